@@ -106,7 +106,7 @@ func TestCheck(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s\n%s", diff, all)
 		}
-		for _, want := range []string{"chela backup salvage", "models.providers.openai.apiKey", "nonsense", "chmod 700"} {
+		for _, want := range []string{"chela backup salvage", "chela models auth openai", "nonsense", "chmod 700"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("no %q in\n%s", want, all)
 			}

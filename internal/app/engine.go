@@ -490,7 +490,7 @@ func (e *Engine) inbound(d *dispatch.Dispatcher, x *export.Exporter) *inbound.Ga
 		Route: e.current.Route, Rules: e.current.Admission, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset, Focus: e.current.Focus,
 		Transcribes: e.current.Transcribes, Transcribe: e.current.Transcribe, Echo: e.current.EchoTranscript, Mentions: e.current.Mentions,
 		Aside: d.Aside, Rights: e.current.Rights, Allowed: e.current.Commands, Admin: e.chatAdmin, Bash: e.shell().run, Skills: e.current.Skills, CallSkill: e.callSkill,
-		Catalog: e.current.Catalog, Model: e.current.Model, Window: e.current.Window, Inspect: d.Inspect, Export: x.Save, Undo: e.history, Zone: e.current.Location, Inherit: e.current.Inherited, Forget: e.forgetter, Sends: e.current.Sends, Limits: e.current.Limits, OwnerChat: e.current.IsOwnerChat, Elevated: e.current.Elevated, Exec: e.current.Exec,
+		Catalog: e.current.Catalog, Model: e.current.Model, Unusable: e.current.Unusable, Window: e.current.Window, Inspect: d.Inspect, Export: x.Save, Undo: e.history, Zone: e.current.Location, Inherit: e.current.Inherited, Forget: e.forgetter, Sends: e.current.Sends, Limits: e.current.Limits, OwnerChat: e.current.IsOwnerChat, Elevated: e.current.Elevated, Exec: e.current.Exec,
 	})
 }
 

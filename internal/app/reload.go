@@ -110,14 +110,18 @@ func (e *Engine) adopt(g *profile.Generation) {
 	e.o.Log.Debug("model chosen", "model", ref.String(), "why", why)
 }
 
-// checkPort returns the error that would keep the gateway from opening its port
-// with a configuration after a restart.
+// checkPort returns the error that would keep a gateway from opening its port with a
+// configuration after a restart.
 func (e *Engine) checkPort(o Options) error {
-	if e.port == nil {
-		return nil
-	}
-	g, err := endpoint.Read(o.Config.Section("gateway"), *o.Listen)
+	section := o.Config.Section("gateway")
+	g, err := endpoint.Read(section, endpoint.Listen{})
 	if err != nil {
+		return err
+	}
+	if err := g.Check(o.endpointEnv()); err != nil || e.port == nil {
+		return err
+	}
+	if g, err = endpoint.Read(section, *o.Listen); err != nil {
 		return err
 	}
 	host, err := g.Host()
@@ -329,6 +333,9 @@ func (e *Engine) changeFiles(ctx context.Context, base string, edit func(now *co
 	if err != nil {
 		return outcome{}, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
 	}
+	if err := checkChange(now, e.now().Models, d.Tree(), c.generation.Models); err != nil {
+		return outcome{}, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
+	}
 	if slices.ContainsFunc(now.Changes(d.Tree()), config.Cold) {
 		if err := d.Tree().MarkUntried(); err != nil {
 			return outcome{}, err
@@ -359,6 +366,9 @@ func (e *Engine) override(ctx context.Context, change func(now *config.Tree) (*c
 	}
 	c, err := e.prepare(ctx, next)
 	if err != nil {
+		return chela.Errorf(chela.CodeInvalid, "refused: %w", err)
+	}
+	if err := checkChange(e.tree(), e.now().Models, next, c.generation.Models); err != nil {
 		return chela.Errorf(chela.CodeInvalid, "refused: %w", err)
 	}
 	e.applyLocked(next, c, func(outcome) bool { return false }) // a restart would end the overrides

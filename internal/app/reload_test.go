@@ -398,6 +398,31 @@ func TestReload(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "refusing to listen") {
 			t.Errorf("%v", err)
 		}
+		for raw, want := range map[string]string{
+			`{gateway: {port: 70000}}`:                               "gateway.port: 70000 is not a valid port number",
+			`{gateway: {controlUi: {root: "/nowhere/ui"}}}`:          "gateway.controlUi.root: open /nowhere/ui",
+			`{gateway: {auth: {mode: "password"}}}`:                  "gateway.auth.password is not set",
+			`{session: {reset: {mode: "daily", atHour: 99}}}`:        "session.reset.atHour: 99, want an hour from 0 to 23",
+			`{agents: {defaults: {model: "nope/x"}}}`:                `agents.defaults.model: unknown provider "nope"`,
+			`{agents: {defaults: {model: {fallbacks: ["nope/x"]}}}}`: "nope",
+			`{agents: {entries: {ops: {model: "nope/x"}}}}`:          `agents.entries.ops.model: unknown provider "nope"`,
+			`{agents: {defaults: {heartbeat: {model: "nope/x"}}}}`:   `agents.defaults.heartbeat.model: unknown provider "nope"`,
+		} {
+			err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: raw, BaseHash: e.snapshot().Hash}, nil)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", raw, err, want)
+			}
+			whole := strings.Replace(tuning, "{", "{"+strings.TrimSuffix(strings.TrimPrefix(raw, "{"), "}")+",", 1)
+			if strings.Contains(raw, "agents") {
+				continue // it would be there twice
+			}
+			if err := e.call(wire.MethodConfigSet, wire.ConfigSet{Raw: whole, BaseHash: e.snapshot().Hash}, nil); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("config.set %s: %v, want %s", raw, err, want)
+			}
+		}
+		if err := e.call(wire.MethodConfigSet, wire.ConfigSet{Raw: strings.Replace(tuning, "one/m", "nope/x", 1), BaseHash: e.snapshot().Hash}, nil); err == nil || !strings.Contains(err.Error(), `unknown provider "nope"`) {
+			t.Errorf("config.set with an unknown provider: %v", err)
+		}
 		if b, _ := os.ReadFile(e.path); string(b) != tuning {
 			t.Errorf("the file is\n%s", b)
 		}

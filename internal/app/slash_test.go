@@ -50,6 +50,10 @@ func TestConfigCommand(t *testing.T) {
 			"/config set gatway.port 1":               "gatway",
 			"/config set session.reset {mode:":        "value",
 			"/config set agents.defaults.model one/":  "refused",
+			"/config set agents.defaults.model no/m":  `refused: agents.defaults.model: unknown provider "no"`,
+			"/config set gateway.port 70000":          "gateway.port: 70000 is not a valid port number",
+			"/config set session.reset.atHour 99":     "session.reset.atHour: 99, want an hour from 0 to 23",
+			"/config set gateway.controlUi.root /no":  "gateway.controlUi.root: open /no",
 			"/config unset session.dmScope":           "is not set",
 			"/config set session.dmScope":             "set <path> <value>",
 			"/config set a=":                          "set <path> <value>",
@@ -93,6 +97,22 @@ func TestConfigCommand(t *testing.T) {
 		err = writer.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "/config show", IdempotencyKey: "w"}, nil)
 		if err == nil || !strings.Contains(err.Error(), "config") {
 			t.Errorf("a client without the scope: %v", err)
+		}
+	})
+}
+
+func TestModelCommand(t *testing.T) {
+	t.Parallel()
+	e := tune(t, tuning, nil)
+	t.Run("a model without a key is chosen, and the answer says what is missing", func(t *testing.T) {
+		const missing = "It cannot answer yet: there is no key for openai. In a terminal: chela models auth openai"
+		for _, text := range []string{"/model openai/gpt-5", "/model"} {
+			if got := e.command("main", text); !strings.Contains(got, "Model: openai/gpt-5") || !strings.HasSuffix(got, missing) {
+				t.Errorf("%s: %q", text, got)
+			}
+		}
+		if got, want := e.command("main", "/model two/m"), "Model: two/m."; got != want {
+			t.Errorf("with a key: %q, want %q", got, want)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +33,7 @@ func Build(r *standard.Registry) cli.App {
 	s := starter{r}
 	return cli.App{
 		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
-		Webhooks: webhooks, Validate: s.validate, Check: doctor.Doctor{Registry: r, Validate: s.validate}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
+		Webhooks: webhooks, Validate: s.validate, Refuse: s.refuse, Ineffective: s.ineffective, Unusable: s.unusable, Check: doctor.Doctor{Registry: r, Validate: s.validate, Ineffective: s.ineffective}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
 		Store: backup.Database{Store: r.DefaultStore(), Version: Version, Attach: attach},
 	}
 }
@@ -214,6 +215,9 @@ func (b starter) begin(ctx context.Context, s cli.Start, l *endpoint.Listen, tre
 	})
 	if err != nil {
 		return nil, err
+	}
+	if keys := unused(tree, slices.Concat(b.registry.Channels(), e.now().Channels)); len(keys) > 0 {
+		s.Log.Info("these settings have no effect in this version", "file", s.Config, "keys", strings.Join(keys, ", "))
 	}
 	if tree.Broken() == nil {
 		if err := tree.SaveLastGood(); err != nil {

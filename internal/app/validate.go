@@ -2,15 +2,22 @@ package app
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path/filepath"
+	"slices"
 
 	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/app/profile"
 	"github.com/chela-ai/chela/internal/app/services"
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/egress"
 	"github.com/chela-ai/chela/internal/engine/channels"
@@ -23,25 +30,17 @@ import (
 // needs neither the state directory nor the port.
 func (b starter) validate(ctx context.Context, s cli.Start, t *config.Tree) error {
 	r, log, env := b.registry, slog.New(slog.DiscardHandler), settings.Environ(t)
-	opts, err := settings.Read(t)
-	if err != nil {
-		return err
-	}
 	g, err := endpoint.Read(t.Section("gateway"), endpoint.Listen{})
 	if err != nil {
 		return err
 	}
-	if _, err := g.Host(); err != nil {
+	if err := g.Check(endpoint.Env{Log: log, State: s.State, Env: env}); err != nil {
 		return err
 	}
 	if _, err := webhook.Parse(t.Section("hooks"), env, s.State); err != nil {
 		return err
 	}
-	f, err := profile.NewFactory(profile.Options{Log: log, State: s.State, Registry: r, NoProbe: true}, t)
-	if err != nil {
-		return err
-	}
-	more, err := f.Validate(ctx, profile.Config{Sections: t, Env: env}, &opts)
+	more, err := b.generation(ctx, s, t)
 	if err != nil {
 		return err
 	}
@@ -55,4 +54,138 @@ func (b starter) validate(ctx context.Context, s cli.Start, t *config.Tree) erro
 	}
 	_, err = services.New(ctx, log).Prepare(r.Services(standard.ServiceEnv{Log: log, State: s.State, HTTP: client}), t.Section)
 	return err
+}
+
+// generation makes what runs would use of a configuration, and returns the channels of
+// plug-ins.
+func (b starter) generation(ctx context.Context, s cli.Start, t *config.Tree) ([]channel.Factory, error) {
+	opts, err := settings.Read(t)
+	if err != nil {
+		return nil, err
+	}
+	f, err := profile.NewFactory(profile.Options{Log: slog.New(slog.DiscardHandler), State: s.State, Registry: b.registry, NoProbe: true}, t)
+	if err != nil {
+		return nil, err
+	}
+	return f.Validate(ctx, profile.Config{Sections: t, Env: settings.Environ(t)}, &opts)
+}
+
+// refuse returns the error about a change to a valid configuration with which the gateway
+// would not start, or no model would answer.
+func (b starter) refuse(ctx context.Context, s cli.Start, now, next *config.Tree) error {
+	if exposed(now) == nil {
+		if err := exposed(next); err != nil {
+			return err
+		}
+	}
+	before, err := b.models(ctx, s, now)
+	if err != nil {
+		return nil // it is being repaired
+	}
+	after, err := b.models(ctx, s, next)
+	if err != nil {
+		return err
+	}
+	return checkChange(now, before, next, after)
+}
+
+// exposed returns the error with which the gateway refuses to serve other machines.
+func exposed(t *config.Tree) error {
+	g, err := endpoint.Read(t.Section("gateway"), endpoint.Listen{})
+	if err != nil {
+		return err
+	}
+	host, err := g.Host()
+	if err != nil {
+		return err
+	}
+	return g.Safe(host, false)
+}
+
+// checkChange returns the error about what a changed configuration chooses, unless it was
+// chosen before: a model of an unknown provider, or a port that is none, which a variable
+// may hide.
+func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *model.Set) error {
+	if err := writtenPort(next); err != nil && writtenPort(now) == nil {
+		return err
+	}
+	chosen, had := next.Models(), slices.Collect(maps.Values(now.Models()))
+	for _, path := range slices.Sorted(maps.Keys(chosen)) {
+		ref := chosen[path]
+		if err := after.Unknown(ref); err != nil && !(slices.Contains(had, ref) && before.Unknown(ref) != nil) {
+			return chela.Errorf(chela.CodeInvalid, "%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// writtenPort returns the error about the port in the files.
+func writtenPort(t *config.Tree) error {
+	port := config.At(t.Written(), "gateway.port")
+	if port == nil || port[0] == '"' { // a variable
+		return nil
+	}
+	_, err := endpoint.Read(fmt.Appendf(nil, `{"port": %s}`, port), endpoint.Listen{})
+	return err
+}
+
+// models returns the models of a configuration.
+func (b starter) models(ctx context.Context, s cli.Start, t *config.Tree) (*model.Set, error) {
+	opts, err := settings.Read(t)
+	if err != nil {
+		return nil, err
+	}
+	o := opts.ModelOptions(s.State, settings.Environ(t))
+	o.Log, o.NoProbe, o.NewProvider = slog.New(slog.DiscardHandler), true, b.registry.NewProvider
+	return model.Open(ctx, o)
+}
+
+// unusable returns why a model cannot be asked with the configuration in the files.
+func (b starter) unusable(ctx context.Context, s cli.Start, ref string) error {
+	tree, err := load(s)
+	if err != nil {
+		return err
+	}
+	m, err := b.models(ctx, s, tree)
+	if err != nil {
+		return err
+	}
+	info, err := m.Catalog().Resolve(ref)
+	if err != nil {
+		return err
+	}
+	return m.Unusable(info.Provider)
+}
+
+// ineffective returns the paths of settings that have no effect in this build.
+func (b starter) ineffective(ctx context.Context, s cli.Start, t *config.Tree) []string {
+	known := b.registry.Channels()
+	if t.Section("plugins") != nil && len(unknownChannels(t, known)) > 0 { // they may be those of plug-ins
+		if more, err := b.generation(ctx, s, t); err == nil {
+			known = slices.Concat(known, more)
+		}
+	}
+	return unused(t, known)
+}
+
+// unused returns the paths of settings that have no effect where there are these channels.
+func unused(t *config.Tree, known []channel.Factory) []string {
+	out := append(t.Unused(), unknownChannels(t, known)...)
+	slices.Sort(out)
+	return out
+}
+
+// unknownChannels returns the paths of the sections of channels that there are not.
+func unknownChannels(t *config.Tree, known []channel.Factory) []string {
+	var sections map[string]json.RawMessage
+	if raw := t.Section("channels"); raw == nil || json.Unmarshal(raw, &sections) != nil {
+		return nil
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(sections)) {
+		if name != "defaults" && channel.Find(known, name) == nil {
+			out = append(out, config.FormatPath([]string{"channels", name}))
+		}
+	}
+	return out
 }

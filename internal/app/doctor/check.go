@@ -32,6 +32,8 @@ type Doctor struct {
 	// Validate returns the error with which an engine would refuse a configuration;
 	// nil: only the keys are checked.
 	Validate func(context.Context, cli.Start, *config.Tree) error
+	// Ineffective returns the settings without effect; nil: they are not reported.
+	Ineffective func(context.Context, cli.Start, *config.Tree) []string
 }
 
 // checkup collects findings.
@@ -155,8 +157,10 @@ func (c *checkup) config(ctx context.Context, s cli.Start) *config.Tree {
 	for _, p := range tree.Unguarded() {
 		c.warn("protection", "", "%s", p)
 	}
-	if un := tree.Unused(); len(un) > 0 {
-		c.warn("configuration", "", "known keys without effect in this version: %s", strings.Join(un, ", "))
+	if c.Ineffective != nil {
+		if keys := c.Ineffective(ctx, s, tree); len(keys) > 0 {
+			c.warn("configuration", "", "without effect in this version: %s", strings.Join(keys, ", "))
+		}
 	}
 	return tree
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/failover"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/schema"
+	"github.com/chela-ai/chela/internal/core/shell"
+	"github.com/chela-ai/chela/internal/kit/spelling"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 )
 
@@ -271,10 +273,7 @@ func (m *Set) config(id string, k key) (api string, c dialect.Options, err error
 		api = standard.OpenAI
 	}
 	if api == "" {
-		return "", c, &chela.Error{
-			Code: chela.CodeInvalid, Message: fmt.Sprintf("unknown provider %q", id),
-			Hint: "chela config set models.providers." + id + ".baseUrl URL",
-		}
+		return "", c, unknownProvider(id)
 	}
 	if k.value.IsZero() && !o.APIKey.IsZero() {
 		_, err := o.APIKey.Resolve(m.o.Env)
@@ -289,8 +288,17 @@ func (m *Set) config(id string, k key) (api string, c dialect.Options, err error
 	if needsKey(id) && k.value.IsZero() && o.BaseURL == "" {
 		return "", c, &chela.Error{
 			Code: chela.CodeInvalid, Message: fmt.Sprintf("there is no key for %s", id),
-			Hint: "chela config set models.providers." + id + ".apiKey KEY",
+			Hint: "chela models auth " + id, // needsKey: it is a known service
 		}
 	}
 	return api, c, nil
+}
+
+// unknownProvider returns the error about a provider that is neither known nor configured.
+func unknownProvider(id string) error {
+	text := fmt.Sprintf("unknown provider %q", id)
+	if near := slices.DeleteFunc(Known(), func(n string) bool { return spelling.Distance(id, n) > 2 }); len(near) > 0 {
+		text += "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return &chela.Error{Code: chela.CodeInvalid, Message: text, Hint: "chela config set " + shell.Quote("models.providers."+id+".baseUrl") + " URL"}
 }

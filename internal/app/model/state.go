@@ -49,6 +49,28 @@ func (m *Set) Provider(id string) State {
 	return s
 }
 
+// Unusable returns why a provider cannot be asked, such as a missing key; nil: it can.
+func (m *Set) Unusable(id string) error {
+	if m.o.Made[id] != nil {
+		return nil
+	}
+	return m.Provider(id).Err
+}
+
+// Unknown returns the error about the name of a model whose provider is neither known nor
+// configured; nil: it is one of them, or the name is none.
+func (m *Set) Unknown(ref string) error {
+	info, err := m.Catalog().Resolve(ref)
+	if err != nil {
+		return nil
+	}
+	id := info.Provider
+	if _, configured := m.o.Providers[id]; configured || m.o.Made[id] != nil || serviceOf(id).api != "" || id == Offline.Provider {
+		return nil
+	}
+	return unknownProvider(id)
+}
+
 // Providers returns the state of the providers.
 func (m *Set) Providers() []State {
 	var out []State

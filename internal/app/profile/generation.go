@@ -526,6 +526,12 @@ func (g *Generation) Fast(id chela.AgentID, info llm.Model) llm.Fast {
 	return g.Settings.Fast(id, g.AgentModels(id).Fast(info))
 }
 
+// Unusable returns why the model of the session's next run cannot be asked; nil: it can.
+func (c *Current) Unusable(m session.Meta) error {
+	g := c.Load()
+	return g.AgentModels(m.Agent).Unusable(g.Model(m).Provider)
+}
+
 // Inherited returns the settings of a session that sets none itself.
 func (g *Generation) Inherited(m session.Meta) inbound.Settings {
 	agent, _ := g.Settings.Of(m.Agent)

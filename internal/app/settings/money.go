@@ -52,14 +52,16 @@ const (
 
 const defaultWarn = 0.8
 
+// invalid returns the error about the value of a key.
+func invalid(path, value, want, example string) error {
+	return &chela.Error{
+		Code: chela.CodeInvalid, Message: fmt.Sprintf("configuration, %s: %s, want %s", path, value, want),
+		Hint: "chela config set " + path + " " + example,
+	}
+}
+
 // checkMoney returns what is wrong with the budgets of money.
 func (o *Settings) checkMoney() error {
-	invalid := func(path, value, want, example string) error {
-		return &chela.Error{
-			Code: chela.CodeInvalid, Message: fmt.Sprintf("configuration, %s: %s, want %s", path, value, want),
-			Hint: "chela config set " + path + " " + example,
-		}
-	}
 	m := &o.Money
 	steps := []string{runner.StepCheaper, runner.StepSmaller, runner.StepWait}
 	for _, s := range m.Ladder {

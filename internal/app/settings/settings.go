@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/chela-ai/chela/internal/app/model"
@@ -57,6 +59,7 @@ type Settings struct {
 	Skills   skill.Config
 	Money    Money
 	Undo     journal.Options
+	Logging  Logging
 	Channels map[string]Channel
 	Bindings []route.Binding
 
@@ -317,6 +320,7 @@ func Read(s Sections) (Settings, error) {
 		{"skills", &o.Skills},
 		{"budget", &o.Money},
 		{"undo", &o.Undo},
+		{"logging", &o.Logging},
 	} {
 		raw := s.Section(part.path)
 		if raw == nil {
@@ -326,7 +330,35 @@ func Read(s Sections) (Settings, error) {
 			return o, fmt.Errorf("configuration, %s: %w", part.path, err)
 		}
 	}
-	return o, errors.Join(o.joinAccounts(s), o.joinContexts(), o.checkDelivery(), o.Cron.Check(), o.checkMoney())
+	return o, errors.Join(o.joinAccounts(s), o.joinContexts(), o.checkDelivery(), o.checkReset(), o.Logging.check(), o.Cron.Check(), o.checkMoney())
+}
+
+// Logging is the part of the section logging that is checked here; the command line has
+// the log.
+type Logging struct {
+	Patterns []string `json:"redactPatterns"`
+}
+
+// check returns the error with which no log could be opened.
+func (l *Logging) check() error {
+	for _, p := range l.Patterns {
+		if _, err := regexp.Compile(p); err != nil {
+			return &chela.Error{Code: chela.CodeInvalid, Message: "logging.redactPatterns", Err: err, Hint: "chela config set logging.redactPatterns '[]'"}
+		}
+	}
+	return nil
+}
+
+// checkReset returns what is wrong with session.reset.
+func (o *Settings) checkReset() error {
+	r := o.Session.Reset
+	if r.AtHour != nil && (*r.AtHour < 0 || *r.AtHour > 23) {
+		return invalid("session.reset.atHour", strconv.Itoa(*r.AtHour), "an hour from 0 to 23", "4")
+	}
+	if r.IdleMinutes < 0 {
+		return invalid("session.reset.idleMinutes", strconv.Itoa(r.IdleMinutes), "minutes", "120")
+	}
+	return nil
 }
 
 // ModelOptions returns the options of the models, with the files of a state

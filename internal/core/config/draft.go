@@ -106,9 +106,12 @@ func (t *Tree) drafted(changed map[string][]byte) (*Draft, error) {
 			delete(changed, file)
 		}
 	}
-	o := t.opts
-	o.LastGood = ""
-	next, err := o.load(t.path, t.path, changed)
+	files := t.opts
+	files.bare = true // a variable may be set now, and not at the next start
+	if _, err := files.load(t.path, t.path, changed); err != nil {
+		return nil, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
+	}
+	next, err := t.opts.load(t.path, t.path, changed)
 	if err != nil {
 		return nil, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
 	}
@@ -117,7 +120,6 @@ func (t *Tree) drafted(changed map[string][]byte) (*Draft, error) {
 			return nil, err
 		}
 	}
-	next.opts = t.opts
 	return &Draft{was: t, tree: next, changed: changed}, nil
 }
 

@@ -26,6 +26,7 @@ type Options struct {
 	Overrides map[string]json.RawMessage // by path; from the command line
 
 	live overrides // see [Tree.Override]
+	bare bool      // leave out the environment variables of keys
 }
 
 // Load reads a configuration. A missing or empty file is an empty configuration,
@@ -242,7 +243,7 @@ func (t *Tree) substituted(root map[string]any) map[string]any {
 // layers applies the environment variables of keys, and the overrides.
 func (t *Tree) layers() error {
 	for _, k := range table() {
-		if k.Env == "" {
+		if k.Env == "" || t.opts.bare {
 			continue
 		}
 		if v := Variable(t.opts.Env, k.Env); v != "" {

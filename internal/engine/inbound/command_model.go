@@ -128,7 +128,7 @@ func (k *call) chooseModel() (string, error) {
 		if k.meta.Model != "" {
 			own = "selected for this conversation"
 		}
-		return fmt.Sprintf("Model: %s (%s). /model list shows all models.", k.g.o.Model(k.meta).Ref(), own), nil
+		return fmt.Sprintf("Model: %s (%s). /model list shows all models.%s", k.g.o.Model(k.meta).Ref(), own, k.unusable()), nil
 	case "list":
 		return k.listModels(), nil
 	case "default", "reset":
@@ -142,7 +142,20 @@ func (k *call) chooseModel() (string, error) {
 	}
 	ref := k.g.o.Model(k.meta).Ref()
 	k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhasePatched})
-	return "Model: " + ref + ".", k.note(session.KindModel, ref)
+	return "Model: " + ref + "." + k.unusable(), k.note(session.KindModel, ref)
+}
+
+// unusable says why the session's model cannot answer; "": it can.
+func (k *call) unusable() string {
+	err := k.g.o.Unusable(k.meta)
+	if err == nil {
+		return ""
+	}
+	text := fmt.Sprintf(" It cannot answer yet: %s.", err)
+	if hint := chela.HintOf(err); hint != "" {
+		text += " In a terminal: " + hint
+	}
+	return text
 }
 
 // pick returns the model with the name, or with the number in the list.

@@ -91,6 +91,9 @@ type Options struct {
 	// Catalog returns the models that can be selected, Model the current one.
 	Catalog func() llm.Catalog
 	Model   func(session.Meta) llm.Model
+	// Unusable returns why the model of a session's next run cannot be asked, such as a
+	// missing key; nil: it can.
+	Unusable func(session.Meta) error
 	// Window returns the context window of the session's next run; nil: that of Model.
 	Window func(session.Meta) window.Size
 	// Inspect is [runner.Runner.Inspect]; nil: the context cannot be inspected.
@@ -252,6 +255,9 @@ func New(o Options) *Gate {
 	}
 	if o.Model == nil {
 		o.Model = pinnedModel
+	}
+	if o.Unusable == nil {
+		o.Unusable = func(session.Meta) error { return nil }
 	}
 	if o.Inspect == nil {
 		o.Inspect = func(context.Context, chela.Principal, chela.SessionKey, chela.Address) (window.Report, error) {

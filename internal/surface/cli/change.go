@@ -67,6 +67,11 @@ func (c *commands) changeBy(ctx context.Context, by editor) error {
 	if unusable != nil && c.validate(ctx, s, now) == nil { // otherwise it is being repaired
 		return chela.Errorf(chela.CodeInvalid, "refused: %w", unusable)
 	}
+	if unusable == nil && c.app.Refuse != nil {
+		if err := c.app.Refuse(ctx, s, now, d.Tree()); err != nil {
+			return chela.Errorf(chela.CodeInvalid, "refused: %w", err)
+		}
+	}
 	next, err := d.Write()
 	if err != nil {
 		return err

@@ -82,6 +82,14 @@ type App struct {
 	// Validate returns the error with which an engine would refuse a
 	// configuration, without starting one; nil: only the keys are checked.
 	Validate func(context.Context, Start, *config.Tree) error
+	// Refuse returns the error with which an engine would refuse a change to a valid
+	// configuration; nil: no change is refused.
+	Refuse func(ctx context.Context, s Start, now, next *config.Tree) error
+	// Ineffective returns the paths of settings that have no effect in this build.
+	Ineffective func(ctx context.Context, s Start, t *config.Tree) []string
+	// Unusable returns why a model cannot be asked now, such as a missing key; nil:
+	// it can, as far as is known without asking.
+	Unusable func(ctx context.Context, s Start, model string) error
 	// Channels are the chat apps of this build.
 	Channels []channel.Factory
 	// Webhooks returns the configured webhooks.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -98,11 +99,15 @@ func (c *commands) configSet() *cobra.Command {
 			"  chela config set env.vars.ANTHROPIC_API_KEY - < key.txt",
 		Args: exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			c.repairs = true
 			value, err := c.value(args[1], text)
 			if err != nil {
 				return err
 			}
-			return c.change(cmd.Context(), config.Edit{Path: args[0], Value: value})
+			if err := c.change(cmd.Context(), config.Edit{Path: args[0], Value: value}); err != nil {
+				return err
+			}
+			return c.noteKeys(cmd.Context(), slices.Sorted(maps.Values(config.Models(args[0], value)))...)
 		},
 	}
 	cmd.Flags().BoolVar(&text, "string", false, "treat VALUE as a string")

@@ -53,6 +53,9 @@ func (c *commands) newLogger(state string) (*slog.Logger, error) {
 	hide := func(line []byte) []byte { return []byte(c.secrets.Redact(string(line))) }
 	if o.Redact != "off" {
 		m, err := secret.NewMasker(o.Patterns...)
+		if err != nil && c.repairs {
+			m, err = secret.NewMasker()
+		}
 		if err != nil {
 			return nil, c.suggest(fmt.Errorf("logging.redactPatterns: %w", err), "config set logging.redactPatterns '[]'")
 		}

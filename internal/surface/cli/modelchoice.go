@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/kit/spelling"
@@ -18,7 +19,6 @@ import (
 )
 
 func (c *commands) modelsSet() *cobra.Command {
-	var force bool
 	cmd := &cobra.Command{
 		Use: "set PROVIDER/MODEL", Short: "Choose the default model", Args: exactly(1),
 		Example: "  chela models set anthropic/claude-sonnet-4-5",
@@ -27,20 +27,14 @@ func (c *commands) modelsSet() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.setModel(cmd.Context(), args[0], fallbacks, force)
+			return c.setModel(cmd.Context(), args[0], fallbacks)
 		},
 	}
-	forceFlag(cmd, &force)
 	return cmd
 }
 
-// forceFlag adds --force, which accepts unknown providers.
-func forceFlag(cmd *cobra.Command, force *bool) {
-	cmd.Flags().BoolVar(force, "force", false, "accept a provider that is neither known nor configured")
-}
-
 func (c *commands) modelsFallbacks() *cobra.Command {
-	var none, force bool
+	var none bool
 	cmd := &cobra.Command{
 		Use: "fallbacks [PROVIDER/MODEL]...", Short: "Show or choose the fallback models", Args: cobra.ArbitraryArgs,
 		Long: "Show or choose the fallback models, which are tried in order when the default model\n" +
@@ -63,11 +57,10 @@ func (c *commands) modelsFallbacks() *cobra.Command {
 			case primary == "":
 				return c.suggest(errors.New("no default model is configured"), "models set PROVIDER/MODEL")
 			}
-			return c.setModel(cmd.Context(), primary, args, force)
+			return c.setModel(cmd.Context(), primary, args)
 		},
 	}
 	cmd.Flags().BoolVar(&none, "none", false, "remove all fallbacks")
-	forceFlag(cmd, &force)
 	return c.withJSON(cmd)
 }
 
@@ -93,9 +86,9 @@ func (c *commands) configuredModel() (primary string, fallbacks []string, err er
 }
 
 // setModel writes the default model and its fallbacks to the configuration.
-func (c *commands) setModel(ctx context.Context, primary string, fallbacks []string, force bool) error {
+func (c *commands) setModel(ctx context.Context, primary string, fallbacks []string) error {
 	for _, ref := range append([]string{primary}, fallbacks...) {
-		if err := c.checkModel(ref, force); err != nil {
+		if err := c.checkModel(ref); err != nil {
 			return err
 		}
 	}
@@ -103,12 +96,35 @@ func (c *commands) setModel(ctx context.Context, primary string, fallbacks []str
 	if len(fallbacks) > 0 {
 		v = map[string]any{"primary": primary, "fallbacks": fallbacks}
 	}
-	return c.setValues(ctx, map[string]any{"agents.defaults.model": v})
+	if err := c.setValues(ctx, map[string]any{"agents.defaults.model": v}); err != nil {
+		return err
+	}
+	return c.noteKeys(ctx, append([]string{primary}, fallbacks...)...)
+}
+
+// noteKeys says which of the models cannot be used, for example because there is no key.
+func (c *commands) noteKeys(ctx context.Context, refs ...string) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	s, err := c.start()
+	if err != nil {
+		return err
+	}
+	for _, ref := range slices.Compact(refs) {
+		if err := c.app.Unusable(ctx, s, ref); err != nil {
+			c.problem(config.Problem{Message: ref + " cannot be used yet: " + errorText(err)})
+			if hint := c.hintFor(err); hint != "" {
+				fmt.Fprintln(c.stderr, "hint: "+hint)
+			}
+		}
+	}
+	return nil
 }
 
 // checkModel validates a model reference. It does not know which models a
 // provider has.
-func (c *commands) checkModel(ref string, force bool) error {
+func (c *commands) checkModel(ref string) error {
 	p, m, full := strings.Cut(ref, "/")
 	switch {
 	case full && (p == "" || m == "") || ref == "":
@@ -116,20 +132,20 @@ func (c *commands) checkModel(ref string, force bool) error {
 	case !full:
 		return c.checkAlias(ref)
 	}
-	return c.checkProvider(p, force)
+	return c.checkProvider(p)
 }
 
 // checkProvider rejects a provider that is neither known nor configured.
-func (c *commands) checkProvider(name string, force bool) error {
+func (c *commands) checkProvider(name string) error {
 	names, err := c.providers()
-	if err != nil || force || slices.Contains(names, name) {
+	if err != nil || slices.Contains(names, name) {
 		return err
 	}
 	text := "unknown provider " + name
 	if near := slices.DeleteFunc(names, func(n string) bool { return spelling.Distance(name, n) > 2 }); len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return usage(c.suggest(errors.New(text), "config set "+shell.Quote("models.providers."+name+".baseUrl")+" URL, or --force"))
+	return usage(c.suggest(errors.New(text), "config set "+shell.Quote("models.providers."+name+".baseUrl")+" URL"))
 }
 
 // checkAlias rejects a name that is not an alias of a model.
@@ -168,7 +184,6 @@ func (c *commands) modelSettings() (map[string]map[string]any, error) {
 }
 
 func (c *commands) modelsAliases() *cobra.Command {
-	var force bool
 	cmd := &cobra.Command{
 		Use: "aliases [NAME PROVIDER/MODEL]", Short: "Show model aliases, or set one", Args: between(0, 2),
 		Example: "  chela models aliases quick anthropic/claude-haiku-4-5",
@@ -186,7 +201,7 @@ func (c *commands) modelsAliases() *cobra.Command {
 			if !strings.Contains(args[1], "/") || strings.Contains(args[0], "/") {
 				return usage(errors.New("want a NAME without a slash, then PROVIDER/MODEL"))
 			}
-			if err := c.checkModel(args[1], force); err != nil {
+			if err := c.checkModel(args[1]); err != nil {
 				return err
 			}
 			if models[args[1]] == nil {
@@ -196,7 +211,6 @@ func (c *commands) modelsAliases() *cobra.Command {
 			return c.setValues(cmd.Context(), map[string]any{"agents.defaults.models": models})
 		},
 	}
-	forceFlag(cmd, &force)
 	return c.withJSON(cmd)
 }
 

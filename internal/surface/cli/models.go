@@ -112,7 +112,7 @@ func (c *commands) modelsAuth() *cobra.Command {
 			"rate-limited, the next one is used.",
 		Example: "  chela models auth groq < key.txt\n  chela models auth groq --name work < other.txt",
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := c.checkProvider(args[0], force); err != nil {
+			if err := c.checkProvider(args[0]); err != nil && !force {
 				return err
 			}
 			key, err := c.readSecret("API key of " + args[0] + ": ")
@@ -134,7 +134,7 @@ func (c *commands) modelsAuth() *cobra.Command {
 		},
 	}
 	cmd.AddCommand(c.modelsLogout())
-	forceFlag(cmd, &force)
+	cmd.Flags().BoolVar(&force, "force", false, "accept a provider that is neither known nor configured")
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` of the key, if the provider has several")
 	return cmd
 }

@@ -102,6 +102,7 @@ More: docs/access.md, docs/tools.md, docs/sandbox.md`
 
 // run leads through the steps. It reports whether the gateway is to be started.
 func (o *onboarding) run(ctx context.Context) (serve bool, err error) {
+	o.repairs = true
 	s, err := o.start()
 	if err != nil {
 		return false, err

@@ -157,7 +157,7 @@ func (o *onboarding) modelEdits() (edits []config.Edit, provider, key string, er
 		}
 		edits = append(edits, setting(o.baseURL, "models", "providers", provider, "baseUrl"),
 			setting([]map[string]string{{"id": o.model, "name": o.model}}, "models", "providers", provider, "models"))
-	} else if err := o.checkProvider(provider, false); err != nil {
+	} else if err := o.checkProvider(provider); err != nil {
 		return nil, "", "", err
 	}
 	switch {

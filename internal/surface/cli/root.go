@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -32,6 +33,8 @@ type commands struct {
 	state    string
 	config   string
 	logLevel string
+
+	repairs bool // the command may create the file of --config, or correct it
 
 	// Flags of many commands.
 	json bool // print JSON
@@ -102,6 +105,11 @@ func (c *commands) start() (Start, error) {
 	p, err := config.Resolve(c.env, config.Flags{Profile: c.profile})
 	if err != nil {
 		return Start{}, err
+	}
+	if c.config != "" && !c.repairs {
+		if _, err := os.Stat(p.Config); errors.Is(err, os.ErrNotExist) {
+			return Start{}, withHint(fmt.Errorf("--config %s: no such file", c.config), "echo '{}' > "+shell.Quote(c.config))
+		}
 	}
 	if c.log, err = c.logging(p); err != nil {
 		return Start{}, err
