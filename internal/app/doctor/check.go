@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -232,10 +231,7 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 	default:
 		c.ok("model", "%s (%s)", ref, why)
 	}
-	var home string
-	if u, err := user.Current(); err == nil {
-		home = u.HomeDir
-	}
+	home := settings.Environ(tree)("HOME")
 	dir := opts.Workspace(chela.DefaultAgent, s.State, home)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		c.ok("workspace", "%s is created at the first start", dir)

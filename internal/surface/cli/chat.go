@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -51,8 +50,7 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 	if err != nil {
 		return err
 	}
-	_, serr := os.Stat(filepath.Join(s.State, "chela.db"))
-	fresh := errors.Is(serr, os.ErrNotExist)
+	fresh := isNew(s)
 	l, err := c.connect(ctx)
 	if err != nil {
 		return err
@@ -67,6 +65,11 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 	if person {
 		if l, lines, err = c.welcome(ctx, s, l, fresh); err != nil {
 			return err
+		}
+		if fresh {
+			for _, line := range c.openClaw(s) {
+				lines = append(lines, c.palette(c.stderr).Dim.Paint(line))
+			}
 		}
 	}
 	defer func() { l.remindOfJobs(context.WithoutCancel(ctx)) }()

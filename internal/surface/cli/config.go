@@ -164,6 +164,9 @@ func (c *commands) configValidate() *cobra.Command {
 			if err := c.validate(cmd.Context(), s, t); err != nil {
 				problems = append(problems, config.Problem{Message: err.Error(), Fatal: true})
 			}
+			if keys := c.app.Ineffective(cmd.Context(), s, t); len(keys) > 0 {
+				problems = append(problems, config.Problem{Message: "without effect in this version: " + strings.Join(keys, ", ")})
+			}
 		}
 		fatal := slices.ContainsFunc(problems, func(p config.Problem) bool { return p.Fatal })
 		out := map[string]any{"path": s.Config, "valid": !fatal, "problems": append([]config.Problem{}, problems...)}

@@ -70,12 +70,20 @@ func (c *commands) serve(ctx context.Context, l Listen) error {
 	if err != nil {
 		return err
 	}
+	var found []string
+	if isNew(s) && c.log.ConsoleStyle != "json" {
+		found = c.openClaw(s)
+	}
 	for {
 		g, err := c.app.Serve(ctx, s, l)
 		if err != nil {
 			return err
 		}
 		c.printListening(g)
+		for _, line := range found {
+			fmt.Fprintln(c.stdout, line)
+		}
+		found = nil
 		select {
 		case <-ctx.Done():
 			s.Log.Info("gateway stops")

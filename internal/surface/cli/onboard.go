@@ -120,6 +120,9 @@ func (o *onboarding) run(ctx context.Context) (serve bool, err error) {
 	if !o.quiet {
 		o.title("Welcome to Chela")
 		fmt.Fprintln(o.stderr, risks)
+		for _, line := range o.openClaw(s) {
+			fmt.Fprintln(o.stderr, line)
+		}
 		if !o.risk {
 			switch ok, err := o.agree(ctx, "Go on", true); {
 			case err != nil:

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/surface/access"
@@ -57,10 +58,14 @@ func Routes(o Options) []Route {
 	if o.Post != nil {
 		out = append(out, Route{Pattern: "POST /", For: Platform, StartsWork: true, serve: s.post()})
 	}
-	if o.UI == nil {
-		return append(out, get("/{$}", Anyone, s.noUI))
+	more := []Route{get("/{$}", Anyone, s.withoutUI)}
+	if o.UI != nil {
+		more = o.UI.routes()
 	}
-	for _, r := range o.UI.routes() {
+	for _, other := range [...]string{"/api/", "/mcp", "/v1/", "/hooks/", "/tools/", "/__openclaw__/"} {
+		more = append(more, get(other, Anyone, notFound))
+	}
+	for _, r := range more {
 		if !slices.ContainsFunc(out, func(have Route) bool { return have.Pattern == r.Pattern }) {
 			out = append(out, r)
 		}
@@ -77,7 +82,7 @@ func (s server) post() http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := s.o.Post(r.URL.Path)
 		if h == nil {
-			http.NotFound(w, r)
+			notFound(w, r)
 			return
 		}
 		select {
@@ -89,6 +94,19 @@ func (s server) post() http.HandlerFunc {
 			access.Error(w, http.StatusServiceUnavailable, "unavailable", "too many requests at once; try again later")
 		}
 	}
+}
+
+// notFound answers requests for what does not exist, in the form of the interface that the
+// client expects there.
+func notFound(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
+		access.WriteJSON(w, http.StatusNotFound, map[string]any{"error": map[string]any{
+			"message": "This version has no interface like OpenAI's. Programs use its WebSocket protocol, POST /tools/invoke, webhooks or signed HTTP chat.",
+			"type":    "invalid_request_error", "param": nil, "code": "not_found",
+		}})
+		return
+	}
+	access.Error(w, http.StatusNotFound, "not_found", "there is nothing at "+r.URL.Path)
 }
 
 // get returns a GET route, which has no effect.

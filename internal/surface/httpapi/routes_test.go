@@ -4,11 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
@@ -257,7 +260,10 @@ func TestNoUI(t *testing.T) {
 		s := newTestServer(t, nil)
 		synctest.Wait()
 		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Auth: s.auth, Upgrade: gateway.Starting()})
-		for path, want := range map[string]string{"/": "gateway.controlUi.root", "/chat": "404 page not found"} {
+		for path, want := range map[string]string{
+			"/": "npm install --ignore-scripts --prefix ~/openclaw openclaw@", "/chat": "404 page not found",
+			"/v1/models": `"type":"invalid_request_error"`, "/hooks/x": `{"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
+		} {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost"+path, nil)
 			r.RemoteAddr = local
 			if h.ServeHTTP(w, r); w.Code != 404 || !strings.Contains(w.Body.String(), want) {
@@ -265,4 +271,24 @@ func TestNoUI(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestForeignPosts posts to interfaces that do not exist.
+func TestForeignPosts(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	h := httpapi.New(httpapi.Options{
+		Log: log, Auth: access.New(access.Options{Log: log, Token: secret.New(token)}), Upgrade: http.NotFoundHandler(), Started: time.Now(),
+		Post: func(string) http.Handler { return nil },
+	})
+	for path, want := range map[string]string{
+		"/v1/chat/completions": `"code":"not_found"`, "/v1/responses": "no interface like OpenAI's", "/hooks/agent": `"type":"not_found"`, "/nothing": `"type":"not_found"`,
+	} {
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:18789"+path, strings.NewReader("{}"))
+		r.RemoteAddr = local
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if body := w.Body.String(); w.Code != http.StatusNotFound || !json.Valid(w.Body.Bytes()) || !strings.Contains(body, want) {
+			t.Errorf("%s: status %d, %s", path, w.Code, body)
+		}
+	}
 }

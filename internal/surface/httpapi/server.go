@@ -81,11 +81,23 @@ func (s server) live(w http.ResponseWriter, _ *http.Request) {
 	access.WriteJSON(w, http.StatusOK, map[string]any{"ok": true, "status": "live"})
 }
 
-// noUI answers a browser when there is no Control UI.
-func (s server) noUI(w http.ResponseWriter, _ *http.Request) {
+// noUI says what answers, and where its web interface is from.
+const noUI = `This is the gateway of Chela. It has no web pages of its own. In a terminal:
+
+    chela chat              a conversation
+    chela gateway status    the address for other programs
+
+It can serve OpenClaw's Control UI:
+
+    npm install --ignore-scripts --prefix ~/openclaw openclaw@2026.9.6
+    chela config set gateway.controlUi.root ~/openclaw/node_modules/openclaw/dist/control-ui
+`
+
+// withoutUI answers a browser when there is no Control UI.
+func (s server) withoutUI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusNotFound)
-	_, _ = io.WriteString(w, "This is the gateway of Chela. To serve the Control UI, set gateway.controlUi.root to its directory.\n") // the client may be gone
+	_, _ = io.WriteString(w, noUI) // the client may be gone
 }
 
 func (s server) stage() Stage {

@@ -57,9 +57,6 @@ func (u *UI) routes() []Route {
 	if u.Base == "" {
 		out = append(out, get("/__openclaw__/control-ui-config.json", Credential, u.bootstrap))
 	}
-	for _, other := range [...]string{"/api/", "/mcp", "/v1/", "/hooks/", "/tools/", "/__openclaw__/"} {
-		out = append(out, get(other, Anyone, http.NotFound))
-	}
 	return out
 }
 
