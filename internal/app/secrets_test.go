@@ -31,7 +31,7 @@ func TestKnownSecrets(t *testing.T) {
 	save("mistral", "work", "canary-6-named")
 	path := filepath.Join(o.State, "chela.json")
 	write(t, path, `{
-  models: { providers: { one: { baseUrl: "http://127.0.0.1:1/v1", apiKey: "canary-7-key", headers: { X: "canary-8-header" }, models: [{ id: "m" }] } } },
+  models: { providers: { one: { baseUrl: "http://127.0.0.1:1/v1", apiKey: "canary-7-key", headers: { "X-Api-Key": "canary-8-header" }, models: [{ id: "m" }] } } },
   env: { vars: { HIDDEN_KEY: "canary-9-variable" } },
 }`)
 	tree, err := config.Options{Env: o.Env}.Load(path)
@@ -75,6 +75,6 @@ func TestKnownSecrets(t *testing.T) {
 	hidden("canary-a-saved")
 	var now wire.ConfigSnapshot
 	w.must(wire.MethodConfigGet, nil, &now)
-	w.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{models: {providers: {two: {baseUrl: "http://127.0.0.1:1/v1", apiKey: "canary-b-key", headers: {X: "canary-c-header"}, models: [{id: "m"}]}}}}`, BaseHash: now.Hash}, nil)
+	w.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{models: {providers: {two: {baseUrl: "http://127.0.0.1:1/v1", apiKey: "canary-b-key", headers: {"X-Api-Key": "canary-c-header"}, models: [{id: "m"}]}}}}`, BaseHash: now.Hash}, nil)
 	hidden("canary-a-saved", "canary-b-key", "canary-c-header", "canary-1-variable")
 }
