@@ -24,8 +24,9 @@ type Supervisor struct {
 	log *slog.Logger
 	ctx context.Context // values for the services; it does not end
 
-	change  sync.Mutex // held while services are started and stopped
+	change  sync.Mutex // held while services are started and replaced
 	running []*running
+	stopped bool // no service is started any more
 
 	mu     sync.Mutex
 	failed map[string]error
@@ -50,6 +51,9 @@ func New(ctx context.Context, log *slog.Logger) *Supervisor {
 func (s *Supervisor) Start(name string, run service.Func) {
 	s.change.Lock()
 	defer s.change.Unlock()
+	if s.stopped {
+		return
+	}
 	r := &running{name: name, service: run}
 	s.running = append(s.running, r)
 	s.start(r)
@@ -93,6 +97,9 @@ func (s *Supervisor) Prepare(makers []Maker, section func(path string) json.RawM
 func (s *Supervisor) Apply(p *Plan) {
 	s.change.Lock()
 	defer s.change.Unlock()
+	if s.stopped {
+		return
+	}
 	for _, next := range p.made {
 		old := s.find(next.name)
 		switch {
@@ -184,7 +191,8 @@ func (s *Supervisor) Cancel() {
 // returned before ctx ended.
 func (s *Supervisor) Stop(ctx context.Context) bool {
 	s.change.Lock()
-	defer s.change.Unlock()
+	s.stopped = true
+	s.change.Unlock() // a service may be changing the services, and be waited for
 	all := true
 	for _, r := range slices.Backward(s.running) {
 		all = s.stop(ctx, r) && all

@@ -97,6 +97,22 @@ func TestSupervisor(t *testing.T) {
 			close(release)
 		})
 	})
+	t.Run("a service that is changing the services is stopped", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(t.Context(), slog.New(slog.DiscardHandler))
+			s.Start("changing", func(ctx context.Context) error {
+				<-ctx.Done()
+				s.Apply(&Plan{made: []*running{{name: "late", service: service.Func(func(context.Context) error {
+					t.Error("a service is started while all of them stop")
+					return nil
+				})}}})
+				return nil
+			})
+			if !s.Stop(t.Context()) {
+				t.Error("it did not end")
+			}
+		})
+	})
 	t.Run("a changed section is offered to the service, which is replaced unless it applies it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := &events{}
