@@ -58,7 +58,7 @@ func Routes(o Options) []Route {
 	if o.Post != nil {
 		out = append(out, Route{Pattern: "POST /", For: Platform, StartsWork: true, serve: s.post()})
 	}
-	more := []Route{get("/{$}", Anyone, s.withoutUI)}
+	more := []Route{get("/{$}", Anyone, s.withoutUI), get("/", Anyone, notFound)}
 	if o.UI != nil {
 		more = o.UI.routes()
 	}

@@ -259,9 +259,9 @@ func TestNoUI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer(t, nil)
 		synctest.Wait()
-		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Auth: s.auth, Upgrade: gateway.Starting()})
+		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Auth: s.auth, Upgrade: gateway.Starting(), Post: func(string) http.Handler { return nil }})
 		for path, want := range map[string]string{
-			"/": "npm install --ignore-scripts --prefix ~/openclaw openclaw@", "/chat": "404 page not found",
+			"/": "npm install --ignore-scripts --prefix ~/openclaw openclaw@", "/chat": "there is nothing at /chat",
 			"/v1/models": `"type":"invalid_request_error"`, "/hooks/x": `{"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
 		} {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost"+path, nil)
