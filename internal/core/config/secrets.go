@@ -111,24 +111,31 @@ func (c *collector) resolve(ref secret.Ref) {
 const maxParts = 8
 
 // harmless reports whether the value of a variable or a header is plainly not secret:
-// one of the ordinary values, or words and numbers, such as 2.14.0-beta and team_42. A
-// key has long parts of mixed letters and digits.
+// one of the ordinary values, or a few words and numbers, such as 2.14.0-beta and team_42.
+// A key has long parts of mixed letters and digits, and a passphrase more words, unlike
+// what begins as a flag does.
 func harmless(s string) bool {
 	if ordinary().MatchString(s) {
 		return true
 	}
 	parts := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" -_.,:;/@+=()[]", r) })
-	mixed := 0
+	mixed, words := 0, 0
 	for _, p := range parts {
+		digits, letters := strings.ContainsAny(p, "0123456789"), strings.Trim(p, "0123456789") != ""
 		switch {
 		case !word().MatchString(p):
 			return false
-		case strings.ContainsAny(p, "0123456789") && strings.Trim(p, "0123456789") != "":
+		case digits && letters:
 			mixed++
+		case letters:
+			words++
 		}
 	}
-	return len(parts) > 0 && len(s) <= maxHarmless && mixed <= 2
+	return len(parts) > 0 && len(s) <= maxHarmless && mixed <= 2 && (words <= maxWords || strings.HasPrefix(s, "-"))
 }
+
+// maxWords is the highest number of words in a value that is not taken for a passphrase.
+const maxWords = 3
 
 // maxHarmless is the maximum length of a harmless value of several words, in bytes.
 const maxHarmless = 200

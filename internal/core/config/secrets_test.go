@@ -103,6 +103,7 @@ func TestHiddenVariables(t *testing.T) {
 	keys := []string{
 		"sk-proj-Ab3dE6gH9jK2mN5p", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "AKIAIOSFODNN7EXAMPLE", "550e8400-e29b-41d4-a716-446655440000", "AB12-CD34-EF56-GH78",
 		"hunter2hunter2", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "xoxb-123456789012-abc",
+		"correct-horse-battery-staple", "correct horse battery staple",
 	}
 	r := redactor(t, `{env:{vars:{`+vars(keys)+`}}}`, nil)
 	for _, s := range keys {
