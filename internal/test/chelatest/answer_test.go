@@ -100,7 +100,7 @@ func TestAnswers(t *testing.T) {
 				t.Fatalf("%s %q %s", end.State, end.Text, end.Error)
 			}
 			got := all[s.name].Requests()
-			if len(got) != 2 || !bytes.Contains(got[1].Body, []byte("call_1")) || !bytes.Contains(got[1].Body, []byte("were cut off inside a value")) {
+			if len(got) != 2 || !bytes.Contains(got[1].Body, []byte("call_1")) || !bytes.Contains(got[1].Body, []byte("Not run: your answer was cut off by the output limit")) {
 				t.Errorf("%d requests: %s", len(got), got[len(got)-1].Body[max(0, len(got[len(got)-1].Body)-800):])
 			}
 		})
