@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -174,6 +176,12 @@ func literal(s string) (string, bool) {
 // terminalCommands are the commands that the terminal carries out itself.
 var terminalCommands = [...]string{"image", "quit", "exit"}
 
+// startsCommand reports whether a line with a leading ! goes on as commands of a shell do.
+func startsCommand(line string) bool {
+	r, _ := utf8.DecodeRuneInString(line[1:])
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("./~_$({[\"'", r)
+}
+
 // mistyped returns the answer to a message that has the form of a command but is none, so
 // that a model is not asked by mistake; "": it is an ordinary message.
 func (k *call) mistyped() string {
@@ -181,7 +189,7 @@ func (k *call) mistyped() string {
 	if k.literal || len(in.Media) > 0 || k.unaddressed || in.Sender.Bot || !g.allowed().Text && !in.Address.Local() {
 		return ""
 	}
-	if line, ok := bang(in.Text); ok && in.Address.Local() && !g.allowed().Bash && !strings.HasPrefix(strings.TrimSpace(in.Text), "! ") {
+	if line, ok := bang(in.Text); ok && in.Address.Local() && !g.allowed().Bash && startsCommand(strings.TrimSpace(in.Text)) {
 		return fmt.Sprintf("Not run, and not sent to a model: lines with ! are commands only if commands.bash is true (`chela config set commands.bash true`). "+
 			"You can also ask for it in words: run `%s`", strings.TrimPrefix(line, "/bash "))
 	}
