@@ -67,7 +67,7 @@ func asks(more string, models ...string) Config {
 	}
 	providers := map[string]any{}
 	for _, s := range testServices() {
-		providers[s.name] = map[string]any{"baseUrl": fmt.Sprintf("http://%s.invalid", s.name), "timeoutSeconds": 20}
+		providers[s.name] = map[string]any{"baseUrl": fmt.Sprintf("http://%s.invalid", s.name), "timeoutSeconds": 20, "keepAliveSeconds": 20}
 	}
 	b, err := json.Marshal(map[string]any{"providers": providers})
 	if err != nil {
