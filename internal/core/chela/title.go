@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // maxTitle is the maximum length of the argument in a title, in characters.
@@ -18,7 +20,7 @@ func CallTitle(name string, args json.RawMessage) string {
 		return name
 	}
 	if arg := mainArgument(name, fields); arg != "" {
-		return name + " " + arg
+		return name + " " + secret.RedactAddresses(arg)
 	}
 	return name
 }

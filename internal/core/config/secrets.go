@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -63,20 +62,8 @@ func (c *collector) walk(v any, path []string, hidden bool) {
 
 // text collects the secrets in a string.
 func (c *collector) text(s string, path []string, hidden bool) {
-	for _, at := range user().FindAllString(s, -1) {
-		if _, password, ok := strings.Cut(strings.Trim(at, ":/@"), ":"); ok {
-			c.add(password)
-			if plain, err := url.PathUnescape(password); err == nil {
-				c.add(plain)
-			}
-		}
-	}
-	for _, at := range query().FindAllStringSubmatchIndex(s, -1) {
-		value := s[at[3]:at[1]]
-		c.add(value)
-		if plain, err := url.QueryUnescape(value); err == nil {
-			c.add(plain)
-		}
+	for _, found := range secret.InAddresses(s) {
+		c.add(found)
 	}
 	hidden = hidden || slices.Contains(path[:len(path)-1], "env")
 	if !hidden || unresolved(s) || sessionKey().MatchString(path[len(path)-1]) || !namedSecret(path) && harmless(s) {

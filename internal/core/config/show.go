@@ -89,10 +89,6 @@ var (
 	reference = pattern(`^(\$\{[A-Z_][A-Z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:.+)$`)
 	// hiding matches names below which all values are redacted.
 	hiding = pattern(`(?i)(token|passw(or)?d|passphrase|secret|key|credential|authorization|cookie|signature|webhook([_-]?url)?|dsn|(^|_)(pass|pwd|pin|auth))s?$`)
-	// user matches the user of a URL, and query the parameters of a URL whose name
-	// suggests a secret.
-	user  = pattern(`://[^/?#\s]*@`)
-	query = pattern(`(?i)([?&#][^=&\s]*(token|key|secret|password|auth|sig)[^=&\s]*=)[^&\s]+`)
 )
 
 // pattern returns a regular expression that is compiled at its first use.
@@ -103,12 +99,14 @@ func pattern(expr string) func() *regexp.Regexp {
 // text returns s with secrets redacted.
 func (w viewer) text(s string, path []string, hidden bool) string {
 	switch {
-	case s == "" || !w.used && reference().MatchString(s), w.owner && (!hidden || unresolved(s)):
+	case s == "" || !w.used && reference().MatchString(s), w.owner && unresolved(s):
 		return s
+	case w.owner && !hidden:
+		return secret.RedactAddresses(s)
 	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), secret.ContainsCredential(s):
 		return secret.Redacted
 	}
-	return query().ReplaceAllString(user().ReplaceAllString(s, "://"+secret.Redacted+"@"), "${1}"+secret.Redacted)
+	return secret.RedactAddresses(s)
 }
 
 // open reports whether a string at the path can be known not to be a secret.

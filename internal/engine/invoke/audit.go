@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // record passes the outcome of a call to the ledger and the log: the principal,
@@ -53,10 +54,10 @@ func (k *call) record(ctx context.Context, res tool.Result, err error) {
 	x.log.LogAttrs(ctx, slog.LevelInfo, "tool call", attrs...)
 }
 
-// shortArgs returns arguments for the record. Known secrets are removed before
-// anything is truncated, because a truncated secret would not be recognized.
+// shortArgs returns arguments for the record. Known secrets, and credentials in addresses,
+// are removed before anything is truncated, because a truncated one would not be recognized.
 func (x *Executor) shortArgs(args json.RawMessage) string {
-	return masked(json.RawMessage(x.redact(string(args))))
+	return masked(json.RawMessage(secret.RedactAddresses(x.redact(string(args)))))
 }
 
 // secretWords are parts of the names of arguments whose values are not logged.

@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/agent"
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // End returns the function that ends a run in a transaction. row is the run in
@@ -101,7 +102,7 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 	default:
 		row.State = run.OK
 	}
-	row.Error = r.o.Executor.Redact(row.Error)
+	row.Error = secret.RedactAddresses(r.o.Executor.Redact(row.Error))
 	if e.run.Silent { // a hook answered with silence
 		return
 	}

@@ -34,7 +34,7 @@ var named = [...]credentialFormat{
 	{strict: `(?i)--(?:api-?key|token|secret|password)[ =]\\?["']?([^\s"'\\]{6,})`, markers: "--api --token --secret --password"}, // a flag
 	{strict: `(?i)\\?"(?:api_?key|token|access_?token|refresh_?token|client_?secret|secret|password)\\?"\s*:\s*\\?"([^"\\]{6,})`,
 		markers: "apikey api_key token secret password"}, // a member of an object
-	{strict: `://[^/\s:@]+:([^/\s:@]{4,})@`, markers: "://"}, // in a URL
+	{strict: `\s(?:-u|--user)[ =]\\?["']?[^\s:"'\\]+:([^\s"'\\]*[^\s"'\\0-9][^\s"'\\]*)`, markers: "-u --user"}, // of curl
 }
 
 // wide matches possible credentials. It is compiled on first use, because most

@@ -88,7 +88,7 @@ func (m *Masker) Mask(line []byte) []byte {
 		}
 		line = append(out, line[end:]...)
 	}
-	return line
+	return redactAddresses(line)
 }
 
 // abbreviate returns the replacement of a secret. It keeps the ends of a long

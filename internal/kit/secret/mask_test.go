@@ -21,7 +21,9 @@ func TestMask(t *testing.T) {
 		"curl --token " + long:                     "curl --token abcdef…ABCD",
 		`{"apiKey": "hunter22"}`:                   `{"apiKey": "***"}`,
 		`{"args":"{\"password\":\"hunter22\"}"}`:   `{"args":"{\"password\":\"***\"}"}`,
-		"https://me:hunter2@example.org/":          "https://me:***@example.org/",
+		"https://me:hunter2@example.org/":          "https://[redacted]@example.org/",
+		"curl -u me:hunter2 -o x":                  "curl -u me:*** -o x",
+		"docker run -u 1000:1000 x":                "docker run -u 1000:1000 x",
 		"ghp_" + long:                              "ghp_ab…ABCD",
 		"xoxb-1234567890-abc":                      "xoxb-1…-abc",
 		"123456789:" + long:                        "123456…ABCD",
@@ -29,8 +31,8 @@ func TestMask(t *testing.T) {
 		"badge=12 badge":                           "badge=*** ***", // the group did not take part
 		"A_KEY=12345678901234567":                  "A_KEY=***",
 		"A_KEY=123456789012345678":                 "A_KEY=123456…5678",
-		"https://me:pässword-of-many-letters@a/":   "https://me:***@a/",
-		"https://me:pass\\word-of-many-letters@a/": "https://me:***@a/", // it may be an escape in JSON
+		"https://me:pässword-of-many-letters@a/":   "https://[redacted]@a/",
+		"https://me:pass\\word-of-many-letters@a/": "https://[redacted]@a/", // it may be an escape in JSON
 		"-----BEGIN PRIVATE KEY-----MIIE-----END":  "-----BEGIN PRIVATE KEY-----***",
 
 		`{"sessionKey":"agent:main:main","key":"m7"}`: `{"sessionKey":"agent:main:main","key":"m7"}`,
