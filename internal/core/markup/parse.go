@@ -11,6 +11,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"github.com/chela-ai/chela/internal/kit/chunk"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // Limits. They make the time linear in the length of the source.
@@ -45,12 +46,9 @@ func size(r rune) int { return len(string(r)) }
 
 // clean makes the text valid and removes its control characters.
 func clean(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	s = humanize.Breaks(strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\r':
-			return '\n'
-		case r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029':
+		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
 			return -1
 		}
 		return r

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // templates are the files of a new workspace.
@@ -328,11 +329,11 @@ func readText(d *pathpolicy.Dir, name string, n int) (string, error) {
 	return cleanText(string(b)), nil
 }
 
-// cleanText returns a text without a byte order mark, carriage returns, control
+// cleanText returns a text without a byte order mark, control
 // characters and characters that change the direction of text, with which a file could
 // look different to a person. Invalid UTF-8 is replaced.
 func cleanText(s string) string {
-	s = strings.ReplaceAll(strings.TrimPrefix(strings.ToValidUTF8(s, "\ufffd"), "\ufeff"), "\r\n", "\n")
+	s = humanize.Breaks(strings.TrimPrefix(strings.ToValidUTF8(s, "\ufffd"), "\ufeff"))
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':

@@ -238,13 +238,10 @@ func (m Metadata) bounded() Metadata {
 // characters at most.
 func OneLine(s string, n int) string {
 	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == utf8.RuneError, r >= '\u200b' && r <= '\u200f', r >= '\u2028' && r <= '\u202e', r >= '\u2066' && r <= '\u2069', r == '\ufeff':
+		if r == utf8.RuneError || r >= '\u200b' && r <= '\u200f' {
 			return -1
-		case r < ' ' || r >= 0x7f && r < 0xa0:
-			return ' '
 		}
 		return r
 	}, s)
-	return humanize.Truncate(strings.Join(strings.Fields(s), " "), n)
+	return humanize.Truncate(humanize.OneLine(s), n)
 }

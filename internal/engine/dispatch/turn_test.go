@@ -364,7 +364,7 @@ func TestFailures(t *testing.T) {
 	t.Run("an error is one line that shows what it says", func(t *testing.T) {
 		const hidden = "\t\x01\x7f\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069" // the last ones change the direction of the text
 		h := newHarness(t, llmtest.NewScript(llmtest.Status(400, "no\nsuch"+hidden+" field “ünï” – 字"))).open()
-		if r, want := h.ask("m1", "hi"), "refused the request: nosuch field “ünï” – 字"; r.State != run.Failed || !strings.HasSuffix(r.Error, want) {
+		if r, want := h.ask("m1", "hi"), "refused the request: no such field “ünï” – 字"; r.State != run.Failed || !strings.HasSuffix(r.Error, want) {
 			t.Errorf("%s: %q, want %q at the end", r.State, r.Error, want)
 		}
 	})

@@ -78,7 +78,7 @@ func escape(s string) string {
 			return utf8.RuneError
 		}
 		return r
-	}, strings.ToValidUTF8(s, string(utf8.RuneError))))
+	}, humanize.Breaks(strings.ToValidUTF8(s, string(utf8.RuneError)))))
 }
 
 // writeHTML writes a session as a page.

@@ -85,13 +85,6 @@ func errorText(err error) string {
 	return oneLine(err.Error(), 400)
 }
 
-// oneLine returns s without control characters and line breaks, cut after most
-// characters, so that it can be part of a line of the prompt.
-func oneLine(s string, most int) string {
-	return humanize.Truncate(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return -1
-		}
-		return r
-	}, s), most)
-}
+// oneLine returns s in one line, cut after most characters, so that it can be part of a
+// line of the prompt.
+func oneLine(s string, most int) string { return humanize.Truncate(humanize.OneLine(s), most) }

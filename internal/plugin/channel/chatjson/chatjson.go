@@ -160,15 +160,7 @@ func (s Sender) sender() chela.Sender {
 }
 
 // oneLine returns a name in one line, shortened.
-func oneLine(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	return humanize.TruncateBytes(strings.TrimSpace(s), maxName)
-}
+func oneLine(s string) string { return humanize.TruncateBytes(humanize.OneLine(s), maxName) }
 
 // Destination is the chat of an operation.
 type Destination struct {

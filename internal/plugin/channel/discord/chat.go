@@ -13,6 +13,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 const (
@@ -86,7 +87,7 @@ func (b *bot) Thread(ctx context.Context, a chela.Address, name string) (chela.A
 	if err != nil {
 		return a, err
 	}
-	name = truncate(strings.TrimSpace(printable(name)), maxName)
+	name = truncate(humanize.OneLine(name), maxName)
 	if name == "" {
 		return a, refused("the thread has no name")
 	}

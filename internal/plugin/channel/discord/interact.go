@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 const (
@@ -234,7 +235,7 @@ func (b *bot) Menu(ctx context.Context, commands []channel.Command) error {
 			continue
 		}
 		seen[name] = true
-		doc := strings.TrimSpace(printable(c.Doc))
+		doc := humanize.OneLine(c.Doc)
 		if doc == "" {
 			doc = "/" + name
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 const (
@@ -241,7 +242,7 @@ func (b *bot) address(ctx context.Context, at, guild, person string) (a chela.Ad
 		return a, "", err
 	}
 	if p.Name != "" {
-		group = "#" + printable(p.Name)
+		group = "#" + humanize.OneLine(p.Name)
 	}
 	a.Peer = chela.Peer{Kind: chela.Room, ID: at}
 	if p.thread() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/kit/backoff"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 const (
@@ -122,7 +123,7 @@ func (b *bot) failure(route string, a channel.Answer) error {
 	if len(e.Errors) > 0 {
 		text += " " + string(e.Errors)
 	}
-	err := fmt.Errorf("discord: %s: %d %s", route, a.Status, truncate(printable(text), 300))
+	err := fmt.Errorf("discord: %s: %d %s", route, a.Status, truncate(humanize.OneLine(text), 300))
 	switch {
 	case a.Status == http.StatusUnauthorized:
 		return b.unauthorized()
@@ -138,16 +139,6 @@ func (b *bot) failure(route string, a channel.Answer) error {
 		return &channel.Error{RetryAfter: a.RetryAfter(), Err: err}
 	}
 	return &channel.Error{Permanent: true, Err: err}
-}
-
-// printable replaces control characters in a text of Discord by spaces.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, s)
 }
 
 // retryAfter returns how long an answer with the status 429 asks to wait.

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/backoff"
 	"github.com/chela-ai/chela/internal/kit/chunk"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 const (
@@ -173,7 +174,7 @@ func draftsOf(p channel.Part) []draft {
 // fileName returns the name of an attachment, without a path.
 func fileName(m chela.Media, i int) string {
 	name := m.Name[strings.LastIndexAny(m.Name, `/\`)+1:]
-	name = truncate(strings.TrimSpace(printable(name)), 100)
+	name = truncate(humanize.OneLine(name), 100)
 	if name == "" {
 		name = fmt.Sprintf("file%d", i+1)
 	}

@@ -174,7 +174,7 @@ func single(bs *imap.BodyStructureSinglePart, at []int) (c content) {
 	return c
 }
 
-func clip(s string) string { return humanize.TruncateBytes(oneLine(s), maxName) }
+func clip(s string) string { return humanize.TruncateBytes(humanize.OneLine(s), maxName) }
 
 // fileName returns the name of a file in the parameters of a header, in one of the forms
 // of RFC 2231.
@@ -280,7 +280,7 @@ func decodeText(p part, data []byte) string {
 		decoded = humanize.TrimPartial(decoded)
 	}
 	s := characters(decoded, p.params["charset"])
-	s = strings.ReplaceAll(s, "\r\n", "\n")
+	s = humanize.Breaks(s)
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r == '\uFEFF' {
 			return -1

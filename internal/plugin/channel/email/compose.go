@@ -21,7 +21,7 @@ func (l letter) bytes() ([]byte, error) {
 	plain := markup.Plain(l.text)
 	var h mail.Header
 	h.SetDate(l.now)
-	h.SetAddressList("From", []*mail.Address{{Name: oneLine(l.name), Address: l.from}})
+	h.SetAddressList("From", []*mail.Address{{Name: humanize.OneLine(l.name), Address: l.from}})
 	h.SetAddressList("To", []*mail.Address{{Address: l.to}})
 	h.SetMessageID(l.id)
 	h.SetSubject(l.subject(plain))
@@ -118,7 +118,7 @@ func (l letter) subject(plain string) string {
 		return "Re: " + l.answered.Subject
 	}
 	for line := range strings.SplitSeq(plain, "\n") {
-		if line = oneLine(line); line != "" {
+		if line = humanize.OneLine(line); line != "" {
 			return humanize.Truncate(line, maxTitle)
 		}
 	}
@@ -154,7 +154,7 @@ func mediaType(s string) string {
 
 // attachmentName returns the name of an attachment.
 func attachmentName(name, kind string) string {
-	name = path.Base(strings.ReplaceAll(oneLine(name), `\`, "/"))
+	name = path.Base(strings.ReplaceAll(humanize.OneLine(name), `\`, "/"))
 	if name == "." || name == "/" || name == "" {
 		name = "file"
 		if ext, err := mime.ExtensionsByType(kind); err == nil && len(ext) > 0 {

@@ -106,17 +106,7 @@ func decode(s string, most int) string {
 	if d, err := wordDecoder.DecodeHeader(s); err == nil {
 		s = d
 	}
-	return humanize.TruncateBytes(oneLine(s), most)
-}
-
-// oneLine removes control characters and repeated spaces.
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "\uFFFD"))), " ")
+	return humanize.TruncateBytes(humanize.OneLine(s), most)
 }
 
 // normalize returns an address in the form in which equal ones are the same: ASCII, in
@@ -184,7 +174,7 @@ func (h header) from() (address, name string, err error) {
 		return "", "", fmt.Errorf("%d authors", len(list))
 	}
 	address, err = normalize(list[0].Address)
-	return address, humanize.TruncateBytes(oneLine(list[0].Name), maxName), err
+	return address, humanize.TruncateBytes(humanize.OneLine(list[0].Name), maxName), err
 }
 
 // recipients returns the normalized addresses of To and Cc. There may be only one field

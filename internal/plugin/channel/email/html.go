@@ -5,6 +5,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // maxHTML is how many bytes of text are made of a page.
@@ -75,7 +77,7 @@ func (p *page) start(t html.Token, closed bool) {
 	case atom.A:
 		p.href, p.label = attribute(t, "href"), p.line.Len()
 	case atom.Img:
-		if alt := oneLine(attribute(t, "alt")); alt != "" {
+		if alt := humanize.OneLine(attribute(t, "alt")); alt != "" {
 			p.text("[" + alt + "]")
 		}
 	case atom.Pre:
@@ -102,7 +104,7 @@ func (p *page) end(t html.Token) {
 		if p.label <= p.line.Len() {
 			shown := strings.TrimSpace(p.line.String()[p.label:])
 			if (strings.HasPrefix(p.href, "https://") || strings.HasPrefix(p.href, "http://")) && len(p.href) < 2000 && shown != "" && !strings.Contains(p.href, shown) {
-				p.line.WriteString(" (" + oneLine(p.href) + ")")
+				p.line.WriteString(" (" + humanize.OneLine(p.href) + ")")
 			}
 		}
 		p.href = ""

@@ -254,7 +254,7 @@ func clean(err error, secret string) error {
 	if err == nil {
 		return nil
 	}
-	text := strings.TrimPrefix(strings.TrimPrefix(oneLine(err.Error()), "imap: "), "smtp: ")
+	text := strings.TrimPrefix(strings.TrimPrefix(humanize.OneLine(err.Error()), "imap: "), "smtp: ")
 	if len(secret) >= 6 { // a shorter one would match parts of usual words
 		text = strings.ReplaceAll(text, secret, "[redacted]")
 	}

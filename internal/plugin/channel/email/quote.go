@@ -80,7 +80,7 @@ func author(lines []string) string {
 	for _, l := range lines[:min(len(lines), 10)] {
 		if headFrom.MatchString(l) {
 			_, name, _ := strings.Cut(strings.ReplaceAll(l, "：", ":"), ":")
-			return humanize.TruncateBytes(oneLine(strings.Trim(name, " *")), maxName)
+			return humanize.TruncateBytes(humanize.OneLine(strings.Trim(name, " *")), maxName)
 		}
 	}
 	return ""

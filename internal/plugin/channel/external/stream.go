@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -230,11 +229,5 @@ func (p *printed) lastLine() string {
 
 // clean returns a text of the program as one line without control characters.
 func clean(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(s, "?"))
-	return humanize.TruncateBytes(strings.TrimSpace(s), maxPrint)
+	return humanize.TruncateBytes(humanize.OneLine(strings.ToValidUTF8(s, "?")), maxPrint)
 }

@@ -3,6 +3,8 @@ package irc
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 const (
@@ -67,11 +69,11 @@ func parseLine(s string) line {
 
 var unescapeTag = strings.NewReplacer(`\:`, ";", `\s`, " ", `\\`, `\`, `\r`, "\r", `\n`, "\n")
 
-// oneLine removes what would end a line, and what is too long.
+// oneLine replaces what would end a line, and removes what is too long.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '\r' || r == '\n' || r == 0 {
-			return -1
+			return ' '
 		}
 		return r
 	}, s)
@@ -97,7 +99,7 @@ func end(s string, most int) int {
 // possible. Empty lines are left out.
 func split(text string) []string {
 	var out []string
-	for l := range strings.SplitSeq(text, "\n") {
+	for l := range strings.SplitSeq(humanize.Breaks(text), "\n") {
 		l = strings.TrimRight(strings.ReplaceAll(oneText(l), "\t", "    "), " ")
 		for len(l) > maxText {
 			i := end(l, maxText)

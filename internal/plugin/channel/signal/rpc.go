@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -59,13 +58,7 @@ func (e *rpcError) Error() string {
 // oneLine returns a text of the daemon for an error or the log.
 func oneLine(s string) string {
 	const most = 300
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	return humanize.TruncateBytes(strings.Join(strings.Fields(strings.ToValidUTF8(s, "")), " "), most)
+	return humanize.TruncateBytes(humanize.OneLine(strings.ToValidUTF8(s, "")), most)
 }
 
 // read calls a method that changes nothing.

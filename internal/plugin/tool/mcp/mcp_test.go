@@ -170,7 +170,7 @@ func TestProgram(t *testing.T) {
 		var said []string
 		args, _ := json.Marshal(echoArgs{file})
 		_, err := tools["srv__wait"].Run(ctx, tool.Call{Args: args, Update: func(s string) { said = append(said, s); cancel() }})
-		if !errors.Is(err, context.Canceled) || !slices.Equal(said, []string{"step  1"}) {
+		if !errors.Is(err, context.Canceled) || !slices.Equal(said, []string{"step 1"}) {
 			t.Errorf("%v, %q", err, said)
 		}
 		waittest.Until(t, "the program was told", func() bool { return exists(file) })

@@ -146,13 +146,7 @@ func (t *tail) lastLine() string {
 
 // clean returns a text from a server as one line without control characters.
 func clean(s string, n int) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(s, "?"))
-	return humanize.TruncateBytes(strings.TrimSpace(s), n)
+	return humanize.TruncateBytes(humanize.OneLine(strings.ToValidUTF8(s, "?")), n)
 }
 
 // printable returns a text from a server without characters that are invisible.
