@@ -9,7 +9,8 @@ const (
 	StateAborted = "aborted"
 	StateError   = "error"
 
-	StopLimit = "limit" // Chat.Stop: a limit of the run ended it, not the model
+	StopLimit      = "limit"      // Chat.Stop: a limit of the run ended it, not the model
+	StopSuperseded = "superseded" // Chat.Stop: a newer message took the place of the run
 )
 
 // Chat is the payload of chat: a run's answer as shown to people.

@@ -125,8 +125,11 @@ const (
 
 // Texts that the loop writes.
 const (
-	// SkippedText is the result of calls that a steering message cancelled.
+	// SkippedText is the result of calls that a person's message cancelled.
 	SkippedText = "Skipped due to queued user message."
+	// OvertakenText is the result of calls before which only events arrived, such as the
+	// result of a subagent.
+	OvertakenText = "Not run: the event below arrived first. Call the tool again if it is still needed."
 	// OverLimitText is the result of calls beyond Request.MaxCalls.
 	OverLimitText = "Not run: the limit of tool calls for this turn is reached."
 	// NoToolsText is the result of calls in a run without tools.

@@ -700,6 +700,22 @@ func TestSteer(t *testing.T) {
 		same(t, m.reqs[1].Messages[3].IsError, true)
 	})
 
+	t.Run("an event that cancels calls is not called a message of the person", func(t *testing.T) {
+		for text, want := range map[string]string{llm.EventPrefix + "The subagent has finished.": agent.OvertakenText, "smaller": agent.SkippedText} {
+			m := &script{steps: []step{use("a:1", "b:2"), say("ok")}}
+			r := request(m, tools("a", "b"))
+			asked := 0
+			r.Steer = func(context.Context) ([]*llm.Message, error) {
+				if asked++; asked == 3 {
+					return []*llm.Message{llm.User(text)}, nil
+				}
+				return nil, nil
+			}
+			lines, _ := run(t.Context(), r)
+			same(t, lines[4], "end 2: "+want)
+		}
+	})
+
 	t.Run("STEER-02 a running parallel group is not interrupted", func(t *testing.T) {
 		m := &script{steps: []step{use("p:1", "p:2"), say("ok")}}
 		r := request(m, tools("p"))

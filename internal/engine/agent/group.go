@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -30,7 +31,7 @@ func (l *loop) execute(ctx context.Context, calls []llm.ToolCall, steering func(
 			return end
 		}
 		if len(ms) > 0 {
-			l.skip(run, SkippedText)
+			l.skip(run, skippedBy(ms))
 			steered = ms
 			break
 		}
@@ -55,6 +56,16 @@ func (l *loop) execute(ctx context.Context, calls []llm.ToolCall, steering func(
 	}
 	l.yielded = false // what arrived comes first
 	return nil
+}
+
+// skippedBy returns the result of calls that messages cancelled.
+func skippedBy(ms []*llm.Message) string {
+	for _, m := range ms {
+		if !strings.HasPrefix(m.PlainText(), llm.EventPrefix) {
+			return SkippedText
+		}
+	}
+	return OvertakenText
 }
 
 // atLimit reports whether the run may call no more tools.

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrEmpty says that the model answered twice with neither text nor calls.
-var ErrEmpty = errors.New("empty_response: the model answered with nothing")
+var ErrEmpty = errors.New("the model answered with nothing")
 
 // maxCut is the number of cut answers in a row, with tool calls, after which a run ends.
 const maxCut = 3

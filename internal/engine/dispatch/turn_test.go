@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,14 +55,27 @@ func TestTurn(t *testing.T) {
 			t.Errorf("text %q, silent %v", r.Text, r.Silent)
 		}
 	})
-	t.Run("LOOP-12 a tool fails and the model says nothing: one short line", func(t *testing.T) {
-		bad := newTool("bad", tool.Reads, func(context.Context, tool.Call) (tool.Result, error) {
-			return tool.Result{}, errors.New("disk on fire")
+	for out, want := range map[string]string{
+		"disk on fire\nand more":                         "⚠️ The model gave no answer after bad failed: disk on fire and more",
+		`{"error":"disk on fire","status":"error"}`:      "⚠️ The model gave no answer after bad failed: disk on fire",
+		`{"error":{"code":5,"message":"disk\non fire"}}`: "⚠️ The model gave no answer after bad failed: disk on fire",
+		`{"status":"error"}`:                             "⚠️ The model gave no answer after bad failed",
+		"[exit 1] disk on fire":                          "⚠️ The model gave no answer after bad failed: [exit 1] disk on fire",
+	} {
+		t.Run("LOOP-12 a tool fails and the model says nothing: one short line without JSON for "+out, func(t *testing.T) {
+			bad := newTool("bad", tool.Reads, func(context.Context, tool.Call) (tool.Result, error) {
+				return tool.Result{Content: []llm.Part{llm.Text(out)}, IsError: true}, nil
+			})
+			h := newHarness(t, llmtest.NewScript(llmtest.Call("c1", "bad", `{}`), llmtest.Step{}, llmtest.Step{}), bad).open()
+			if r := h.ask("m1", "hi"); r.Text != want {
+				t.Errorf("text %q (%s %s)", r.Text, r.State, r.Error)
+			}
 		})
-		h := newHarness(t, llmtest.NewScript(llmtest.Call("c1", "bad", `{}`), llmtest.Step{}, llmtest.Step{}), bad).open()
-		r := h.ask("m1", "hi")
-		if !strings.Contains(r.Text, "bad") || !strings.Contains(r.Text, "disk on fire") || strings.Contains(r.Text, "\n") {
-			t.Errorf("text %q (%s %s)", r.Text, r.State, r.Error)
+	}
+	t.Run("a model that says nothing is reported without the name of an error", func(t *testing.T) {
+		h := newHarness(t, llmtest.NewScript(llmtest.Step{}, llmtest.Step{})).open()
+		if r := h.ask("m1", "hi"); r.State != run.Failed || r.Error != "the model answered with nothing" {
+			t.Errorf("%s %q", r.State, r.Error)
 		}
 	})
 	t.Run("the details of a result are cut at their limit, and say so", func(t *testing.T) {

@@ -155,7 +155,7 @@ func replied(tx store.Tx, first queue.Item, result exchange.Result, row run.Run)
 }
 
 // emptyAnswer begins the error of a run whose model had nothing to say, agent.ErrEmpty.
-const emptyAnswer = "empty_response:"
+const emptyAnswer = "the model answered with nothing"
 
 // resultOf returns the result of a run that answers another session.
 func (r *Relay) resultOf(row run.Run) exchange.Result {

@@ -95,7 +95,7 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 		row.State, row.Error, e.limited = run.Failed, errorText(end.Err), true
 		row.Silent = e.isSilent(end.Err)
 	case end.Reason == agent.Failed && text == "" && e.attempt.failed != "" && llm.ClassOf(end.Err) == "":
-		row.State, row.Text = run.OK, "⚠️ "+e.attempt.failed // the model had nothing to say about a tool that failed
+		row.State, row.Text = run.OK, "⚠️ The model gave no answer after "+e.attempt.failed
 	case end.Reason == agent.Failed:
 		row.State, row.Error, row.Transient = run.Failed, failureText(end.Err), llm.Transient(end.Err)
 		row.Silent = e.isSilent(end.Err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -195,7 +196,7 @@ func (r *Runner) toolEnd(ctx context.Context, e *Execution, ev agent.Event) erro
 	entry.Details, entry.Cut = session.TruncateDetails(entry.Details)
 	e.attempt.failed = ""
 	if ev.Result.IsError && !ev.Skipped {
-		e.attempt.failed = ev.Call.Name + ": " + oneLine(ev.Result.PlainText(), 200)
+		e.attempt.failed = strings.TrimSuffix(ev.Call.Name+" failed: "+toolReason(ev.Result.PlainText()), ": ")
 	}
 	r.o.Step("tool.end")
 	err := r.update(ctx, e, store.Ordered, func(tx store.Tx) error {

@@ -340,7 +340,7 @@ func endChat(e chela.Event, shown string) wire.Chat {
 		return p
 	case chela.OutcomeAborted, chela.OutcomeSuperseded:
 		p := chatEvent(e, wire.StateAborted)
-		p.Stop = cmp.Or(end.Stop, "rpc")
+		p.Stop = cmp.Or(end.Stop, stopReason(end.Outcome))
 		if text := cmp.Or(end.Text, shown); text != "" {
 			p.Message = answer(e, text)
 		}
@@ -355,6 +355,14 @@ func endChat(e chela.Event, shown string) wire.Chat {
 		p.ErrorDetail = &wire.ErrorDetail{Provider: provider, Model: model}
 	}
 	return p
+}
+
+// stopReason returns why a run was stopped: by a person, or by a newer message.
+func stopReason(o chela.Outcome) string {
+	if o == chela.OutcomeSuperseded {
+		return wire.StopSuperseded
+	}
+	return "rpc"
 }
 
 // endOf returns the outcome of a run. An event without one is an error unless
@@ -389,7 +397,7 @@ func lifecycle(e chela.Event) wire.Lifecycle {
 			l.Stop = cmp.Or(l.Stop, "stop")
 			l.Reply = wireview.Reply(end.Text, end.Silent)
 		case chela.OutcomeAborted, chela.OutcomeSuperseded:
-			l.Aborted, l.Status, l.Stop = true, "cancelled", cmp.Or(l.Stop, "rpc")
+			l.Aborted, l.Status, l.Stop = true, "cancelled", cmp.Or(l.Stop, stopReason(end.Outcome))
 		}
 	}
 	return l

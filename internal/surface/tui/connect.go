@@ -412,8 +412,13 @@ func (s *screen) runEnded(run string, e feed.End) {
 	if e.State == wire.StateFinal && e.Text != "" && e.Text != s.lastText {
 		s.text(feed.After(s.lastText, e.Text))
 	}
+	cut := slices.ContainsFunc(s.live, func(it *item) bool { return !it.done })
 	s.finish()
 	switch {
+	case e.State == wire.StateAborted && e.Stop == wire.StopSuperseded:
+		if cut { // not if the run only waited
+			s.scroll.add(bare, s.styles.Dim.Paint("■ replaced by the next message"))
+		}
 	case e.State == wire.StateAborted:
 		s.scroll.add(bare, s.styles.Dim.Paint("■ stopped"))
 	case e.State == wire.StateError:

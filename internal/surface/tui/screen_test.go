@@ -632,6 +632,8 @@ func TestRunEnded(t *testing.T) {
 		{"an answer that grew", []feed.Step{{Kind: feed.Text, Text: "al"}}, "r", feed.End{State: wire.StateFinal, Text: "all"}, "all"},
 		{"an answer after another message", []feed.Step{{Kind: feed.Text, Text: "I look"}, {Kind: feed.TextEnded}}, "r", feed.End{State: wire.StateFinal, Text: "all"}, "I look\n\nall"},
 		{"a stopped run", nil, "r", feed.End{State: wire.StateAborted, Text: "none"}, "■ stopped"},
+		{"a run that was replaced while it waited", []feed.Step{{Kind: feed.Text, Text: "I wait"}, {Kind: feed.TextEnded}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wait"},
+		{"a run that was replaced while it wrote", []feed.Step{{Kind: feed.Text, Text: "I wr"}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wr\n\n■ replaced by the next message"},
 		{"a failed run", nil, "r", feed.End{State: wire.StateError, Error: "no\x1b[2J quota", Model: "p/m"}, "✗ p/m: no quota\n  send the message again, or choose another model with /model"},
 		{"an error that names its model", nil, "r", feed.End{State: wire.StateError, Error: "p/m has no quota", Model: "p/m"}, "✗ p/m has no quota\n  send the message again, or choose another model with /model"},
 		{"an error without a model", nil, "r", feed.End{State: wire.StateError, Error: "no quota"}, "✗ no quota\n  send the message again, or choose another model with /model"},

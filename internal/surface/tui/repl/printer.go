@@ -153,7 +153,9 @@ func (p *Printer) end(e feed.End) {
 	p.last = ""
 	switch e.State {
 	case wire.StateAborted:
-		p.Note("stopped")
+		if e.Stop != wire.StopSuperseded {
+			p.Note("stopped")
+		}
 	case wire.StateError:
 		fmt.Fprintln(p.Err, p.Styles.Bad.Paint("✗ "+ansi.Line(e.Error)))
 	}
