@@ -118,7 +118,7 @@ func SentEntries(entries []Entry) (cut *Entry, sent []Entry) {
 	}
 	for i := range entries {
 		e := &entries[i]
-		if e.Kind == KindMessage && e.Message != nil && (cut == nil || e.Seq >= cut.First) && !out(e) {
+		if e.sent() && (cut == nil || e.Seq >= cut.First) && !out(e) {
 			sent = append(sent, *e)
 		}
 	}

@@ -162,7 +162,7 @@ func (t *Transcript) appendLocked(e *Entry) {
 		t.voided[e.Voids] = true
 	case e.Kind == KindPrune && e.Prune != nil:
 		t.pruneLocked(e.Prune)
-	case e.Kind != KindMessage || e.Message == nil:
+	case !e.sent():
 	case e.Message.Role == llm.RoleTool:
 		t.resultLocked(e.Message, source{e.ID, e.Run, e.Seq})
 	default:

@@ -234,7 +234,7 @@ func rowOf(e *Entry) row {
 		r.Sender = &e.Sender
 	}
 	switch e.Kind {
-	case KindMessage:
+	case KindMessage, KindAgain:
 		r.Type = "message"
 		if e.Message != nil {
 			r.Message = messageRow(e)
@@ -256,7 +256,7 @@ func rowOf(e *Entry) row {
 	case KindPrune:
 		r.Type, r.Custom = "custom", customPrune // Exporter.Entry sets Data, which refers to other rows
 	default:
-		r.Type, r.Custom, r.Data = "custom", customNotice, textData(e.Text)
+		r.Type, r.Custom, r.Data = "custom", customNotice, noticeData(e)
 	}
 	return r
 }
@@ -355,6 +355,14 @@ func detailsRow(e *Entry) json.RawMessage {
 }
 
 func textData(s string) json.RawMessage { return encoded(map[string]string{"text": s}) }
+
+// noticeData returns the data of a notice: its text, and what a model is sent for it.
+func noticeData(e *Entry) json.RawMessage {
+	if e.Message == nil {
+		return textData(e.Text)
+	}
+	return encoded(map[string]any{"text": e.Text, "message": rowMessage{Role: string(e.Message.Role), Content: contentRow(e.Message.Parts)}})
+}
 
 // encoded returns v as JSON, or null if v cannot be encoded.
 func encoded(v any) json.RawMessage {

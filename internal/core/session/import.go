@@ -210,7 +210,8 @@ func (r *row) entry() Entry {
 // types.
 func (r *row) custom(e *Entry) bool {
 	var d struct {
-		Text string `json:"text"`
+		Text    string      `json:"text"`
+		Message *rowMessage `json:"message"`
 	}
 	if json.Unmarshal(r.Data, &d) != nil {
 		return false
@@ -222,6 +223,9 @@ func (r *row) custom(e *Entry) bool {
 		return json.Unmarshal(r.Data, &e.Voids) == nil && e.Voids != Ref{}
 	case customNotice:
 		e.Kind = KindNotice
+		if d.Message != nil && (d.Message.Role == string(llm.RoleUser) || d.Message.Role == string(llm.RoleAssistant)) {
+			e.Message = &llm.Message{Role: llm.Role(d.Message.Role), Parts: partsOf(d.Message.Content)}
+		}
 	case customCommand:
 		e.Kind = KindCommand
 	default:

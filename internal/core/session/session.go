@@ -184,12 +184,14 @@ type Past struct {
 // Kind is the kind of an entry.
 type Kind string
 
-// The kinds of entries. Only messages, cuts, prunes and voids change what a model is sent.
+// The kinds of entries. Notices without a message, commands and changes of settings do not
+// change what a model is sent.
 const (
 	KindMessage Kind = "message" // Message is set
 	KindCut     Kind = "cut"     // entries before First are no longer sent, but Message, if it is set
 	KindPrune   Kind = "prune"   // the entries that Prune names are sent in a shorter form
-	KindNotice  Kind = "notice"  // Text was shown to the person; never sent
+	KindNotice  Kind = "notice"  // Text was shown to the person; never sent, but Message, if it is set
+	KindAgain   Kind = "again"   // Message is that of an earlier entry that is not sent any more; not shown
 	KindCommand Kind = "command" // a slash command and its answer; never sent
 	KindModel   Kind = "model_change"
 	KindThink   Kind = "thinking_level_change"
@@ -203,7 +205,7 @@ type Entry struct {
 	Kind    Kind
 	Time    time.Time
 	Run     chela.RunID  // the run that wrote the entry; empty: none
-	Message *llm.Message // of KindMessage, and of KindCut with a summary; immutable
+	Message *llm.Message // of KindMessage, of KindAgain, of KindCut with a summary, and of a KindNotice that ends a run without an answer; immutable
 	Text    string       // of notices, commands, and changes of the model or thinking level; the summary of KindCut
 	First   int64        // of KindCut: Seq of the first entry that is still sent
 	Voids   Ref          // of KindVoid

@@ -66,9 +66,14 @@ func TestTurn(t *testing.T) {
 			bad := newTool("bad", tool.Reads, func(context.Context, tool.Call) (tool.Result, error) {
 				return tool.Result{Content: []llm.Part{llm.Text(out)}, IsError: true}, nil
 			})
-			h := newHarness(t, llmtest.NewScript(llmtest.Call("c1", "bad", `{}`), llmtest.Step{}, llmtest.Step{}), bad).open()
+			model := llmtest.NewScript(llmtest.Call("c1", "bad", `{}`), llmtest.Step{}, llmtest.Step{}, llmtest.Say("ok"))
+			h := newHarness(t, model, bad).open()
 			if r := h.ask("m1", "hi"); r.Text != want {
 				t.Errorf("text %q (%s %s)", r.Text, r.State, r.Error)
+			}
+			h.ask("m2", "again")
+			if ms := model.Requests()[3].Messages; !session.IsFailed(ms[len(ms)-2]) {
+				t.Errorf("the next request does not say that the first one was not completed: %q", ms[len(ms)-2].PlainText())
 			}
 		})
 	}

@@ -211,6 +211,7 @@ func (p *page) entry(e *session.Entry) {
 		if e.Message != nil {
 			p.message(e)
 		}
+	case session.KindAgain: // shown at its first place
 	case session.KindCut:
 		p.compaction(e)
 	case session.KindPrune:

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -123,7 +124,7 @@ func reasoning(tx store.Tx, row run.Run) (string, error) {
 	entries, err := tx.Sessions().Last(row.SessionID, lastEntries)
 	var b strings.Builder
 	for _, e := range entries {
-		if e.Run != row.ID || e.Message == nil || e.Message.Role != llm.RoleAssistant {
+		if e.Run != row.ID || e.Kind != session.KindMessage || e.Message == nil || e.Message.Role != llm.RoleAssistant {
 			continue
 		}
 		b.Reset()

@@ -45,6 +45,11 @@ func sessionCommands() []Command {
 			run:  (*call).halt,
 		},
 		{
+			Name: "retry", Group: group, Scope: chela.ScopeWrite,
+			Help: "send the last message that failed or was given up again",
+			run:  (*call).retry,
+		},
+		{
 			Name: "steer", message: true, Aliases: []string{"tell"}, Group: group, Args: "[subagent] <message>",
 			Help: "send a message to the run in progress, or to a subagent",
 			run:  (*call).steer,

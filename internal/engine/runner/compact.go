@@ -322,7 +322,7 @@ func (r *Runner) contextTokens(ctx context.Context, e *Execution) (int, error) {
 // messages since.
 func sinceLastCall(m session.Meta, msgs []*llm.Message) int {
 	since := len(msgs)
-	for since > 0 && msgs[since-1].Role != llm.RoleAssistant {
+	for since > 0 && (msgs[since-1].Role != llm.RoleAssistant || session.IsFailed(msgs[since-1])) {
 		since--
 	}
 	return int(m.Context) + estimate.Messages(msgs[max(since-1, 0):]...)

@@ -75,7 +75,7 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 		text = ""
 	}
 	row := &e.run
-	row.Ended = time.Now()
+	row.Ended, e.cause = time.Now(), end.Err
 	switch cause := context.Cause(ctx); {
 	case end.Reason == agent.Suspended:
 		row.State, row.Waits, row.Ended = run.Suspended, run.WaitsApproval, time.Time{}
@@ -96,6 +96,7 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 		row.Silent = e.isSilent(end.Err)
 	case end.Reason == agent.Failed && text == "" && e.attempt.failed != "" && llm.ClassOf(end.Err) == "":
 		row.State, row.Text = run.OK, "⚠️ The model gave no answer after "+e.attempt.failed
+		e.unsaid = row.Text
 	case end.Reason == agent.Failed:
 		row.State, row.Error, row.Transient = run.Failed, failureText(end.Err), llm.Transient(end.Err)
 		row.Silent = e.isSilent(end.Err)
@@ -158,6 +159,13 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 			}
 			entries = append(entries, results...)
 		}
+		if text := cmp.Or(e.run.Error, e.unsaid); text != "" && !(e.run.Silent && e.run.Origin.Kind == chela.OriginHeartbeat) {
+			failure, err := writeFailure(tx, e.run, text, e.failureReason(), e.cause)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, failure...)
+		}
 		return errors.Join(e.queueCompaction(tx, meta), end(tx), tx.Leases().Release(e.lease))
 	})
 	if err != nil {
@@ -215,7 +223,7 @@ func hasCommands(tx store.Tx, row run.Run) (bool, error) {
 	}), err
 }
 
-// writeLast writes the last entries of a run and the session's counters.
+// writeLast writes the last message of a run and the session's counters.
 func (r *Runner) writeLast(tx store.Tx, e *Execution) (meta session.Meta, entries []*session.Entry, err error) {
 	if p := e.pending; p != nil && (len(p.entry.Message.Parts) > 0 || p.entry.Usage.Total() > 0) {
 		if meta, err = r.writeMessage(tx, e, p); err != nil {
@@ -226,13 +234,6 @@ func (r *Runner) writeLast(tx store.Tx, e *Execution) (meta session.Meta, entrie
 		return meta, nil, err
 	}
 	updated := e.meta.Updated
-	if e.run.Error != "" && !(e.run.Silent && e.run.Origin.Kind == chela.OriginHeartbeat) {
-		notice := &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: e.run.Ended, Run: e.run.ID, Text: e.run.Error}
-		if err := tx.Sessions().Append(e.run.SessionID, notice); err != nil {
-			return meta, nil, err
-		}
-		entries = append(entries, notice)
-	}
 	if err := e.checkWaiting(tx); err != nil {
 		return meta, nil, err
 	}
@@ -428,6 +429,9 @@ func (r *Runner) stop(tx store.Tx, row *run.Run, now time.Time) ([]approval.Requ
 		return nil, err
 	}
 	row.State, row.Error, row.Ended = run.Aborted, "stopped", now
+	if _, err := writeFailure(tx, *row, row.Error, "it was stopped", nil); err != nil {
+		return nil, err
+	}
 	return withdrawn, r.End(*row)(tx)
 }
 

@@ -439,8 +439,8 @@ func (s *screen) problem(e feed.End) {
 		why = ansi.Line(e.Model) + ": " + why
 	}
 	s.scroll.add(bare, s.styles.Bad.Paint(ansi.Wrap("✗ "+why, s.columns())))
-	if e.Stop != wire.StopLimit { // its error text contains a hint
-		s.scroll.extend(s.styles.Dim.Paint("  send the message again, or choose another model with /model"))
+	if hint := e.Hint(); hint != "" {
+		s.scroll.extend(s.styles.Dim.Paint(ansi.Wrap("  "+hint, s.columns())))
 	}
 }
 

@@ -634,12 +634,12 @@ func TestRunEnded(t *testing.T) {
 		{"a stopped run", nil, "r", feed.End{State: wire.StateAborted, Text: "none"}, "■ stopped"},
 		{"a run that was replaced while it waited", []feed.Step{{Kind: feed.Text, Text: "I wait"}, {Kind: feed.TextEnded}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wait"},
 		{"a run that was replaced while it wrote", []feed.Step{{Kind: feed.Text, Text: "I wr"}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wr\n\n■ replaced by the next message"},
-		{"a failed run", nil, "r", feed.End{State: wire.StateError, Error: "no\x1b[2J quota", Model: "p/m"}, "✗ p/m: no quota\n  send the message again, or choose another model with /model"},
-		{"an error that names its model", nil, "r", feed.End{State: wire.StateError, Error: "p/m has no quota", Model: "p/m"}, "✗ p/m has no quota\n  send the message again, or choose another model with /model"},
-		{"an error without a model", nil, "r", feed.End{State: wire.StateError, Error: "no quota"}, "✗ no quota\n  send the message again, or choose another model with /model"},
+		{"a failed run", nil, "r", feed.End{State: wire.StateError, Error: "no\x1b[2J quota", Model: "p/m"}, "✗ p/m: no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
+		{"an error that names its model", nil, "r", feed.End{State: wire.StateError, Error: "p/m has no quota", Model: "p/m"}, "✗ p/m has no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
+		{"an error without a model", nil, "r", feed.End{State: wire.StateError, Error: "no quota"}, "✗ no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
 		{"a limit", nil, "r", feed.End{State: wire.StateError, Error: "limit", Stop: wire.StopLimit}, "✗ limit"},
 		{"a message that was merged into the run", nil, "x", feed.End{State: wire.StateFinal}, ""},
-		{"an error of another run", nil, "x", feed.End{State: wire.StateError, Error: "no"}, "✗ no\n  send the message again, or choose another model with /model"},
+		{"an error of another run", nil, "x", feed.End{State: wire.StateError, Error: "no"}, "✗ no\n  the failed message is not run again: /retry sends it, /model chooses a model"},
 		{"the answer of a command during the run", nil, "x", feed.End{State: wire.StateFinal, Text: "ok"}, "ok"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -114,6 +114,14 @@ type End struct {
 	Footer string
 }
 
+// Hint returns what a person can do about a run that failed; "": its error says it.
+func (e End) Hint() string {
+	if e.Stop == wire.StopLimit || strings.Contains(e.Error, "/retry") {
+		return ""
+	}
+	return "the failed message is not run again: /retry sends it, /model chooses a model"
+}
+
 // Feed follows the events of one session.
 type Feed struct {
 	Session string // session key

@@ -158,6 +158,9 @@ func (p *Printer) end(e feed.End) {
 		}
 	case wire.StateError:
 		fmt.Fprintln(p.Err, p.Styles.Bad.Paint("✗ "+ansi.Line(e.Error)))
+		if hint := e.Hint(); hint != "" {
+			p.Note("  " + hint)
+		}
 	}
 	if e.Footer != "" {
 		p.Note(ansi.Line(e.Footer))

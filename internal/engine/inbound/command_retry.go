@@ -1,0 +1,66 @@
+package inbound
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+)
+
+// retryWithin is how many entries of the transcript are searched for a message that failed.
+const retryWithin = 1000
+
+// retry is /retry: it sends the last message that has failed again.
+func (k *call) retry() (string, error) {
+	last, err := k.tx.Sessions().Last(k.meta.ID, retryWithin)
+	if err != nil {
+		return "", err
+	}
+	failed := lastFailed(last)
+	if len(failed) == 0 {
+		return "", refusef("Nothing to send again: no message has failed here.")
+	}
+	k.in.Media, k.follow = nil, true
+	var texts []string
+	for _, e := range failed {
+		text := e.Message.PlainText()
+		it, err := k.tx.Queue().Get(e.ItemID)
+		switch {
+		case err == nil:
+			text, k.in.Media, k.overrides = it.Inbound.Text, append(k.in.Media, it.Inbound.Media...), it.Overrides
+		case !errors.Is(err, chela.ErrNotFound):
+			return "", err
+		}
+		texts = append(texts, text)
+	}
+	k.then = strings.Join(texts, "\n\n")
+	return "Sending it again: " + humanize.Truncate(humanize.OneLine(k.then), 80), nil
+}
+
+// lastFailed returns the messages of the last run that was not completed and whose messages
+// were not sent again.
+func lastFailed(entries []session.Entry) (messages []session.Entry) {
+	again := map[string]bool{}
+	failed := map[chela.RunID]bool{}
+	for _, e := range slices.Backward(entries) {
+		if e.Kind == session.KindNotice && e.Message != nil {
+			failed[e.Run] = true
+		}
+		if e.Kind != session.KindMessage || e.ItemID == "" {
+			continue
+		}
+		if len(messages) > 0 && e.Run != messages[0].Run {
+			break
+		}
+		text := e.Message.PlainText()
+		if failed[e.Run] && !again[text] {
+			messages = append(messages, e)
+		}
+		again[text] = true
+	}
+	slices.Reverse(messages)
+	return messages
+}
