@@ -84,6 +84,10 @@ func Lead(items []Item) Item {
 //     run is resumed by the events that it waits for; other events wait. The result of
 //     a subagent joins only runs that answer to the address where it was started.
 //
+//   - A run that waits for another try after interruptions is neither replaced nor in the
+//     way: other work starts runs beside it. It continues at its time, when no other run of
+//     the session is suspended. See [Available] for its own events.
+//
 //   - Events with Next set do not start a run. If there are more than [MaxNext], the
 //     oldest are dropped and counted in Skipped of the oldest remaining event. Overheard
 //     messages are such events, without the limit.
@@ -106,6 +110,10 @@ func Plan(p Policy, live *Live, waiting []Item, now time.Time) Decision {
 		}
 		switch it.Kind {
 		case Resume:
+			if it.Inbound.Time.After(now) {
+				w.wait(it.Inbound.Time)
+				continue
+			}
 			w.resume = append(w.resume, it)
 		case Compact:
 			w.compact = append(w.compact, it)
@@ -126,6 +134,18 @@ func Plan(p Policy, live *Live, waiting []Item, now time.Time) Decision {
 	}
 	w.storeSkipped()
 	return w.Decision
+}
+
+// Available returns the waiting items of a session without the events of active runs that
+// wait for another try, such as the results of their subagents: those follow the messages
+// of their runs, which other runs do not see.
+func Available(waiting []Item, active []run.Run) []Item {
+	for _, r := range active {
+		if r.Waits == run.WaitsRetry {
+			waiting = slices.DeleteFunc(slices.Clone(waiting), func(it Item) bool { return it.Kind == Event && it.Root == r.Tree() })
+		}
+	}
+	return waiting
 }
 
 // writer identifies who sends messages, and in which chat.
@@ -201,8 +221,22 @@ func (w *planner) idle() {
 	}
 }
 
-// suspended decides what resumes or replaces the suspended run.
+// suspended decides what resumes or replaces the suspended run. One that waits for another
+// try is not in the way of other work.
 func (w *planner) suspended(r run.Run) {
+	var due []Item
+	for _, it := range w.resume {
+		if it.Retries() {
+			due = append(due, it)
+		}
+	}
+	w.resume = slices.DeleteFunc(w.resume, Item.Retries)
+	if r.Waits == run.WaitsRetry {
+		if w.idle(); len(w.Start) == 0 && len(w.Resume) == 0 {
+			w.Resume = due
+		}
+		return
+	}
 	switch {
 	case len(w.resume) > 0:
 		w.Resume = w.resume

@@ -39,6 +39,10 @@ func words(specs ...string) []Item {
 				it.Kind, it.Origin.Kind = Event, chela.OriginCron
 			case "r":
 				it.Kind = Resume
+			case "t":
+				it.Kind, it.Inbound.Time = Resume, t0
+			case "T":
+				it.Kind, it.Inbound.Time = Resume, t0.Add(time.Minute)
 			case "k":
 				it.Kind = Compact
 			case "h":
@@ -430,9 +434,22 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
+// TestAvailable checks that the results of subagents wait for a run that waits for another
+// try.
+func TestAvailable(t *testing.T) {
+	t.Parallel()
+	waiting := words("a:done", "s:e", "m")
+	for w, want := range map[run.Waits]string{run.WaitsRetry: "e m", run.WaitsApproval: "done e m"} {
+		if got := ids(Available(waiting, []run.Run{{ID: "other", Waits: run.WaitsRetry}, liveRun(chela.OriginPerson, suspended(w)).Run})); got != want {
+			t.Errorf("%s: %q, want %q", w, got, want)
+		}
+	}
+}
+
 func TestSuspended(t *testing.T) {
 	t.Parallel()
 	approval, children := liveRun(chela.OriginPerson, suspended(run.WaitsApproval)), liveRun(chela.OriginPerson, suspended(run.WaitsChildren))
+	retry := liveRun(chela.OriginPerson, suspended(run.WaitsRetry))
 	for _, c := range []struct {
 		name    string
 		live    *Live
@@ -451,6 +468,12 @@ func TestSuspended(t *testing.T) {
 		{"an event for the next run does not resume", children, words("n:x"), ""},
 		{"the result of a subagent of another chat waits", children, words("a:x@2", "s:e@2", "a:done"), "resume e done"},
 		{"the result of a subagent of another chat does not resume", children, words("a:x@2"), ""},
+		{"a message runs beside a run that waits for another try", retry, words("t:x", "m"), "start m"},
+		{"so do events", retry, words("t:x", "s:e"), "start e"},
+		{"so does a decided call of an earlier run", retry, words("t:x", "r:y"), "resume y"},
+		{"a run that waits for another try goes on when nothing else waits", retry, words("n:e", "t:x"), "resume x"},
+		{"it waits for its time", retry, words("T:x"), "until +60000"},
+		{"it waits for the end of a run that waits for a person", approval, words("t:x"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if s := flat(Plan(Policy{}, c.live, c.waiting, t0)); s != c.want {

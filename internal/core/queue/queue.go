@@ -27,7 +27,7 @@ type Kind string
 const (
 	Message Kind = "message" // a message, usually of a person
 	Event   Kind = "event"   // a notification for the model, such as the end of a background command
-	Resume  Kind = "resume"  // a suspended run can continue: its call Item.Call was decided, or a background command of the run Item.Parent ended
+	Resume  Kind = "resume"  // a suspended run can continue: its call Item.Call was decided, a background command of the run Item.Parent ended, or it is time for another try of that run
 	Compact Kind = "compact" // the transcript is to be compacted
 	Command Kind = "command" // a slash command; stored as Done, for its key only, or waiting for its answer
 )
@@ -40,7 +40,7 @@ type Item struct {
 	Kind      Kind
 	Origin    chela.Origin    // where it comes from
 	Principal chela.Principal // whose rights the run gets
-	Inbound   chela.Inbound   // the message; other kinds use only Text, Address and Mode
+	Inbound   chela.Inbound   // the message; other kinds use only Text, Address and Mode, and Resume the Time, before which it waits
 	Overrides run.Overrides   // of the run that it starts
 	Call      string          // of Resume and Event: the related tool call
 	Next      bool            // of Event: does not start a run, but joins the next run of the session
@@ -65,6 +65,18 @@ func NewEvent(id string, key chela.SessionKey, from chela.Origin, text string, n
 		Inbound: chela.Inbound{Text: text},
 	}
 }
+
+// NewRetry returns an item that continues a run in state run.Suspended that waits for another
+// try, at a time. The id is also its key.
+func NewRetry(id string, r run.Run, at, now time.Time) Item {
+	return Item{
+		ID: id, Key: id, Session: r.Session, Kind: Resume, State: Waiting, Created: now, Principal: r.Principal, Parent: r.ID,
+		Inbound: chela.Inbound{Time: at},
+	}
+}
+
+// Retries reports whether it is an item of [NewRetry].
+func (it Item) Retries() bool { return it.Kind == Resume && !it.Inbound.Time.IsZero() }
 
 // SessionDeleted is the Note of the items of a session that was deleted, whose texts are
 // gone, whatever their Note was.

@@ -44,6 +44,7 @@ type Waits string
 const (
 	WaitsApproval Waits = "approval" // a decision about a call
 	WaitsChildren Waits = "children" // the end of its child runs and background commands
+	WaitsRetry    Waits = "retry"    // the time of another try, after several interruptions; other runs go first
 )
 
 // Run is the record of a run.

@@ -324,6 +324,9 @@ func (t *Transcript) cleanAssistant(m *llm.Message, partial bool, b *block) *llm
 			continue
 		}
 		wire := parts[i].Call
+		if old := t.byCall[wire.ID]; old != nil && t.voidLocked(old.source) {
+			delete(t.ids, old.calls[slices.Index(old.wire, wire.ID)].ID)
+		}
 		call := llm.ToolCall{ID: t.uniqueID(wire.ID), Name: wire.Name, Args: wire.Args, Raw: wire.Raw}
 		if !isObject(call.Args) {
 			call.Args = json.RawMessage("{}")
@@ -344,7 +347,7 @@ func (t *Transcript) cleanAssistant(m *llm.Message, partial bool, b *block) *llm
 	return withParts(m, parts)
 }
 
-// uniqueID returns id, with a numeric suffix if an earlier call has the same id.
+// uniqueID returns id, with a numeric suffix if an earlier call that is sent has the same id.
 func (t *Transcript) uniqueID(id string) string {
 	if t.ids == nil {
 		t.ids = make(map[string]int)

@@ -126,6 +126,8 @@ func StateOf(active []run.Run) string {
 			return "running"
 		case r.Waits == run.WaitsChildren:
 			state = "waiting for its own subagents or commands"
+		case r.Waits == run.WaitsRetry:
+			state = "interrupted several times, waiting for another try"
 		default:
 			state = "waiting for an approval"
 		}

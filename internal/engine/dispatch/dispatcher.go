@@ -49,8 +49,10 @@ type Dispatcher struct {
 	mu      sync.Mutex
 	live    map[chela.SessionKey]*sessionWorker
 	closing bool
-	work    context.Context // of all runs; cancelled at the end of the drain
-	wg      sync.WaitGroup
+	// retrying says that a run that was interrupted several times is in progress.
+	retrying bool
+	work     context.Context // of all runs; cancelled at the end of the drain
+	wg       sync.WaitGroup
 }
 
 // New returns a Dispatcher. It does nothing before Run.

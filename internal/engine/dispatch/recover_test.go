@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,6 +73,36 @@ func (h *harness) crashAt(step string, n int64, send func()) {
 	h.events = nil
 	h.mu.Unlock()
 	h.open()
+}
+
+// keepDying has one process after another die while it carries out the message m1, until
+// its run has ended, and returns that.
+func keepDying(h *harness, text string, next func(n int) *crash) run.Run {
+	for n := 0; ; n++ {
+		c := next(n)
+		h.step, h.wrap, h.drain = c.hook, c.wrap, time.Millisecond
+		if h.open(); n == 0 {
+			h.send("m1", text)
+		}
+		ended := make(chan run.Run, 1)
+		ctx, cancel := context.WithCancel(h.t.Context())
+		go func() {
+			defer close(ended)
+			if r, err := h.con.Wait(ctx, "m1"); err == nil {
+				ended <- r
+			}
+		}()
+		var r run.Run
+		select {
+		case <-c.died:
+		case r = <-ended:
+		}
+		cancel()
+		<-ended
+		if h.stop(); r.State != "" {
+			return r
+		}
+	}
 }
 
 func TestRecover(t *testing.T) {
@@ -201,54 +232,122 @@ func TestRecover(t *testing.T) {
 			t.Errorf("answer %q after %d attempts", r.Text, r.Attempts)
 		}
 	})
-	t.Run("REC-03 a turn whose profile crashes the process is given up after 3 attempts", func(t *testing.T) {
-		h := newHarness(t, asksOnce("none"))
-		resolved := 0
-		die := func(step string) {
-			c := newCrash(step, 1)
-			h.step, h.wrap, h.drain = c.hook, c.wrap, time.Millisecond
-			h.resolve = func(context.Context, session.Meta, run.Run) { resolved++; c.hook("resolve") }
-			h.open()
-			if step == "run.execute" {
-				h.send("m1", "hi")
+	t.Run("REC-03 a turn whose profile crashes the process is given up after ten starts in ten minutes", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(t, asksOnce("none"))
+			starts, begun := 0, time.Now()
+			r := keepDying(h, "hi", func(n int) *crash {
+				c := newCrash([]string{"run.execute", "resolve"}[min(n, 1)], 1)
+				h.resolve = func(context.Context, session.Meta, run.Run) { starts++; c.hook("resolve") }
+				return c
+			})
+			if r.State != run.Failed || r.Attempts < 10 || r.Attempts != starts || time.Since(begun) < 10*time.Minute || !strings.Contains(r.Error, "/retry") {
+				t.Errorf("run %s after %d attempts, %d starts and %s: %s", r.State, r.Attempts, starts, time.Since(begun), r.Error)
 			}
-			<-c.died
-			h.stop()
-		}
-		for _, step := range []string{"run.execute", "resolve", "resolve"} {
-			die(step)
-		}
-		h.step, h.wrap, h.drain = nil, nil, 0
-		h.open()
-		if r := h.wait("m1"); r.State != run.Failed || r.Attempts != 3 || !strings.Contains(r.Error, "interrupted 3 times") {
-			t.Errorf("run %s after %d attempts: %s", r.State, r.Attempts, r.Error)
-		}
-		if resolved != 3 {
-			t.Errorf("the profile was resolved %d times, want once for each attempt", resolved)
-		}
+			h.step, h.wrap, h.drain, h.resolve = nil, nil, 0, nil
+			h.open()
+			defer h.stop()
+			if r := h.ask("m2", "/retry"); r.Text != "heard: hi" {
+				t.Errorf("/retry: run %s %q %s", r.State, r.Text, r.Error)
+			}
+		})
+	})
+	for _, c := range []struct{ name, step string }{
+		{"before its model is asked", "run.execute"},
+		{"before its call starts", "tool.start"},
+		{"before its answer is stored", "run.end"},
+	} {
+		t.Run("messages of other sessions and of the same one go before a run that was interrupted three times "+c.name+", and do not see it", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				act := newTool("act", tool.Acts, nil)
+				model := asksOnce("act")
+				h := newHarness(t, model, act)
+				for n := range 3 {
+					c := newCrash(c.step, 1)
+					h.step, h.wrap, h.drain = c.hook, c.wrap, time.Millisecond
+					if h.open(); n == 0 {
+						h.send("m1", "use it")
+					}
+					<-c.died
+					h.stop()
+				}
+				h.step, h.wrap, h.drain = nil, nil, 0
+				h.open()
+				defer h.stop()
+				h.until("the run waits", func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseSuspended)) > 0 })
+				before := len(model.Requests())
+				if r := h.ask("m2", "hello"); r.Text != "heard: hello" || r.Replaces != "" {
+					t.Errorf("the next message: run %s %q %s, replaces %q", r.State, r.Text, r.Error, r.Replaces)
+				}
+				if got := model.Requests()[before].Messages; len(got) != 1 {
+					t.Errorf("the model of the next message is sent %d messages, the first is %q", len(got), got[0].PlainText())
+				}
+				if r := h.wait("m1"); r.State != run.OK || r.Attempts != 4 || act.count() != 1 {
+					t.Errorf("the run that waited: %s %q %s after %d attempts; the tool ran %d times", r.State, r.Text, r.Error, r.Attempts, act.count())
+				}
+				if r := h.ask("m3", "bye"); r.Text != "heard: bye" {
+					t.Errorf("a later message: run %s %q %s", r.State, r.Text, r.Error)
+				}
+				var got []string
+				reqs := model.Requests()
+				for _, m := range reqs[len(reqs)-1].Messages {
+					got = append(got, line(session.Entry{Kind: session.KindMessage, Message: m}))
+				}
+				want := []string{"user: hello", "assistant: heard: hello", "user: use it", "assistant: <act>", "toolResult: ran act", "assistant: got: ran act", "user: bye"}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Error(diff)
+				}
+				if n := strings.Count(strings.Join(h.lines(), "\n"), "user: use it"); n != 1 {
+					t.Errorf("the person sees their message %d times", n)
+				}
+			})
+		})
+	}
+	t.Run("a run that waits for another try can be stopped", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(t, asksOnce("none"))
+			for n := range 3 {
+				c := newCrash("run.execute", 1)
+				h.step, h.wrap, h.drain = c.hook, c.wrap, time.Millisecond
+				if h.open(); n == 0 {
+					h.send("m1", "hi")
+				}
+				<-c.died
+				h.stop()
+			}
+			h.step, h.wrap, h.drain = nil, nil, 0
+			h.open()
+			defer h.stop()
+			h.until("the run waits", func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseSuspended)) > 0 })
+			h.ask("m2", "hello")
+			if _, err := h.con.Abort(t.Context(), key, "m1"); err != nil {
+				t.Fatal(err)
+			}
+			if r := h.wait("m1"); r.State != run.Aborted {
+				t.Errorf("run %s %q", r.State, r.Text)
+			}
+			time.Sleep(time.Hour)
+			if n := len(h.waiting()); n != 0 {
+				t.Errorf("%d items wait", n)
+			}
+		})
 	})
 	t.Run("a call that was repeated is not reported as not run when its turn is given up", func(t *testing.T) {
-		put := newTool("put", tool.Writes, nil)
-		put.spec.Keyed = true
-		h := newHarness(t, asksOnce("put"), put)
-		for n := range 3 {
-			c := newCrash("tool.end", 1)
-			h.step, h.wrap, h.drain = c.hook, c.wrap, time.Millisecond
-			h.open()
-			if n == 0 {
-				h.send("m1", "use it")
+		synctest.Test(t, func(t *testing.T) {
+			put := newTool("put", tool.Writes, nil)
+			put.spec.Keyed = true
+			h := newHarness(t, asksOnce("put"), put)
+			r := keepDying(h, "use it", func(int) *crash { return newCrash("tool.end", 1) })
+			if r.State != run.Failed || put.count() != r.Attempts {
+				t.Errorf("run %s after %d attempts, the tool ran %d times", r.State, r.Attempts, put.count())
 			}
-			<-c.died
-			h.stop()
-		}
-		h.step, h.wrap, h.drain = nil, nil, 0
-		h.open()
-		if r := h.wait("m1"); r.State != run.Failed || put.count() != 3 {
-			t.Errorf("run %s, the tool ran %d times", r.State, put.count())
-		}
-		results := slices.DeleteFunc(h.lines(), func(l string) bool { return !strings.HasPrefix(l, "tool") })
-		if len(results) != 1 || !strings.Contains(results[0], "outcome is unknown") {
-			t.Errorf("results %q", results)
-		}
+			h.step, h.wrap, h.drain = nil, nil, 0
+			h.open()
+			defer h.stop()
+			results := slices.DeleteFunc(h.lines(), func(l string) bool { return !strings.HasPrefix(l, "tool") })
+			if len(results) != 1 || !strings.Contains(results[0], "outcome is unknown") {
+				t.Errorf("results %q", results)
+			}
+		})
 	})
 }

@@ -96,20 +96,21 @@ func (p *pendingWork) empty() bool { return p.orphan.ID == "" && len(p.items) ==
 // idle reports whether the session has neither work nor a run in progress.
 func (p *pendingWork) idle() bool { return p.empty() && !p.busy }
 
-// suspended returns the run that is suspended; nil: none is.
-func (p *pendingWork) suspended() *queue.Live {
+// suspended returns the run that is suspended; nil: none is. Runs that wait for another try
+// are returned only if there is no other.
+func (p *pendingWork) suspended() (live *queue.Live) {
 	for _, r := range p.active {
-		if r.State == run.Suspended {
-			return &queue.Live{Run: r}
+		if r.State == run.Suspended && (live == nil || r.Waits != run.WaitsRetry) {
+			live = &queue.Live{Run: r}
 		}
 	}
-	return nil
+	return live
 }
 
 // plan decides about the waiting items of a session without a run in progress.
 func (d *Dispatcher) plan(p *pendingWork) queue.Decision {
 	policy := d.o.Profiles.Policy(p.meta, p.items[0].Inbound.Address)
-	return queue.Plan(policy, p.suspended(), p.items, time.Now())
+	return queue.Plan(policy, p.suspended(), queue.Available(p.items, p.active), time.Now())
 }
 
 // lane returns the lane of what comes first.
@@ -183,7 +184,7 @@ func (d *Dispatcher) next(ctx context.Context, w *sessionWorker, p *pendingWork)
 	decision := d.plan(p)
 	switch {
 	case len(decision.Resume) > 0 && decision.Resume[0].Kind == queue.Resume:
-		return now, d.resume(ctx, w, decision.Resume[0])
+		return d.resume(ctx, w, decision.Resume[0])
 	case len(decision.Resume) > 0:
 		e, err := d.runner.Resume(ctx, p.suspended().Run, decision.Resume...)
 		if err == nil {
@@ -226,9 +227,11 @@ func (d *Dispatcher) drop(ctx context.Context, decision queue.Decision) error {
 	return err
 }
 
-// resume resumes the run whose call was decided, or whose background command has
-// ended. If that run was superseded, a decided call is carried out without it.
-func (d *Dispatcher) resume(ctx context.Context, w *sessionWorker, it queue.Item) error {
+// resume resumes the run whose call was decided, whose background command has ended, or for
+// which it is time for another try. If that run was superseded, a decided call is carried
+// out without it. resume returns when the rows are to be read again.
+func (d *Dispatcher) resume(ctx context.Context, w *sessionWorker, it queue.Item) (time.Time, error) {
+	now := time.Now()
 	var call session.Call
 	r, err := store.Get(ctx, d.o.Store, func(rd store.Reader) (run.Run, error) {
 		if it.Call == "" {
@@ -242,21 +245,66 @@ func (d *Dispatcher) resume(ctx context.Context, w *sessionWorker, it queue.Item
 	})
 	switch {
 	case errors.Is(err, chela.ErrNotFound) || err == nil && (call.State == session.Closed || it.Call == "" && r.State.Final()):
-		return d.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, it) })
+		return now, d.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, it) })
 	case err != nil:
-		return err
+		return now, err
 	case call.Detached:
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		w.begin(r.ID, cancel)
 		defer w.Ended()
-		return d.runner.ExecuteDetached(ctx, it, call, r)
+		return now, d.runner.ExecuteDetached(ctx, it, call, r)
+	case r.Waits == run.WaitsRetry:
+		return d.retry(ctx, w, it, r)
 	}
 	e, err := d.runner.Resume(ctx, r, it)
 	if err != nil {
-		return err
+		return now, err
 	}
-	return d.execute(ctx, w, e)
+	return now, d.execute(ctx, w, e)
+}
+
+const (
+	retryCheck = 500 * time.Millisecond // between looks whether another try can begin
+	retryLate  = time.Minute            // after which it begins beside runs of other sessions
+)
+
+// retry starts a run that was interrupted several times again. It may end the process, so
+// that runs of other sessions go first, unless they take long, and there is only one such
+// run at a time.
+func (d *Dispatcher) retry(ctx context.Context, w *sessionWorker, it queue.Item, r run.Run) (time.Time, error) {
+	now := time.Now()
+	if !d.beginRetry(w, now.Sub(it.Inbound.Time) > retryLate) {
+		return now.Add(retryCheck), nil
+	}
+	defer d.endRetry()
+	e, err := d.runner.Retry(ctx, r, it)
+	if err == nil {
+		err = d.execute(ctx, w, e)
+	}
+	return now, err
+}
+
+// beginRetry reports whether a run that was interrupted several times may start again.
+func (d *Dispatcher) beginRetry(w *sessionWorker, late bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.retrying {
+		return false
+	}
+	for _, other := range d.live {
+		if !late && other != w && other.activeRun() != "" {
+			return false
+		}
+	}
+	d.retrying = true
+	return true
+}
+
+func (d *Dispatcher) endRetry() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.retrying = false
 }
 
 // execute carries out a run to its end, and watches the queue meanwhile.

@@ -392,10 +392,12 @@ func (k *call) sessionState(key chela.SessionKey) (string, error) {
 		return "", err
 	case len(active) == 0:
 		return "idle", nil
-	case active[0].State == run.Running:
+	case slices.ContainsFunc(active, func(r run.Run) bool { return r.State == run.Running }):
 		return "running", nil
 	case active[0].Waits == run.WaitsChildren:
 		return "waiting for results", nil
+	case active[0].Waits == run.WaitsRetry:
+		return "waiting for another try", nil
 	}
 	return "waiting for " + string(active[0].Waits), nil
 }

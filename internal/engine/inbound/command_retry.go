@@ -6,15 +6,33 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // retryWithin is how many entries of the transcript are searched for a message that failed.
 const retryWithin = 1000
 
-// retry is /retry: it sends the last message that has failed again.
+// retry is /retry: it sends the last message that has failed again. A run that waits for
+// another try begins it now.
 func (k *call) retry() (string, error) {
+	active, err := k.tx.Runs().Active(k.key)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range active {
+		if r.Waits != run.WaitsRetry {
+			continue
+		}
+		if _, err := k.tx.Queue().Put(queue.NewRetry("retry:"+string(r.ID)+":"+k.in.ID, r, k.now, k.now)); err != nil {
+			return "", err
+		}
+		k.tx.Wake(store.Topic{Kind: store.TopicQueue, Session: k.key})
+		return "Trying again now.", nil
+	}
 	last, err := k.tx.Sessions().Last(k.meta.ID, retryWithin)
 	if err != nil {
 		return "", err

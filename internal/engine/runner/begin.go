@@ -110,13 +110,28 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 		}
 		e.run.SessionID = e.meta.ID
 	}
+	if len(s.Active) > 0 && sync != store.Synced && e.run.Kind != run.Compact {
+		return nil, errNeedsSync
+	}
+	var suspended []run.Run
+	for _, old := range s.Active {
+		if old.Waits != run.WaitsRetry {
+			suspended = append(suspended, old)
+			continue
+		}
+		if old.SessionID != e.meta.ID {
+			continue
+		}
+		aside, err := setAside(tx, old, now)
+		if err != nil {
+			return nil, err
+		}
+		e.started.input = append(e.started.input, aside...)
+	}
 	if e.run.Kind == run.Compact { // it has no input, and a suspended run stays suspended
 		return e, tx.Runs().Put(e.run)
 	}
-	if len(s.Active) > 0 && sync != store.Synced {
-		return nil, errNeedsSync
-	}
-	if err := r.replaceSuspended(tx, e, s.Active, now); err != nil {
+	if err := r.replaceSuspended(tx, e, suspended, now); err != nil {
 		return nil, err
 	}
 	if about := mediaSummary(s.Items); about != e.meta.Media {

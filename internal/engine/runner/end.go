@@ -408,6 +408,9 @@ func (r *Runner) EndSession(tx store.Tx, key chela.SessionKey) error {
 // stop ends a run that no process carries out, with results for its open calls,
 // and withdraws its pending approvals.
 func (r *Runner) stop(tx store.Tx, row *run.Run, now time.Time) ([]approval.Request, error) {
+	if err := errors.Join(endRetries(tx, *row), bringBack(tx, *row, now)); err != nil {
+		return nil, err
+	}
 	open, err := tx.Calls().Open(row.ID)
 	if err != nil {
 		return nil, err

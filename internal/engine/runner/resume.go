@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 const (
@@ -46,32 +47,76 @@ func (r *Runner) Resume(ctx context.Context, row run.Run, taken ...queue.Item) (
 }
 
 // ResumeInterrupted is Resume for a run that is marked as running although no
-// process carries it out. A run that was interrupted too often or too long ago is
-// ended instead: then the Execution is nil. The attempt is counted before the profile
-// is resolved, so that a run whose profile kills the process is given up as well.
+// process carries it out. One that was interrupted several times is suspended first, so that
+// others go first, or ended: then the Execution is nil.
 func (r *Runner) ResumeInterrupted(ctx context.Context, row run.Run) (*Execution, error) {
 	held, err := store.Get(ctx, r.o.Store, func(rd store.Reader) (lease.Lease, error) { return rd.Leases().Get(lease.Session(row.Session)) })
 	if err != nil {
 		return nil, err
 	}
-	if held.Owner == r.o.Owner.ID() { // this process could not write its rows for a while
+	switch {
+	case held.Owner == r.o.Owner.ID(): // this process could not write its rows for a while
 		return r.Resume(ctx, row)
+	case row.Attempts < startsAtOnce || row.Stop != "":
+		e, err := r.Retry(ctx, row)
+		if err == nil {
+			e.phase = chela.PhaseStart
+		}
+		return e, err
+	case row.Attempts >= maxStarts && time.Since(row.Started) >= minTrying:
+		return nil, r.giveUp(ctx, row)
 	}
-	if why := giveUpReason(row, time.Now()); why != "" {
-		return nil, r.giveUp(ctx, row, why)
-	}
+	return nil, r.postpone(ctx, row.ID)
+}
+
+// Retry is Resume for a run that was interrupted. The start is counted before the profile is
+// resolved, so that a run whose profile kills the process is given up as well.
+func (r *Runner) Retry(ctx context.Context, row run.Run, taken ...queue.Item) (*Execution, error) {
 	if err := r.countAttempt(ctx, row.ID); err != nil {
 		return nil, err
 	}
-	e, err := r.Resume(ctx, row)
-	if err != nil {
-		return nil, err
-	}
-	e.phase = chela.PhaseStart
-	return e, nil
+	return r.Resume(ctx, row, taken...)
 }
 
-// countAttempt counts an attempt of an interrupted run, and takes its lease over.
+// postpone suspends a run that was interrupted several times, until the time of its next
+// start. Meanwhile the session is free for others.
+func (r *Runner) postpone(ctx context.Context, id chela.RunID) error {
+	var row run.Run
+	var text string
+	r.o.Step("run.postpone")
+	err := r.takeLease(ctx, func(tx store.Tx, sync store.Sync) error {
+		var err error
+		row, err = tx.Runs().Get(id)
+		switch {
+		case errors.Is(err, chela.ErrNotFound) || err == nil && (row.State != run.Running || row.Stop != ""):
+			return ErrChanged
+		case err != nil:
+			return err
+		}
+		l, err := r.acquire(tx, sync, row.Session)
+		if err != nil {
+			return err
+		}
+		now, pause := time.Now(), retryPause.Delay(row.Attempts-startsAtOnce+1, 0)
+		row.State, row.Waits, row.Fence = run.Suspended, run.WaitsRetry, l.Fence
+		text = fmt.Sprintf("interrupted %d times; others go first, and this is tried again in %s", row.Attempts, humanize.Span(pause))
+		_, err = tx.Queue().Put(queue.NewRetry(fmt.Sprintf("retry:%s:%d", row.ID, l.Fence), row, now.Add(pause), now))
+		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: row.Session})
+		return errors.Join(err, tx.Runs().Put(row), tx.Leases().Release(l), tx.Sessions().Append(row.SessionID, &session.Entry{
+			ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: id, Text: text,
+		}))
+	})
+	if err != nil {
+		return err
+	}
+	e := &Execution{run: row}
+	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
+	r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: text})
+	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseSuspended})
+	return nil
+}
+
+// countAttempt counts a start of an interrupted run, and takes its lease over.
 func (r *Runner) countAttempt(ctx context.Context, id chela.RunID) error {
 	return r.takeLease(ctx, func(tx store.Tx, sync store.Sync) error {
 		row, err := tx.Runs().Get(id)
@@ -85,7 +130,10 @@ func (r *Runner) countAttempt(ctx context.Context, id chela.RunID) error {
 		if err != nil {
 			return err
 		}
-		row.Attempts, row.Fence = row.Attempts+1, l.Fence
+		if err := endRetries(tx, row); err != nil {
+			return err
+		}
+		row.State, row.Waits, row.Attempts, row.Fence = run.Running, "", row.Attempts+1, l.Fence
 		if err := tx.Runs().Put(row); err != nil || row.Stop != "" {
 			return err
 		}
@@ -95,8 +143,53 @@ func (r *Runner) countAttempt(ctx context.Context, id chela.RunID) error {
 	})
 }
 
+// endRetries removes the items that would start a run again.
+func endRetries(tx store.Tx, row run.Run) error {
+	waiting, err := tx.Queue().Waiting(row.Session)
+	if err != nil {
+		return err
+	}
+	return tx.Queue().Set(queue.Done, slices.DeleteFunc(waiting, func(it queue.Item) bool {
+		return !it.Retries() || it.Parent != row.ID
+	})...)
+}
+
+// setAside ends that the messages of a run that waits for another try are sent to a model,
+// because another run begins in its session.
+func setAside(tx store.Tx, row run.Run, now time.Time) ([]*session.Entry, error) {
+	entries, err := tx.Sessions().Entries(row.SessionID, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	out := session.SetAside(entries, row.ID, now)
+	return out, tx.Sessions().Append(row.SessionID, out...)
+}
+
+// setOthersAside is setAside for the other runs of a session that wait for another try.
+func setOthersAside(tx store.Tx, row run.Run, now time.Time) error {
+	active, err := tx.Runs().Active(row.Session)
+	for i := 0; i < len(active) && err == nil; i++ {
+		if other := active[i]; other.ID != row.ID && other.Waits == run.WaitsRetry && other.SessionID == row.SessionID {
+			_, err = setAside(tx, other, now)
+		}
+	}
+	return err
+}
+
+// bringBack is the opposite of setAside, when the run goes on or ends.
+func bringBack(tx store.Tx, row run.Run, now time.Time) error {
+	if row.Attempts < startsAtOnce {
+		return nil // it never waited
+	}
+	entries, err := tx.Sessions().Entries(row.SessionID, 0, 0)
+	if err != nil {
+		return err
+	}
+	return tx.Sessions().Append(row.SessionID, session.BringBack(entries, row.ID, now)...)
+}
+
 // giveUp ends an interrupted run without resolving its profile.
-func (r *Runner) giveUp(ctx context.Context, row run.Run, why string) error {
+func (r *Runner) giveUp(ctx context.Context, row run.Run) error {
 	meta, err := r.meta(ctx, row.Session)
 	if err != nil {
 		return err
@@ -105,21 +198,10 @@ func (r *Runner) giveUp(ctx context.Context, row run.Run, why string) error {
 	if err != nil {
 		return err
 	}
-	e.run.State, e.run.Error, e.run.Ended = run.Failed, why, time.Now()
+	e.run.State, e.run.Ended, e.cause = run.Failed, time.Now(), errInterrupted
+	e.run.Error = fmt.Sprintf("interrupted %d times while this was being answered; it was given up, /retry sends it again", row.Attempts)
 	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
 	return r.close(ctx, e)
-}
-
-// giveUpReason returns why an interrupted run is ended instead of resumed; "" when
-// it is resumed.
-func giveUpReason(row run.Run, now time.Time) string {
-	switch {
-	case row.Attempts >= maxResumes:
-		return fmt.Sprintf("interrupted %d times while this was being answered; it was given up", row.Attempts)
-	case now.Sub(row.Started) > resumeWithin:
-		return "interrupted by a restart too long ago to resume; send the message again if it still matters"
-	}
-	return ""
 }
 
 // resume makes the Execution of a run from its rows.
@@ -164,6 +246,9 @@ func (r *Runner) resume(ctx context.Context, meta session.Meta, p *Profile, row 
 			return err
 		}
 		if err := r.checkProfile(p, e.meta); err != nil {
+			return err
+		}
+		if err := errors.Join(endRetries(tx, row), setOthersAside(tx, row, time.Now()), bringBack(tx, row, time.Now())); err != nil {
 			return err
 		}
 		if stored, err = e.load(tx, taken, time.Now()); err != nil {

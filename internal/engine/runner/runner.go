@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/leaseholder"
 	"github.com/chela-ai/chela/internal/engine/notice"
+	"github.com/chela-ai/chela/internal/kit/backoff"
 )
 
 // Options are the dependencies of a Runner. Fields that may be nil say so; the
@@ -104,9 +105,17 @@ const MainLane = "main"
 
 const (
 	defaultMaxAttempts = 24
-	maxResumes         = 3             // attempts of a run across crashes
-	resumeWithin       = 2 * time.Hour // older interrupted runs are given up
+
+	// A run that was interrupted is started again at once, then after a pause, so that what
+	// may end the process does not block the rest. It is given up after a number of starts,
+	// but not within a time, in which something else may be the cause.
+	startsAtOnce = 3
+	maxStarts    = 10
+	minTrying    = 10 * time.Minute
 )
+
+// retryPause is the pause before each further start of a run.
+var retryPause = backoff.Policy{First: time.Second, Max: 5 * time.Minute, Factor: 2}
 
 // panicError is a panic that was recovered.
 type panicError struct {

@@ -22,7 +22,14 @@ func (r *Runner) steer(ctx context.Context, e *Execution) ([]*llm.Message, error
 
 // takeSteering takes the items that steer the run into its transcript.
 func (r *Runner) takeSteering(ctx context.Context, e *Execution) ([]*llm.Message, error) {
-	items, err := store.Get(ctx, r.o.Store, func(rd store.Reader) ([]queue.Item, error) { return rd.Queue().Waiting(e.run.Session) })
+	items, err := store.Get(ctx, r.o.Store, func(rd store.Reader) ([]queue.Item, error) {
+		active, err := rd.Runs().Active(e.run.Session)
+		if err != nil {
+			return nil, err
+		}
+		waiting, err := rd.Queue().Waiting(e.run.Session)
+		return queue.Available(waiting, active), err
+	})
 	if err != nil || len(items) == 0 {
 		return nil, err
 	}

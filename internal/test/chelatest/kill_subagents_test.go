@@ -323,15 +323,15 @@ func (l *ledger) requester(n int) ledgerMessage {
 // failed. A result that waited for its session begins another turn there.
 func (l *ledger) gaveUp(n int) bool {
 	m := l.messages[n]
-	return strings.Contains(m.outcome, "given up") || m.kills >= 3
+	return strings.Contains(m.outcome, "given up") || m.kills >= killsEnough
 }
 
 // checkChild compares the account of a subagent after all work is done.
 func (l *ledger) checkChild(n int, h shown) {
 	m := l.messages[n]
 	c := l.calls[m.spawned]
-	gone := l.gaveUp(c.n)                                                                                                              // then the requester may not know that it started it, nor how it ended
-	given := strings.Contains(m.outcome, "given up") || h.givenUp[m.session] || m.kills >= 3 && strings.HasPrefix(m.outcome, "heard ") // another turn reported
+	gone := l.gaveUp(c.n)                                                                                                                        // then the requester may not know that it started it, nor how it ended
+	given := strings.Contains(m.outcome, "given up") || h.givenUp[m.session] || m.kills >= killsEnough && strings.HasPrefix(m.outcome, "heard ") // another turn reported
 	switch there := m.asked > 0 || h.told[m.spawned] > 0; {
 	case c.result == callRan:
 	case !there:

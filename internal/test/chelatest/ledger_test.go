@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chela-ai/chela/internal/engine/agent"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -80,6 +81,11 @@ type ledgerCall struct {
 	heard    bool   // the model was told about the end of the command in the background
 	lost     bool   // the turn that took that was given up, before the model was asked
 }
+
+const (
+	killsAside  = 3  // kills after which the run of a message lets others go first
+	killsEnough = 10 // kills before which no message may be given up
+)
 
 // Results of calls.
 const (
@@ -232,7 +238,7 @@ func (l *ledger) request(r modelRequest, made []modelCall) {
 	m := l.messages[r.n]
 	if m.base > 0 && m.asked == 0 {
 		switch b := l.messages[m.base-1]; {
-		case strings.HasPrefix(m.text, "steer") && b.asked > 0 && b.kills < 3 && !r.done[m.base-1]:
+		case strings.HasPrefix(m.text, "steer") && b.asked > 0 && b.kills < killsAside && !r.done[m.base-1]:
 			l.steered++
 		case strings.HasPrefix(m.text, "interrupt") && b.stopped == l.engine+1:
 			l.interrupted++
@@ -276,9 +282,9 @@ func (l *ledger) told(asked int, id, text string) {
 	switch {
 	case strings.Contains(text, "outcome is unknown"):
 		result = callUnknown
-	case strings.Contains(text, "given up") && l.messages[c.n].kills >= 3:
+	case strings.Contains(text, "given up") && l.messages[c.n].kills >= killsEnough:
 		result = callAbandoned
-	case l.families.started > 0 && strings.HasPrefix(text, "Skipped due to queued"):
+	case l.families.started > 0 && strings.HasPrefix(text, agent.OvertakenText):
 		result = callSkipped
 	case c.name == "sessions_spawn" || c.name == "sessions_yield":
 		result = l.started(id, c, text)
@@ -302,7 +308,7 @@ func (l *ledger) told(asked int, id, text string) {
 		return
 	case c.result != "":
 		l.fault("the result of %s was %q and is %q", id, c.result, result)
-	case result == callUnknown && !c.begun && l.messages[c.n].kills < 3: // else the message may have been given up
+	case result == callUnknown && !c.begun && l.messages[c.n].kills < killsEnough: // else the message may have been given up
 		l.fault("message %d: the result of %s (%s) is %q, although it had not started at the kills before %q", asked, id, l.messages[c.n].text, text, c.kills)
 	}
 	switch c.result = result; {
@@ -372,7 +378,7 @@ func (l *ledger) refused(id string, err *wire.Error) {
 		}
 		return
 	}
-	if m := l.messages[c.n]; !strings.Contains(err.Message, "withdrawn") || m.kills < 3 {
+	if m := l.messages[c.n]; !strings.Contains(err.Message, "withdrawn") || m.kills < killsEnough {
 		l.fault("the decision about %s was refused after %d kills: %v", id, m.kills, err)
 	}
 	c.offered = false // the message was given up
@@ -436,8 +442,8 @@ func (l *ledger) waited(n int, w wire.AgentWaited) {
 	switch m := l.messages[n]; {
 	case m.follower > 0 && (answer == fmt.Sprint("done ", n) || answer == fmt.Sprint("done ", m.follower) || w.Stop == "rpc"):
 		m.outcome, m.ended = "ended", l.engine
-	case m.follower > 0 && strings.Contains(w.Error, "given up") && m.kills < 3,
-		m.base > 0 && strings.Contains(w.Error, "given up") && m.kills < 3 && l.messages[m.base-1].kills < 3:
+	case m.follower > 0 && strings.Contains(w.Error, "given up") && m.kills < killsEnough,
+		m.base > 0 && strings.Contains(w.Error, "given up") && m.kills < killsEnough && l.messages[m.base-1].kills < killsEnough:
 		l.fault("message %d failed after %d kills: %s", n, m.kills, w.Error)
 	case (m.follower > 0 || m.base > 0) && strings.Contains(w.Error, "given up"):
 		m.outcome = w.Error
@@ -448,11 +454,15 @@ func (l *ledger) waited(n int, w wire.AgentWaited) {
 }
 
 // deliver records a message that was sent to the person on the platform. Each message
-// of the person is answered by one, in order.
+// of the person is answered by one, in order, except that one whose run was interrupted
+// several times lets others go first.
 func (l *ledger) deliver(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := slices.IndexFunc(l.messages, func(m *ledgerMessage) bool { return m.channel && m.parts == 0 })
+	n := slices.IndexFunc(l.messages, func(m *ledgerMessage) bool {
+		aside := m.kills >= killsAside && strings.HasPrefix(text, "done ") && text != "done "+strings.Fields(m.text)[1]
+		return m.channel && m.parts == 0 && !aside
+	})
 	if n < 0 || l.messages[n].offers == 0 {
 		l.fault("delivered %q, with every message of the platform answered", text)
 		return
@@ -472,7 +482,7 @@ func (l *ledger) decide(n int, answer, why string) {
 	outcome := answer
 	if why != "" {
 		outcome = why
-		if !strings.Contains(why, "given up") || m.kills < 3 {
+		if !strings.Contains(why, "given up") || m.kills < killsEnough {
 			l.fault("message %d failed after %d kills: %s", n, m.kills, why)
 		}
 		if m.outcome == "" {
