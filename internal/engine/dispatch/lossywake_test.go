@@ -26,7 +26,7 @@ func (d *lossy) View(ctx context.Context, f func(store.Reader) error) error {
 }
 
 func (d *lossy) Wakes(ctx context.Context, kind store.TopicKind) <-chan store.Topic {
-	all, out := d.Store.Wakes(ctx, kind), make(chan store.Topic)
+	all, out := d.Store.Wakes(ctx, kind), make(chan store.Topic, 1)
 	go func() {
 		defer close(out)
 		first := true
