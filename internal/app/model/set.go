@@ -296,9 +296,6 @@ func (m *Set) config(id string, k key) (api string, c dialect.Options, err error
 
 // unknownProvider returns the error about a provider that is neither known nor configured.
 func unknownProvider(id string) error {
-	text := fmt.Sprintf("unknown provider %q", id)
-	if near := slices.DeleteFunc(Known(), func(n string) bool { return spelling.Distance(id, n) > 2 }); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
-	}
+	text := fmt.Sprintf("unknown provider %q%s", id, spelling.DidYouMean(id, Known()))
 	return &chela.Error{Code: chela.CodeInvalid, Message: text, Hint: "chela config set " + shell.Quote("models.providers."+id+".baseUrl") + " URL"}
 }

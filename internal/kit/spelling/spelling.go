@@ -2,6 +2,8 @@
 // for a mistyped name.
 package spelling
 
+import "strings"
+
 // maxLen is the maximum length of the compared names in bytes. Longer names are
 // reported as different.
 const maxLen = 80
@@ -31,4 +33,22 @@ func Distance(a, b string) int {
 		old, prev = prev, cur
 	}
 	return prev[len(b)]
+}
+
+// near is the highest Distance of names of which one may be the other, mistyped.
+const near = 2
+
+// DidYouMean returns a question such as "; did you mean exec or exit?", which ends the error
+// about an unknown name; "": none of the names is like it.
+func DidYouMean(name string, names []string) string {
+	var like []string
+	for _, n := range names {
+		if Distance(name, n) <= near {
+			like = append(like, n)
+		}
+	}
+	if len(like) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(like, " or ") + "?"
 }

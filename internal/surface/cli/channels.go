@@ -35,15 +35,12 @@ func (c *commands) factory(name string) (*channel.Factory, error) {
 	if f := channel.Find(all, strings.ToLower(name)); f != nil {
 		return f, nil
 	}
-	var names, near []string
+	var names []string
 	for _, f := range all {
 		names = append(names, f.Name)
-		if spelling.Distance(name, f.Name) <= 2 {
-			near = append(near, f.Name)
-		}
 	}
-	if len(near) > 0 {
-		return nil, usage(fmt.Errorf("there is no chat app %q; did you mean %s?", name, strings.Join(near, " or ")))
+	if like := spelling.DidYouMean(name, names); like != "" {
+		return nil, usage(fmt.Errorf("there is no chat app %q%s", name, like))
 	}
 	return nil, usage(fmt.Errorf("there is no chat app %q; there are %s", name, strings.Join(names, ", ")))
 }

@@ -141,10 +141,7 @@ func (c *commands) checkProvider(name string) error {
 	if err != nil || slices.Contains(names, name) {
 		return err
 	}
-	text := "unknown provider " + name
-	if near := slices.DeleteFunc(names, func(n string) bool { return spelling.Distance(name, n) > 2 }); len(near) > 0 {
-		text += "; did you mean " + strings.Join(near, " or ") + "?"
-	}
+	text := "unknown provider " + name + spelling.DidYouMean(name, names)
 	return usage(c.suggest(errors.New(text), "config set "+shell.Quote("models.providers."+name+".baseUrl")+" URL"))
 }
 
