@@ -20,7 +20,7 @@ func (e *Engine) makeForgetter() *forget.Forgetter {
 	return forget.New(forget.Options{
 		Log: e.o.Log, Store: e.store, Texts: texts, Files: e.files,
 		Workspaces: e.workspaces, Copies: e.databaseCopies, Own: e.configFiles(),
-		Inputs: []string{filepath.Join(e.o.State, "history")}, Logs: []string{filepath.Join(e.o.State, "logs")},
+		Inputs: []string{filepath.Join(e.o.State, config.HistoryFile)}, Logs: []string{filepath.Join(e.o.State, "logs")},
 		Step: e.o.Step, Stop: e.dispatch.StopRunning, Forgotten: e.forgotten,
 		RemoveJob: e.forgetJob,
 	})

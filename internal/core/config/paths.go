@@ -14,6 +14,10 @@ type Flags struct {
 	Profile string // --profile: selects another state directory
 }
 
+// HistoryFile is the name of the file in the state directory with what was typed in the
+// terminal: a JSON string a line.
+const HistoryFile = "history"
+
 // Paths is the files of an installation, all absolute.
 type Paths struct {
 	State    string // the state directory

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/surface/tui"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/internal/surface/tui/repl"
@@ -98,7 +99,7 @@ func (c *commands) talk(l *link, key string, yes bool) repl.Options {
 func (c *commands) screen(ctx context.Context, l *link, s Start, key string, yes bool, lines []string) error {
 	return tui.Run(ctx, tui.Options{
 		Client: l.Client, Session: key, Yes: yes, Styles: c.palette(c.stdout), Lines: lines,
-		History: filepath.Join(s.State, "history"), In: c.stdin, Out: c.stdout, Getenv: c.getenv,
+		History: filepath.Join(s.State, config.HistoryFile), In: c.stdin, Out: c.stdout, Getenv: c.getenv,
 	})
 }
 
