@@ -207,7 +207,7 @@ func (p *pass) inputs(context.Context) error {
 			if json.Unmarshal([]byte(line), &text) != nil || !p.topic.In(text) {
 				return line, nil
 			}
-			p.add(Inputs, path, "", []string{humanize.Truncate(strings.Join(strings.Fields(text), " "), 100)})
+			p.add(Inputs, path, "", []string{humanize.Truncate(humanize.OneLine(text), 100)})
 			return "", []string{text}
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -247,8 +247,9 @@ func (p *pass) log(path string) error {
 	})
 }
 
-// lines searches a file of lines that others append to. It is changed in place: a line
-// keeps its length. cut returns what is left of a line, and what it removed.
+// lines searches a file to which other parts append lines, and replaces what is removed by
+// spaces, so that the file keeps its size. cut returns a line without what is to be removed,
+// and the removed texts; none: the line stays as it is.
 func (p *pass) lines(path string, cut func(line string) (rest string, removed []string)) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
