@@ -121,7 +121,14 @@ type ApprovalSnapshot struct {
 	Reason   string            `json:"reason,omitempty"` // user, timeout, run-aborted
 	Source   *ApprovalSource   `json:"source,omitempty"`
 	Resolver *ApprovalResolver `json:"resolver,omitempty"`
+	Extent   string            `json:"extent,omitempty"` // of a permission that does not last for ever: session, revoked; not in OpenClaw's protocol
 }
+
+// Extents of a permission, see ApprovalSnapshot.Extent.
+const (
+	ExtentSession = "session" // for the rest of its session
+	ExtentRevoked = "revoked" // it was revoked since
+)
 
 // ApprovalPresented is the part of an approval that is shown to a person.
 type ApprovalPresented struct {

@@ -11,6 +11,7 @@ const (
 
 	StopLimit      = "limit"      // Chat.Stop: a limit of the run ended it, not the model
 	StopSuperseded = "superseded" // Chat.Stop: a newer message took the place of the run
+	StopUnable     = "unable"     // Chat.Stop, RunMeta.Stop: the answer says what could not be done
 )
 
 // Chat is the payload of chat: a run's answer as shown to people.
@@ -261,6 +262,7 @@ const (
 	AllowSession = "allow-session" // for the session; not in OpenClaw's protocol
 	AllowAlways  = "allow-always"
 	Deny         = "deny"
+	DenyUnasked  = "deny-unasked" // nobody could be asked; not in OpenClaw's protocol
 )
 
 // ApprovalID holds the parameters of exec.approval.get.

@@ -19,11 +19,17 @@ func ParseDecision(s string) (Decision, bool) {
 		return AllowSession, true
 	case "allow-always", "always":
 		return AllowAlways, true
-	case "deny", "no", "n", "reject":
+	case "deny", "no", "n", "reject", Unasked:
 		return Deny, true
 	}
 	return "", false
 }
+
+// Unasked is the decision of a client that denies a request because it has nobody to ask.
+const Unasked = "deny-unasked"
+
+// Nobody is the value of [Request.By] after [Unasked].
+const Nobody = "nobody"
 
 // Resolve decides a request on behalf of a principal with the approvals scope. If
 // Once is set, AllowSession and AllowAlways become AllowOnce. A request is decided
@@ -52,6 +58,9 @@ func Resolve(t Table, who chela.Principal, id, decision string, now time.Time) (
 		d = AllowOnce
 	}
 	r.Decision, r.By, r.Via, r.Decided = d, who.ID, who.Credential, now
+	if decision == Unasked {
+		r.By, r.Via = Nobody, ""
+	}
 	if !r.Expires.IsZero() && !now.Before(r.Expires) {
 		r.Decision, r.By, r.Via = Expired, "expiry", ""
 	}

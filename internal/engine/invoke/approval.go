@@ -162,5 +162,8 @@ func deniedText(r approval.Request) string {
 	case approval.Withdrawn:
 		return "not run: the approval request was withdrawn because the run was stopped. Call the tool again if it is still wanted"
 	}
+	if r.By == approval.Nobody {
+		return "not run: it needs an approval, and nobody could be asked. Do not try to achieve it in another way"
+	}
 	return "not run: denied by " + cmp.Or(r.By, "the person") + ". Do not try to achieve it in another way; call the tool again only if the person asks for it"
 }

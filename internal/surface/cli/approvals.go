@@ -165,8 +165,17 @@ func approvalOutcome(s wire.ApprovalSnapshot) string {
 	case wire.ApprovalPending:
 		return "pending, expires in " + humanize.Span(time.Until(s.Expires.Time()))
 	case wire.ApprovalAllowed:
+		switch {
+		case s.Extent == wire.ExtentSession:
+			return "allowed for its session" + by
+		case s.Extent == wire.ExtentRevoked:
+			return "allowed" + by + ", revoked since"
+		}
 		return map[string]string{wire.AllowOnce: "allowed once", wire.AllowAlways: "allowed always"}[s.Decision] + by
 	case wire.ApprovalDenied:
+		if s.Resolver != nil && s.Resolver.Kind == "system" {
+			return "denied, because nobody could be asked"
+		}
 		return "denied" + by
 	case wire.ApprovalExpired:
 		return "expired"
@@ -185,7 +194,7 @@ func (c *commands) approvalsList() *cobra.Command {
 			case c.json:
 				return c.printJSON(list)
 			case len(list) == 0:
-				fmt.Fprintln(c.stdout, "No approval is pending.")
+				fmt.Fprintln(c.stdout, "there are no pending approvals")
 				return nil
 			}
 			rows := [][]string{{"ID", "TOOL", "SESSION", "REQUESTED", "ACTION"}}
@@ -212,7 +221,7 @@ func (c *commands) approvalsListAll(ctx context.Context, l *link, list []wire.Ap
 		return c.printJSON(map[string]any{"pending": list, "decided": past.Items})
 	}
 	if len(list)+len(past.Items) == 0 {
-		fmt.Fprintln(c.stdout, "There are no approvals yet.")
+		fmt.Fprintln(c.stdout, "there are no approvals")
 		return nil
 	}
 	rows := [][]string{{"ID", "SESSION", "REQUESTED", "STATE", "ACTION"}}

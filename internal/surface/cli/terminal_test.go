@@ -200,11 +200,11 @@ func TestDecidedElsewhere(t *testing.T) {
 	other := startIn(t, s.home, "chat", "--plain", "--session", "other")
 	other.sees("? exec needs approval:")
 	other.sees("  touch made")
-	other.types("what\n")
+	other.types("hello\n")
 	other.counts("[n] no: ", 2)
 	other.types("y\n") // an answer, not a message
 	other.sees("› ")
-	s.sees("decided elsewhere: allow-once")
+	s.sees("decided elsewhere: allowed once")
 	s.sees("succeeded")
 	other.types("\x04")
 	other.exits(0)
@@ -265,4 +265,21 @@ func TestPlainBackground(t *testing.T) {
 	})
 	s.types("\x04")
 	s.exits(0)
+}
+
+func TestFirstMessage(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"chat"}, {"chat", "--plain"}} {
+		s := start(t, args...)
+		s.sees("built-in assistant: ")
+		s.hides()
+		s.types("create first.txt with \"hi\"\n") // typed instead of a key
+		s.sees("works in ~/.chela/workspace")
+		s.sees("Created first.txt")
+		s.types("\x04")
+		s.exits(0)
+		if strings.Contains(s.seen(), "unrecognized") {
+			t.Errorf("the message was taken as a key\n%q", s.seen())
+		}
+	}
 }

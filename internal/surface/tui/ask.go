@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
+	"github.com/chela-ai/chela/internal/surface/tui/feed"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -165,12 +166,9 @@ func (s *screen) approvalResolved(a wire.Approval, decision string) {
 	if !s.withdraw(a.ID) {
 		return
 	}
-	words := map[string]string{
-		wire.AllowOnce: "✓ allowed once", wire.AllowSession: "✓ allowed for this session", wire.AllowAlways: "✓ allowed always", wire.Deny: "✗ denied",
-		wire.ApprovalExpired: "✗ expired without an answer", wire.ApprovalWithdrawn: "✗ withdrawn, the run was stopped",
-	}
+	mark, words := feed.Decided(decision)
 	command, _, _ := strings.Cut(strings.TrimSpace(ansi.Clean(a.Request.Command)), "\n")
-	line := cmp.Or(words[decision], ansi.Line(decision)) + ": " + ansi.Line(command)
+	line := strings.TrimSpace(mark+" "+ansi.Line(words)) + ": " + ansi.Line(command)
 	s.scroll.add(bare, s.styles.Dim.Paint(ansi.Truncate(line, s.columns())))
 }
 

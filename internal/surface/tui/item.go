@@ -200,6 +200,9 @@ func (s *screen) toolLine(t feed.Tool) string {
 	if t.Took >= 100*time.Millisecond {
 		took = "  " + elapsed(t.Took)
 	}
+	if t.Absent {
+		return s.styles.Dim.Paint("· " + ansi.Truncate(label+": "+ansi.Line(t.Reason()), s.columns()-2-len(took)) + took)
+	}
 	if !t.Failed {
 		return s.styles.Good.Paint("✓") + " " + ansi.Truncate(label, s.columns()-2-len(took)) + s.styles.Dim.Paint(took)
 	}

@@ -29,8 +29,11 @@ func ApprovalSnapshot(r approval.Request) wire.ApprovalSnapshot {
 		s.Status, s.Reason = wire.ApprovalExpired, "timeout"
 	case approval.Withdrawn:
 		s.Status, s.Reason = wire.ApprovalCancelled, "run-aborted"
-	case approval.Revoked, approval.AllowSession: // the protocol has no word for them
-		s.Status, s.Reason, s.Decision = wire.ApprovalAllowed, "user", wire.AllowAlways
+	case approval.Revoked, approval.AllowSession: // the protocol has no word for these decisions
+		s.Status, s.Reason, s.Decision, s.Extent = wire.ApprovalAllowed, "user", wire.AllowAlways, wire.ExtentSession
+		if r.Decision == approval.Revoked {
+			s.Extent = wire.ExtentRevoked
+		}
 		s.Resolver = resolver(r)
 	default:
 		s.Status, s.Reason, s.Decision = wire.ApprovalAllowed, "user", string(r.Decision)
@@ -52,6 +55,9 @@ func AllowedDecisions(r approval.Request) []string {
 
 // resolver describes who decided.
 func resolver(r approval.Request) *wire.ApprovalResolver {
+	if r.By == approval.Nobody {
+		return &wire.ApprovalResolver{Kind: "system", ID: r.By}
+	}
 	if device, ok := pairing.DeviceOf(chela.Principal{ID: r.By, Credential: r.Via}); ok {
 		return &wire.ApprovalResolver{Kind: "device", ID: device}
 	}

@@ -111,7 +111,7 @@ func alreadyResolved(q approval.Request, err error) error {
 
 // valid returns an error for an unknown decision.
 func valid(decision string) error {
-	if slices.Contains([]string{wire.AllowOnce, wire.AllowSession, wire.AllowAlways, wire.Deny}, decision) {
+	if slices.Contains([]string{wire.AllowOnce, wire.AllowSession, wire.AllowAlways, wire.Deny, wire.DenyUnasked}, decision) {
 		return nil
 	}
 	return rpc.Invalid("at /decision: must be one of %s, %s, %s", wire.AllowOnce, wire.AllowAlways, wire.Deny)

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,7 @@ type Tool struct {
 	Label  string // one-line description
 	Output string // set by ToolEnded
 	Failed bool   // the call, or the command that it ran
+	Absent bool   // the call only looked for what does not exist, which is no failure
 	Exit   string // how the command failed; "": it did not, or there is none
 	Took   time.Duration
 }
@@ -65,7 +67,35 @@ type Tool struct {
 func (t Tool) Ended(output string, failed bool, details json.RawMessage) Tool {
 	t.Output, t.Exit = output, tool.CommandFailed(details)
 	t.Failed = failed || t.Exit != ""
+	if t.Failed && looks(t.Name) && strings.HasSuffix(t.Reason(), " does not exist") {
+		t.Failed, t.Absent = false, true
+	}
 	return t
+}
+
+// looks reports whether a tool only looks.
+func looks(name string) bool {
+	return slices.Contains([]string{"read", "ls", "grep", "find", "memory_get"}, name)
+}
+
+// Decided returns the mark of a decision about an approval, and what it is called. An
+// unknown one has no mark.
+func Decided(decision string) (mark, words string) {
+	switch decision {
+	case wire.AllowOnce:
+		return "✓", "allowed once"
+	case wire.AllowSession:
+		return "✓", "allowed for this session"
+	case wire.AllowAlways:
+		return "✓", "allowed always"
+	case wire.Deny, wire.DenyUnasked:
+		return "✗", "denied"
+	case wire.ApprovalExpired:
+		return "✗", "expired without an answer"
+	case wire.ApprovalWithdrawn:
+		return "✗", "withdrawn, the run was stopped"
+	}
+	return "", decision
 }
 
 // HeadLines is how many lines of output are shown of a command that failed.
@@ -87,21 +117,12 @@ func (t Tool) Head(most int) (lines []string, more int) {
 	return lines[:n], len(lines) - n
 }
 
-// Reason returns why the call failed, on one line, without the JSON that
-// surrounds the error in the output for the model.
+// Reason returns why the call failed, on one line, as people are told.
 func (t Tool) Reason() string {
 	if t.Exit != "" {
 		return t.Exit
 	}
-	var e struct {
-		Error string `json:"error"`
-	}
-	why := strings.TrimSpace(t.Output)
-	if json.Unmarshal([]byte(why), &e) == nil && e.Error != "" {
-		why = e.Error
-	}
-	why, _, _ = strings.Cut(why, "\n")
-	return why
+	return tool.Reason(t.Output)
 }
 
 // End is how a run ended.

@@ -74,6 +74,8 @@ func (p *Printer) tool(t feed.Tool, ended bool) {
 	case t.Name == feed.PlanTool && !t.Failed: // the plan itself is written
 	case !ended:
 		p.Note("· " + label)
+	case t.Absent:
+		p.Note("· " + ansi.Line(t.Reason()))
 	case t.Failed:
 		p.Note("✗ " + label + ": " + ansi.Line(t.Reason()))
 		if t.Exit != "" {

@@ -282,7 +282,7 @@ func (c *Chat) show(ctx context.Context, run string, s feed.Step) (bool, error) 
 	if s.Kind != feed.RunEnded || s.Run != run {
 		return false, nil
 	}
-	if s.End.State != wire.StateFinal {
+	if s.End.State != wire.StateFinal || s.End.Stop == wire.StopUnable {
 		return true, ErrReported
 	}
 	return true, nil
@@ -298,7 +298,7 @@ func (c *Chat) missed(ctx context.Context, run string) (bool, error) {
 	if w.Status == wire.StatusTimeout {
 		return false, nil
 	}
-	end := feed.End{State: wire.StateFinal, Error: w.Error}
+	end := feed.End{State: wire.StateFinal, Error: w.Error, Stop: w.Stop}
 	if w.Status != wire.StatusOK {
 		end.State = wire.StateError
 	}
@@ -306,7 +306,7 @@ func (c *Chat) missed(ctx context.Context, run string) (bool, error) {
 	switch {
 	case !c.feed.Ended(taken):
 		c.feed.MarkEnded(taken)
-	case end.State == wire.StateError:
+	case end.State == wire.StateError || end.Stop == wire.StopUnable:
 		return true, ErrReported
 	default:
 		return true, nil
@@ -345,7 +345,7 @@ func (c *Chat) approve(ctx context.Context, s feed.Step) error {
 			why = "the input has ended"
 		}
 		c.printer.Warn("denied without asking: " + why + " (use --yes to allow): " + ansi.Line(s.Approval.Request.Command))
-		return c.resolve(ctx, s.Approval.ID, wire.Deny)
+		return c.resolve(ctx, s.Approval.ID, wire.DenyUnasked)
 	}
 	return nil
 }
@@ -366,7 +366,8 @@ func (c *Chat) decidedElsewhere(id, decision string) {
 		if i == 0 {
 			fmt.Fprintln(c.printer.Err)
 		}
-		c.printer.Note("decided elsewhere: " + ansi.Line(decision))
+		_, words := feed.Decided(decision)
+		c.printer.Note("decided elsewhere: " + ansi.Line(words))
 		c.asked = append(c.asked[:i], c.asked[i+1:]...)
 		if i == 0 && len(c.asked) > 0 {
 			c.question()
@@ -423,8 +424,8 @@ func (c *Chat) dropEarly() (ended bool) {
 	}
 }
 
-// keep keeps a line that is no answer as a message for later.
-func (c *Chat) keep(line string) {
+// Keep keeps a line that is no answer as a message for later.
+func (c *Chat) Keep(line string) {
 	if strings.TrimSpace(line) != "" {
 		c.kept = append(c.kept, line)
 	}
@@ -482,7 +483,7 @@ func (c *Chat) decide(ctx context.Context, line string, ok bool) error {
 	if !ok {
 		c.interactive, c.lines, c.ended = false, nil, true
 		for _, a := range c.asked {
-			if err := c.resolve(ctx, a.ID, wire.Deny); err != nil {
+			if err := c.resolve(ctx, a.ID, wire.DenyUnasked); err != nil {
 				return err
 			}
 		}
@@ -490,14 +491,14 @@ func (c *Chat) decide(ctx context.Context, line string, ok bool) error {
 		return nil
 	}
 	if len(c.asked) == 0 {
-		c.keep(line)
+		c.Keep(line)
 		return nil
 	}
 	once := c.asked[0].Request.Once
 	d := parseDecision(line, once)
 	if d == "" {
 		if strings.TrimSpace(line) != "" && parseDecision(line, false) == "" {
-			c.keep(line)
+			c.Keep(line)
 			c.printer.Warn("not an answer, kept for later: " + ansi.Line(line))
 		}
 		fmt.Fprint(c.printer.Err, c.printer.Styles.Warn.Paint(choices(once)))

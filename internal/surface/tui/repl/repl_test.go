@@ -340,7 +340,7 @@ func TestWithoutPerson(t *testing.T) {
 		z.run()
 		z.in <- "y"
 		z.sees("› ")
-		watch.counts("decided elsewhere: allow-once", 3)
+		watch.counts("decided elsewhere: allowed once", 3)
 		z.in <- "/quit"
 		z.ends(nil)
 		watch.in <- "/quit"
