@@ -85,11 +85,18 @@ const (
 	StopTools   StopReason = "toolUse"
 	StopRefusal StopReason = "refusal"
 	StopAborted StopReason = "aborted"
+	// StopUnable says that the text tells the person what could not be done. Only an
+	// assistant that is no language model knows that.
+	StopUnable StopReason = "unable"
 )
 
 // Cut reports whether the service ended the message before the model did. Its last
 // tool call may be incomplete, even if its arguments are valid JSON.
 func (s StopReason) Cut() bool { return s == StopLength || s == StopRefusal }
+
+// Told reports whether programs that wait for an answer are told the reason: the answer is
+// not all of what was asked for.
+func (s StopReason) Told() bool { return s.Cut() || s == StopUnable }
 
 // Note returns a sentence for people about a message that was cut; "" for others.
 func (s StopReason) Note() string {

@@ -280,7 +280,7 @@ func answerFacts(e *session.Entry) string {
 	switch {
 	case e.Partial:
 		facts = append(facts, "stopped before its end")
-	case m.Stop != llm.StopEnd && m.Stop != llm.StopTools:
+	case m.Stop != llm.StopEnd && m.Stop != llm.StopTools && m.Stop != llm.StopUnable:
 		facts = append(facts, string(m.Stop))
 	}
 	return strings.Join(slices.DeleteFunc(facts, func(s string) bool { return s == "" }), " · ")

@@ -354,7 +354,7 @@ func (e *Execution) ended() {
 
 func (r *Runner) publishEnd(e *Execution) {
 	phase, stop := chela.PhaseEnd, ""
-	if e.attempt.stop.Cut() {
+	if e.attempt.stop.Told() {
 		stop = string(e.attempt.stop)
 	}
 	if e.run.State == run.Failed || e.run.State == run.TimedOut {

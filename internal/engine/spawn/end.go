@@ -32,6 +32,15 @@ func (s *Spawner) Ended(row run.Run) func(store.Tx) error {
 			return err
 		}
 		c.Outcome, c.Result, c.Error, c.Ended = row.State.Outcome(), row.Text, row.Error, row.Ended
+		if row.State == run.OK && !row.Silent { // what says that it could do nothing is no success
+			last, err := tx.Sessions().Last(row.SessionID, lastEntries)
+			if err != nil {
+				return err
+			}
+			if session.LastStop(last, row.ID) == llm.StopUnable {
+				c.Outcome = chela.OutcomeError
+			}
+		}
 		switch {
 		case row.Silent:
 			c.Silent = subagent.Skipped

@@ -105,15 +105,19 @@ func pictures(paths []string) (out []wire.Attachment, err error) {
 	return out, nil
 }
 
-// printResult prints the answer; as JSON, it also prints the error.
+// printResult prints the answer; as JSON, it also prints the error. An answer that only
+// says what could not be done counts as a failure.
 func (c *commands) printResult(out repl.Answer, err error) error {
+	if err == nil && out.Stop == wire.StopUnable {
+		err = errReported
+	}
 	if !c.json {
-		if err == nil && out.Text != "" {
+		if (err == nil || errors.Is(err, errReported)) && out.Text != "" {
 			fmt.Fprintln(c.stdout, strings.TrimRight(ansi.Clean(out.Text), "\n"))
 		}
 		return err
 	}
-	if err != nil {
+	if err != nil && out.Stop != wire.StopUnable {
 		out.Error = errorText(err)
 	}
 	if perr := c.printJSON(out); perr != nil {

@@ -34,7 +34,7 @@ func TestCorpus(t *testing.T) {
 	t.Parallel()
 	p := New()
 	for _, tc := range corpus {
-		text, calls := p.answer(request(allTools, llm.User(tc.say)), testNow)
+		text, calls, _ := p.answer(request(allTools, llm.User(tc.say)), testNow)
 		var got []string
 		for _, c := range calls {
 			got = append(got, c.Name+" "+string(c.Args))

@@ -75,6 +75,7 @@ func askNotes(t *turn, m match) *step {
 	}
 	return t.search(q, func(t *turn, found []noteLine) string {
 		if found = slices.DeleteFunc(found, func(l noteLine) bool { return l.share < plausible }); len(found) == 0 {
+			t.unable = true
 			return t.localize(blankText) + "\n\n" + t.suggestions(unknownText)
 		}
 		return t.localize(recallText, t.fence(cite(found)))
@@ -139,7 +140,7 @@ func accept(t *turn, _ match) *step {
 			}
 		}
 		if edits == nil {
-			s.answer = t.localize(stayText)
+			s.answer, s.unable = t.localize(stayText), true
 		}
 		return edits
 	}

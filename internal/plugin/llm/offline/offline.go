@@ -37,8 +37,11 @@ func (p *Provider) stream(ctx context.Context, r *llm.Request, now time.Time) it
 			}
 			return yield(e, nil)
 		}
-		text, calls := p.answer(r, now)
+		text, calls, unable := p.answer(r, now)
 		m := &llm.Message{Role: llm.RoleAssistant, Provider: Name, Model: r.Model, Stop: llm.StopEnd}
+		if unable {
+			m.Stop = llm.StopUnable
+		}
 		if text != "" {
 			m.Parts = append(m.Parts, llm.Text(text))
 		}
@@ -79,18 +82,19 @@ func size(m *llm.Message) int {
 	return n
 }
 
-// answer returns the reply, or the calls to make, at a time.
-func (p *Provider) answer(r *llm.Request, now time.Time) (string, []llm.ToolCall) {
+// answer returns the reply, or the calls to make, at a time. unable: the reply says that
+// not everything that was asked could be done.
+func (p *Provider) answer(r *llm.Request, now time.Time) (text string, calls []llm.ToolCall, unable bool) {
 	if text, ok := summary(r); ok {
-		return text, nil
+		return text, nil, false
 	}
 	t := newTurn(p.rows, r, now)
-	text, calls := t.run()
+	text, calls = t.run()
 	if calls != nil {
-		return "", calls
+		return "", calls, false
 	}
 	if !t.disclosed {
 		text = t.localize(disclosureText) + "\n\n" + text
 	}
-	return strings.ToValidUTF8(text, "\uFFFD"), nil
+	return strings.ToValidUTF8(text, "\uFFFD"), nil, t.unable
 }

@@ -78,10 +78,10 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 		if !there {
 			return `{"status":"error","tool":"read","error":"` + a.Path + ` does not exist"}`, false // in the form of package invoke
 		}
-		return shown(text, max(a.Offset, 1)), true
+		return shown(a.Path, text, max(a.Offset, 1), a.Limit), true
 	case "write":
 		k.files[a.Path] = a.Content
-		return "Created " + a.Path + ".", true
+		return fmt.Sprintf("Created %s (%d bytes).", a.Path, len(a.Content)), true
 	case "edit":
 		if strings.Count(text, a.OldText) != 1 {
 			return "oldText does not occur exactly once", false
@@ -156,14 +156,14 @@ func matches(path, text, pattern string) string {
 }
 
 // shown returns a file like the read tool, 200 lines at a time.
-func shown(text string, from int) string {
+func shown(path, text string, from, limit int) string {
 	if text == "" {
-		return "f is empty."
+		return path + " is empty."
 	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	var b strings.Builder
 	for i := from; i <= len(lines); i++ {
-		if i == from+200 {
+		if i == from+cmp.Or(limit, 200) {
 			fmt.Fprintf(&b, "\n[Lines %d-%d. More lines follow: use offset %d.]", from, i-1, i)
 			break
 		}
@@ -297,7 +297,7 @@ func TestTalk(t *testing.T) {
 			return "[succeeded, no output]", true
 		}
 		has(t, k.say("run false"), "exit code 3", "oh no")
-		has(t, k.say("run true"), "succeeded, no output")
+		has(t, k.say("run true"), "`true` succeeded without output")
 	})
 	t.Run("a call that waits for approval is not a success", func(t *testing.T) {
 		k := newTalk(t)
@@ -315,7 +315,7 @@ func TestTalk(t *testing.T) {
 			t.Errorf("text for models in the reply: %s", got)
 		}
 		k.exec = func(string) (string, bool) { return "half\n\n[timed out after 1m0s; ended]", true }
-		has(t, k.say("执行 make all，然后列出文件"), "half", "没有正常结束", "timed out after 1m0s", "没有执行")
+		has(t, k.say("执行 make all，然后列出文件"), "half", "没有正常结束", "超过 1m0s 仍未结束", "没有执行")
 	})
 	t.Run("the second step in Chinese needs no name", func(t *testing.T) {
 		k := newTalk(t)
@@ -482,7 +482,7 @@ func TestTalk(t *testing.T) {
 		p := New()
 		for i := range p.rows {
 			if r := &p.rows[i]; r.example.en != "" {
-				_, calls := p.answer(request(allTools, llm.User(r.example.en)), testNow)
+				_, calls, _ := p.answer(request(allTools, llm.User(r.example.en)), testNow)
 				for _, c := range calls {
 					if !strings.Contains(" "+r.needs+" ", " "+c.Name+" ") {
 						t.Errorf("%s calls %s and needs %q", r.intent, c.Name, r.needs)
@@ -515,8 +515,8 @@ func TestDeterministic(t *testing.T) {
 	t.Parallel()
 	a, b := New(), New()
 	for _, tc := range corpus[:40] {
-		x, xs := a.answer(request(allTools, llm.User(tc.say)), testNow)
-		y, ys := b.answer(request(allTools, llm.User(tc.say)), testNow)
+		x, xs, _ := a.answer(request(allTools, llm.User(tc.say)), testNow)
+		y, ys, _ := b.answer(request(allTools, llm.User(tc.say)), testNow)
 		if x != y || fmt.Sprint(xs) != fmt.Sprint(ys) {
 			t.Errorf("%q is in the corpus twice", tc.say)
 		}
@@ -530,7 +530,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add("read \"unclosed and `code\n\n；；，，")
 	p := New()
 	f.Fuzz(func(t *testing.T, say string) {
-		text, calls := p.answer(request(allTools, llm.User(say)), testNow)
+		text, calls, _ := p.answer(request(allTools, llm.User(say)), testNow)
 		if text == "" && len(calls) == 0 {
 			t.Fatalf("%q has no reply", say)
 		}

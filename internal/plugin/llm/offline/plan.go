@@ -134,7 +134,7 @@ func clock(*turn, match) *step {
 	s := callStep("session_status")
 	s.render = func(t *turn, r result) string {
 		_, when, _ := strings.Cut("\n"+r.text, "\nTime: ")
-		return t.localize(timeText, cmp.Or(firstLine(when), firstLine(r.text)))
+		return t.localize(timeText, t.tell(cmp.Or(firstLine(when), firstLine(r.text))))
 	}
 	return s
 }
@@ -208,12 +208,18 @@ func run(t *turn, m match) *step {
 }
 
 func edit(t *turn, m match) *step {
+	if m.described("n") {
+		return t.cannotWrite(m, "n", cmp.Or(m.get("p"), t.path))
+	}
 	return callStep("edit", "path", cmp.Or(m.get("p"), t.path), "oldText", m.quoted("o"), "newText", m.quoted("n"))
 }
 
 // write creates a file with text. It requires text, because an empty file could
 // replace a nonempty one.
-func write(_ *turn, m match) *step {
+func write(t *turn, m match) *step {
+	if m.described("t") {
+		return t.cannotWrite(m, "t", m.get("p"))
+	}
 	text := m.quoted("t")
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -221,7 +227,12 @@ func write(_ *turn, m match) *step {
 	return callStep("write", "path", m.get("p"), "content", text)
 }
 
-func appendTo(_ *turn, m match) *step { return addLine(m.get("p"), "", m.quoted("t")) }
+func appendTo(t *turn, m match) *step {
+	if m.described("t") {
+		return t.cannotWrite(m, "t", m.get("p"))
+	}
+	return addLine(m.get("p"), "", m.quoted("t"))
+}
 
 // addLine appends a line to a file by reading it and editing its end, so that
 // the rest is unchanged. A missing file is created.
@@ -247,8 +258,19 @@ func addLine(path, bullet, line string) *step {
 }
 
 func read(t *turn, m match) *step {
+	paths := m.all(pathMark)
+	path := t.path
+	if len(paths) > 0 {
+		path = paths[0]
+	}
+	if lines, ok := m.lineRange(); ok && len(paths) < 2 && path != "" {
+		return readLines(path, lines)
+	}
+	if what := m.beyond(); what != "" && path != "" {
+		return t.cannotRead(path, what)
+	}
 	s := callStep("read", "path", t.path)
-	for i, p := range m.all(pathMark) {
+	for i, p := range paths {
 		tool := "read"
 		if strings.HasSuffix(p, "/") || strings.Trim(p, "./~") == "" {
 			tool = "ls"
@@ -258,13 +280,19 @@ func read(t *turn, m match) *step {
 	return s
 }
 
-func list(_ *turn, m match) *step {
+func list(t *turn, m match) *step {
 	m.slots["p"] = cmp.Or(anyMark().FindString(m.text), m.slots["p"])
 	dir := m.folder()
 	if fileName().MatchString(dir) || strings.Count(dir, " ") > 1 {
 		return nil
 	}
-	return callStep("ls", "path", cmp.Or(dir, "."))
+	s := callStep("ls", "path", cmp.Or(dir, "."))
+	if howMany().MatchString(m.text) {
+		s.render = counted
+	} else if what := m.beyond(); what != "" {
+		return t.cannotRead(cmp.Or(dir, "."), what)
+	}
+	return s
 }
 
 var (

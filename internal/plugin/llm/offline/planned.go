@@ -53,7 +53,7 @@ func (t *turn) more(r result) string {
 	if !ok || n == last {
 		return ""
 	}
-	return "\n" + t.localize(moreJobsText, n)
+	return "\n\n" + t.localize(moreJobsText, n)
 }
 
 // jobLines returns a line for each job.
@@ -123,6 +123,9 @@ func (t *turn) change(m match, done localized, args ...any) *step {
 			return t.show(r)
 		case len(found) == 1:
 			return t.localize(done, found[0].Title)
+		}
+		t.unable = true
+		switch {
 		case len(jobs) == 0:
 			return t.localize(nothingPlannedText)
 		case len(found) == 0:
@@ -216,7 +219,7 @@ func stem(w string) string {
 }
 
 var (
-	plannedText        = localized{"Planned:\n%s", "计划如下：\n%s"}
+	plannedText        = localized{"Planned:\n\n%s", "计划如下：\n\n%s"}
 	nothingPlannedText = localized{"Nothing is planned.", "目前没有任何计划。"}
 	jobText            = localized{"%s: %s", "%s：%s"}
 	nextText           = localized{"%s, next %s", "%s（下次：%s）"}
@@ -227,6 +230,6 @@ var (
 	pausedJobText      = localized{"Paused: %s", "已暂停：%s"}
 	resumedText        = localized{"Resumed: %s", "已恢复：%s"}
 	ranText            = localized{"Started now: %s", "已立即执行：%s"}
-	noJobText          = localized{"Nothing that is planned fits “%s”, so I changed nothing. Planned:\n%s", "没有找到与“%s”相符的计划，什么都没有改动。计划如下：\n%s"}
-	whichJobText       = localized{"Which one do you mean? I changed nothing yet.\n%s", "你指的是哪一个？我还没有改动。\n%s"}
+	noJobText          = localized{"Nothing that is planned fits “%s”, so I changed nothing. Planned:\n\n%s", "没有找到与“%s”相符的计划，什么都没有改动。计划如下：\n\n%s"}
+	whichJobText       = localized{"Which one do you mean? I changed nothing yet.\n\n%s", "你指的是哪一个？我还没有改动。\n\n%s"}
 )

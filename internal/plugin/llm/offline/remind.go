@@ -71,7 +71,7 @@ func remind(t *turn, m match) *step {
 	case p.To == 0:
 		return &step{}
 	case p.Err != nil:
-		return &step{answer: t.timeProblem(p.Err, m.expand(text[p.From:p.To]))}
+		return &step{answer: t.timeProblem(p.Err, m.expand(text[p.From:p.To])), unable: true}
 	}
 	subject := strings.TrimSpace(m.expand(spaces().ReplaceAllString(q.subject, " ")))
 	if orderHead().MatchString(subject) && q.bare {

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 var (
 	numbered    = lazy(`(?m)^ *\d+\t|^MEMORY\.md:\d+: `)
-	exitFailure = lazy(`\[(?:exit code|timed out|ended by)[^\]]*\]$`)
+	exitFailure = lazy(`\[(?:exit code \d+|timed out after [^;\]]+|ended by [^;\]]+)[^\]]*\]$`)
 	noteLines   = lazy(`(?m)^[-*] .*$`)
 )
 
@@ -22,7 +23,7 @@ func (t *turn) reply(s *step) string {
 		case r.needsApproval():
 			parts = append(parts, t.localize(waitsText, subject(r), strings.Trim(strings.TrimPrefix(r.text, llm.WaitingPrefix), " .")))
 		case r.failed && !(s.allowMissing && r.isMissing()):
-			parts = append(parts, t.localize(failedText, subject(r), clip(firstLine(r.text), 300)))
+			parts = append(parts, t.localize(failedText, subject(r), clip(t.tell(tool.Reason(r.text)), 300)))
 		case i+1 < len(s.done) && s.hidden, s.missingTool != "": // an intermediate result
 		case s.render != nil:
 			parts = append(parts, s.render(t, r))
@@ -54,13 +55,25 @@ func (t *turn) show(r result) string {
 	about, text := subject(r), r.text
 	switch w, ok := shownTexts[r.call.Name]; {
 	case r.commandError() != "":
-		return t.localize(endedText, about, r.commandError(), t.fence(text))
+		return t.localize(endedText, about, t.tell(r.commandError()), t.fence(withoutNotes(text)))
 	case strings.HasPrefix(text, "No match"), strings.HasPrefix(text, "Nothing matches"):
 		return t.localize(nothingText, about)
 	case r.call.Name == "read" && numbered().MatchString(text):
-		return t.localize(w, about, t.fence(numbered().ReplaceAllString(text, "")))
-	case r.call.Name == "read", !ok: // the tool's text says so if the file is empty, binary or an image
-		return t.localize(doneText, firstLine(text))
+		text, note := splitPage(text)
+		shown := t.localize(w, about, t.fence(numbered().ReplaceAllString(text, "")))
+		if strings.Contains(note, "More lines follow") && r.number("limit") == 0 {
+			shown += "\n\n" + t.localize(moreLinesText)
+		}
+		return shown
+	case r.call.Name == "read": // the tool's text says so if the file is empty, binary or an image
+		return t.tell(firstLine(text))
+	case !ok:
+		return t.localize(doneText, t.tell(firstLine(text)))
+	case r.call.Name == "exec":
+		if text = withoutNotes(text); text == "" {
+			return t.localize(silentText, about)
+		}
+		return t.localize(w, about, t.fence(text))
 	default:
 		return t.localize(w, about, t.fence(stripUntrustedMark(text)))
 	}
@@ -124,7 +137,7 @@ func (t *turn) help() string {
 	if list == "" {
 		return t.localize(toollessText)
 	}
-	return t.localize(helpText) + "\n" + list + "\n" + t.localize(limitsText)
+	return t.localize(helpText) + "\n\n" + list + "\n\n" + t.localize(limitsText)
 }
 
 // suggestions formats w with some examples, or returns that no tool is
@@ -136,6 +149,7 @@ func (t *turn) suggestions(w localized) string {
 	}
 	list := t.examples(rows)
 	if list == "" {
+		t.unable = true
 		return t.localize(toollessText)
 	}
 	return t.localize(w, list)
@@ -158,8 +172,8 @@ var (
 		"我是 Chela 内置的离线助手，不是语言模型：我只能听懂一些简单的请求，并用工具完成。",
 	}
 	unknownText = localized{
-		"I did not understand that. I handle plain requests such as:\n%s\nSay \"help\" to see everything I can do.",
-		"这句话我没听懂。我能处理简单的请求，例如：\n%s\n输入“帮助”可以看到全部功能。",
+		"I did not understand that. I handle plain requests such as:\n\n%s\n\nSay \"help\" to see everything I can do.",
+		"这句话我没听懂。我能处理简单的请求，例如：\n\n%s\n\n输入“帮助”可以看到全部功能。",
 	}
 	partText  = localized{"I did not understand this part: “%s”.", "这一部分我没听懂：“%s”。"}
 	restText  = localized{"I skipped the rest, because it depends on that.", "后面的步骤依赖它，所以没有执行。"}
@@ -181,9 +195,11 @@ var (
 		"find": {"Found for %s:\n%s", "找到 %s：\n%s"}, "grep": {"Found for %s:\n%s", "找到 %s：\n%s"},
 		"web_fetch": {"%s:\n%s", "%s：\n%s"}, "session_status": {"%s:\n%s", "%s：\n%s"},
 	}
-	doneText     = localized{"Done: %s", "完成：%s"}
-	cutText      = localized{"[Output truncated.]", "[其余部分没有显示。]"}
-	toollessText = localized{
+	silentText    = localized{"%s succeeded without output.", "%s 已成功执行，没有输出。"}
+	moreLinesText = localized{"The file has more lines, which are not shown.", "文件还有更多行，没有显示。"}
+	doneText      = localized{"Done: %s", "完成：%s"}
+	cutText       = localized{"[Output truncated.]", "[其余部分没有显示。]"}
+	toollessText  = localized{
 		"I work through tools, and none of the tools that I know is available here, so I cannot do anything.",
 		"我通过工具工作，但这里没有提供我会用的工具，所以什么也做不了。",
 	}
@@ -194,7 +210,7 @@ var (
 		"可以一次提出几件事（“……，然后……”）。我按固定规则工作，没有用到语言模型：不会写作、翻译和推理。\n" +
 			"配置模型（API 密钥或本机服务）之后，同一个会话就会由模型来回答。",
 	}
-	greetText    = localized{"Hello! What shall I do? For example:\n%s", "你好！需要我做什么？例如：\n%s"}
+	greetText    = localized{"Hello! What shall I do? For example:\n\n%s", "你好！需要我做什么？例如：\n\n%s"}
 	thanksText   = localized{"You are welcome.", "不客气。"}
 	savedText    = localized{"I saved it in MEMORY.md: %s", "已记在 MEMORY.md：%s"}
 	recallText   = localized{"These are my notes:\n%s", "我记得这些：\n%s"}

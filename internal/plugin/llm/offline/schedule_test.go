@@ -169,12 +169,12 @@ func TestReminders(t *testing.T) {
 	t.Run("a zone without a name is not in the schedule", func(t *testing.T) {
 		r := request(allTools, llm.User("remind me every day at 8 to call Ann"))
 		r.System = []llm.Block{{Text: "## Date and time\n\nTime zone: UTC-05:30\n"}}
-		_, calls := New().answer(r, testNow)
+		_, calls, _ := New().answer(r, testNow)
 		if len(calls) != 1 || strings.Contains(string(calls[0].Args), "tz") {
 			t.Errorf("the calls are %s", calls)
 		}
 		r.Messages = []*llm.Message{llm.User("remind me at 5 to call Ann")}
-		if _, calls = New().answer(r, testNow); len(calls) != 1 || !strings.Contains(string(calls[0].Args), `"at":"2026-11-25T17:00:00-05:30"`) {
+		if _, calls, _ = New().answer(r, testNow); len(calls) != 1 || !strings.Contains(string(calls[0].Args), `"at":"2026-11-25T17:00:00-05:30"`) {
 			t.Errorf("the calls are %s", calls)
 		}
 	})
@@ -183,7 +183,7 @@ func TestReminders(t *testing.T) {
 		r := request(allTools, llm.User("remind me today at 11am to call Ann"))
 		m := collect(t, k.p, r)
 		r.Messages = append(r.Messages, m, &llm.Message{Role: llm.RoleTool, CallID: m.Calls()[0].ID, ToolName: "cron", Parts: []llm.Part{llm.Text("{}")}})
-		text, calls := k.p.answer(r, testNow.Add(3*time.Hour))
+		text, calls, _ := k.p.answer(r, testNow.Add(3*time.Hour))
 		has(t, text, "I will remind you today at 11:00: call Ann")
 		if len(calls) > 0 {
 			t.Errorf("the calls are %s", calls)
@@ -299,7 +299,7 @@ func FuzzTimes(f *testing.F) {
 	}
 	p := New()
 	f.Fuzz(func(t *testing.T, say string) {
-		_, calls := p.answer(request(allTools, llm.User(say)), testNow)
+		_, calls, _ := p.answer(request(allTools, llm.User(say)), testNow)
 		for _, c := range calls {
 			var a struct {
 				Action string

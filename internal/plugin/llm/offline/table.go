@@ -230,6 +230,7 @@ func table() []row {
 		{intent: "read", needs: "read", example: localized{"show notes.txt", "看看 notes.txt 里写了什么"}, plan: read, patterns: `
 			\b(?:show|read|open|cat|view|display|print|see|look|pull|give|check|contents?|what|what'?s|inside|says?)\b.*{P}|^(?:(?:and|the|file
 			|,)?\s*{P}\s*)+$
+			^(?:the )?(?:first|top|last|bottom|final)\s+(?:\w+\s+)?lines?\s+(?:of|in|from)\b.*{P}|^lines?\s+\d.*{P}
 			^(?:show|read|open|display|print|cat|view|see|check)(?: me)?(?: (?:it|that|this|(?:the|that|this|a|my|some) (?:file|note|document)
 			|its contents?|the contents?(?: of it)?))?(?: again| back| to me)?$
 			(?:看|读|打开|显示|展示|念|瞧|瞅|给我|输出|查).*{P}|{P}.*(?:内容|看|读|打开|显示|给我|念|瞧|瞅|什么|啥|哪些)

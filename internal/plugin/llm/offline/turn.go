@@ -34,6 +34,7 @@ type turn struct {
 	heartbeat bool       // the message is that of a heartbeat
 	asked     remarks    // what was said before
 	chinese   bool
+	unable    bool      // the reply says that something could not be done
 	now       time.Time // in the person's time zone
 	zone      string    // name of the time zone; empty: it has none
 }
@@ -169,7 +170,7 @@ func (t *turn) report() string {
 		case a.Status == "ok":
 			out = append(out, t.localize(reportText, a.Label, a.Result))
 		default:
-			out = append(out, t.localize(reportFailedText, a.Label, a.Status, a.Result))
+			out = append(out, t.localize(reportFailedText, a.Label, t.tell(a.Status), a.Result))
 		}
 	}
 	return strings.Join(out, "\n\n")
@@ -199,9 +200,6 @@ func (t *turn) setResult(m *llm.Message) {
 	if m.IsError && json.Unmarshal([]byte(text), &e) == nil && e.Error != "" {
 		text = e.Error
 	}
-	if strings.HasPrefix(text, "not run: ") {
-		text, _, _ = strings.Cut(text, ". ")
-	}
 	for _, round := range t.rounds {
 		for i := range round {
 			if round[i].call.ID == m.CallID {
@@ -219,6 +217,14 @@ func (r result) arg(name string) string {
 	return s
 }
 
+// number returns a numeric argument of a call; 0: it has none.
+func (r result) number(name string) float64 {
+	var m map[string]any
+	_ = json.Unmarshal(r.call.Args, &m) // an invalid object has no arguments
+	n, _ := m[name].(float64)
+	return n
+}
+
 func (r result) needsApproval() bool { return strings.HasPrefix(r.text, llm.WaitingPrefix) }
 func (r result) isMissing() bool     { return r.failed && strings.Contains(r.text, "does not exist") }
 
@@ -227,7 +233,8 @@ func (r result) commandError() string {
 	if r.call.Name != "exec" {
 		return ""
 	}
-	return strings.Trim(exitFailure().FindString(r.text), "[]")
+	what, _, _ := strings.Cut(strings.Trim(exitFailure().FindString(r.text), "[]"), ";")
+	return what
 }
 
 // step is one thing to do, with its results so far.
@@ -235,6 +242,7 @@ type step struct {
 	row          *row
 	answer       string                         // reply that needs no call
 	asks         bool                           // answer asks for missing information
+	unable       bool                           // answer says that it cannot be done
 	calls        []llm.ToolCall                 // next calls
 	then         func(result) []llm.ToolCall    // returns the calls that follow the first result
 	allowMissing bool                           // a missing file is not a failure
@@ -270,6 +278,9 @@ func (s *step) failed() bool {
 		return r.needsApproval() || r.failed && !(s.allowMissing && r.isMissing()) || r.commandError() != ""
 	})
 }
+
+// undone reports whether a step did not do what was asked.
+func (s *step) undone() bool { return s.unable || s.failed() }
 
 // readOnly reports whether a step changes nothing.
 func (s *step) readOnly() bool {
@@ -312,6 +323,7 @@ func (t *turn) run() (string, []llm.ToolCall) {
 				said = append(said, text)
 			}
 		}
+		t.unable = t.unable || slices.ContainsFunc(group, (*step).undone)
 		if i+1 < len(plan) && slices.ContainsFunc(group, (*step).failed) {
 			said = append(said, t.localize(restText))
 			break
@@ -370,7 +382,7 @@ func (t *turn) plan(text string) [][]*step {
 			break
 		}
 		if steps == nil {
-			steps = []*step{{answer: t.localize(partText, clip(part.expand(part.text), 200))}}
+			steps = []*step{{answer: t.localize(partText, clip(part.expand(part.text), 200)), unable: true}}
 		}
 		for i, s := range steps {
 			if n := len(groups) - 1; i > 0 && s.readOnly() && groups[n][0].readOnly() {
@@ -381,10 +393,10 @@ func (t *turn) plan(text string) [][]*step {
 		}
 	}
 	if groups == nil && whole == nil && t.due {
-		return [][]*step{{{answer: t.localize(undoneText, text)}}}
+		return [][]*step{{{answer: t.localize(undoneText, text), unable: true}}}
 	}
 	if groups == nil {
-		return [][]*step{{cmp.Or(whole, &step{answer: t.suggestions(unknownText)})}}
+		return [][]*step{{cmp.Or(whole, &step{answer: t.suggestions(unknownText), unable: true})}}
 	}
 	return groups
 }

@@ -3,12 +3,10 @@ package chat
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -115,18 +113,13 @@ func (m methods) result(ctx context.Context, id chela.RunID, r run.Run) (any, er
 const lastEntries = 8
 
 // stopReason returns why the model ended the answer of a run: "stop", or the reason of the
-// service if it cut the answer.
+// service if it cut the answer, or "unable" if the answer says what could not be done.
 func (m methods) stopReason(ctx context.Context, r run.Run) (string, error) {
 	last, err := store.Get(ctx, m.o.Store, func(rd store.Reader) ([]session.Entry, error) {
 		return rd.Sessions().Last(r.SessionID, lastEntries)
 	})
-	for _, e := range slices.Backward(last) {
-		if e.Kind == session.KindMessage && e.Run == r.ID && e.Message.Role == llm.RoleAssistant {
-			if e.Message.Stop.Cut() {
-				return string(e.Message.Stop), err
-			}
-			break
-		}
+	if stop := session.LastStop(last, r.ID); stop.Told() {
+		return string(stop), err
 	}
 	return "stop", err
 }
