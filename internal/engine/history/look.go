@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/journal"
@@ -18,11 +21,17 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 )
 
-// Limits of the files that make an assistant.
+// Limits of the files that are looked at.
 const (
 	maxFiles = 5000
-	maxFile  = 1 << 20 // bytes
-	maxRuns  = 1000    // with commands at once
+	maxFile  = 1 << 20  // bytes
+	maxWork  = 2000     // other files of the workspace
+	maxBytes = 64 << 20 // in all; beyond them no other files
+	maxSeen  = 50_000   // names that are looked at for other files
+	maxRuns  = 1000     // with commands at once
+	// maxCompares is how many files are compared at once. A first look writes copies of
+	// thousands of files; file systems write those together that wait at the same time.
+	maxCompares = 32
 )
 
 // looks is what is known about the files that make the assistants.
@@ -134,7 +143,8 @@ func (h *History) lookAll(ctx context.Context) {
 }
 
 // Look compares the files that make an agent with their last records, and records the
-// differences: the Markdown files of its workspace, and the folders memory and skills. If a
+// differences: the Markdown files of its workspace, the folders memory and skills, and the
+// other files there that are not hidden. If a
 // single run with commands is in progress, or has just ended, it is named as the one during
 // which they were made.
 func (h *History) Look(ctx context.Context, agent chela.AgentID) error {
@@ -176,7 +186,7 @@ func (h *History) lookLocked(ctx context.Context, s journal.Source) error {
 		}
 		for _, c := range latest {
 			first = first && !c.Found()
-			if !c.After.Exists || !part(dir, c.Target) {
+			if !c.After.Exists || !part(dir, c.Target) && !work(dir, c.Target) {
 				continue
 			}
 			known[c.Target] = stamp{c.After.Size, c.After.Modified}
@@ -193,16 +203,20 @@ func (h *History) lookLocked(ctx context.Context, s journal.Source) error {
 		}
 		delete(known, path)
 	}
+	maps.DeleteFunc(files, func(path string, now stamp) bool {
+		old, ok := known[path]
+		return ok && old.size == now.size && old.modified.Equal(now.modified)
+	})
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxCompares)
 	for path, now := range files {
-		if old, ok := known[path]; ok && old.size == now.size && old.modified.Equal(now.modified) {
-			continue
-		}
-		if err := h.compare(ctx, path, s, now, first); err != nil {
-			delete(h.look.known, s.Agent)
-			return err
-		}
-		known[path] = now
+		g.Go(func() error { return h.compare(gctx, path, s, now, first) })
 	}
+	if err := g.Wait(); err != nil {
+		delete(h.look.known, s.Agent)
+		return err
+	}
+	maps.Copy(known, files)
 	return ctx.Err()
 }
 
@@ -271,9 +285,23 @@ func part(dir, path string) bool {
 	return false
 }
 
-// list returns the files that make an assistant. Links are not followed.
+// work reports whether a path is that of another file of the workspace, whose changes by
+// commands can be undone: one that is not hidden, and not installed by a package manager.
+func work(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel) && !slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), skipped)
+}
+
+// skipped reports whether files and folders of that name are left out.
+func skipped(name string) bool {
+	return strings.HasPrefix(name, ".") || slices.Contains([]string{"node_modules", "__pycache__", "venv"}, name)
+}
+
+// list returns the files that make an assistant, and then, as far as the limits allow, the
+// others of its workspace. Links are not followed.
 func list(dir string) map[string]stamp {
 	out := map[string]stamp{}
+	bytes := int64(0)
 	add := func(path string, e fs.DirEntry) {
 		if !e.Type().IsRegular() || len(out) >= maxFiles || strings.HasPrefix(e.Name(), ".tmp-") {
 			return
@@ -281,6 +309,7 @@ func list(dir string) map[string]stamp {
 		info, err := e.Info()
 		if err == nil && info.Size() <= maxFile {
 			out[path] = stamp{info.Size(), info.ModTime()}
+			bytes += info.Size()
 		}
 	}
 	top, _ := os.ReadDir(dir) // a workspace that does not exist yet has no files
@@ -307,5 +336,23 @@ func list(dir string) map[string]stamp {
 			return nil
 		})
 	}
+	count, seen := len(out), 0
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		seen++
+		switch {
+		case errors.Is(err, fs.ErrNotExist), len(out) >= count+maxWork, bytes >= maxBytes, seen > maxSeen:
+			return fs.SkipAll
+		case err != nil:
+			return fs.SkipDir
+		case path == dir:
+			return nil
+		case skipped(e.Name()) && e.IsDir():
+			return fs.SkipDir
+		case skipped(e.Name()) || part(dir, path) || pathpolicy.HasPrivate(path[len(dir):]):
+			return nil
+		}
+		add(path, e)
+		return nil
+	})
 	return out
 }
