@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,8 +81,11 @@ func (c *commands) agentsAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Create an agent with its own workspace and sessions", Args: exactly(1),
 		Example: "  chela agents add ops --model anthropic/claude-sonnet-4-5 --emoji 🔧\n  chela agent --agent ops -m hello",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			in.Name = args[0]
+			if in.Workspace, err = absolute(in.Workspace); err != nil {
+				return err
+			}
 			return query(cmd.Context(), c, wire.MethodAgentsCreate, in, func(out wire.AgentCreated) {
 				fmt.Fprintf(c.stdout, "created agent %s with the workspace %s\n", out.AgentID, ansi.Line(out.Workspace))
 				fmt.Fprintln(c.stderr, "start a conversation: "+c.commandLine("chat --agent "+out.AgentID))
@@ -93,6 +97,14 @@ func (c *commands) agentsAdd() *cobra.Command {
 	f.StringVar(&in.Model, "model", "", "`MODEL` of the agent (default: the model of all agents)")
 	f.StringVar(&in.Emoji, "emoji", "", "`EMOJI` of the agent")
 	return c.withJSON(cmd)
+}
+
+// absolute returns a path that was typed. A relative one begins at the current folder.
+func absolute(path string) (string, error) {
+	if path == "" || path == "~" || strings.HasPrefix(path, "~/") {
+		return path, nil
+	}
+	return filepath.Abs(path)
 }
 
 func (c *commands) agentsSetIdentity() *cobra.Command {

@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/surface/tui"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
@@ -63,8 +66,9 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 	}
 	person := isTerminal(c.stdin) && isTerminal(c.stderr)
 	var lines []string
+	first := ""
 	if person {
-		if l, lines, err = c.welcome(ctx, s, l, fresh); err != nil {
+		if l, lines, first, err = c.welcome(ctx, s, l, key, fresh); err != nil {
 			return err
 		}
 		if fresh {
@@ -75,7 +79,7 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 	}
 	defer func() { l.remindOfJobs(context.WithoutCancel(ctx)) }()
 	if person && isTerminal(c.stdout) && !f.plain && c.getenv("TERM") != "dumb" {
-		return c.screen(ctx, l, s, key, f.yes, lines)
+		return c.screen(ctx, l, s, key, f.yes, lines, first)
 	}
 	for _, line := range lines {
 		fmt.Fprintln(c.stderr, line)
@@ -83,6 +87,9 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 	o := c.talk(l, key, f.yes)
 	o.Input, o.Prompt, o.Wait = repl.Lines(c.stdin), isTerminal(c.stderr), f.wait
 	t := repl.New(o)
+	if first != "" {
+		t.Keep(first)
+	}
 	t.AskPending(ctx)
 	return t.Run(ctx)
 }
@@ -96,59 +103,123 @@ func (c *commands) talk(l *link, key string, yes bool) repl.Options {
 }
 
 // screen runs the conversation in the terminal user interface.
-func (c *commands) screen(ctx context.Context, l *link, s Start, key string, yes bool, lines []string) error {
+func (c *commands) screen(ctx context.Context, l *link, s Start, key string, yes bool, lines []string, first string) error {
 	return tui.Run(ctx, tui.Options{
-		Client: l.Client, Session: key, Yes: yes, Styles: c.palette(c.stdout), Lines: lines,
+		Client: l.Client, Session: key, Yes: yes, Styles: c.palette(c.stdout), Lines: lines, First: first,
 		History: filepath.Join(s.State, config.HistoryFile), In: c.stdin, Out: c.stdout, Getenv: c.getenv,
 	})
 }
 
 // welcome returns the banner. On the first start without a model, it asks for
-// an API key; if one is entered, it reconnects and returns the new link.
-func (c *commands) welcome(ctx context.Context, s Start, l *link, fresh bool) (*link, []string, error) {
+// an API key; if one is entered, it reconnects and returns the new link. first is a
+// message that was typed instead of a key.
+func (c *commands) welcome(ctx context.Context, s Start, l *link, key string, fresh bool) (_ *link, lines []string, first string, err error) {
 	var st wire.Status
 	if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &st); err != nil {
-		return l, nil, err
+		return l, nil, "", err
 	}
 	d := st.Sessions.Defaults
 	if fresh && offline(d) {
-		saved, err := c.askKey(s)
-		if err != nil {
-			return l, nil, err
+		saved := false
+		if saved, first, err = c.askKey(s); err != nil {
+			return l, nil, "", err
 		}
 		if saved {
 			if err := l.close(ctx); err != nil {
-				return l, nil, err
+				return l, nil, "", err
 			}
 			next, err := c.connect(ctx)
 			if err != nil {
-				return l, nil, err
+				return l, nil, "", err
 			}
 			l = next
 			if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &st); err != nil {
-				return l, nil, err
+				return l, nil, "", err
 			}
 			d = st.Sessions.Defaults
 		}
 	}
-	return l, c.banner(d, fresh), nil
+	var agents wire.AgentsList
+	if err := l.Call(ctx, wire.MethodAgentsList, wire.None{}, &agents); err != nil {
+		return l, nil, "", err
+	}
+	cwd, _ := os.Getwd() // without it, there is no hint
+	return l, c.banner(d, c.locate(agents.Agents, chela.SessionKey(key).Agent(), cwd), fresh), first, nil
+}
+
+// location is where the assistant works.
+type location struct {
+	workspace string // for people
+	here      string // the command to work in the current folder; "": that is no other one
+}
+
+// locate returns where an agent works, and how to work in the folder cwd.
+func (c *commands) locate(agents []wire.AgentInfo, id chela.AgentID, cwd string) (p location) {
+	home := filepath.Clean(c.getenv("HOME"))
+	taken := map[string]bool{}
+	other, dir := "", ""
+	for _, a := range agents {
+		taken[a.ID] = true
+		switch {
+		case a.ID == string(id):
+			dir = a.Workspace
+		case sameFolder(a.Workspace, cwd):
+			other = a.ID
+		}
+	}
+	p.workspace = dir
+	if rest, ok := strings.CutPrefix(dir, home+string(filepath.Separator)); ok && home != "." {
+		p.workspace = "~/" + filepath.ToSlash(rest)
+	}
+	rel, err := filepath.Rel(dir, cwd)
+	switch {
+	case dir == "", cwd == "", sameFolder(cwd, home), filepath.Dir(cwd) == cwd, sameFolder(dir, cwd), err == nil && filepath.IsLocal(rel):
+		return p
+	case other != "":
+		p.here = c.commandLine("chat --agent " + other)
+		return p
+	}
+	name := string(chela.AgentIDOf(filepath.Base(cwd)))
+	for n := 2; name == "" || taken[name]; n++ {
+		name = fmt.Sprintf("%s-%d", cmp.Or(string(chela.AgentIDOf(filepath.Base(cwd))), "here"), n)
+	}
+	p.here = c.commandLine("agents add " + name + " --workspace .")
+	return p
+}
+
+// sameFolder reports whether two paths name the same folder.
+func sameFolder(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, xerr := os.Stat(a)
+	y, yerr := os.Stat(b)
+	return xerr == nil && yerr == nil && os.SameFile(x, y)
 }
 
 // offline reports whether no model is configured, so that the built-in assistant answers.
 func offline(d wire.StatusDefaults) bool { return d.Provider == "offline" }
 
-// banner returns the lines shown at the start, at most three.
-func (c *commands) banner(d wire.StatusDefaults, fresh bool) []string {
+// banner returns the lines shown at the start, at most four. The first one says where the
+// assistant works.
+func (c *commands) banner(d wire.StatusDefaults, at location, fresh bool) []string {
 	p := c.palette(c.stderr)
 	model := strings.Trim(d.Provider+"/"+d.Model, "/")
 	if offline(d) {
 		model = "built-in assistant, not a language model"
 	}
-	line := p.Accent.Paint("chela "+c.app.Version) + " " + p.Dim.Paint("·") + " " + ansi.Line(model)
+	line := p.Accent.Paint("chela "+c.app.Version) + " " + p.Dim.Paint("·") + " "
+	if at.workspace != "" {
+		line += "works in " + ansi.Line(at.workspace) + " " + p.Dim.Paint("·") + " "
+	}
+	line += ansi.Line(model)
 	if d.Reason != "" {
 		line += p.Dim.Paint(" (" + ansi.Line(d.Reason) + ")")
 	}
 	lines := []string{line}
+	if at.here != "" {
+		lines = append(lines, p.Dim.Paint("to work in this folder: ")+ansi.Line(at.here))
+	}
 	if offline(d) {
 		lines = append(lines, p.Dim.Paint("to add a model: ")+c.commandLine("models auth anthropic"))
 	} else if fresh {
@@ -161,25 +232,39 @@ func (c *commands) banner(d wire.StatusDefaults, fresh bool) []string {
 }
 
 // askKey asks for an API key of a model provider, without echo, and saves it.
-// It reports whether a key was saved.
-func (c *commands) askKey(s Start) (bool, error) {
+// It reports whether a key was saved. A text that is no key is returned: it is the first
+// message.
+func (c *commands) askKey(s Start) (saved bool, text string, err error) {
 	p := c.palette(c.stderr)
 	fmt.Fprintln(c.stderr, p.Accent.Paint("Welcome to chela.")+" No language model was found on this machine.")
 	fmt.Fprint(c.stderr, "Paste an API key for Anthropic, OpenAI, OpenRouter, Google, Groq or xAI,\nor press Enter to use the built-in assistant: ")
 	key, err := c.readHidden()
 	if key == "" || err != nil {
-		return false, err
+		return false, "", err
 	}
 	provider := providerOf(key)
-	if provider == "" {
+	switch {
+	case provider == "" && isText(key):
+		fmt.Fprintln(c.stderr, "That is no API key: it is sent to the built-in assistant as the first message.")
+		return false, key, nil
+	case provider == "":
 		c.report(errors.New("unrecognized API key"), c.commandLine("config set models.providers.NAME.apiKey KEY"))
-		return false, nil
+		return false, "", nil
 	}
 	if err := c.app.SaveKey(s, provider, "", key); err != nil {
-		return false, fmt.Errorf("key: %w", err)
+		return false, "", fmt.Errorf("key: %w", err)
 	}
 	fmt.Fprintln(c.stderr, p.Good.Paint("✓")+" key for "+provider+" saved in "+filepath.Join(s.State, "credentials"))
-	return true, nil
+	return true, "", nil
+}
+
+// shortestKey is the number of characters that every API key has.
+const shortestKey = 16
+
+// isText reports whether what was typed is plainly no API key: it has blanks, letters
+// beyond ASCII, or few characters.
+func isText(s string) bool {
+	return len(s) < shortestKey || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // providerOf returns the provider whose API keys begin like key, or "".

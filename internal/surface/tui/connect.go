@@ -154,6 +154,10 @@ func (s *screen) join(a attached) tea.Cmd {
 	for _, q := range a.approvals {
 		cmds = append(cmds, s.ask(q))
 	}
+	if first := s.o.First; first != "" {
+		s.o.First = ""
+		cmds = append(cmds, s.send(first))
+	}
 	return tea.Batch(append(cmds, s.transmit())...)
 }
 

@@ -19,6 +19,7 @@ type Options struct {
 	Yes     bool           // allow every action of this session that needs approval
 	Styles  ansi.Palette
 	Lines   []string // printed first
+	First   string   // a message that was typed before; "": none
 	History string   // input history file; "" for none
 
 	In     io.Reader
