@@ -116,7 +116,7 @@ func (c *commands) agentsBindings() *cobra.Command {
 			}
 			return c.print(all, func() {
 				if len(all) == 0 {
-					fmt.Fprintln(c.stdout, "no bindings")
+					fmt.Fprintln(c.stdout, "there are no bindings")
 					return
 				}
 				rows := [][]string{{"AGENT", "BINDING"}}

@@ -107,7 +107,7 @@ func (c *commands) channelsStatus() *cobra.Command {
 
 func (c *commands) printChannels(s wire.ChannelsStatus) {
 	if len(s.Order) == 0 {
-		fmt.Fprintln(c.stderr, "No chat app is set up: "+c.commandLine("channels add NAME"))
+		fmt.Fprintf(c.stdout, "there are no chat apps; %s adds one\n", c.commandLine("channels add NAME"))
 		return
 	}
 	rows := [][]string{{"CHANNEL", "ACCOUNT", "STATE"}}

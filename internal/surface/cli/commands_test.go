@@ -61,7 +61,7 @@ func TestExamples(t *testing.T) {
 	n := 0
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		for line := range strings.Lines(cmd.Example) {
+		for line := range strings.Lines(strings.ReplaceAll(cmd.Example, "\\\n", "")) {
 			n++
 			_, command, _ := strings.Cut("| "+strings.TrimSpace(line), "| chela ")
 			command, _, _ = strings.Cut(command, " < ")

@@ -169,7 +169,7 @@ func (c *commands) cronAdd() *cobra.Command {
 			"TEXT is the message. SCHEDULE is like one of --at, --every or --cron, for example\n" +
 			"\"every 1h\"; with one of these flags, the argument is the name.",
 		Example: "  chela cron add --at 20m --system-event \"call Ann\"\n" +
-			"  chela cron add --name report --cron \"0 9 * * MON-FRI\" --tz Europe/Berlin --message report --channel telegram --to 12345\n" +
+			"  chela cron add --name report --cron \"0 9 * * MON-FRI\" --tz Europe/Berlin \\\n    --message report --channel telegram --to 12345\n" +
 			"  chela cron add --every 15m --watch-url https://example.com/news --message summarise\n" +
 			"  chela cron add 1h check",
 		Args: between(0, 2),

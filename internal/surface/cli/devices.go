@@ -50,7 +50,7 @@ func (c *commands) printDevices(list wire.DevicePairs) {
 		fmt.Fprintln(c.stdout)
 	}
 	if len(list.Paired) == 0 {
-		fmt.Fprintln(c.stdout, "No device is paired.")
+		fmt.Fprintln(c.stdout, "there are no paired devices")
 		return
 	}
 	rows := [][]string{{"DEVICE", "CLIENT", "ROLES", "SCOPES", "APPROVED", "LAST SEEN"}}

@@ -3,11 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
@@ -53,15 +57,51 @@ func (c *commands) suggest(err error, subcommand string) error {
 func errorText(err error) string {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
-		return err.Error()
+		return withoutNotFound(err.Error())
 	}
 	if rest, ok := strings.CutPrefix(e.Error(), "invalid "); ok {
 		if _, reason, ok := strings.Cut(rest, " params: "); ok {
-			return reason
+			return property().ReplaceAllStringFunc(reason, func(s string) string {
+				return strings.ReplaceAll(strings.TrimPrefix(s, "at /"), "/", ".")
+			})
 		}
 	}
-	return e.Error()
+	return withoutNotFound(e.Error())
 }
+
+// withoutNotFound returns a message that says what is not set without its cause, which says
+// the same.
+func withoutNotFound(s string) string {
+	if rest, ok := strings.CutSuffix(s, ": "+chela.ErrNotFound.Error()); ok && (strings.HasSuffix(rest, " is not set") || strings.HasSuffix(rest, " is not overridden")) {
+		return rest
+	}
+	return s
+}
+
+// flagError returns an error about a flag for people, without the names of functions.
+func flagError(err error) error {
+	e, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	want := ""
+	switch kind := e.GetFlag().Value.Type(); {
+	case strings.Contains(kind, "int"):
+		want = "a whole number"
+	case strings.HasPrefix(kind, "float"):
+		want = "a number"
+	case kind == "duration":
+		want = "a duration such as 30s or 1h"
+	case kind == "bool":
+		want = "true or false"
+	default:
+		return err
+	}
+	return fmt.Errorf("--%s: want %s, not %q", e.GetFlag().Name, want, e.GetValue())
+}
+
+// property matches how the gateway names a property of a request.
+var property = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bat /[\w/]+: `) })
 
 // fail reports err with a hint and returns the exit code.
 func (c *commands) fail(cmd *cobra.Command, err error) int {

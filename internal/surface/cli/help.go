@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 )
 
 // help returns the help text of a command.
@@ -16,7 +18,7 @@ func help(cmd *cobra.Command) string {
 	if description == "" {
 		description = cmd.Short + "."
 	}
-	fmt.Fprintf(&b, "%s\n\nUsage:\n", description)
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", ansi.Wrap(description, maxWidth))
 	if !cmd.HasAvailableSubCommands() || strings.Contains(cmd.Use, " ") {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
@@ -67,6 +69,10 @@ func flags(set *pflag.FlagSet) [][2]string {
 	return rows
 }
 
+// Columns of the tables of a help text, and of its description, which has line breaks of
+// its own.
+const helpWidth, maxWidth = 80, 100
+
 // section writes a title and rows of two columns.
 func section(b *strings.Builder, title string, rows [][2]string) {
 	if len(rows) == 0 {
@@ -78,6 +84,10 @@ func section(b *strings.Builder, title string, rows [][2]string) {
 	}
 	fmt.Fprintf(b, "\n%s:\n", title)
 	for _, r := range rows {
-		fmt.Fprintf(b, "  %-*s  %s\n", width, r[0], r[1])
+		lines := strings.Split(ansi.Wrap(r[1], max(helpWidth-width-4, 30)), "\n")
+		fmt.Fprintf(b, "  %-*s  %s\n", width, r[0], lines[0])
+		for _, l := range lines[1:] {
+			fmt.Fprintf(b, "  %-*s  %s\n", width, "", l)
+		}
 	}
 }

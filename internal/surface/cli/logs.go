@@ -25,7 +25,7 @@ func (c *commands) logs() *cobra.Command {
 			return err
 		}
 		if n == 0 && limit > 0 {
-			fmt.Fprintln(c.stderr, "The log is empty.")
+			fmt.Fprintln(c.stderr, "there are no log entries")
 		}
 		if !follow {
 			return nil

@@ -174,7 +174,7 @@ func (c *commands) messageSend() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "send --to CHAT -m TEXT", Short: "Send a message to a chat",
 		Long:    "Send a message to a chat. TEXT is Markdown; with -m -, it is read from standard input.",
-		Example: "  chela message send --to telegram:123456 -m 'The backup is done.'\n  df -h | chela message send --channel slack --to '#ops' -m -\n  chela message send --to telegram:123456 --media chart.png --button Good=good --button Help=https://example.org",
+		Example: "  chela message send --to telegram:123456 -m 'The backup is done.'\n  df -h | chela message send --channel slack --to '#ops' -m -\n  chela message send --to telegram:123456 --media chart.png \\\n    --button Good=good --button Help=https://example.org",
 	}
 	c.addText(cmd, a)
 	f := cmd.Flags()
@@ -204,7 +204,7 @@ func (c *commands) messagePoll() *cobra.Command {
 	a := &chatAction{action: "poll"}
 	cmd := &cobra.Command{
 		Use: "poll --to CHAT --question TEXT --option TEXT --option TEXT", Short: "Send a poll to a chat",
-		Example: "  chela message poll --to telegram:-1001234 --question Lunch? --option pizza --option sushi --multiple\n  chela message poll --to discord:channel:1234 --question Lunch? --option pizza --option sushi --hours 2",
+		Example: "  chela message poll --to telegram:-1001234 --question Lunch? \\\n    --option pizza --option sushi --multiple\n  chela message poll --to discord:channel:1234 --question Lunch? \\\n    --option pizza --option sushi --hours 2",
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.in.Question, "question", "", "the question")

@@ -50,6 +50,9 @@ func (c *commands) modelsFallbacks() *cobra.Command {
 			case len(args) == 0 && !none && c.json:
 				return c.printJSON(append([]string{}, fallbacks...))
 			case len(args) == 0 && !none:
+				if len(fallbacks) == 0 {
+					fmt.Fprintf(c.stdout, "there are no fallbacks; %s adds one\n", c.commandLine("models fallbacks PROVIDER/MODEL"))
+				}
 				for _, f := range fallbacks {
 					fmt.Fprintln(c.stdout, f)
 				}

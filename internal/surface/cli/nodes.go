@@ -45,7 +45,7 @@ func (c *commands) printNodes(nodes []wire.Node, pending []wire.NodeRequest) {
 		fmt.Fprintln(c.stdout)
 	}
 	if len(nodes) == 0 {
-		fmt.Fprintln(c.stdout, "No node is paired.")
+		fmt.Fprintln(c.stdout, "there are no paired nodes")
 		return
 	}
 	rows := [][]string{{"NODE", "CLIENT", "COMMANDS", "STATE", "LAST SEEN"}}

@@ -62,7 +62,7 @@ func (c *commands) onboard() *cobra.Command {
 			"With --non-interactive, flags answer the questions.",
 		Example: "  chela onboard\n" +
 			"  chela onboard --non-interactive --accept-risk --auth-choice anthropic --api-key sk-ant-…\n" +
-			"  chela onboard --non-interactive --accept-risk --auth-choice custom --custom-base-url http://127.0.0.1:8000/v1 --custom-model qwen3\n" +
+			"  chela onboard --non-interactive --accept-risk --auth-choice custom \\\n    --custom-base-url http://127.0.0.1:8000/v1 --custom-model qwen3\n" +
 			"  chela onboard --non-interactive --accept-risk --channel telegram --set botToken=123456:ABC",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)

@@ -36,7 +36,7 @@ func (c *commands) pairingList() *cobra.Command {
 
 func (c *commands) printGuests(out wire.Guests) {
 	if len(out.Requests)+len(out.Guests) == 0 {
-		fmt.Fprintln(c.stdout, "Nobody asks to be admitted, and there are no guests.")
+		fmt.Fprintln(c.stdout, "there are no requests and no guests")
 		return
 	}
 	row := func(g wire.Guest, last string) []string {

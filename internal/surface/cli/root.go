@@ -62,13 +62,20 @@ func (c *commands) run(ctx context.Context, args []string) int {
 
 // root returns the command tree.
 func (c *commands) root() *cobra.Command {
+	version := false
 	root := &cobra.Command{
 		Use:   "chela",
 		Short: "A personal AI assistant",
 		Long: "Chela is a personal AI assistant. Run `chela chat` to start a conversation;\n" +
 			"no configuration is needed.",
-		Args:          noArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version {
+				fmt.Fprintln(c.stdout, "chela "+c.app.Version)
+				return nil
+			}
+			return cmd.Help()
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -85,7 +92,8 @@ func (c *commands) root() *cobra.Command {
 		}
 		return found.Help()
 	}})
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(flagError(err)) })
+	root.Flags().BoolVar(&version, "version", false, "print the version")
 
 	f := root.PersistentFlags()
 	f.StringVar(&c.profile, "profile", "", "use the state directory ~/.chela-`NAME`")

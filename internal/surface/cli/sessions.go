@@ -39,10 +39,10 @@ func (c *commands) sessionsList() *cobra.Command {
 func (c *commands) printSessions(list wire.SessionList, search string) {
 	switch {
 	case len(list.Sessions) == 0 && search != "":
-		fmt.Fprintln(c.stdout, "No session has that text in its key, label or title.")
+		fmt.Fprintln(c.stdout, "no session has that text in its key, label or title")
 		return
 	case len(list.Sessions) == 0:
-		fmt.Fprintln(c.stdout, "There are no sessions yet.")
+		fmt.Fprintln(c.stdout, "there are no sessions")
 		return
 	}
 	rows := [][]string{{"KEY", "ACTIVE", "CONTEXT", "COST", "TITLE"}}

@@ -39,7 +39,7 @@ func (c *commands) toolsAudit() *cobra.Command {
 
 func (c *commands) printCalls(list wire.ToolsCalls) {
 	if len(list.Calls) == 0 {
-		fmt.Fprintln(c.stdout, "No tool calls found.")
+		fmt.Fprintln(c.stdout, "there are no tool calls")
 		return
 	}
 	rows := [][]string{{"TIME", "CALLER", "TOOL", "DECISION", "OUTCOME", "TOOK", "ARGUMENTS"}}

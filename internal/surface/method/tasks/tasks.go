@@ -5,8 +5,10 @@ package tasks
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -64,7 +66,7 @@ func (o Options) list(ctx context.Context, _ rpc.Peer, in wire.TasksList) (wire.
 	out := wire.TasksPage{Tasks: []wire.Task{}}
 	for _, name := range in.Status {
 		if states[name] == nil {
-			return out, rpc.Invalid("at /status: must be equal to one of the allowed values")
+			return out, rpc.Invalid("at /status: must be equal to one of the allowed values: %s", strings.Join(slices.Sorted(maps.Keys(states)), ", "))
 		}
 		q.States = append(q.States, states[name]...)
 	}
@@ -73,7 +75,7 @@ func (o Options) list(ctx context.Context, _ rpc.Peer, in wire.TasksList) (wire.
 	case "endedAt":
 		q.ByEnd = true
 	default:
-		return out, rpc.Invalid("at /sortBy: must be equal to one of the allowed values")
+		return out, rpc.Invalid("at /sortBy: must be equal to one of the allowed values: updatedAt, endedAt")
 	}
 	var err error
 	if in.Limit < 0 || in.Limit > maxList {
