@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -95,6 +96,9 @@ var ErrNotJSON = errors.New("frame is not JSON")
 func ParseRequest(b []byte) (Request, error) {
 	var r Request
 	if !json.Valid(b) {
+		if id, deep := tooDeep(b); deep {
+			return Request{ID: id}, fmt.Errorf("more than %d levels of nesting", maxDepth)
+		}
 		return r, ErrNotJSON
 	}
 	err := r.read(b)
@@ -158,6 +162,39 @@ func requestID(b []byte) string {
 	}
 	id, _ := loose.ID.(string)
 	return id
+}
+
+// maxDepth is how deeply arrays and objects may be nested, a limit of encoding/json.
+const maxDepth = 10_000
+
+// tooDeep reports whether a frame is JSON but for its nesting, and returns its id.
+func tooDeep(b []byte) (id string, deep bool) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	level, deepest, name, isName := 0, 0, "", false
+	for {
+		t, err := d.Token()
+		switch {
+		case err == io.EOF:
+			return id, level == 0 && deepest > maxDepth
+		case err != nil:
+			return "", false
+		}
+		switch v, _ := t.(string); {
+		case t == json.Delim('{') || t == json.Delim('['):
+			level++
+			deepest = max(deepest, level)
+			isName = level == 1
+			continue
+		case t == json.Delim('}') || t == json.Delim(']'):
+			level--
+		case level == 1 && isName:
+			name, isName = v, false
+			continue
+		case level == 1 && name == "id":
+			id = v
+		}
+		isName = level == 1
+	}
 }
 
 // Parse decodes a frame of any type and returns a [Request], a [Response] or an

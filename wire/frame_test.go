@@ -14,6 +14,7 @@ import (
 
 func TestParseRequest(t *testing.T) {
 	t.Parallel()
+	deep := strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
 	for _, tc := range []struct {
 		in   string
 		want wire.Request
@@ -32,6 +33,10 @@ func TestParseRequest(t *testing.T) {
 		{in: `[]`, err: "at /: must not be array"},
 		{in: `hello`, err: wire.ErrNotJSON.Error()},
 		{in: ``, err: wire.ErrNotJSON.Error()},
+		{in: `{"type":"id","params":` + deep + `,"id":"7","method":"m"}`, want: wire.Request{ID: "7"}, err: "more than 10000 levels of nesting"},
+		{in: deep, err: "more than 10000 levels of nesting"},
+		{in: deep[1:], err: wire.ErrNotJSON.Error()},
+		{in: deep + "]", err: wire.ErrNotJSON.Error()},
 	} {
 		got, err := wire.ParseRequest([]byte(tc.in))
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -105,7 +110,7 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r, err := wire.ParseRequest(b); err == nil && (r.ID == "" || r.Method == "" || r.Type != wire.TypeRequest) {
 			t.Errorf("ParseRequest(%q) = %+v without an error", b, r)
-		} else if errors.Is(err, wire.ErrNotJSON) == json.Valid(b) {
+		} else if errors.Is(err, wire.ErrNotJSON) && json.Valid(b) || err == nil && !json.Valid(b) {
 			t.Errorf("ParseRequest(%q): %v", b, err)
 		}
 		first, err := wire.Parse(b)

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -123,10 +124,10 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) bool {
 	return true
 }
 
-// notAllowed answers requests with another method than allow.
-func notAllowed(allow string) http.HandlerFunc {
+// notAllowed answers requests with other methods than those that are allowed.
+func notAllowed(allow ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Allow", allow)
-		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		access.Error(w, http.StatusMethodNotAllowed, kindInvalid, "want "+strings.Join(allow, " or "))
 	}
 }

@@ -24,7 +24,8 @@ type Route struct {
 	For        string // Anyone, LocalOrCredential, Credential, or WebhookToken or Platform, which the handler checks
 	StartsWork bool   // a request may start a tool; other routes have no effect
 
-	serve http.HandlerFunc
+	fallback bool // it answers for paths that no other route has
+	serve    http.HandlerFunc
 }
 
 // probes are the paths that are answered even to locked-out addresses.
@@ -49,21 +50,21 @@ func Routes(o Options) []Route {
 	out = append(out, get("/metrics", LocalOrCredential, s.metrics))
 	if o.Invoke != nil {
 		out = append(out, Route{Pattern: "POST /tools/invoke", For: Credential, StartsWork: true, serve: s.invoke},
-			get("/tools/invoke", Anyone, notAllowed(http.MethodPost)))
+			fallback("/tools/invoke", notAllowed(http.MethodPost)))
 	}
 	if h := o.Webhooks; h != nil {
 		out = append(out, Route{Pattern: "POST " + h.Path + "/", For: WebhookToken, StartsWork: true, serve: h.Handler.ServeHTTP},
 			get(h.Path+"/", Anyone, h.Handler.ServeHTTP))
 	}
 	if o.Post != nil {
-		out = append(out, Route{Pattern: "POST /", For: Platform, StartsWork: true, serve: s.post()})
+		out = append(out, Route{Pattern: "POST /", For: Platform, StartsWork: true, fallback: true, serve: s.post()})
 	}
-	more := []Route{get("/{$}", Anyone, s.withoutUI), get("/", Anyone, notFound)}
+	more := []Route{fallback("/{$}", s.withoutUI), fallback("/", notFound)}
 	if o.UI != nil {
 		more = o.UI.routes()
 	}
 	for _, other := range [...]string{"/api/", "/mcp", "/v1/", "/hooks/", "/tools/", "/__openclaw__/"} {
-		more = append(more, get(other, Anyone, notFound))
+		more = append(more, fallback(other, notFound))
 	}
 	for _, r := range more {
 		if !slices.ContainsFunc(out, func(have Route) bool { return have.Pattern == r.Pattern }) {
@@ -81,7 +82,7 @@ func (s server) post() http.HandlerFunc {
 	slots := make(chan struct{}, maxPosts)
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := s.o.Post(r.URL.Path)
-		if h == nil {
+		if h == nil { // it was there a moment ago
 			notFound(w, r)
 			return
 		}
@@ -112,6 +113,13 @@ func notFound(w http.ResponseWriter, r *http.Request) {
 // get returns a GET route, which has no effect.
 func get(path, who string, serve http.HandlerFunc) Route {
 	return Route{Pattern: "GET " + path, For: who, serve: serve}
+}
+
+// fallback returns a GET route for anyone to what does not exist.
+func fallback(path string, serve http.HandlerFunc) Route {
+	r := get(path, Anyone, serve)
+	r.fallback = true
+	return r
 }
 
 // admit returns the handler of a route, restricted to its audience.

@@ -1,16 +1,20 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/gateway"
@@ -271,6 +275,49 @@ func TestNoUI(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOtherMethods checks what requests with a method get that no route has, and that a
+// path that no client asks for is not upgraded.
+func TestOtherMethods(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	h := httpapi.New(httpapi.Options{
+		Log: log, Auth: access.New(access.Options{Log: log, Token: secret.New(token)}), Started: time.Now(),
+		Upgrade: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }),
+		Post:    func(string) http.Handler { return nil },
+		Invoke: func(context.Context, chela.Principal, invoke.DirectCall) (invoke.Answer, error) {
+			return invoke.Answer{}, nil
+		},
+	})
+	do := func(method, path string, header http.Header) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "http://127.0.0.1:18789", nil)
+		var err error
+		if r.URL, err = url.Parse("http://127.0.0.1:18789" + path); err != nil {
+			t.Fatal(err)
+		}
+		r.RemoteAddr, r.Header = local, header
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w
+	}
+	for request, want := range map[string]string{
+		"POST /nothing": `404  {"error":{"message":"there is nothing at /nothing","type":"not_found"}}`, "PUT /": `404  {"error":{"message":"there is nothing at /","type":"not_found"}}`,
+		"DELETE /v1/models": `404  {"error":{"code":"not_found","message":"This version`, "PATCH /hooks/x": `404  {"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
+		"POST /healthz":     `405 GET {"error":{"message":"want GET","type":"invalid_request_error"}}`,
+		"PUT /tools/invoke": `405 POST {"error":{"message":"want POST","type":"invalid_request_error"}}`,
+		"GET /tools/invoke": `405 POST {"error":{"message":"want POST","type":"invalid_request_error"}}`,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		w := do(method, path, http.Header{})
+		if got := fmt.Sprintf("%d %s %s", w.Code, w.Header().Get("Allow"), w.Body); !strings.HasPrefix(got, want) || !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s: %s, want %s", request, got, want)
+		}
+	}
+	for path, want := range map[string]int{"": 101, "/": 101, "/ws": 101, "/a/b/": 101, "//": 400, "/a//b": 400, "/%ff": 400, "/a/../b": 400, "/.": 400} {
+		if w := do(http.MethodGet, path, http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}); w.Code != want {
+			t.Errorf("an upgrade at %q: status %d, want %d: %s", path, w.Code, want, w.Body)
+		}
+	}
 }
 
 // TestForeignPosts posts to interfaces that do not exist.

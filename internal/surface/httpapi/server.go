@@ -5,8 +5,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/engine/invoke"
@@ -57,15 +59,32 @@ const (
 func New(o Options) http.Handler {
 	s := server{o}
 	mux := http.NewServeMux()
+	fallbacks := map[string]bool{"": true}
 	for _, r := range Routes(o) {
 		mux.HandleFunc(r.Pattern, s.admit(r))
+		fallbacks[r.Pattern] = r.fallback
 	}
 	guarded := o.Auth.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		switch _, pattern := mux.Handler(r); {
+		case strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
+			if !isClean(r.URL.Path) {
+				access.Error(w, http.StatusBadRequest, kindInvalid, "the path of the request is not a clean one")
+				return
+			}
 			o.Upgrade.ServeHTTP(w, r)
-			return
+		case pattern == "", fallbacks[pattern] && r.Method == http.MethodPost && o.Post(r.URL.Path) == nil:
+			var allow []string
+			for _, method := range [...]string{http.MethodGet, http.MethodPost} {
+				other := r.WithContext(r.Context())
+				other.Method = method
+				if _, pattern := mux.Handler(other); !fallbacks[pattern] {
+					allow = append(allow, method)
+				}
+			}
+			otherMethod(allow, w, r)
+		default:
+			mux.ServeHTTP(w, r)
 		}
-		mux.ServeHTTP(w, r)
 	}), probes[:]...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 { // also the rest of a body that no handler reads is read, before the answer
@@ -73,6 +92,22 @@ func New(o Options) http.Handler {
 		}
 		guarded.ServeHTTP(w, r)
 	})
+}
+
+// isClean reports whether a path is one that a client would ask for: without empty names,
+// dots and bytes that are not UTF-8.
+func isClean(p string) bool {
+	clean := path.Clean("/" + p)
+	return utf8.ValidString(p) && (p == "" || p == clean || p == clean+"/" && clean != "/")
+}
+
+// otherMethod answers a request with a method that the path does not have.
+func otherMethod(allow []string, w http.ResponseWriter, r *http.Request) {
+	if allow == nil {
+		notFound(w, r)
+		return
+	}
+	notAllowed(allow...)(w, r)
 }
 
 type server struct{ o Options }

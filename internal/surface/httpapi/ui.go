@@ -52,7 +52,7 @@ func (u *UI) routes() []Route {
 	out := []Route{
 		get(u.Base+"/control-ui-config.json", Credential, u.bootstrap),
 		get(u.Base+"/__openclaw/control-ui-config.json", Credential, u.bootstrap),
-		get(u.Base+"/", Anyone, u.file),
+		fallback(u.Base+"/", u.file),
 	}
 	if u.Base == "" {
 		out = append(out, get("/__openclaw__/control-ui-config.json", Credential, u.bootstrap))
