@@ -79,9 +79,9 @@ func (s Step) line(zone *time.Location) string {
 	first := s.Changes[0]
 	size := ""
 	switch {
-	case s.Diff.Text == "":
+	case s.Already:
 		return fmt.Sprintf("%s: it is already as before", s.Name)
-	case !s.Diff.Binary:
+	case s.Diff.Text != "" && !s.Diff.Binary:
 		size = " (" + s.Diff.Size() + ")"
 	}
 	what := "restore" + size
@@ -139,7 +139,7 @@ func Report(out []Outcome) string {
 // done says what a step did.
 func (s Step) done() string {
 	switch {
-	case s.Diff.Text == "":
+	case s.Already:
 		return s.Name + " was already as before"
 	case !s.To.Exists && s.Kind != journal.Config:
 		return s.Name + " is deleted"

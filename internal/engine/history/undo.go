@@ -47,8 +47,9 @@ type Plan struct {
 // Step is a step of a plan.
 type Step struct {
 	journal.Step
-	Name string // of the target, for people
-	Diff journal.Diff
+	Name    string // of the target, for people
+	Diff    journal.Diff
+	Already bool // the target is already as it was before
 	// Conflict is the difference between the version that the newest change left and
 	// the present one, if the target was changed since.
 	Conflict journal.Diff
@@ -206,7 +207,8 @@ func (h *History) check(s *Step, jobs map[string]journal.Version) error {
 	}
 	switch {
 	case s.Refused != "":
-	case now.Same(s.To): // somebody did it already
+	case now.Same(s.To):
+		s.Already = true
 	case !now.Same(s.From):
 		s.Refused = "it was changed since"
 		if !now.Exists {

@@ -2,6 +2,7 @@ package chelatest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -313,8 +314,8 @@ func TestUndo(t *testing.T) {
 	bubble("what cannot be undone is said", Options{Config: section("tools", `{"exec": {"mode": "full"}}`)}, func(t *testing.T, u *undoer) {
 		u.call("write", "path", "a.txt", "content", "x")
 		time.Sleep(time.Minute)
-		u.call("exec", "command", "touch b.txt")
-		u.call("exec", "command", "touch c.txt")
+		u.call("exec", "command", "touch ../b.txt")
+		u.call("exec", "command", "touch ../c.txt")
 		u.undo("", "a.txt: delete", "Not undone, because it cannot be: 2 commands.")
 		large := strings.Repeat("x", 9<<20)
 		u.write("workspace/large.txt", large, 0o600)
@@ -323,6 +324,15 @@ func TestUndo(t *testing.T) {
 		}
 		if got := u.ask("/undo"); !strings.Contains(got, "large.txt: its earlier content (9") || !strings.Contains(got, "Nothing of it can be undone.") {
 			t.Errorf("the plan: %s", got)
+		}
+	})
+	bubble("an empty file of a command is deleted", Options{Config: section("tools", `{"exec": {"mode": "full"}}`)}, func(t *testing.T, u *undoer) {
+		u.call("exec", "command", "touch b.txt")
+		if got := u.undo("", "b.txt: delete, changed"); !strings.Contains(got, "b.txt is deleted") {
+			t.Errorf("the report: %s", got)
+		}
+		if _, err := os.Stat(filepath.Join(u.Dir, "workspace", "b.txt")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("b.txt is still there (%v)", err)
 		}
 	})
 	bubble("it may be switched off", Options{Config: section("undo", `{"enabled": false}`)}, func(t *testing.T, u *undoer) {
