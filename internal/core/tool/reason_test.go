@@ -10,7 +10,12 @@ import (
 func TestReason(t *testing.T) {
 	for _, tc := range [][2]string{
 		{`{"status":"error","tool":"read","error":"a.txt does not exist"}`, "a.txt does not exist"},
-		{"boom\nmore", "boom"},
+		{"boom\nand more", "boom and more"},
+		{"Interrupted while this was running: its outcome is unknown. It was not repeated. Check the current state before you decide what to do.", "Interrupted while this was running: its outcome is unknown"},
+		{`{"error":{"message":"no such place","code":7}}`, "no such place"},
+		{`{"message":"","reason":"closed"}`, "closed"},
+		{`{"ok":false}`, ""},
+		{`[]`, ""},
 		{`{"status":"error","tool":"exec","error":"not run: denied by owner. Do not try to achieve it in another way; call the tool again only if the person asks for it"}`, "not run: denied"},
 		{"not run: denied by ann. Do not try to achieve it in another way; call the tool again only if the person asks for it", "not run: denied by ann"},
 		{"not run: it needs an approval, and nobody could be asked. Do not try to achieve it in another way", "not run: it needs an approval, and nobody could be asked"},

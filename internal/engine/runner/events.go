@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/agent"
 )
 
@@ -196,7 +197,7 @@ func (r *Runner) toolEnd(ctx context.Context, e *Execution, ev agent.Event) erro
 	entry.Details, entry.Cut = session.TruncateDetails(entry.Details)
 	e.attempt.failed = ""
 	if ev.Result.IsError && !ev.Skipped {
-		e.attempt.failed = strings.TrimSuffix(ev.Call.Name+" failed: "+toolReason(ev.Result.PlainText()), ": ")
+		e.attempt.failed = strings.TrimSuffix(ev.Call.Name+" failed: "+oneLine(tool.Reason(ev.Result.PlainText()), 200), ": ")
 	}
 	r.o.Step("tool.end")
 	err := r.update(ctx, e, store.Ordered, func(tx store.Tx) error {

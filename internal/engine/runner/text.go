@@ -2,7 +2,6 @@ package runner
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,26 +75,6 @@ func reasonText(err error) string {
 		return string(c)
 	}
 	return oneLine(errorText(err), 80)
-}
-
-// toolReason returns in one line why a tool failed, without the JSON around it; "": it does
-// not say so.
-func toolReason(output string) string {
-	output = strings.TrimSpace(output)
-	if json.Valid([]byte(output)) {
-		var d struct{ Error, Message, Reason any }
-		_ = json.Unmarshal([]byte(output), &d)
-		output = ""
-		for _, v := range [...]any{d.Error, d.Message, d.Reason} {
-			if m, ok := v.(map[string]any); ok { // of an API
-				v = m["message"]
-			}
-			if s, ok := v.(string); ok && output == "" {
-				output = s
-			}
-		}
-	}
-	return oneLine(output, 200)
 }
 
 // errorText returns the text of an error in one line; "" for nil.

@@ -602,7 +602,7 @@ func TestTurn(t *testing.T) {
 		steps(feed.Step{Kind: feed.RunStarted})
 		shows("resumed", "working  5.0s", "!? call a")
 		steps(feed.Step{Kind: feed.ToolEnded, Tool: ended("a", `{"error": "no\u001b[2J a\nb"}`, true)}, feed.Step{Kind: feed.ToolEnded, Tool: ended("c", "unseen", false)})
-		shows("ended", "✗ call a: no a  1.5s\n", "  │ all output", "✓ call c  1.5s\n  │ unseen")
+		shows("ended", "✗ call a: no a b  1.5s\n", "  │ all output", "✓ call c  1.5s\n  │ unseen")
 		press(s, "ctrl+o")
 		steps(feed.Step{Kind: feed.ToolEnded, Tool: ended("d", "later", false)}, feed.Step{Kind: feed.Notice, Text: " a no\x1b[2Jtice\n"})
 		shows("hidden", "✓ call d", "!later", "tool output is hidden", "\na notice\n")

@@ -20,7 +20,7 @@ func TestReminders(t *testing.T) {
 			s.request("明天早上9点提醒我吃药")
 			s.last("我会在明天，1月2日（星期日） 09:00 提醒你：吃药")
 			s.request("what is planned?")
-			s.last("Planned:\n- call Bob: today at 17:30\n- 吃药: tomorrow, Sunday 2 January, at 09:00")
+			s.last("Planned:\n\n- call Bob: today at 17:30\n- 吃药: tomorrow, Sunday 2 January, at 09:00")
 			s.restart(time.Hour)
 			time.Sleep(7*time.Hour + 31*time.Minute)
 			s.last("⏰ Reminder: call Bob")

@@ -56,24 +56,24 @@ func TestWorkspaceHistory(t *testing.T) {
 		u.write("workspace/memory/a.md", "one\ntwo\n", 0o640)
 		u.ask(`exec {"command":"rm memory/b.md; echo x > memory/c.md; echo y > other.txt"}`)
 		var l []wire.Change
-		waittest.Until(t, "three changes", func() bool { l = u.log(""); return len(l) == 3 }) // the end of a run is not delayed
+		waittest.Until(t, "four changes", func() bool { l = u.log(""); return len(l) == 4 }) // the end of a run is not delayed
 		byPath := map[string]wire.Change{}
 		for _, c := range l {
 			byPath[c.Path] = c
 		}
-		a, b, c := byPath["memory/a.md"], byPath["memory/b.md"], byPath["memory/c.md"]
+		a, b, c, other := byPath["memory/a.md"], byPath["memory/b.md"], byPath["memory/c.md"], byPath["other.txt"]
 		if a.Tool != "" || a.RunID != "" || a.Action != wire.ChangeChanged || a.Added != 1 || a.Removed != 0 {
 			t.Errorf("changed by the person before the run: %+v", a)
 		}
-		for _, c := range []wire.Change{b, c} {
+		for _, c := range []wire.Change{b, c, other} {
 			if c.Tool != "" || c.RunID == "" || c.SessionKey != "agent:main:main" || c.Origin != "person" {
 				t.Errorf("changed by a command: %+v", c)
 			}
 		}
-		if b.Action != wire.ChangeDeleted || c.Action != wire.ChangeCreated {
-			t.Errorf("%s and %s", b.Action, c.Action)
+		if b.Action != wire.ChangeDeleted || c.Action != wire.ChangeCreated || other.Action != wire.ChangeCreated {
+			t.Errorf("%s, %s and %s", b.Action, c.Action, other.Action)
 		}
-		u.undo("", "memory/b.md: bring back (+1 -0), changed", "by a command, or by you", "memory/c.md: delete", "cannot be: 1 command.")
+		u.undo("", "memory/b.md: bring back (+1 -0), changed", "by a command, or by you", "memory/c.md: delete", "other.txt: delete", "cannot be: 1 command.")
 		if got := u.files("workspace/memory"); got != "/a.md -rw-r----- \"one\\ntwo\\n\"\n/b.md -rw-r----- \"one\\n\"\n" {
 			t.Errorf("after the undo:\n%s", got)
 		}

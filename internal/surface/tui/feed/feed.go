@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func (t Tool) Reason() string {
 	if t.Exit != "" {
 		return t.Exit
 	}
-	return tool.Reason(t.Output)
+	return cmp.Or(tool.Reason(t.Output), "failed")
 }
 
 // End is how a run ended.

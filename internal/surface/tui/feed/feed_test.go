@@ -183,7 +183,7 @@ func TestPosition(t *testing.T) {
 func TestReason(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`{"status":"error","error":"it is gone\nreally"}`: "it is gone", "\n plain\nmore": "plain", "": "", "{}": "{}",
+		`{"status":"error","error":"it is gone\nreally"}`: "it is gone really", "\n plain\nmore": "plain more", "": "failed", "{}": "failed",
 	} {
 		if got := (Tool{Output: in}).Reason(); got != want {
 			t.Errorf("Why of %q = %q, want %q", in, got, want)

@@ -502,7 +502,7 @@ func TestPrinter(t *testing.T) {
 		{"tools", false, []feed.Step{
 			text("I look"), {Kind: feed.ToolStarted, Tool: tool(false, 0)}, {Kind: feed.ToolEnded, Tool: tool(false, 999*time.Millisecond)},
 			{Kind: feed.ToolEnded, Tool: tool(false, 1040*time.Millisecond)}, {Kind: feed.ToolEnded, Tool: tool(true, 0)}, text("So"),
-		}, "I look\nSo", "· read a\n✓ read a (1s)\n✗ read a: gone\n"},
+		}, "I look\nSo", "· read a\n✓ read a (1s)\n✗ read a: gone really\n"},
 		{"notes", false, []feed.Step{text("a\n"), {Kind: feed.Notice, Text: "no\x1b[2Jte\n"}, {Kind: feed.Notice, Text: "another"}, ended(feed.End{State: wire.StateAborted, Text: "b"})}, "a\n", "note\nanother\nstopped\n"},
 		{"a message that was restarted, quiet", true, []feed.Step{text("a"), text("b"), ended(feed.End{State: wire.StateFinal, Text: "b"})}, "a\nb\n", ""},
 		{"quiet", true, []feed.Step{
