@@ -2,7 +2,7 @@
 export CGO_ENABLED = 0
 FUZZTIME ?= 30s
 
-.PHONY: build test race lint fuzz bench kill sim cage damage commands conformance ci full
+.PHONY: build test race lint fuzz bench kill sim cage damage commands conformance tour ci full
 
 build: ## one stripped binary
 	go build -trimpath -ldflags "-s -w" -o bin/chela ./cmd/chela
@@ -49,6 +49,9 @@ commands: ## a day's commands, which must not ask, and hostile ones, which must 
 
 conformance: ## OpenClaw's own clients, installed from npm, against the gateway
 	go test -tags conformance -timeout 30m -parallel 4 -v ./internal/test/conformance
+
+tour: build ## what the assistant does by itself, on a fresh home without a key
+	CHELA=bin/chela docs/tour.sh
 
 ci: ## what decides whether a change lands
 	bash .ci/run

@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# A tour of what Chela does by itself: it schedules, watches its files, lets other programs
+# give it work, keeps a long conversation, remembers, and learns. It runs on a fresh home in
+# a temporary folder, without a key, and ends with an error if one of the steps does not work.
+#
+#     go build -o bin/chela ./cmd/chela && CHELA=bin/chela docs/tour.sh
+#
+# CHELA is the program, by default the one in PATH. The tour needs bash and curl, and takes
+# about half a minute.
+set -euo pipefail
+
+chela=$(command -v "${CHELA:-chela}") || { echo "there is no program ${CHELA:-chela}; set CHELA to its path" >&2; exit 2; }
+chela=$(cd "$(dirname "$chela")" && pwd)/$(basename "$chela")
+home=$(mktemp -d)
+export HOME=$home CHELA_STATE_DIR=$home/.chela NO_COLOR=1
+unset ANTHROPIC_API_KEY OPENAI_API_KEY OPENROUTER_API_KEY GEMINI_API_KEY GOOGLE_API_KEY GROQ_API_KEY XAI_API_KEY
+workspace=$CHELA_STATE_DIR/workspace
+port=$((20000 + RANDOM % 20000))
+gateway=''
+
+finish() {
+	code=$?
+	[ -z "$gateway" ] || kill "$gateway" 2>/dev/null || true
+	wait 2>/dev/null || true
+	if [ "$code" = 0 ]; then
+		rm -rf "$home"
+	else
+		printf '\nthe tour ended at: %s\nits home is kept: %s\n' "$title" "$home" >&2
+	fi
+}
+trap finish EXIT
+
+title='the start'
+out=''
+
+# step TITLE: begins a part of the tour.
+step() { title=$1 && printf '\n== %s\n' "$1"; }
+
+# run COMMAND…: shows a command, executes it and shows what it printed.
+run() {
+	printf '\n$ %s\n' "$*"
+	out=$("$@" 2>&1) || { printf '%s\n' "$out"; return 1; }
+	printf '%s\n' "$out"
+}
+
+# has PATTERN: ends the tour unless the last output has a line like PATTERN.
+has() { grep -Eq -- "$1" <<<"$out" || { printf 'no line like: %s\n' "$1" >&2; return 1; }; }
+
+# lacks PATTERN: the opposite.
+lacks() { ! grep -Eq -- "$1" <<<"$out" || { printf 'a line like: %s\n' "$1" >&2; return 1; }; }
+
+# until_has PATTERN COMMAND…: executes the command until its output has a line like PATTERN.
+until_has() {
+	pattern=$1 && shift
+	for _ in $(seq 600); do
+		out=$("$@" 2>&1) || true
+		if grep -Eq -- "$pattern" <<<"$out"; then
+			printf '\n$ %s\n%s\n' "$*" "$out"
+			return 0
+		fi
+		sleep 0.2
+	done
+	printf '\n$ %s\n%s\n' "$*" "$out"
+	return 1
+}
+
+# until_lacks PATTERN COMMAND…: the opposite.
+until_lacks() {
+	pattern=$1 && shift
+	for _ in $(seq 600); do
+		out=$("$@" 2>&1) || true
+		grep -Eq -- "$pattern" <<<"$out" || return 0
+		sleep 0.2
+	done
+	printf '\n$ %s\n%s\n' "$*" "$out"
+	return 1
+}
+
+# start starts the gateway, and stop ends it, with a signal if there is one.
+start() {
+	"$chela" gateway run --port "$port" >>"$home/gateway.log" 2>&1 &
+	gateway=$!
+	until_has '"status":"started"' curl -s "http://127.0.0.1:$port/startupz"
+}
+stop() { kill "$@" "$gateway" && { wait "$gateway" || true; } 2>/dev/null; gateway=''; }
+
+step 'Schedule: reminders, regular tasks, and what was missed'
+start
+run "$chela" agent -m 'remind me in 2 seconds to stretch'
+has 'I will remind you'
+until_has '^⏰ Reminder: stretch' "$chela" sessions show main
+run "$chela" cron add --name weekday --cron '0 8 * * MON-FRI' --tz Europe/Berlin --message 'list the files here'
+run "$chela" cron run weekday
+until_has 'weekday .*AGENTS.md' "$chela" cron runs weekday
+run "$chela" cron edit weekday --every 2h
+run "$chela" cron disable weekday
+run "$chela" cron list --all
+has 'every 2h'
+run "$chela" cron rm weekday
+run "$chela" agent -m 'remind me in 3 seconds to drink'
+stop -9 # as if the power had failed
+sleep 4
+start
+until_has '^⏰ Reminder: drink' "$chela" sessions show main
+[ "$(grep -c '^⏰ Reminder: drink' <<<"$out")" = 1 ]
+
+step 'Heartbeat: a list that is looked at from time to time, and events of scripts'
+run "$chela" system event --mode now --text 'the backup failed'
+until_has 'backup failed' "$chela" sessions show main
+run "$chela" system heartbeat last
+has 'ok|sent|skipped'
+
+step 'Webhooks: other programs give it work'
+run "$chela" webhooks enable
+run curl -fsS "http://127.0.0.1:$port/hooks/agent" -H "Authorization: Bearer $("$chela" webhooks token)" \
+	-H 'Content-Type: application/json' -d '{"message": "list the files here", "name": "build"}'
+has '"ok":true'
+until_has 'AGENTS.md' "$chela" sessions show "$(sed -n 's/.*"sessionKey":"\([^"]*\)".*/\1/p' <<<"$out")"
+out=$(curl -s -o /dev/null -w '%{http_code}' -XPOST "http://127.0.0.1:$port/hooks/agent" -d '{"message": "hello"}')
+has 401
+run "$chela" webhooks disable
+
+step 'Hooks: a program that forbids something'
+mkdir -p "$CHELA_STATE_DIR/hooks/no-rm"
+cat >"$CHELA_STATE_DIR/hooks/no-rm/HOOK.md" <<'END'
+---
+name: no-rm
+description: "Refuse commands that delete"
+metadata: {"openclaw": {"events": ["before_tool_call"]}}
+---
+END
+cat >"$CHELA_STATE_DIR/hooks/no-rm/handler.sh" <<'END'
+#!/bin/sh
+if grep -q '"command":"rm '; then
+	echo '{"block": true, "blockReason": "nothing is deleted here"}'
+fi
+END
+chmod +x "$CHELA_STATE_DIR/hooks/no-rm/handler.sh"
+until_has 'no-rm' "$chela" hooks list
+run "$chela" hooks check
+run "$chela" agent --yes -m 'create kept.txt with "still here"'
+until_has 'nothing is deleted here' "$chela" agent --yes -m 'run `rm kept.txt`'
+run "$chela" hooks disable no-rm
+run "$chela" agent --yes -m 'run `rm kept.txt`'
+run "$chela" undo --yes
+has 'kept.txt is back'
+run "$chela" agent -m 'show kept.txt'
+has 'still here'
+
+step 'Context: what the model sees, and a summary of a long conversation'
+run "$chela" agent -m '/context list'
+has 'AGENTS.md'
+for i in 1 2 3 4 5 6; do "$chela" agent -m "create list$i.txt with \"$(printf 'line %s ' $(seq 400))\"" >"$home/out"; done
+run "$chela" agent -m '/compact keep the names of the files'
+has 'Compacted: [0-9]+ messages'
+run "$chela" agent -m '/compact undo'
+has 'is undone'
+
+step 'Memory: what it is told to remember'
+run "$chela" agent -m 'remember that the spare key is at Ann'"'"'s'
+run "$chela" agent -m '记住：我的车停在三楼'
+run "$chela" memory list
+run "$chela" memory search 'spare key'
+has "Ann's"
+run "$chela" memory search '停在'
+has '三楼'
+run "$chela" agent -m 'what do you remember about the key?'
+has "Ann's"
+run "$chela" memory why MEMORY.md
+has 'after a message of owner'
+
+step 'Skills: an ability is a folder'
+mkdir -p "$workspace/skills/greeting"
+cat >"$workspace/skills/greeting/SKILL.md" <<'END'
+---
+name: greeting
+description: Greet somebody by name in the style of the house.
+---
+Say "Moin" and the name.
+END
+until_has 'greeting +yes' "$chela" skills list
+run "$chela" skills info greeting
+run "$chela" agent -m '/context list'
+has 'greeting'
+rm -r "$workspace/skills/greeting"
+until_lacks 'greeting' "$chela" skills list
+
+step 'Forgetting: what it was told is gone, and it says from where'
+run "$chela" memory forget --yes 'spare key'
+run "$chela" memory search 'spare key'
+lacks "Ann's"
+! grep -rq "spare key is at Ann" "$CHELA_STATE_DIR" || { echo "the text is still on the disk" >&2; exit 1; }
+
+step 'The end'
+stop
+run "$chela" doctor
+has 'undamaged'
+printf '\nthe tour is over: everything worked\n'
