@@ -4,6 +4,7 @@
 package wireview
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/approval"
@@ -110,6 +111,8 @@ func event(c wire.Contents, from chela.OriginKind) wire.Contents {
 	text := strings.TrimPrefix(c[0].Text, llm.EventPrefix)
 	if due, ok := job.ParseDue(text); ok && from == chela.OriginCron {
 		text = "⏰ " + due.Text
+	} else if title, note, _, ok := job.ParseResult(text); ok && from == chela.OriginCron {
+		text = strings.TrimSpace(fmt.Sprintf("The scheduled job %q has ended. %s", title, note))
 	} else if from == chela.OriginSubagent || from == chela.OriginCron {
 		text, _, _ = strings.Cut(text, "\n")
 	}

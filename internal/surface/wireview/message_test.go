@@ -1,12 +1,14 @@
 package wireview_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -104,6 +106,25 @@ func TestEnd(t *testing.T) {
 	} {
 		if got := wireview.Reply(tc.text, tc.silent); *got != tc.want {
 			t.Errorf("Reply(%q, %v) = %+v, want %+v", tc.text, tc.silent, *got, tc.want)
+		}
+	}
+}
+
+// TestEvents checks what a person is shown of events, whose texts tell a model what to do.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	weekday := job.Job{Name: "weekday"}
+	for _, tt := range []struct {
+		from       chela.OriginKind
+		text, want string
+	}{
+		{chela.OriginCron, weekday.ResultText(nil, "all is well\nreally"), `The scheduled job "weekday" has ended.`},
+		{chela.OriginCron, weekday.ResultText(errors.New("nobody is there"), "all is well"), `The scheduled job "weekday" has ended. It was to be sent elsewhere, but nobody is there.`},
+		{chela.OriginCron, "another text\nand more", "another text"},
+	} {
+		m, ok := wireview.Message(session.Entry{Kind: session.KindMessage, Origin: chela.Origin{Kind: tt.from}, Message: llm.User(llm.EventPrefix + tt.text)})
+		if !ok || len(m.Content) != 1 || m.Content[0].Text != tt.want {
+			t.Errorf("%q is shown as %+v, want %q", tt.text, m.Content, tt.want)
 		}
 	}
 }
