@@ -2,7 +2,9 @@ package history
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -65,12 +68,73 @@ func (h *History) Started(ctx context.Context, s journal.Source) {
 	if err := h.Look(ctx, s.Agent); err != nil && ctx.Err() == nil {
 		h.o.Log.Warn("look for changes of the workspace", "agent", s.Agent, "err", err)
 	}
+	s.Call, s.Tool = "", ""
 	h.look.runsMu.Lock()
-	defer h.look.runsMu.Unlock()
-	if len(h.look.runs) < maxRuns {
-		s.Call, s.Tool = "", ""
+	room := len(h.look.runs) < maxRuns
+	if room {
 		h.look.runs[s.Run] = s
 	}
+	h.look.runsMu.Unlock()
+	if !room {
+		return
+	}
+	err := h.changeOpen(ctx, func(list []journal.Source) []journal.Source {
+		if len(list) >= maxRuns || slices.ContainsFunc(list, func(o journal.Source) bool { return o.Run == s.Run }) {
+			return list
+		}
+		return append(list, s)
+	})
+	if err != nil && ctx.Err() == nil {
+		h.o.Log.Warn("store that a run has commands", "run", s.Run, "err", err)
+	}
+}
+
+// openSetting is the setting that holds the runs whose changes by commands were not looked
+// for yet, so that they are found after a crash too.
+const openSetting = "history.commands"
+
+// changeOpen changes the list of these runs.
+func (h *History) changeOpen(ctx context.Context, change func([]journal.Source) []journal.Source) error {
+	return h.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
+		list, err := readOpen(tx)
+		if err != nil {
+			return err
+		}
+		text := ""
+		if list = change(list); len(list) > 0 {
+			b, err := json.Marshal(list)
+			if err != nil {
+				return err
+			}
+			text = string(b)
+		}
+		return tx.SetSetting(openSetting, text)
+	})
+}
+
+func readOpen(r interface{ Setting(string) (string, error) }) (list []journal.Source, err error) {
+	text, err := r.Setting(openSetting)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("setting %s: %w", openSetting, err)
+	}
+	return list, nil
+}
+
+// recoverOpen takes over the runs of the process before, which ended before it looked for
+// what their commands changed.
+func (h *History) recoverOpen(ctx context.Context) error {
+	list, err := store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Source, error) { return readOpen(r) })
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	h.look.runsMu.Lock()
+	defer h.look.runsMu.Unlock()
+	h.look.ended = append(h.look.ended, list...)
+	h.look.wake <- struct{}{} // nothing has used the room for one yet
+	return nil
 }
 
 // Ended is called after a run has ended. It returns immediately.
@@ -93,6 +157,7 @@ func (h *History) Ended(id chela.RunID) {
 const (
 	startDelay = time.Minute // avoids slowing down the start
 	lookEvery  = 6 * time.Hour
+	lastLook   = 5 * time.Second // for the runs that ended before the process does
 )
 
 // Run compares workspaces with their last records: some time after the start, at intervals,
@@ -103,6 +168,11 @@ func (h *History) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+			defer cancel()
+			if err := h.lookEnded(last); err != nil {
+				h.o.Log.Warn("look for changes of the workspace; the next start goes on with it", "err", err)
+			}
 			return nil
 		case <-t.C:
 			h.lookAll(ctx)
@@ -127,10 +197,25 @@ func (h *History) lookEndedLocked(ctx context.Context) error {
 	ended := h.look.ended
 	h.look.ended = nil
 	h.look.runsMu.Unlock()
-	var errs []error
-	for _, s := range ended {
-		errs = append(errs, h.lookLocked(ctx, s))
+	if len(ended) == 0 {
+		return nil
 	}
+	var errs []error
+	var later []journal.Source
+	for _, s := range ended {
+		if err := h.lookLocked(ctx, s); err != nil {
+			errs, later = append(errs, err), append(later, s)
+		}
+	}
+	h.look.runsMu.Lock()
+	h.look.ended = append(later, h.look.ended...)
+	h.look.ended = h.look.ended[max(len(h.look.ended)-maxRuns, 0):]
+	h.look.runsMu.Unlock()
+	errs = append(errs, h.changeOpen(ctx, func(list []journal.Source) []journal.Source {
+		return slices.DeleteFunc(list, func(s journal.Source) bool {
+			return slices.Contains(ended, s) && !slices.Contains(later, s)
+		})
+	}))
 	return errors.Join(errs...)
 }
 
@@ -193,22 +278,18 @@ func (h *History) lookLocked(ctx context.Context, s journal.Source) error {
 		}
 		h.look.known[s.Agent] = known
 	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxCompares)
 	for path := range known {
-		if _, ok := files[path]; ok {
-			continue
+		if _, ok := files[path]; !ok {
+			g.Go(func() error { return h.compare(gctx, path, s, stamp{}, false) })
 		}
-		if err := h.compare(ctx, path, s, stamp{}, false); err != nil {
-			delete(h.look.known, s.Agent)
-			return err
-		}
-		delete(known, path)
 	}
+	there := maps.Clone(files)
 	maps.DeleteFunc(files, func(path string, now stamp) bool {
 		old, ok := known[path]
 		return ok && old.size == now.size && old.modified.Equal(now.modified)
 	})
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxCompares)
 	for path, now := range files {
 		g.Go(func() error { return h.compare(gctx, path, s, now, first) })
 	}
@@ -216,7 +297,7 @@ func (h *History) lookLocked(ctx context.Context, s journal.Source) error {
 		delete(h.look.known, s.Agent)
 		return err
 	}
-	maps.Copy(known, files)
+	h.look.known[s.Agent] = there
 	return ctx.Err()
 }
 
@@ -303,7 +384,7 @@ func list(dir string) map[string]stamp {
 	out := map[string]stamp{}
 	bytes := int64(0)
 	add := func(path string, e fs.DirEntry) {
-		if !e.Type().IsRegular() || len(out) >= maxFiles || strings.HasPrefix(e.Name(), ".tmp-") {
+		if !e.Type().IsRegular() || len(out) >= maxFiles || strings.HasPrefix(e.Name(), ".tmp-") || !utf8.ValidString(path) {
 			return
 		}
 		info, err := e.Info()

@@ -33,6 +33,7 @@ type fixture struct {
 	*history.History
 	dir   string
 	store *sqlite.DB
+	files *media.Files
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -47,14 +48,23 @@ func newFixture(t testing.TB) *fixture {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { files.Close(); db.Close() })
-	f := &fixture{dir: filepath.Join(dir, "workspace"), store: db}
+	f := &fixture{dir: filepath.Join(dir, "workspace"), store: db, files: files}
+	f.start(t)
+	return f
+}
+
+// start makes the History, like each process does.
+func (f *fixture) start(t testing.TB) {
+	t.Helper()
 	f.History = history.New(history.Options{
-		Log: slog.New(slog.DiscardHandler), Store: db, Files: files, Jobs: noJobs{}, Redact: func(s string) string { return s },
+		Log: slog.New(slog.DiscardHandler), Store: f.store, Files: f.files, Jobs: noJobs{}, Redact: func(s string) string { return s },
 		Config:     func() journal.Options { return journal.Options{} },
 		Workspaces: func() map[chela.AgentID]string { return map[chela.AgentID]string{"main": f.dir} },
 		Configure:  func(context.Context, string, []byte) error { return nil },
 	})
-	return f
+	if err := f.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (f *fixture) write(t testing.TB, name, text string) string {

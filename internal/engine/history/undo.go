@@ -232,7 +232,7 @@ func (h *History) check(s *Step, jobs map[string]journal.Version) error {
 func (h *History) name(s journal.Step) string {
 	c := s.Changes[0]
 	c.Before, c.After = s.To, s.From
-	return h.NameOf(c)
+	return humanize.OneLine(h.NameOf(c))
 }
 
 // acts returns what the runs of changes, and later ones of their session, did that cannot
@@ -541,7 +541,7 @@ func (h *History) Recover(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return h.recoverOpen(ctx)
 }
 
 // LastUndo returns when the last undo of a session was made, and its number of changes;
