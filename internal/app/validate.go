@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -40,6 +41,9 @@ func (b starter) validate(ctx context.Context, s cli.Start, t *config.Tree) erro
 	if _, err := webhook.Parse(t.Section("hooks"), env, s.State); err != nil {
 		return err
 	}
+	if err := workspaces(s, t); err != nil {
+		return err
+	}
 	more, err := b.generation(ctx, s, t)
 	if err != nil {
 		return err
@@ -54,6 +58,22 @@ func (b starter) validate(ctx context.Context, s cli.Start, t *config.Tree) erro
 	}
 	_, err = services.New(ctx, log).Prepare(r.Services(standard.ServiceEnv{Log: log, State: s.State, HTTP: client}), t.Section)
 	return err
+}
+
+// workspaces returns the error about a workspace that is no folder.
+func workspaces(s cli.Start, t *config.Tree) error {
+	opts, err := settings.Read(t)
+	if err != nil {
+		return err
+	}
+	home := settings.Environ(t)("HOME")
+	for _, id := range opts.Roster() {
+		dir := opts.Workspace(id, s.State, home)
+		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+			return chela.Errorf(chela.CodeInvalid, "the workspace of agent %s: %s is not a folder", id, dir)
+		}
+	}
+	return nil
 }
 
 // generation makes what runs would use of a configuration, and returns the channels of
@@ -104,10 +124,16 @@ func exposed(t *config.Tree) error {
 
 // checkChange returns the error about what a changed configuration chooses, unless it was
 // chosen before: a model of an unknown provider, or a port that is none, which a variable
-// may hide.
+// may hide, an address that is none, or an id that another agent has.
 func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *model.Set) error {
 	if err := writtenPort(next); err != nil && writtenPort(now) == nil {
 		return err
+	}
+	if err := after.BadAddress(); err != nil && before.BadAddress() == nil {
+		return err
+	}
+	if again := repeated(next); again != nil && len(again) > len(repeated(now)) {
+		return chela.Errorf(chela.CodeInvalid, "%s: another agent has this id", again[0])
 	}
 	chosen, had := next.Models(), slices.Collect(maps.Values(now.Models()))
 	for _, path := range slices.Sorted(maps.Keys(chosen)) {
@@ -117,6 +143,26 @@ func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *
 		}
 	}
 	return nil
+}
+
+// repeated returns the paths of agents that have the id of one before them. They have no
+// effect.
+func repeated(t *config.Tree) (out []string) {
+	var section struct {
+		List []struct{ ID string }
+	}
+	if raw := t.Section("agents"); raw == nil || json.Unmarshal(raw, &section) != nil {
+		return nil
+	}
+	have := map[chela.AgentID]bool{}
+	for i, a := range section.List {
+		id := chela.AgentIDOf(a.ID)
+		if have[id] {
+			out = append(out, fmt.Sprintf("agents.list[%d]", i))
+		}
+		have[id] = true
+	}
+	return out
 }
 
 // writtenPort returns the error about the port in the files.
@@ -170,7 +216,7 @@ func (b starter) ineffective(ctx context.Context, s cli.Start, t *config.Tree) [
 
 // unused returns the paths of settings that have no effect where there are these channels.
 func unused(t *config.Tree, known []channel.Factory) []string {
-	out := append(t.Unused(), unknownChannels(t, known)...)
+	out := slices.Concat(t.Unused(), unknownChannels(t, known), repeated(t))
 	slices.Sort(out)
 	return out
 }

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +25,8 @@ func TestValidate(t *testing.T) {
 		{`{channels: {postbox: {accounts: {home: {}}}}}`, "number is missing"},
 		{`{channels: {postbox: {accounts: {home: {number: "1"}, work: {number: "1"}}}}}`, "the accounts home and work are the same"},
 		{`{gateway: {port: 70000}}`, "gateway.port"},
+		{`{hooks: {path: "../.."}}`, "hooks.path"},
+		{fmt.Sprintf(`{agents: {defaults: {workspace: %q}}}`, os.Args[0]), "is not a folder"},
 		{`{gateway: {bind: "custom"}}`, "customBindHost"},
 		{`{gateway: {controlUi: {root: "/nowhere/ui"}}}`, "gateway.controlUi.root"},
 		{`{gateway: {controlUi: {root: "/nowhere/ui", enabled: false}}}`, ""},

@@ -4,7 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 )
 
 // State says whether a provider can be used. It does not contain the key.
@@ -69,6 +71,19 @@ func (m *Set) Unknown(ref string) error {
 		return nil
 	}
 	return unknownProvider(id)
+}
+
+// BadAddress returns the error about the address of a configured provider that is none; nil:
+// there is none.
+func (m *Set) BadAddress() error {
+	for _, id := range slices.Sorted(maps.Keys(m.o.Providers)) {
+		if base := m.o.Providers[id].BaseURL; base != "" {
+			if _, err := dialect.BaseURL(base, ""); err != nil {
+				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.baseUrl: want http(s)://host[:port][/path]", id)
+			}
+		}
+	}
+	return nil
 }
 
 // Providers returns the state of the providers.

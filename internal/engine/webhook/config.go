@@ -129,6 +129,9 @@ func Parse(raw json.RawMessage, env func(string) string, state string) (*Hooks, 
 	if err := json.Unmarshal(raw, &h.c); err != nil {
 		return nil, fmt.Errorf("configuration, hooks: %w", err)
 	}
+	if p := h.Path(); p == "/" || p == "/tools" || strings.ContainsAny(p, " {}?#%") || path.Clean(p) != p {
+		return nil, invalid("path", "chela config set hooks.path /hooks", "%q cannot be used: want a path such as /hooks, and not / or /tools", h.c.Path)
+	}
 	if !h.c.Enabled {
 		return &Hooks{c: Config{Path: h.c.Path}}, nil
 	}
@@ -152,9 +155,6 @@ func (h *Hooks) complete(env func(string) string, state string) error {
 	}
 	if h.token.IsZero() {
 		return invalid("token", "chela webhooks enable", "is empty")
-	}
-	if p := h.Path(); p == "/" || p == "/tools" || strings.ContainsAny(p, " {}?#%") || path.Clean(p) != p {
-		return invalid("path", "chela config set hooks.path /hooks", "%q cannot be used: want a path such as /hooks, and not / or /tools", c.Path)
 	}
 	if c.MaxBody < 0 || c.MaxBody > maxMaxBody {
 		return invalid("maxBodyBytes", "", "%d: want 1 to %d", c.MaxBody, maxMaxBody)
