@@ -219,6 +219,17 @@ func (f *plainFile) typed(s string) string {
 	}, s)
 }
 
+// ambiguous returns a symbol of a text that stands for a control character in some places of
+// the file and for itself in others; "": there is none.
+func (f *plainFile) ambiguous(s string) string {
+	for _, r := range s {
+		if c := r - 0x2400; c >= 0 && c < ' ' && bytes.IndexByte(f.text, byte(c)) >= 0 && bytes.ContainsRune(f.text, r) {
+			return string(r)
+		}
+	}
+	return ""
+}
+
 // encode returns the new content of the file. It refuses what stands for something
 // hidden, and characters that the encoding of the file does not have.
 func (f *plainFile) encode(text []byte) ([]byte, error) {
@@ -227,6 +238,9 @@ func (f *plainFile) encode(text []byte) ([]byte, error) {
 	}
 	if f.hides() && bytes.Count(text, []byte("\ufffd")) > bytes.Count(f.text, []byte("\ufffd")) {
 		return nil, fmt.Errorf("%s has bytes that are shown as \ufffd, and would be replaced by that character; nothing was written: change only other parts, with edit", pathpolicy.Show(f.path))
+	}
+	if r := f.ambiguous(string(text)); r != "" && bytes.Count(text, []byte(r)) != bytes.Count(f.text, []byte(r)) {
+		return nil, fmt.Errorf("%s has the control character that is shown as %s, and that symbol itself, which cannot be told apart here; nothing was written: change only other parts, with edit", pathpolicy.Show(f.path), r)
 	}
 	out, err := f.charset.encode(text)
 	if err == nil && f.charset.enc != nil {

@@ -116,4 +116,16 @@ func TestCharsets(t *testing.T) {
 			t.Errorf("a new file: %q", got)
 		}
 	})
+	t.Run("a symbol that also stands for a control character is not guessed", func(t *testing.T) {
+		const text = "head\n\x1b[31mred\x1b[0m\nlit \u241b[32m\nlast\n"
+		b := newFixture(t)
+		b.write("f", text)
+		b.fails("write", m{"path": "f", "content": "HEAD\n\u241b[31mred\u241b[0m\nlit \u241b[32m\nlast\n"}, "cannot be told apart here; nothing was written")
+		b.fails("edit", m{"path": "f", "oldText": "\u241b[31mred", "newText": "blue"}, "also stands for a control character in f; take a text without it")
+		b.text("edit", m{"path": "f", "oldText": "head", "newText": "HEAD"})
+		if got := b.content("f"); got != strings.Replace(text, "head", "HEAD", 1) {
+			t.Errorf("after edit: %q", got)
+		}
+		b.text("write", m{"path": "f", "content": "anew\n"})
+	})
 }

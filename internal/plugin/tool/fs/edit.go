@@ -75,6 +75,8 @@ func edit(ctx context.Context, w *workspace, a editArgs) (tool.Result, error) {
 	switch n := occurrences(data, old); {
 	case n == 0 && (strings.Contains(a.Old, pathpolicy.Mask) && pathpolicy.Secret(plain.name) || strings.Contains(a.Old, secret.Redacted) || plain.hides() && strings.Contains(a.Old, "\ufffd")):
 		return tool.Result{}, fmt.Errorf("oldText contains what stands for hidden parts of %s; take a text without them", pathpolicy.Show(a.Path))
+	case n == 0 && plain.ambiguous(a.Old) != "":
+		return tool.Result{}, fmt.Errorf("oldText contains %s, which also stands for a control character in %s; take a text without it", plain.ambiguous(a.Old), pathpolicy.Show(a.Path))
 	case n == 0:
 		return tool.Result{}, fmt.Errorf("oldText does not occur in %s; read the file again and copy the text exactly", pathpolicy.Show(a.Path))
 	case n > 1:
