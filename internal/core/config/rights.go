@@ -173,11 +173,27 @@ func (c *comparison) moved(rights []right, from, to, general []string, was, is a
 			if n := c.known.at(at); n != nil && n.key != nil && n.key.Default != "" {
 				unset, _ = decodeJSON([]byte(n.key.Default))
 			}
-			if r.looser(old, now, unset) {
+			if r.looser(old, now, unset) && !deniedExec(is, to, rest) {
 				c.found = append(c.found, FormatPath(concat(to, rest)))
 			}
 		}
 	}
+}
+
+// deniedExec reports whether a path is one of those that say when a command is asked about,
+// where the configuration forbids all commands.
+func deniedExec(is any, to, rest []string) bool {
+	if len(rest) != 2 || rest[0] != "exec" || !slices.Contains([]string{"mode", "security", "ask"}, rest[1]) {
+		return false
+	}
+	for _, at := range [][]string{to, {"tools"}} {
+		mode, hasMode := lookup(is, concat(at, []string{"exec", "mode"}))
+		security, hasSecurity := lookup(is, concat(at, []string{"exec", "security"}))
+		if hasMode || hasSecurity {
+			return mode == "deny" || security == "deny"
+		}
+	}
+	return false
 }
 
 // looser reports whether a value allows more than an older one. unset is the default; nil:

@@ -111,6 +111,8 @@ func TestLoosened(t *testing.T) {
 		{"the allowed tools", "{tools: {allow: ['read', 'write']}}", "{tools: {allow: ['read']}}", ""},
 		{"another allowed tool", "{tools: {allow: ['read']}}", "{tools: {allow: ['read', 'exec']}}", "tools.allow"},
 		{"all tools", "{tools: {allow: ['read']}}", "{}", "tools.allow"},
+		{"nothing is asked, because nothing runs", "{tools: {exec: {security: 'full', ask: 'always'}}}", "{tools: {exec: {security: 'deny', ask: 'off'}}}", ""},
+		{"the same in other words", "{tools: {exec: {mode: 'deny'}}}", "{tools: {exec: {security: 'deny', ask: 'always'}}}", ""},
 		{"nothing is asked", "{tools: {exec: {mode: 'always'}}}", "{tools: {exec: {mode: 'allowlist'}}}", "tools.exec.mode"},
 		{"the default is auto", "{}", "{tools: {exec: {mode: 'auto'}}}", ""},
 		{"from ask to the default", "{tools: {exec: {mode: 'ask'}}}", "{}", "tools.exec.mode"},

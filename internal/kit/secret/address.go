@@ -10,15 +10,18 @@ import (
 )
 
 // Credentials in addresses: what stands before the host, and parameters whose name
-// suggests a secret, such as key, access_token and X-Amz-Signature. The address may be a
-// part of a text or of JSON, where & is also \u0026.
+// suggests a secret, such as key, access_token and X-Amz-Signature, and paths by which anybody
+// may post to a chat. The address may be a part of a text or of JSON, where & is also \u0026.
 var (
 	user = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`://([^/?#\s"'<>` + "`" + `]*)@`)
 	})
+	hookPath = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)://(?:hooks\.slack\.com/\w+|(?:[\w-]+\.)?discord(?:app)?\.com/api/webhooks|[\w.-]+\.webhook\.office\.com/\w+)/([^?#\s"'<>\\` + "`" + `]+)`)
+	})
 	parameter = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(?:[?&#;]|\\u0026)(?:[\w.%\[\]-]*[_.%\[-])?(?:access|api|app|auth|bearer|client|id|private|refresh|secret|security|shared|subscription|user|web)?` +
-			`(?:appid|auth|authorization|code|credentials?|hmac|jwt|key|pass|passwd|password|passphrase|pwd|secret|sessionid|sid|sig|signature|tok|token)\]?=` +
+			`(?:appid|auth|authorization|code|credentials?|hmac|jwt|key|pass|passwd|password|passphrase|pwd|secret|j?sessionid|sid|sig|signature|tok|token)\]?=` +
 			`([^&#;\s"'<>\\` + "`" + `]+)`)
 	})
 )
@@ -32,14 +35,20 @@ func inAddresses(text []byte) (at [][2]int) {
 			}
 		}
 	}
-	if bytes.IndexByte(text, '=') >= 0 && bytes.ContainsAny(text, "?&#;") {
-		for _, i := range parameter().FindAllSubmatchIndex(text, -1) {
+	add := func(all [][]int) {
+		for _, i := range all {
 			if !slices.ContainsFunc(at, func(a [2]int) bool { return i[2] < a[1] && a[0] < i[3] }) {
 				at = append(at, [2]int{i[2], i[3]})
 			}
 		}
-		slices.SortFunc(at, func(a, b [2]int) int { return a[0] - b[0] })
 	}
+	if bytes.Contains(text, []byte("://")) {
+		add(hookPath().FindAllSubmatchIndex(text, -1))
+	}
+	if bytes.IndexByte(text, '=') >= 0 && bytes.ContainsAny(text, "?&#;") {
+		add(parameter().FindAllSubmatchIndex(text, -1))
+	}
+	slices.SortFunc(at, func(a, b [2]int) int { return a[0] - b[0] })
 	return at
 }
 

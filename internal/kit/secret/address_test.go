@@ -22,6 +22,10 @@ func TestRedactAddresses(t *testing.T) {
 		"https://a/?user[password]=x&a=1":                                   "https://a/?user[password]=[redacted]&a=1",
 		"https://a/?author=bob&design=1&monkey=2&keyword=x&q=token&sort=1":  "https://a/?author=bob&design=1&monkey=2&keyword=x&q=token&sort=1",
 		"write to me@example.org; see https://example.org/@me and a.b/?v=2": "write to me@example.org; see https://example.org/@me and a.b/?v=2",
+		"curl -d @x https://hooks.slack.com/services/T01/B02/zq6Uv":         "curl -d @x https://hooks.slack.com/services/[redacted]",
+		"https://discord.com/api/webhooks/12/ab-cd?wait=true":               "https://discord.com/api/webhooks/[redacted]?wait=true",
+		"https://me.webhook.office.com/webhookb2/1@2/IncomingWebhook/3":     "https://me.webhook.office.com/webhookb2/[redacted]",
+		"https://u:p@a.example/f;jsessionid=12Mm8?part=x":                   "https://[redacted]@a.example/f;jsessionid=[redacted]",
 		"key=1 token=2": "key=1 token=2",
 		"":              "",
 	} {

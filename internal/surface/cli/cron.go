@@ -121,7 +121,7 @@ const maxPage = 200
 
 // cronPages returns all jobs that the parameters select, up to limit; 0: no limit.
 func cronPages(ctx context.Context, l *link, p wire.CronList, limit int) (wire.CronPage, error) {
-	var all wire.CronPage
+	all := wire.CronPage{Jobs: []wire.CronJob{}}
 	for {
 		p.Limit, p.Offset = maxPage, len(all.Jobs)
 		if limit > 0 {
