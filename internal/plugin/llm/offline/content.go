@@ -19,6 +19,10 @@ var (
 		`(?:列表|清单|总结|摘要|概要|报告|介绍|翻译|译文|作文|诗歌?|故事|脚本|函数|代码|文章|笑话|计划)$`)
 )
 
+// poemHan is a text in Chinese that is a description also after 内容是: nobody wants a file
+// with these words.
+var poemHan = lazy(`^(?:[一两二三四五六七八九十几]|\d+)\s*[首篇个份段封则]\s*\p{Han}*(?:诗歌?|俳句|词|故事|作文|文章|散文|小说|笑话|谜语|歌词|信|演讲稿|总结|摘要|报告|翻译|译文|脚本|函数|代码)$`)
+
 // described reports whether the text in a slot describes a text that would have to be made
 // up, such as "a list of three tasks". What is quoted, and what follows a word such as
 // "saying", is the text itself.
@@ -30,7 +34,7 @@ func (m match) described(name string) bool {
 	at := strings.LastIndex(m.text, text)
 	before := m.text[:max(at, 0)]
 	if literalHead().MatchString(before) {
-		return false
+		return poemHan().MatchString(strings.TrimSpace(text))
 	}
 	return describedHead().MatchString(text) || theHead().MatchString(before) || describedHan().MatchString(strings.TrimSpace(text))
 }

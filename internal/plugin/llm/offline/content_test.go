@@ -19,7 +19,7 @@ func TestMadeUp(t *testing.T) {
 		"write a summary of notes.txt to out.txt", "save the summary in out.txt", "create report.md containing an overview of the project", "make a file plan.md with some ideas",
 		"add three tasks to notes.txt", "append a summary to notes.txt", "create list.md with the names of all files", "create a.py with a function that adds two numbers",
 		"replace \"milk\" with a better word in notes.txt", "write 5 jokes to jokes.txt",
-		"创建 todo.md，包含三个任务的列表", "写一首关于雨的诗到 poem.txt", "把总结写到 out.txt", "新建 plan.md，包含几个想法", "在 notes.txt 末尾追加一段总结",
+		"创建 todo.md，包含三个任务的列表", "写一首关于雨的诗到 poem.txt", "把总结写到 out.txt", "新建 plan.md，包含几个想法", "创建 诗.txt，内容是一首关于秋天的诗", "新建 a.txt，内容为两个笑话", "在 notes.txt 末尾追加一段总结",
 	} {
 		k := newTalk(t)
 		k.files["notes.txt"] = "milk\n"
@@ -44,6 +44,18 @@ func TestMadeUp(t *testing.T) {
 		reply := k.say(say)
 		if k.files["a.txt"] != want || k.stop() != llm.StopEnd {
 			t.Errorf("%q: the file is %q, want %q, stop %s:\n%s", say, k.files["a.txt"], want, k.stop(), reply)
+		}
+	}
+}
+
+// TestSeveralFiles checks that a text is written to each of the files that are named.
+func TestSeveralFiles(t *testing.T) {
+	t.Parallel()
+	for _, say := range []string{"create a.txt and b.txt with \"hi\"", "新建 a.txt 和 b.txt，内容是“hi”"} {
+		k := newTalk(t)
+		reply := k.say(say)
+		if k.files["a.txt"] != "hi\n" || k.files["b.txt"] != "hi\n" || k.stop() != llm.StopEnd {
+			t.Errorf("%q: the files are %q, stop %s:\n%s", say, k.files, k.stop(), reply)
 		}
 	}
 }

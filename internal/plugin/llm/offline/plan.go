@@ -224,7 +224,16 @@ func write(t *turn, m match) *step {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return callStep("write", "path", m.get("p"), "content", text)
+	s := callStep("write", "path", m.get("p"), "content", text)
+	if quoteMarks().MatchString(m.slots["t"]) { // further files before the quoted text
+		before := quoteMarks().Split(m.slots["t"], 2)[0]
+		for _, mark := range anyMark().FindAllString(before, -1) {
+			if path := m.expand(mark); slices.Contains(m.all(pathMark), path) {
+				s.calls = append(s.calls, callStep("write", "path", path, "content", text).calls...)
+			}
+		}
+	}
+	return s
 }
 
 func appendTo(t *turn, m match) *step {
