@@ -70,10 +70,14 @@ func (t *turn) show(r result) string {
 	case !ok:
 		return t.localize(doneText, t.tell(firstLine(text)))
 	case r.call.Name == "exec":
-		if text = withoutNotes(text); text == "" {
-			return t.localize(silentText, about)
+		temp := ""
+		if strings.Contains(text, "gone with it: the sandbox has a /tmp of its own") {
+			temp = " " + t.localize(tempText)
 		}
-		return t.localize(w, about, t.fence(text))
+		if text = withoutNotes(text); text == "" {
+			return t.localize(silentText, about) + temp
+		}
+		return t.localize(w, about, t.fence(text)) + temp
 	default:
 		return t.localize(w, about, t.fence(stripUntrustedMark(text)))
 	}
@@ -195,6 +199,7 @@ var (
 		"find": {"Found for %s:\n%s", "找到 %s：\n%s"}, "grep": {"Found for %s:\n%s", "找到 %s：\n%s"},
 		"web_fetch": {"%s:\n%s", "%s：\n%s"}, "session_status": {"%s:\n%s", "%s：\n%s"},
 	}
+	tempText      = localized{"Files in /tmp are gone: the sandbox has a /tmp of its own.", "/tmp 里的文件已经不在了：沙盒有自己的 /tmp。"}
 	silentText    = localized{"%s succeeded without output.", "%s 已成功执行，没有输出。"}
 	moreLinesText = localized{"The file has more lines, which are not shown.", "文件还有更多行，没有显示。"}
 	doneText      = localized{"Done: %s", "完成：%s"}

@@ -323,3 +323,17 @@ func TestInContainer(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesTemp checks which commands are told that their temporary files are gone.
+func TestNamesTemp(t *testing.T) {
+	t.Parallel()
+	r := &sandbox.Rights{Workspace: "/tmp/work", Change: []string{"/tmp/given"}}
+	for command, want := range map[string]bool{
+		"cp a /tmp/out.txt": true, "echo x >/tmp/out": true, "sort a -o '/var/tmp/b c'": true, "F=/tmp/x; date > $F": true,
+		"cp a /tmp/work/b": false, "touch /tmp/given/x": false, "cp a b": false, "ls /usr/tmp/x": false, "cp /tmp/work/../out b": true,
+	} {
+		if namesTemp(command, r) != want || namesTemp(command, nil) {
+			t.Errorf("%s: not %v", command, want)
+		}
+	}
+}

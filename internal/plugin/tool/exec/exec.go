@@ -271,6 +271,7 @@ func (t *execTool) foregroundResult(k *command, j job) tool.Result {
 		k.record.drop()
 	}
 	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused}
+	r.temp = namesTemp(j.text, j.plan.Rights)
 	return r.result()
 }
 

@@ -2,9 +2,14 @@ package exec
 
 import (
 	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -21,6 +26,7 @@ type report struct {
 	id       string // id for reading the whole output; "": not retained
 	note     string
 	confined bool     // it ran in the sandbox
+	temp     bool     // it names files in a folder for temporary ones there
 	refused  []string // rights that it lacked there
 }
 
@@ -33,6 +39,20 @@ type details struct {
 	Truncated  bool   `json:"truncated,omitempty"`
 	Left       int    `json:"left,omitempty"`      // processes that were ended after the command
 	ID         string `json:"sessionId,omitempty"` // of the output
+}
+
+// tempNote is the note about a command that names temporary files.
+const tempNote = "files in /tmp are those of this command only and gone with it: the sandbox has a /tmp of its own"
+
+var tempForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[\s=<>'"(])(/(?:var/)?tmp/[^\s'";|&<>)]+)`) })
+
+// namesTemp reports whether a command in the sandbox names a file in the folders for
+// temporary ones that it has to itself.
+func namesTemp(command string, r *sandbox.Rights) bool {
+	return r != nil && slices.ContainsFunc(tempForm().FindAllStringSubmatch(command, -1), func(m []string) bool {
+		shared := append(slices.Concat(r.Read, r.Change), r.Workspace)
+		return !slices.ContainsFunc(shared, func(dir string) bool { return dir != "" && pathpolicy.Inside(filepath.Clean(m[1]), dir) })
+	})
 }
 
 // maxBlocked limits the names in a result.
@@ -65,6 +85,9 @@ func (r *report) result() tool.Result {
 	}
 	if len(r.Blocked) > 0 {
 		notes = append(notes, fmt.Sprintf("renamed to NAME.blocked, because other programs run what has such a name: %s; host gateway asks the person to make it outside of the sandbox", strings.Join(r.Blocked[:min(len(r.Blocked), maxBlocked)], ", ")))
+	}
+	if r.temp {
+		notes = append(notes, tempNote)
 	}
 	if r.confined && r.Code != 0 && !r.timedOut {
 		notes = append(notes, "it ran in the sandbox; host gateway asks the person to run it outside")
