@@ -24,6 +24,9 @@ var ErrNone = errors.New("it does not begin with front matter between two lines 
 // at the end, tabs as indentation, and texts with a colon or another special character
 // that are not quoted. Errors name the line of the file.
 func Decode(text []byte, into any) (body string, err error) {
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return "", errors.New("it is in UTF-16; save it as UTF-8")
+	}
 	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
 	lines := strings.SplitAfter(string(text), "\n")
 	from := 0
@@ -39,7 +42,7 @@ func Decode(text []byte, into any) (body string, err error) {
 		to++
 	}
 	if to == len(lines) {
-		return "", ErrNone
+		return "", fmt.Errorf("front matter: it begins in line %d, and no line --- ends it", from)
 	}
 	head := lines[from:to]
 	if n := len(strings.Join(head, "")); n > MaxHead {

@@ -44,13 +44,13 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"no front matter":                   "does not begin with front matter",
-		"---\nname: a\n":                    "does not begin with front matter",
-		"----\nname: a\n----\n":             "does not begin with front matter",
-		"---\nname: a\ntext: [\n---\n":      "front matter: line 3: ",
-		"\n\n---\nname: a\ntext: {a\n---\n": "front matter: line ",
-		"---\nname: a\nmore: x\n---\n":      "front matter: line 3: cannot unmarshal",
-		"---\nname: a\nloose words\n---\n":  "front matter: line ",
+		"no front matter": "does not begin with front matter",
+		"---\nname: a\n":  "begins in line 1, and no line --- ends it", "\xff\xfe-\x00": "UTF-16",
+		"----\nname: a\n----\n":                                              "does not begin with front matter",
+		"---\nname: a\ntext: [\n---\n":                                       "front matter: line 3: ",
+		"\n\n---\nname: a\ntext: {a\n---\n":                                  "front matter: line ",
+		"---\nname: a\nmore: x\n---\n":                                       "front matter: line 3: cannot unmarshal",
+		"---\nname: a\nloose words\n---\n":                                   "front matter: line ",
 		"---\nname: " + strings.Repeat("x", frontmatter.MaxHead) + "\n---\n": "front matter: it has ",
 	} {
 		var f fields

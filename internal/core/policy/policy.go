@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -158,7 +159,7 @@ func (s Step) withoutUnknown(tools []Tool) (Step, string) {
 	if len(unknown) == 0 {
 		return s, ""
 	}
-	text := s.Key + ": no tool is named " + strings.Join(unknown, ", ")
+	text := cmp.Or(s.Key, s.Label) + ": no tool is named " + strings.Join(unknown, ", ")
 	if len(unknown) == len(s.Allow) {
 		s.Allow = nil
 		text += "; the list is left out"

@@ -26,7 +26,7 @@ func TestParseType(t *testing.T) {
 		}, ""},
 		{"--- \nname: critic\ndescription: use it for reviews: text and code\n---", subagent.Type{Name: "critic", Description: "use it for reviews: text and code"}, ""},
 		{"Be strict.", subagent.Type{}, "it does not begin with front matter"},
-		{"---\nname: x\n", subagent.Type{}, "it does not begin with front matter"},
+		{"---\nname: x\n", subagent.Type{}, "front matter: it begins in line 1, and no line --- ends it"},
 		{"---\nname: x\n---\n", subagent.Type{}, "it has no description"},
 		{"---\nname: a b\ndescription: d\n---\n", subagent.Type{}, `name "a b"`},
 		{"---\nname: [\n---\n", subagent.Type{}, "front matter: "},

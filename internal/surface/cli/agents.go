@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -86,8 +88,13 @@ func (c *commands) agentsAdd() *cobra.Command {
 			if in.Workspace, err = absolute(in.Workspace); err != nil {
 				return err
 			}
+			had := namesIn(in.Workspace)
 			return query(cmd.Context(), c, wire.MethodAgentsCreate, in, func(out wire.AgentCreated) {
 				fmt.Fprintf(c.stdout, "created agent %s with the workspace %s\n", out.AgentID, ansi.Line(out.Workspace))
+				added := slices.DeleteFunc(namesIn(out.Workspace), func(name string) bool { return slices.Contains(had, name) })
+				if len(had) > 0 && len(added) > 0 {
+					fmt.Fprintf(c.stdout, "the agent keeps its own files there: %s\n", ansi.Line(strings.Join(added, ", ")))
+				}
 				fmt.Fprintln(c.stderr, "start a conversation: "+c.commandLine("chat --agent "+out.AgentID))
 			})
 		},
@@ -97,6 +104,15 @@ func (c *commands) agentsAdd() *cobra.Command {
 	f.StringVar(&in.Model, "model", "", "`MODEL` of the agent (default: the model of all agents)")
 	f.StringVar(&in.Emoji, "emoji", "", "`EMOJI` of the agent")
 	return c.withJSON(cmd)
+}
+
+// namesIn returns the names in a folder; none: there is no such folder.
+func namesIn(dir string) (names []string) {
+	list, _ := os.ReadDir(dir)
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // absolute returns a path that was typed. A relative one begins at the current folder.
