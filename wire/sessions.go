@@ -472,6 +472,7 @@ type SessionsImport struct {
 	JSONL   string `json:"jsonl"`
 	Key     string `json:"key,omitempty"` // key of the imported session, which must not exist; "": generated
 	AgentID string `json:"agentId,omitempty"`
+	Label   string `json:"label,omitempty"` // used if the transcript does not contain one
 }
 
 // SessionImported is the result of sessions.import.

@@ -20,6 +20,7 @@ import (
 type Imported struct {
 	ID      string // of the transcript
 	Name    string // set by a person; empty: none
+	Title   string // first words of the first message of a person; empty: none
 	Started time.Time
 	Entries []Entry // the active branch, with Seq from 1
 
@@ -149,6 +150,9 @@ func (imp *importer) row(r *row, first int64) {
 		if r.Message == nil || !r.Message.into(&e) {
 			imp.Skipped++
 			return
+		}
+		if imp.Title == "" && r.Message.Role == "user" {
+			imp.Title = TitleOf(typed(e.Message.PlainText()))
 		}
 	case "compaction":
 		if first == 0 { // the first kept entry is missing: cut everything before the compaction

@@ -538,7 +538,7 @@ func (k *call) put(it queue.Item) (rec Receipt, created bool, err error) {
 	}
 	k.touch()
 	if k.meta.Title == "" {
-		k.meta.Title = title(cmp.Or(it.Inbound.Text, transcript(it.Inbound.Media)))
+		k.meta.Title = session.TitleOf(cmp.Or(it.Inbound.Text, transcript(it.Inbound.Media)))
 	}
 	return rec, created, k.tx.Sessions().Put(k.meta)
 }
@@ -599,26 +599,4 @@ func (k *call) open(key chela.SessionKey) (m session.Meta, created bool, err err
 	m, err = session.Reset(tx.Sessions(), key, reason, now)
 	k.ended(reason, old, m)
 	return m, false, err
-}
-
-// title returns the first words of a message.
-func title(text string) string {
-	const most = 60
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	words := strings.Fields(line)
-	var b strings.Builder
-	n := 0
-	for _, w := range words {
-		size := len([]rune(w))
-		if n > 0 && n+1+size > most {
-			return b.String() + "…"
-		}
-		if n > 0 {
-			b.WriteByte(' ')
-			n++
-		}
-		b.WriteString(w)
-		n += size
-	}
-	return humanize.Truncate(b.String(), most)
 }

@@ -783,20 +783,6 @@ func BenchmarkAdmit(b *testing.B) {
 	}
 }
 
-func TestTitle(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"":                          "",
-		" fix  the\ttests \nnow":    "fix the tests",
-		strings.Repeat("word ", 30): strings.TrimSpace(strings.Repeat("word ", 12)) + "…",
-		strings.Repeat("长", 100):    strings.Repeat("长", 60) + "…",
-	} {
-		if got := title(in); got != want {
-			t.Errorf("title(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 // elsewhere is a store with an additional write before each transaction.
 type elsewhere struct {
 	store.Store

@@ -31,7 +31,7 @@ func (c *commands) importFolder(ctx context.Context, dir, agent string) error {
 		return fmt.Errorf("import: there are no transcripts (*.jsonl) in %s", dir)
 	}
 	slices.Sort(files)
-	keys, err := indexedKeys(filepath.Join(dir, sessionIndex))
+	index, err := readIndex(filepath.Join(dir, sessionIndex))
 	if err != nil {
 		fmt.Fprintf(c.stderr, "warning: %s: %v; the sessions get keys made of the names of their files\n", sessionIndex, err)
 	}
@@ -40,7 +40,7 @@ func (c *commands) importFolder(ctx context.Context, dir, agent string) error {
 		failed := 0
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".jsonl")
-			in := wire.SessionsImport{Key: keys[name], AgentID: agent}
+			in := wire.SessionsImport{Key: index[name].key, Label: index[name].label, AgentID: agent}
 			if in.Key == "" {
 				in.Key = "recovered-" + strings.ToLower(name)
 			} else if strings.HasPrefix(in.Key, "agent:") {
@@ -72,9 +72,12 @@ func (c *commands) importFolder(ctx context.Context, dir, agent string) error {
 	})
 }
 
-// indexedKeys returns the keys of sessions by the name of their transcripts. A missing
-// index is an empty one.
-func indexedKeys(file string) (map[string]string, error) {
+// indexed is what the index of a folder says about a transcript.
+type indexed struct{ key, label string }
+
+// readIndex returns what an index says, by the name of the transcripts. A missing index is
+// an empty one.
+func readIndex(file string) (map[string]indexed, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -82,21 +85,22 @@ func indexedKeys(file string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var index map[string]struct {
-		ID   string `json:"sessionId"`
-		File string `json:"sessionFile"`
+	var list map[string]struct {
+		ID    string `json:"sessionId"`
+		File  string `json:"sessionFile"`
+		Label string `json:"label"`
 	}
-	if err := json.Unmarshal(text, &index); err != nil {
+	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, fmt.Errorf("it is damaged: %w", err)
 	}
-	keys := map[string]string{}
-	for key, s := range index {
-		keys[s.ID] = key
+	all := map[string]indexed{}
+	for key, s := range list {
+		all[s.ID] = indexed{key, s.Label}
 		if s.File != "" {
-			keys[strings.TrimSuffix(filepath.Base(s.File), ".jsonl")] = key
+			all[strings.TrimSuffix(filepath.Base(s.File), ".jsonl")] = indexed{key, s.Label}
 		}
 	}
-	return keys, nil
+	return all, nil
 }
 
 // printSkipped says what was left out of an imported transcript.

@@ -31,7 +31,7 @@ func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.Sessi
 		return wire.SessionImported{}, rpc.Invalid("at /jsonl: %v", err)
 	}
 	now := time.Now()
-	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now, Label: label(got.Name)}
+	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now, Label: label(cmp.Or(got.Name, in.Label)), Title: got.Title}
 	entries := m.prepareImport(got.Entries, now)
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		switch _, err := tx.Sessions().Get(key); {
