@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -70,9 +69,9 @@ func (s *shell) run(ctx context.Context, who chela.Principal, key chela.SessionK
 	case err != nil:
 		return "", err
 	case a.Approval:
-		return "", errors.New("the command needs an approval, which cannot be asked for here: " + a.Text)
+		return "", chela.Errorf(chela.CodeInvalid, "the command needs an approval, which cannot be asked for here: %s", a.Text)
 	case a.Refusal != "" && len(a.Result.Content) == 0:
-		return "", errors.New(a.Text)
+		return "", chela.Errorf(chela.CodeInvalid, "%s", a.Text)
 	}
 	var d struct {
 		ID string `json:"sessionId"`

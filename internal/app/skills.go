@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/url"
 	"path/filepath"
 	"time"
@@ -40,9 +39,9 @@ func (e *Engine) callSkill(ctx context.Context, it queue.Item, c skill.Command, 
 	case err != nil:
 		return "", err
 	case a.Approval:
-		return "", errors.New("the call needs an approval, which a command cannot ask for; ask the assistant to do it instead: " + a.Text)
+		return "", chela.Errorf(chela.CodeInvalid, "the call needs an approval, which a command cannot ask for; ask the assistant to do it instead: %s", a.Text)
 	case a.Refusal != "" && (a.Refusal != invoke.Failed || len(a.Result.Content) == 0):
-		return "", errors.New(a.Text)
+		return "", chela.Errorf(chela.CodeInvalid, "%s", a.Text)
 	case a.Refusal != "":
 		return failure(trigger.Text(a.Result)), nil
 	}

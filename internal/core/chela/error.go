@@ -74,6 +74,26 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
+// InternalText is what people are told of an error whose text is for the log only.
+const InternalText = "an internal error ended this; the log has the details (chela logs)"
+
+// PeopleText returns the text of err for people in chats. Only the text of an error with a
+// code was written for them: that of any other error, and of a failure of the storage, may
+// contain paths and statements of a database, and they are told [InternalText] instead.
+// The caller logs the error if IsInternal.
+func PeopleText(err error) string {
+	switch {
+	case errors.Is(err, ErrFull):
+		return ErrFull.Error()
+	case IsInternal(err):
+		return InternalText
+	}
+	return err.Error()
+}
+
+// IsInternal reports whether the text of err is for the log only.
+func IsInternal(err error) bool { return CodeOf(err) == CodeInternal || errors.Is(err, ErrStorage) }
+
 // HintOf returns the first hint in the chain of err, or "".
 func HintOf(err error) string {
 	for err != nil {
@@ -98,6 +118,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrFull reports that the storage has no space left; nothing was stored.
 	ErrFull = errors.New("no space left for the state directory")
+	// ErrStorage reports that the storage failed. Its text is for the log.
+	ErrStorage = errors.New("the storage failed")
 	// ErrClosed reports that the component was stopped.
 	ErrClosed = errors.New("closed")
 )

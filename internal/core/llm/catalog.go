@@ -4,10 +4,10 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/spelling"
 )
 
@@ -24,7 +24,7 @@ type Catalog struct {
 func (c Catalog) Choose(ref string) (Model, error) {
 	m, err := c.Resolve(ref)
 	if err == nil && !c.Allows(m) {
-		return Model{}, fmt.Errorf("model %s is not allowed by agents.defaults.modelPolicy.allow", m.Ref())
+		return Model{}, chela.Errorf(chela.CodeInvalid, "model %s is not allowed by agents.defaults.modelPolicy.allow", m.Ref())
 	}
 	return m, err
 }
@@ -67,7 +67,7 @@ func (c Catalog) Resolve(ref string) (Model, error) {
 		for i, m := range same {
 			refs[i] = m.Ref()
 		}
-		return Model{}, fmt.Errorf("model %q: it is ambiguous: %s", ref, strings.Join(refs, ", "))
+		return Model{}, chela.Errorf(chela.CodeInvalid, "model %q: it is ambiguous: %s", ref, strings.Join(refs, ", "))
 	}
 	r, err := ParseRef(name)
 	switch {
@@ -77,9 +77,9 @@ func (c Catalog) Resolve(ref string) (Model, error) {
 		return Model{Provider: r.Provider, ID: r.Model}, nil
 	}
 	if near := c.Near(name); len(near) > 0 {
-		return Model{}, fmt.Errorf("model %q is unknown; similar: %s", ref, strings.Join(near, ", "))
+		return Model{}, chela.Errorf(chela.CodeInvalid, "model %q is unknown; similar: %s", ref, strings.Join(near, ", "))
 	}
-	return Model{}, fmt.Errorf("model %q is unknown: want an alias or provider/model", ref)
+	return Model{}, chela.Errorf(chela.CodeInvalid, "model %q is unknown: want an alias or provider/model", ref)
 }
 
 // Lookup returns the model with that "provider/model".

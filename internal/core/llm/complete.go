@@ -2,7 +2,8 @@ package llm
 
 import (
 	"context"
-	"errors"
+
+	"github.com/chela-ai/chela/internal/core/chela"
 )
 
 // Complete makes a call and returns its Done event, whose Message is set. With an error,
@@ -19,5 +20,5 @@ func Complete(ctx context.Context, p Provider, r *Request) (Event, error) {
 	if err := ctx.Err(); err != nil {
 		return Event{}, err
 	}
-	return Event{}, errors.New("the model gave no answer")
+	return Event{}, chela.Errorf(chela.CodeUnavailable, "the model gave no answer")
 }

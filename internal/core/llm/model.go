@@ -2,9 +2,10 @@ package llm
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/core/chela"
 )
 
 // Model describes a model: its abilities and prices.
@@ -149,7 +150,7 @@ func ParseRef(s string) (Ref, error) {
 		p, m = "", s
 	}
 	if m == "" || ok && p == "" {
-		return Ref{}, fmt.Errorf("model %q: want provider/model, for example anthropic/claude-sonnet-4-5", s)
+		return Ref{}, chela.Errorf(chela.CodeInvalid, "model %q: want provider/model, for example anthropic/claude-sonnet-4-5", s)
 	}
 	return Ref{Provider: strings.ToLower(p), Model: m}, nil
 }

@@ -2,37 +2,36 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 )
 
 // ErrEmpty says that the model answered twice with neither text nor calls.
-var ErrEmpty = errors.New("the model answered with nothing")
+var ErrEmpty = chela.Errorf(chela.CodeUnavailable, "the model answered with nothing")
 
 // maxCut is the number of cut answers in a row, with tool calls, after which a run ends.
 const maxCut = 3
 
 // errCut says that the model was cut off too often. It gets another request after each
 // of its calls.
-var errCut = fmt.Errorf("the model reached its output limit %d times in a row before its tool calls were complete; ask for smaller steps, or raise maxTokens of the model", maxCut)
+var errCut = chela.Errorf(chela.CodeUnavailable, "the model reached its output limit %d times in a row before its tool calls were complete; ask for smaller steps, or raise maxTokens of the model", maxCut)
 
 // noText returns the error of an answer that was cut before it had any text.
 func noText(why llm.StopReason) error {
 	if why == llm.StopRefusal {
-		return errors.New("the service of the model refused to answer")
+		return chela.Errorf(chela.CodeUnavailable, "the service of the model refused to answer")
 	}
-	return errors.New("the model reached its output limit before it answered; choose a lower thinking level, or raise maxTokens of the model")
+	return chela.Errorf(chela.CodeUnavailable, "the model reached its output limit before it answered; choose a lower thinking level, or raise maxTokens of the model")
 }
 
 // errNoAnswer says that a stream ended with neither a message nor an error, which
 // violates its contract.
-var errNoAnswer = errors.New("the model's stream ended without an answer")
+var errNoAnswer = chela.Errorf(chela.CodeUnavailable, "the model's stream ended without an answer")
 
 // Run executes a request. The loop runs on the caller's goroutine; only tools have
 // their own. When ctx ends, the run ends with reason [Aborted]: running tools are

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -245,7 +246,7 @@ func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) 
 		}
 		var err error
 		if result, err = c.before(k.sourced(ctx, c), &k); err != nil {
-			result = explain(err)
+			result = g.explainCommand(err)
 		}
 	}
 	if c.unnamed {
@@ -372,12 +373,27 @@ func (k *call) answer(c Command) (string, error) {
 	return reply, err
 }
 
-// explain returns the text of an error for people, with its hint.
-func explain(err error) string {
-	if e, ok := errors.AsType[*chela.Error](err); ok && e.Hint != "" {
-		return err.Error() + " (" + e.Hint + ")"
+// explainCommand is explain for the error of a command, which is about what was typed
+// unless a file or the storage failed.
+func (g *Gate) explainCommand(err error) string {
+	_, file := errors.AsType[*fs.PathError](err)
+	if !file && chela.CodeOf(err) == chela.CodeInternal && !errors.Is(err, chela.ErrStorage) {
+		return err.Error()
 	}
-	return err.Error()
+	return g.explain(err)
+}
+
+// explain returns the text of an error for people, with its hint. An error that was not
+// written for them is logged.
+func (g *Gate) explain(err error) string {
+	if chela.IsInternal(err) {
+		g.o.Log.Error("command failed", "err", err)
+		return chela.PeopleText(err)
+	}
+	if e, ok := errors.AsType[*chela.Error](err); ok && e.Hint != "" {
+		return chela.PeopleText(err) + " (" + e.Hint + ")"
+	}
+	return chela.PeopleText(err)
 }
 
 // enqueueRest puts the message that follows the command, after the answer to the

@@ -77,7 +77,7 @@ func maySpawn(ctx context.Context, k *call) (string, error) {
 			r, err = k.g.o.Subagents.Ask(ctx, r)
 			k.spawned = r.Session
 		}
-		return "", refusal(err)
+		return "", k.g.refusal(err)
 	}
 	return "Subagents cannot be started here: the tool sessions_spawn is not available in this session. /tools lists those that are.", nil
 }
@@ -122,11 +122,11 @@ func (k *call) children(key chela.SessionKey) (subagent.List, error) {
 }
 
 // refusal returns an error for the person as one that is the answer to the command.
-func refusal(err error) error {
-	if err == nil || chela.CodeOf(err) == chela.CodeInternal {
+func (g *Gate) refusal(err error) error {
+	if err == nil || chela.IsInternal(err) {
 		return err
 	}
-	return refuse{explain(err)}
+	return refuse{g.explain(err)}
 }
 
 // maxListed is the maximum number of subagents in a list.
@@ -173,7 +173,7 @@ func (k *call) childOf(key chela.SessionKey, target string) (subagent.Child, err
 	}
 	found, err := subagent.Find(l.Children, target)
 	if err != nil {
-		return subagent.Child{}, refusal(err)
+		return subagent.Child{}, k.g.refusal(err)
 	}
 	if len(found) != 1 {
 		return subagent.Child{}, refusef("%q names %s. Name one.", target, humanize.Many(len(found), "subagent"))
@@ -218,7 +218,7 @@ func (k *call) spawn(args string) (string, error) {
 	}
 	out, after, err := k.g.o.Subagents.SpawnIn(k.tx, r)
 	if err != nil {
-		return "", refusal(err)
+		return "", k.g.refusal(err)
 	}
 	k.after = append(k.after, after)
 	reply := fmt.Sprintf("Started the subagent %q; %d running. You will be told its result.", out.Child.Label, out.Running)
@@ -238,7 +238,7 @@ func (k *call) killChildren(target string) (string, error) {
 	}
 	killed, after, err := k.g.o.Subagents.KillIn(k.tx, k.key, target)
 	if err != nil {
-		return "", refusal(err)
+		return "", k.g.refusal(err)
 	}
 	if len(killed) == 0 {
 		return "No such subagent is running.", nil
@@ -267,7 +267,7 @@ func (k *call) message(target, text string, mode queue.Mode) (string, error) {
 		ID: "send:" + string(k.id()), Principal: k.who, Target: target, Text: text, Mode: mode,
 	})
 	if err != nil {
-		return "", refusal(err)
+		return "", k.g.refusal(err)
 	}
 	return fmt.Sprintf("Sent to the subagent %q.", c.Label), nil
 }
@@ -327,7 +327,7 @@ func (k *call) logChild(target, count string) (string, error) {
 	}
 	m, err := k.tx.Sessions().Get(c.Session)
 	if err != nil {
-		return "", refusal(chela.Errorf(chela.CodeNotFound, "the session of the subagent %q does not exist any more", c.Label))
+		return "", k.g.refusal(chela.Errorf(chela.CodeNotFound, "the session of the subagent %q does not exist any more", c.Label))
 	}
 	entries, err := k.tx.Sessions().Last(m.ID, n)
 	if err != nil {

@@ -42,7 +42,7 @@ func (g *Gate) answerLater(ctx context.Context, it queue.Item) error {
 			return context.Cause(ctx)
 		}
 		if reply = text; err != nil {
-			reply = "⚠️ " + explain(err)
+			reply = "⚠️ " + g.explain(err)
 		}
 	}
 	reply = g.o.Redact(reply)

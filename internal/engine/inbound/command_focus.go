@@ -87,7 +87,7 @@ func (k *call) focus() (string, error) {
 		return "", refusef("This window shows one session. To talk to the subagent %q, open its session: chela chat --session %s", c.Label, c.Session)
 	}
 	if _, err := k.tx.Sessions().Get(c.Session); err != nil {
-		return "", refusal(chela.Errorf(chela.CodeNotFound, "the session of the subagent %q does not exist any more", c.Label))
+		return "", k.g.refusal(chela.Errorf(chela.CodeNotFound, "the session of the subagent %q does not exist any more", c.Label))
 	}
 	if err := subagent.Release(k.tx.Children(), k.meta.Focused(a).Session, a); err != nil {
 		return "", err

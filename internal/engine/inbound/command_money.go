@@ -210,7 +210,7 @@ func (k *call) budget() (string, error) {
 	}
 	err := l.SetLimit(k.tx, agent, nano, k.now)
 	if e, ok := errors.AsType[*chela.Error](err); ok {
-		return "", refuse{explain(e)}
+		return "", refuse{k.g.explain(e)}
 	}
 	if err != nil {
 		return "", err

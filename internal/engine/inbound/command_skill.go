@@ -112,7 +112,7 @@ func (g *Gate) callSkill(ctx context.Context, it queue.Item, c skill.Command, in
 			return context.Cause(ctx)
 		}
 		if reply = text; err != nil {
-			reply = "⚠️ " + explain(err)
+			reply = "⚠️ " + g.explain(err)
 		}
 	}
 	if reply = g.o.Redact(reply); reply == "" {

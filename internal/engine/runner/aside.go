@@ -2,11 +2,11 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -51,7 +51,7 @@ func (r *Runner) Aside(ctx context.Context, it queue.Item, question string) (str
 		return "", err
 	}
 	if err != nil {
-		return "", errors.New(failureText(err))
+		return "", chela.Errorf(chela.CodeUnavailable, "%s", r.failureText(e, err))
 	}
 	if text := strings.TrimSpace(r.o.Executor.Redact(done.Message.Noted())); text != "" {
 		return text, nil

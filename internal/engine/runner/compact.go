@@ -94,7 +94,7 @@ func (r *Runner) compact(ctx context.Context, e *Execution, reason, hint string)
 	r.o.Bus.Publish(chela.Event{Session: e.run.Session, Stream: chela.StreamOperation, Phase: chela.PhaseStart, Data: op})
 	entry, err := r.summarize(ctx, e, p, fixed, reason, hint)
 	if op.Completed = err == nil; err != nil {
-		op.Reason = oneLine(err.Error(), 200)
+		op.Reason = oneLine(failureText(err), 200)
 	}
 	r.o.Bus.Publish(chela.Event{Session: e.run.Session, Stream: chela.StreamOperation, Phase: chela.PhaseEnd, Data: op})
 	return entry, err

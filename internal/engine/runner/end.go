@@ -98,7 +98,7 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 		row.State, row.Text = run.OK, "⚠️ The model gave no answer after "+e.attempt.failed
 		e.unsaid = row.Text
 	case end.Reason == agent.Failed:
-		row.State, row.Error, row.Transient = run.Failed, failureText(end.Err), llm.Transient(end.Err)
+		row.State, row.Error, row.Transient = run.Failed, r.failureText(e, end.Err), llm.Transient(end.Err)
 		row.Silent = e.isSilent(end.Err)
 	default:
 		row.State = run.OK

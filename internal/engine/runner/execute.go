@@ -183,7 +183,7 @@ func (r *Runner) Execute(ctx context.Context, e *Execution, s Session) error {
 		e.run.Text, e.run.Footer = "", "" // not stored
 		r.publishEnd(e)
 	case ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrShutdown):
-		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " + oneLine(err.Error(), 200)})
+		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " + chela.PeopleText(err)})
 	}
 	return err
 }

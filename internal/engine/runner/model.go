@@ -10,7 +10,7 @@ import (
 )
 
 // errModelEnded says that a stream ended with neither a message nor an error.
-var errModelEnded = errors.New("the model's stream ended without an answer")
+var errModelEnded = chela.Errorf(chela.CodeUnavailable, "the model's stream ended without an answer")
 
 // callModel makes one call of a model for a run, outside of the agent loop, and
 // returns the message. Money is reserved before the call. Its usage is stored and counts

@@ -8,22 +8,40 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/window"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // failureText returns a sentence for the person about a failed run, with what can be
-// done about it.
+// done about it. An error that was not written for people is logged.
+func (r *Runner) failureText(e *Execution, err error) string {
+	if _, logged := errors.AsType[*panicError](err); isInternal(err) && !logged {
+		r.o.Log.Error("run failed", "session", e.run.Session, "run", e.run.ID, "err", err)
+	}
+	return failureText(err)
+}
+
+// isInternal reports whether the text of an error is for the log only.
+func isInternal(err error) bool {
+	_, model := errors.AsType[*llm.Error](err)
+	_, models := errors.AsType[*llm.Exhausted](err)
+	_, small := errors.AsType[*window.TooSmall](err)
+	return err != nil && !model && !models && !small && !overBudget(err) && chela.IsInternal(err)
+}
+
+// failureText is [Runner.failureText] without the log.
 func failureText(err error) string {
-	if _, ok := errors.AsType[*panicError](err); ok { // its text may contain anything
-		return "an internal error ended this; the log has the details"
+	if isInternal(err) {
+		return chela.PeopleText(err)
+	}
+	if x, ok := errors.AsType[*llm.Exhausted](err); ok {
+		return exhaustedText(x)
 	}
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
 		return cmp.Or(errorText(err), "the model gave no answer")
-	}
-	if x, ok := errors.AsType[*llm.Exhausted](err); ok {
-		return exhaustedText(x)
 	}
 	who := e.Provider + "/" + e.Model
 	switch e.Class {
@@ -74,7 +92,7 @@ func reasonText(err error) string {
 	if c := llm.ClassOf(err); c != "" {
 		return string(c)
 	}
-	return oneLine(errorText(err), 80)
+	return oneLine(failureText(err), 80)
 }
 
 // errorText returns the text of an error in one line; "" for nil.

@@ -1,7 +1,13 @@
 package chelatest
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,15 +34,19 @@ type senders struct {
 	sent  int
 }
 
-func newSenders(t *testing.T, model *llmtest.Script, conf Config) *senders {
+func newSenders(t *testing.T, model llm.Provider, conf Config, more ...func(*Options)) *senders {
 	t.Helper()
-	s := &senders{t: t, model: model, fakes: map[string]*channeltest.Fake{"open": {}, "closed": {}}}
+	script, _ := model.(*llmtest.Script)
+	s := &senders{t: t, model: script, fakes: map[string]*channeltest.Fake{"open": {}, "closed": {}}}
 	o := Options{
 		Model: model, Channels: map[string]channel.Channel{"open": s.fakes["open"], "closed": s.fakes["closed"]},
 		Config: section("channels", `{"open": {"allowFrom": ["boss", "*"]}, "closed": {"dmPolicy": "allowlist", "allowFrom": ["boss"]}}`),
 	}
 	for name, raw := range conf {
 		o.Config[name] = raw
+	}
+	for _, f := range more {
+		f(&o)
 	}
 	s.Gateway = Start(t, o)
 	s.Client = s.Gateway.Client()
@@ -98,6 +108,7 @@ func TestSenders(t *testing.T) {
 		"CMD-07 a sender without scopes stops the run of a group, and no other run":                  stopInGroup,
 		"CMD-08 /tools in a group lists what a run of the sender gets (without a sandbox)":           toolsInGroup,
 		"STREAM-11 an internal error is not posted to a group, and is one sentence in a direct chat": internalError,
+		"STREAM-11 people are not told the text of an error that was not written for them":           plainError,
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 	}
@@ -290,5 +301,57 @@ func internalError(t *testing.T) {
 		if got := s.say("open", p, "boss", "@again"); len(got) != 1 || got[0] != "fine" {
 			t.Errorf("the next answer in %s is %q", p.Kind, got)
 		}
+	}
+}
+
+// broken is a model that fails with errors of its own.
+type broken struct{ errs []error }
+
+func (b *broken) Stream(context.Context, *llm.Request) iter.Seq2[llm.Event, error] {
+	err := b.errs[0]
+	if len(b.errs) > 1 {
+		b.errs = b.errs[1:]
+	}
+	return func(yield func(llm.Event, error) bool) { yield(llm.Event{}, err) }
+}
+
+// plainError has runs fail with an error for the log, and then with one for people.
+func plainError(t *testing.T) {
+	cause := &fs.PathError{Op: "open", Path: "/home/ann/.chela/chela.db", Err: errors.New("prepare SELECT meta FROM sessions")}
+	plain := fmt.Errorf("transcript 7: %w", cause)
+	model := &broken{errs: []error{plain, plain, plain, plain, plain, chela.Errorf(chela.CodeUnavailable, "%w: x", chela.ErrStorage), chela.Errorf(chela.CodeInvalid, "the lamp is off: %w", errors.New("no power"))}}
+	var log bytes.Buffer
+	s := newSenders(t, model, nil, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	defer s.stop()
+	if got := s.say("open", groupChat, "boss", "@hi"); len(got) > 0 {
+		t.Errorf("the group was shown %q", got)
+	}
+	if got := s.say("open", directChat, "boss", "hi"); !slices.Equal(got, []string{"⚠️ " + chela.InternalText}) {
+		t.Errorf("the direct chat was shown %q", got)
+	}
+	if got := s.say("open", directChat, "boss", "/btw why?"); !slices.Equal(got, []string{"⚠️ " + chela.InternalText}) {
+		t.Errorf("the answer to /btw is %q", got)
+	}
+	if end := s.Ask("main", "hi"); end.Error != chela.InternalText {
+		t.Errorf("the client was told %q", end.Error)
+	}
+	ask := func(id string) string {
+		err := s.Client.Client.Await(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "hi", SessionKey: "main", IdempotencyKey: id}, nil, nil)
+		e, _ := errors.AsType[*wire.Error](err)
+		if e == nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+		return e.Message
+	}
+	for _, id := range []string{"plain", "storage"} {
+		if got := ask(id); got != chela.InternalText {
+			t.Errorf("%s: the caller of agent was told %q", id, got)
+		}
+	}
+	if got := ask("for people"); got != "the lamp is off: no power" {
+		t.Errorf("an error for people became %q", got)
+	}
+	if n := strings.Count(log.String(), "prepare SELECT"); n != 5 {
+		t.Errorf("the log has the details of %d runs, want 5:\n%s", n, log.String())
 	}
 }

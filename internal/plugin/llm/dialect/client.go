@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/kit/backoff"
 	"github.com/chela-ai/chela/internal/kit/secret"
@@ -102,7 +103,7 @@ func BaseURL(base, fallback string) (*url.URL, error) {
 	u, err := url.Parse(cmp.Or(strings.TrimSpace(base), fallback))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		// Not err: it contains the URL, which may have a password.
-		return nil, errors.New("base URL: want http(s)://host[:port][/path]")
+		return nil, chela.Errorf(chela.CodeInvalid, "base URL: want http(s)://host[:port][/path]")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath, u.Fragment = "", ""

@@ -57,7 +57,7 @@ func (d *DB) explain(err error) error {
 	case c == lib.ResultError: // also of an error that is not SQLite's
 		return err
 	case fatal(err):
-		return &chela.Error{Code: chela.CodeUnavailable, Message: "storage", Err: err}
+		return &chela.Error{Code: chela.CodeUnavailable, Err: fmt.Errorf("%w: %w", chela.ErrStorage, err)}
 	}
 	return fmt.Errorf("storage: %w", err)
 }
@@ -86,7 +86,7 @@ func (e *DamagedError) Error() string {
 func (e *DamagedError) Unwrap() error {
 	return &chela.Error{
 		Code: chela.CodeUnavailable, Message: "damaged",
-		Hint: "chela backup salvage", Err: e.Err,
+		Hint: "chela backup salvage", Err: fmt.Errorf("%w: %w", chela.ErrStorage, e.Err),
 	}
 }
 
