@@ -80,6 +80,49 @@ func (k SessionKey) Agent() AgentID {
 	return AgentID(id)
 }
 
+// Name returns the key without the agent.
+func (k SessionKey) Name() string {
+	rest, ok := strings.CutPrefix(string(k), "agent:")
+	if !ok {
+		return string(k)
+	}
+	_, name, _ := strings.Cut(rest, ":")
+	return name
+}
+
+// KeyKind is what a session is for, as its key says.
+type KeyKind string
+
+// The kinds of keys.
+const (
+	KeyMain     KeyKind = MainKey
+	KeyGroup    KeyKind = "group" // of a group or a room, or of a topic in it
+	KeyCron     KeyKind = "cron"
+	KeyHook     KeyKind = "hook"
+	KeySubagent KeyKind = "subagent"
+	KeyOther    KeyKind = "other"
+)
+
+// Kind returns the kind of the key. Each kind is recognized at its place in the key, since
+// the ids of people and jobs in other places may contain anything.
+func (k SessionKey) Kind() KeyKind {
+	name := k.Name()
+	parts := strings.Split(name, ":")
+	switch n := len(parts); {
+	case name == MainKey:
+		return KeyMain
+	case n >= 2 && parts[n-2] == "subagent":
+		return KeySubagent
+	case n >= 2 && parts[0] == "cron":
+		return KeyCron
+	case n >= 2 && parts[0] == "hook":
+		return KeyHook
+	case n >= 3 && parts[0] != "direct" && (parts[1] == "group" || parts[1] == "channel"):
+		return KeyGroup
+	}
+	return KeyOther
+}
+
 // Around returns the session of the chat that contains the thread or topic of the key;
 // empty: the key is not that of a thread.
 func (k SessionKey) Around() SessionKey {

@@ -329,7 +329,7 @@ type Query struct {
 	Pinned     *bool    // nil: any
 	Interacted bool     // a person has written in the session
 	Running    bool     // a run is in progress
-	Without    []string // exclude keys that contain one of these, such as ":subagent:"
+	Without    []chela.KeyKind // exclude keys of these kinds: KeyCron, KeyHook, KeySubagent
 	Order      Order
 	Limit      int // 0: 100
 	Offset     int

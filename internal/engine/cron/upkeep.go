@@ -79,7 +79,10 @@ func (s *Scheduler) pruneSessions(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return err
 		}
-		_, id, _ := strings.Cut(string(m.Key), cronPart)
+		id, ok := strings.CutPrefix(m.Key.Name(), "cron:")
+		if !ok { // the part is in the label or the title, or elsewhere in the key
+			continue
+		}
 		gone := false
 		err = s.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
 			_, err := tx.Jobs().Get(job.ID(id))

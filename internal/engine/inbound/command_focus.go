@@ -104,8 +104,8 @@ func (k *call) focusTarget(target string) (subagent.Child, error) {
 	if err != nil {
 		return subagent.Child{}, err
 	}
-	if above, _, thread := strings.Cut(string(k.key), ":thread:"); thread && len(l.Children) == 0 {
-		return k.childOf(chela.SessionKey(above), target)
+	if above := k.key.Around(); above != "" && len(l.Children) == 0 {
+		return k.childOf(above, target)
 	}
 	return k.childOf(k.key, target)
 }

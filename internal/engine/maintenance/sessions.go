@@ -257,10 +257,8 @@ func protected(tx store.Tx, m session.Meta) (bool, error) {
 	if a := m.Address; !child && !a.Local() && (a.Peer.Kind != chela.Direct || a.Thread != "") {
 		return true, nil
 	}
-	for _, part := range [...]string{":group:", ":channel:", ":thread:", ":topic:"} {
-		if !child && strings.Contains(string(m.Key), part) {
-			return true, nil
-		}
+	if !child && (m.Key.Kind() == chela.KeyGroup || m.Key.Around() != "") {
+		return true, nil
 	}
 	above, err := session.Above(tx.Sessions(), m)
 	if err != nil {

@@ -114,10 +114,9 @@ func unread(m session.Meta) bool { return !m.Unread.IsZero() || m.Answered.After
 
 // background reports whether the session is one without a person.
 func background(key chela.SessionKey) bool {
-	for _, part := range [...]string{":subagent:", ":cron:", ":hook:"} {
-		if strings.Contains(string(key), part) {
-			return true
-		}
+	switch key.Kind() {
+	case chela.KeySubagent, chela.KeyCron, chela.KeyHook:
+		return true
 	}
 	return false
 }
@@ -167,7 +166,7 @@ func Reply(text string, silent bool) *wire.Reply {
 
 // Kind returns the kind of conversation: direct or group.
 func Kind(key chela.SessionKey, a chela.Address) string {
-	if a.Peer.Kind == chela.Group || a.Peer.Kind == chela.Room || strings.Contains(string(key), ":group:") {
+	if a.Peer.Kind == chela.Group || a.Peer.Kind == chela.Room || key.Kind() == chela.KeyGroup {
 		return "group"
 	}
 	return "direct"

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -235,6 +236,24 @@ func TestCron(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		equal(t, "turns", s.turns("make tea", from), []float64{1200})
 		equal(t, "runs", len(s.runs(j.ID)), 1)
+	})
+	schedule(t, "only sessions of jobs are deleted after cron.sessionRetention", `cron: {sessionRetention: "1h"}`, func(t *testing.T, s *scheduled) {
+		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":1800000},"payload":{"kind":"agentTurn","message":"tick"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+		s.Ask("agent:main:work", "what does agent:main:cron:x mean?")
+		s.Ask("agent:main:plan:cron:y", "and this key?")
+		s.Ask("agent:main:cron:gone", "the job is gone")
+		time.Sleep(5 * time.Hour)
+		var list wire.SessionList
+		s.must(wire.MethodSessionsList, wire.SessionsList{}, &list)
+		var keys []string
+		for _, r := range list.Sessions {
+			keys = append(keys, r.Key)
+		}
+		slices.Sort(keys)
+		equal(t, "sessions", keys, []string{"agent:main:cron:" + j.ID, "agent:main:plan:cron:y", "agent:main:work"})
+		if got := s.messages("agent:main:work"); len(got) != 2 {
+			t.Errorf("the session has %d messages", len(got))
+		}
 	})
 	schedule(t, "CR-02 a run of 90 seconds does not shift the grid", "", func(t *testing.T, s *scheduled) {
 		from := time.Now()

@@ -99,6 +99,19 @@ func TestSessionTools(t *testing.T) {
 			t.Errorf("the list: %.500q", list)
 		}
 	})
+	t.Run("sessions_list knows the kinds of sessions", func(t *testing.T) {
+		t.Parallel()
+		_, c := start(t, `{"sessions": {"visibility": "agent"}}`)
+		for _, key := range []string{"agent:main:cron:daily", "agent:main:hook:mail", "agent:main:phone:group:g"} {
+			c.Ask(key, "say hello")
+		}
+		for kind, want := range map[string]string{"cron": "agent:main:cron:daily", "hook": "agent:main:hook:mail", "group": "agent:main:phone:group:g", "main": "agent:main:main", "other": "agent:main:work"} {
+			got := c.Ask("main", fmt.Sprintf(`sessions_list {"kinds": [%q]}`, kind)).Text
+			if !strings.Contains(got, `"count":1`) || !strings.Contains(got, want) || !strings.Contains(got, `"kind":"`+kind+`"`) {
+				t.Errorf("sessions of the kind %s: %q, want %s", kind, got, want)
+			}
+		}
+	})
 	t.Run("agents_list lists the agents whose subagents may be started", func(t *testing.T) {
 		t.Parallel()
 		_, c := start(t, "")

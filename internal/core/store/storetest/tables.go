@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -387,7 +388,7 @@ func testSessions(t *testing.T, s store.Store) {
 		{"pinned", session.Query{Pinned: &yes, Archived: session.ArchivedToo}, []session.Meta{a, b}, 2},
 		{"not pinned", session.Query{Pinned: &no, Archived: session.ArchivedToo}, []session.Meta{away}, 1},
 		{"with a run", session.Query{Running: true}, []session.Meta{b}, 1},
-		{"without children", session.Query{Archived: session.ArchivedToo, Without: []string{":subagent:"}}, []session.Meta{a, b}, 2},
+		{"without children", session.Query{Archived: session.ArchivedToo, Without: []chela.KeyKind{chela.KeySubagent}}, []session.Meta{a, b}, 2},
 	} {
 		view(t, s, func(r store.Reader) error {
 			list, n, err := r.Sessions().List(q.q)
@@ -396,6 +397,32 @@ func testSessions(t *testing.T, s store.Store) {
 			return err
 		})
 	}
+	t.Run("kinds", func(t *testing.T) {
+		keys := []chela.SessionKey{"agent:kinds:main", "agent:kinds:cron:j", "agent:kinds:hook:h", "agent:kinds:x:direct:a:cron:b", "cron:old", "agent:kinds:main:subagent:u"}
+		for i, k := range keys {
+			update(t, s, func(tx store.Tx) error {
+				return tx.Sessions().Put(session.Meta{Key: k, ID: fmt.Sprint("kind-", i), Agent: "kinds", Updated: at(i)})
+			})
+		}
+		without := func(kinds ...chela.KeyKind) (left []chela.SessionKey) {
+			view(t, s, func(r store.Reader) error {
+				list, _, err := r.Sessions().List(session.Query{Agent: "kinds", Without: kinds})
+				left = nil
+				for _, m := range list {
+					left = append(left, m.Key)
+				}
+				slices.Reverse(left)
+				return err
+			})
+			return left
+		}
+		same(t, "all", without(), keys)
+		same(t, "without cron", without(chela.KeyCron), []chela.SessionKey{keys[0], keys[2], keys[3], keys[5]})
+		same(t, "without hooks and subagents", without(chela.KeyHook, chela.KeySubagent), []chela.SessionKey{keys[0], keys[1], keys[3], keys[4]})
+		for _, k := range keys {
+			update(t, s, func(tx store.Tx) error { return tx.Sessions().Delete(k) })
+		}
+	})
 	t.Run("past", func(t *testing.T) {
 		p1 := session.Past{ID: "p1", Started: at(1), Ended: at(2), Reason: "new", Entries: 3}
 		p2 := session.Past{ID: "p2", Started: at(2), Ended: at(3), Reason: "daily", Entries: 0}

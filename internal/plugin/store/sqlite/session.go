@@ -73,8 +73,11 @@ func selected(q session.Query) (where string, args []any) {
 	add(q.Pinned != nil && !*q.Pinned, "json_extract(meta, '$.pinnedAt') IS NULL")
 	add(q.Interacted, "active > 0")
 	add(q.Running, "key IN (SELECT session FROM run WHERE state IN ('running', 'suspended') AND state = 'running')") // the condition of the index run_active
-	for _, part := range q.Without {
-		add(true, "instr(key, ?) = 0", part)
+	for _, kind := range q.Without {
+		part := ":" + string(kind) + ":"
+		add(kind == chela.KeySubagent, "instr(key, ?) = 0", part)
+		// behind "agent:ID", or at the beginning of a key without an agent
+		add(kind != chela.KeySubagent, "substr(CASE WHEN key LIKE 'agent:%' THEN substr(key, 6 + instr(substr(key, 7), ':')) ELSE ':' || key END, 1, ?) <> ?", len(part), part)
 	}
 	return strings.Join(all, " AND "), args
 }

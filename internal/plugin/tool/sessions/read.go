@@ -150,20 +150,10 @@ func (o ReadOptions) last(r session.Reader, id string, n int) ([]message, error)
 
 // kindOf returns the kind of a session for lists.
 func kindOf(m session.Meta) string {
-	key := string(m.Key)
-	switch {
-	case m.Bounds.Depth > 0:
-		return "subagent"
-	case m.Key == chela.MainSession(m.Agent):
-		return "main"
-	case strings.HasPrefix(key, "cron:"):
-		return "cron"
-	case strings.HasPrefix(key, "hook:"):
-		return "hook"
-	case strings.Contains(key, ":group:") || strings.Contains(key, ":channel:"):
-		return "group"
+	if m.Bounds.Depth > 0 {
+		return string(chela.KeySubagent)
 	}
-	return "other"
+	return string(m.Key.Kind())
 }
 
 type historyTool struct{ ReadOptions }

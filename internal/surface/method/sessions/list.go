@@ -91,10 +91,10 @@ func query(in wire.SessionsList, now time.Time) (session.Query, error) {
 		return q, rpc.Invalid("at /sortBy: must be equal to one of the allowed values")
 	}
 	if in.NoSubagents {
-		q.Without = append(q.Without, ":subagent:")
+		q.Without = append(q.Without, chela.KeySubagent)
 	}
 	if in.NoCron {
-		q.Without = append(q.Without, ":cron:")
+		q.Without = append(q.Without, chela.KeyCron)
 	}
 	return q, nil
 }
