@@ -80,6 +80,9 @@ type Run struct {
 	// as an overloaded model. It is not stored.
 	Transient bool
 
+	// Empty is set at the end of a run whose model answered with nothing. It is not stored.
+	Empty bool
+
 	// Until is set at the end of a run for which the budget of a day was used up: the time
 	// from which there is a new one. It is not stored.
 	Until time.Time

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -154,15 +153,12 @@ func replied(tx store.Tx, first queue.Item, result exchange.Result, row run.Run)
 	return true, announce(tx, step, first, result, result, row)
 }
 
-// emptyAnswer begins the error of a run whose model had nothing to say, agent.ErrEmpty.
-const emptyAnswer = "the model answered with nothing"
-
 // resultOf returns the result of a run that answers another session.
 func (r *Relay) resultOf(row run.Run) exchange.Result {
 	switch {
 	case row.State == run.Aborted:
 		return exchange.Result{Status: exchange.Failed, Error: "the turn in that session was stopped"}
-	case strings.HasPrefix(row.Error, emptyAnswer):
+	case row.Empty:
 		return exchange.Result{Status: exchange.NoReply}
 	case row.State != run.OK:
 		return exchange.Result{Status: exchange.Failed, Error: r.o.Redact(row.Error)}

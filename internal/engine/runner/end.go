@@ -99,7 +99,7 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 		e.unsaid = row.Text
 	case end.Reason == agent.Failed:
 		row.State, row.Error, row.Transient = run.Failed, r.failureText(e, end.Err), llm.Transient(end.Err)
-		row.Silent = e.isSilent(end.Err)
+		row.Silent, row.Empty = e.isSilent(end.Err), errors.Is(end.Err, agent.ErrEmpty)
 	default:
 		row.State = run.OK
 	}
