@@ -33,11 +33,11 @@ func (s *Spawner) Ended(row run.Run) func(store.Tx) error {
 		}
 		c.Outcome, c.Result, c.Error, c.Ended = row.State.Outcome(), row.Text, row.Error, row.Ended
 		if row.State == run.OK && !row.Silent { // what says that it could do nothing is no success
-			last, err := tx.Sessions().Last(row.SessionID, lastEntries)
+			stop, err := session.StopOf(tx.Sessions(), row.SessionID, row.ID, row.Started)
 			if err != nil {
 				return err
 			}
-			if session.LastStop(last, row.ID) == llm.StopUnable {
+			if stop == llm.StopUnable {
 				c.Outcome = chela.OutcomeError
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -109,16 +110,13 @@ func (m methods) result(ctx context.Context, id chela.RunID, r run.Run) (any, er
 	}, nil
 }
 
-// lastEntries is the number of entries that are read for the last message of a run.
-const lastEntries = 8
-
 // stopReason returns why the model ended the answer of a run: "stop", or the reason of the
 // service if it cut the answer, or "unable" if the answer says what could not be done.
 func (m methods) stopReason(ctx context.Context, r run.Run) (string, error) {
-	last, err := store.Get(ctx, m.o.Store, func(rd store.Reader) ([]session.Entry, error) {
-		return rd.Sessions().Last(r.SessionID, lastEntries)
+	stop, err := store.Get(ctx, m.o.Store, func(rd store.Reader) (llm.StopReason, error) {
+		return session.StopOf(rd.Sessions(), r.SessionID, r.ID, r.Started)
 	})
-	if stop := session.LastStop(last, r.ID); stop.Told() {
+	if stop.Told() {
 		return string(stop), err
 	}
 	return "stop", err

@@ -135,6 +135,30 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestStopReason asks for a run after others have added to its transcript.
+func TestStopReason(t *testing.T) {
+	t.Parallel()
+	steps := []llmtest.Step{{Parts: []llm.Part{llm.Text("half a")}, Stop: llm.StopLength}}
+	for range 12 {
+		steps = append(steps, llmtest.Say("fine"))
+	}
+	h := methodtest.New(t, llmtest.NewScript(steps...))
+	for i := range steps {
+		id := fmt.Sprint("k", i)
+		methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: id, IdempotencyKey: id})
+		h.End(id)
+	}
+	for id, want := range map[string]string{"k0": "length", "k1": "stop", "k12": "stop"} {
+		if got := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: id}); got.Status != wire.StatusOK || got.Stop != want {
+			t.Errorf("agent.wait of %s: %s with stopReason %q, want %q", id, got.Status, got.Stop, want)
+		}
+	}
+	var again wire.AgentResult
+	if err := h.Call(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "k0", IdempotencyKey: "k0"}, &again); err != nil || again.Result.Meta.Stop != "length" {
+		t.Errorf("the repeated request: %+v, %v; want the stopReason length", again, err)
+	}
+}
+
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript(
