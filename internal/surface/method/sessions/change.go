@@ -168,6 +168,9 @@ func (m methods) change(ctx context.Context, key chela.SessionKey, in wire.Sessi
 		if err := sameTranscript(meta, in.SessionID); err != nil {
 			return err
 		}
+		if in.Archived.Value && key == chela.MainSession(key.Agent()) {
+			return rpc.Invalid("cannot archive the main session (%s); reset it instead", key)
+		}
 		if apply(&meta, in, now) {
 			meta.Updated = now
 		}
