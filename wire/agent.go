@@ -8,7 +8,7 @@ type AgentRun struct {
 	AgentID        string       `json:"agentId,omitempty"`
 	SessionKey     string       `json:"sessionKey,omitempty"` // "": the agent's main session
 	Thinking       string       `json:"thinking,omitempty"`
-	Timeout        int          `json:"timeout,omitempty"` // seconds to wait for the end; 0: no limit
+	Timeout        int          `json:"timeout,omitempty" min:"0"` // seconds to wait for the end; 0: no limit
 	Attachments    []Attachment `json:"attachments,omitempty"`
 	PromptMode     string       `json:"promptMode,omitempty"`           // how much the system prompt contains: full, minimal, none; "": as usual in the session
 	ContextMode    string       `json:"bootstrapContextMode,omitempty"` // full; lightweight: without the files of the workspace
@@ -62,7 +62,7 @@ type AgentMeta struct {
 // AgentWait holds the parameters of agent.wait.
 type AgentWait struct {
 	RunID     string `json:"runId"`
-	TimeoutMs int64  `json:"timeoutMs,omitempty"` // 0: 30 s
+	TimeoutMs int64  `json:"timeoutMs,omitempty" min:"0"` // 0: 30 s
 }
 
 // AgentWaited is the result of agent.wait. An unknown run and a run still in

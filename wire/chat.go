@@ -88,11 +88,11 @@ type ChatHistory struct {
 	ShortID    string   `json:"shortId,omitempty"`  // of chat.startup, instead of SessionKey: see SessionsResolve
 	SlugHint   string   `json:"slugHint,omitempty"` // goes with ShortID
 	AgentID    string   `json:"agentId,omitempty"`
-	SessionID  string   `json:"sessionId,omitempty"` // an earlier transcript of the session; "": the current one
-	Limit      int      `json:"limit,omitempty"`     // messages; 0: 200
-	MaxBytes   int      `json:"maxBytes,omitempty"`  // of all messages; 0: 6 MiB
-	MaxChars   int      `json:"maxChars,omitempty"`  // per text; 0: no limit
-	Offset     int      `json:"offset,omitempty"`
+	SessionID  string   `json:"sessionId,omitempty"`        // an earlier transcript of the session; "": the current one
+	Limit      int      `json:"limit,omitempty" min:"1"`    // messages; 0: 200
+	MaxBytes   int      `json:"maxBytes,omitempty" min:"1"` // of all messages; 0: 6 MiB
+	MaxChars   int      `json:"maxChars,omitempty" min:"1"` // per text; 0: no limit
+	Offset     int      `json:"offset,omitempty" min:"0"`
 	Cursor     string   `json:"cursor,omitempty"`
 	MessageID  string   `json:"messageId,omitempty"`     // ends the page with this message's turn; overrides Offset
 	Inputs     []string `json:"inputRunIds,omitempty"`   // client messages whose receipt is wanted
@@ -221,7 +221,7 @@ type ChatMessageGet struct {
 	SessionKey string `json:"sessionKey"`
 	AgentID    string `json:"agentId,omitempty"`
 	MessageID  string `json:"messageId"`
-	MaxChars   int    `json:"maxChars,omitempty"`
+	MaxChars   int    `json:"maxChars,omitempty" min:"1"`
 }
 
 // ChatMessage is the result of chat.message.get.

@@ -5,9 +5,9 @@ const MethodLogsTail = "logs.tail"
 
 // LogsTail holds the parameters of logs.tail.
 type LogsTail struct {
-	Cursor   *int64 `json:"cursor,omitempty"` // from the previous result; nil: the newest lines
-	Limit    int    `json:"limit,omitempty"`
-	MaxBytes int    `json:"maxBytes,omitempty"`
+	Cursor   *int64 `json:"cursor,omitempty" min:"0"` // from the previous result; nil: the newest lines
+	Limit    int    `json:"limit,omitempty" min:"1"`
+	MaxBytes int    `json:"maxBytes,omitempty" min:"1"`
 }
 
 // LogTail is the result of logs.tail.

@@ -90,13 +90,13 @@ type SessionModel struct {
 
 // SessionsList holds the parameters of sessions.list.
 type SessionsList struct {
-	Limit              int      `json:"limit,omitempty"` // 0: 100
-	Offset             int      `json:"offset,omitempty"`
+	Limit              int      `json:"limit,omitempty" min:"1"` // 0: 100
+	Offset             int      `json:"offset,omitempty" min:"0"`
 	AgentID            string   `json:"agentId,omitempty"`
 	Search             string   `json:"search,omitempty"`                 // substring of key, label or title
 	Label              string   `json:"label,omitempty"`                  // exact match
 	Category           string   `json:"group,omitempty"`                  // exact match
-	ActiveMinutes      int      `json:"activeMinutes,omitempty"`          // updated within this many minutes
+	ActiveMinutes      int      `json:"activeMinutes,omitempty" min:"1"`  // updated within this many minutes
 	ActiveOnly         bool     `json:"activeOnly,omitempty"`             // with an active run
 	RequireInteraction bool     `json:"requireLastInteraction,omitempty"` // with a message from a person
 	SortBy             string   `json:"sortBy,omitempty"`                 // updatedAt, lastInteractionAt, activity
@@ -114,9 +114,9 @@ type SessionsList struct {
 type SessionsSearch struct {
 	Query   string        `json:"query"`
 	AgentID string        `json:"agentId,omitempty"`
-	Keys    []string      `json:"sessionKeys,omitempty"` // only in these; nil: in those of Scope
-	Limit   int           `json:"limit,omitempty"`       // nil: those of Scope
-	Scope   *SessionsList `json:"scope,omitempty"`       // nil: all that are not archived
+	Keys    []string      `json:"sessionKeys,omitempty"`   // only in these; nil: in those of Scope
+	Limit   int           `json:"limit,omitempty" min:"1"` // nil: those of Scope
+	Scope   *SessionsList `json:"scope,omitempty"`         // nil: all that are not archived
 }
 
 // SessionHits is the result of sessions.search.
@@ -406,7 +406,7 @@ type CompactionResult struct {
 type SessionsCompact struct {
 	Key      string `json:"key"`
 	AgentID  string `json:"agentId,omitempty"`
-	MaxLines int    `json:"maxLines,omitempty"` // keep only about the newest entries, without a summary; 0: summarize
+	MaxLines int    `json:"maxLines,omitempty" min:"1"` // keep only about the newest entries, without a summary; 0: summarize
 }
 
 // SessionReset is the result of sessions.reset.
@@ -428,8 +428,8 @@ type SessionDeleted struct {
 // SessionsPreview holds the parameters of sessions.preview.
 type SessionsPreview struct {
 	Keys     []string `json:"keys"`
-	Limit    int      `json:"limit,omitempty"`    // items of each; 0: 12
-	MaxChars int      `json:"maxChars,omitempty"` // of each item; 0: 240
+	Limit    int      `json:"limit,omitempty" min:"1"`    // items of each; 0: 12
+	MaxChars int      `json:"maxChars,omitempty" min:"1"` // of each item; 0: 240
 }
 
 // SessionPreviews is the result of sessions.preview.

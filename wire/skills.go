@@ -113,7 +113,7 @@ type SkillOrigin struct {
 // SkillsSearch holds the parameters of skills.search.
 type SkillsSearch struct {
 	Query string `json:"query,omitempty"`
-	Limit int    `json:"limit,omitempty"`
+	Limit int    `json:"limit,omitempty" min:"1"`
 }
 
 // SkillsFound is the result of skills.search.

@@ -146,7 +146,7 @@ type TaskRecovered struct {
 type TaskHistory struct {
 	ID     string `json:"taskId"`
 	Cursor string `json:"cursor,omitempty"`
-	Limit  int    `json:"limit,omitempty"` // 0: 100
+	Limit  int    `json:"limit,omitempty" min:"1"` // 0: 100
 }
 
 // TaskMessages is the result of tasks.history: the transcript of a task, oldest first.

@@ -43,8 +43,8 @@ type ToolsCallsGet struct {
 	Decision   string `json:"decision,omitempty"`
 	Outcome    string `json:"outcome,omitempty"`
 	Since      int64  `json:"sinceMs,omitempty"`
-	Before     int64  `json:"before,omitempty"` // seq: older calls only
-	Limit      int    `json:"limit,omitempty"`  // 0: 50
+	Before     int64  `json:"before,omitempty"`        // seq: older calls only
+	Limit      int    `json:"limit,omitempty" min:"1"` // 0: 50
 }
 
 // ToolsCalls is the result of tools.calls: tool calls, newest first.

@@ -20,12 +20,12 @@ const (
 
 // WorkspaceLog holds the parameters of workspace.log.
 type WorkspaceLog struct {
-	AgentID string `json:"agentId,omitempty"` // "": the default agent
-	Path    string `json:"path,omitempty"`    // a file or folder; "": the workspace
-	All     bool   `json:"all,omitempty"`     // without a path: also settings, jobs and files elsewhere
-	Since   string `json:"since,omitempty"`   // 14:00, 2h, 2026-11-24 or RFC 3339
-	Limit   int    `json:"limit,omitempty"`   // at most 500; 0: 50
-	Cursor  int64  `json:"cursor,omitempty"`  // WorkspaceChanges.Next of the page before
+	AgentID string `json:"agentId,omitempty"`       // "": the default agent
+	Path    string `json:"path,omitempty"`          // a file or folder; "": the workspace
+	All     bool   `json:"all,omitempty"`           // without a path: also settings, jobs and files elsewhere
+	Since   string `json:"since,omitempty"`         // 14:00, 2h, 2026-11-24 or RFC 3339
+	Limit   int    `json:"limit,omitempty" min:"1"` // at most 500; 0: 50
+	Cursor  int64  `json:"cursor,omitempty"`        // WorkspaceChanges.Next of the page before
 }
 
 // WorkspaceChanges is the result of workspace.log, newest first.

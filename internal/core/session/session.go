@@ -326,9 +326,9 @@ type Query struct {
 	Category   string        // exactly; "": any
 	Since      time.Time     // updated at or after; zero: any
 	Archived   Archived
-	Pinned     *bool    // nil: any
-	Interacted bool     // a person has written in the session
-	Running    bool     // a run is in progress
+	Pinned     *bool           // nil: any
+	Interacted bool            // a person has written in the session
+	Running    bool            // a run is in progress
 	Without    []chela.KeyKind // exclude keys of these kinds: KeyCron, KeyHook, KeySubagent
 	Order      Order
 	Limit      int // 0: 100

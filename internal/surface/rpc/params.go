@@ -1,12 +1,15 @@
 package rpc
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -18,6 +21,25 @@ type paramSpec struct {
 	any      bool // see Any
 	known    map[string]bool
 	required []string // in the order of the struct
+	integers []integer
+}
+
+// integer is a property that is an integer.
+type integer struct {
+	name string
+	min  int64 // the tag min of its field; math.MinInt64: none
+}
+
+// fault returns why a value is none of the property; "": it is one, or decoding it says so.
+func (i integer) fault(value json.RawMessage) string {
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	switch {
+	case string(value) == "null": // which would be decoded as 0
+		return fmt.Sprintf("at /%s: must be integer", i.name)
+	case err == nil && n < i.min:
+		return fmt.Sprintf("at /%s: must be >= %d", i.name, i.min)
+	}
+	return ""
 }
 
 // Any is the parameters of a method that reads them itself. It accepts all properties.
@@ -47,12 +69,24 @@ func specOf(method string, t reflect.Type) paramSpec {
 		if !strings.Contains(opts, "omit") {
 			s.required = append(s.required, name)
 		}
+		least, bounded := f.Tag.Lookup("min")
+		i := integer{name: name, min: math.MinInt64}
+		if bounded {
+			var err error
+			if i.min, err = strconv.ParseInt(least, 10, 64); err != nil {
+				panic(fmt.Sprintf("rpc: parameters of %s: field %s: min %q is not an integer", method, f.Name, least))
+			}
+		}
+		if k := f.Type.Kind(); bounded || k == reflect.Int || k == reflect.Int64 {
+			s.integers = append(s.integers, i)
+		}
 	}
 	return s
 }
 
 // Params decodes parameters, or the object at a path within them. It rejects
-// missing and unknown properties.
+// missing and unknown properties, null instead of an integer, and integers below the tag
+// min of their field.
 func Params[P any](raw json.RawMessage, path string) (P, error) {
 	var p P
 	t := reflect.TypeFor[P]()
@@ -81,7 +115,12 @@ func (s paramSpec) check(raw json.RawMessage, path string) error {
 	}
 	var faults, strange []string
 	there := make([]bool, len(s.required))
-	for name := range wire.Members(raw) {
+	for name, value := range wire.Members(raw) {
+		if i := slices.IndexFunc(s.integers, func(i integer) bool { return i.name == name }); i >= 0 {
+			if f := s.integers[i].fault(bytes.TrimSpace(value)); f != "" {
+				faults = append(faults, f)
+			}
+		}
 		if i := slices.Index(s.required, name); i >= 0 {
 			there[i] = true
 		} else if !s.known[name] {

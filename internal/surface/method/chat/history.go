@@ -101,9 +101,6 @@ func (m methods) read(ctx context.Context, in wire.ChatHistory) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if in.Limit < 0 || in.Offset < 0 || in.MaxBytes < 0 || in.MaxChars < 0 {
-		return nil, rpc.Invalid("limit, offset, maxBytes and maxChars must be >= 0")
-	}
 	if len(in.Inputs) > maxInputs {
 		return nil, rpc.Invalid("at /inputRunIds: must NOT have more than %d items", maxInputs)
 	}

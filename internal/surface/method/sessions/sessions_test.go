@@ -2,6 +2,7 @@ package sessions_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -82,8 +83,24 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v: %s, next %d; want %s, next %d", tc.in, s, next, tc.want, tc.next)
 		}
 	}
+	for _, tc := range []struct {
+		method, params, want string
+	}{
+		{wire.MethodSessionsList, `{"limit":-1}`, "at /limit: must be >= 1"},
+		{wire.MethodSessionsList, `{"limit":null}`, "at /limit: must be integer"},
+		{wire.MethodSessionsList, `{"limit":0,"offset":-1}`, "at /limit: must be >= 1; at /offset: must be >= 0"},
+		{wire.MethodSessionsList, `{"activeMinutes":0}`, "at /activeMinutes: must be >= 1"},
+		{wire.MethodSessionsPreview, `{"keys":["main"],"maxChars":-5}`, "at /maxChars: must be >= 1"},
+		{wire.MethodSessionsSearch, `{"query":"x","limit":0}`, "at /limit: must be >= 1"},
+		{wire.MethodSessionsCompact, `{"key":"main","maxLines":0}`, "at /maxLines: must be >= 1"},
+	} {
+		err := h.Call(t.Context(), tc.method, json.RawMessage(tc.params), nil)
+		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest || e.Message != "invalid "+tc.method+" params: "+tc.want {
+			t.Errorf("%s %s: %v, want %s", tc.method, tc.params, err, tc.want)
+		}
+	}
 	got := methodtest.Do[wire.SessionList](t, h, wire.MethodSessionsList, map[string]any{"includeGlobal": true, "includeDerivedTitles": true})
-	if diff := cmp.Diff(wire.SessionModel{Provider: "mock", Model: "m1", ContextWindow: 100_000}, got.Defaults); diff != "" {
+	if diff := cmp.Diff(wire.SessionModel{Provider: "mock", Model: "m1", ContextWindow: 100_000, Options: []string{"off", "high"}}, got.Defaults); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -188,6 +205,17 @@ func TestCreateAndPatch(t *testing.T) {
 			t.Errorf("%s %v: %v", method, params, err)
 		}
 	}
+	methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "main"})
+	const mainStays = "cannot archive the main session (agent:main:main); reset it instead"
+	if err := h.Call(t.Context(), wire.MethodSessionsPatch, map[string]any{"key": "main", "archived": true}, nil); err == nil || !strings.Contains(err.Error(), mainStays) {
+		t.Errorf("archive the main session: %v", err)
+	}
+	many := methodtest.Do[wire.SessionsPatchedMany](t, h, wire.MethodSessionsPatchMany, map[string]any{"targets": []map[string]any{{"key": "main"}, {"key": "work"}}, "patch": map[string]any{"archived": true}})
+	if o := many.Outcomes; len(o) != 2 || o[0].OK || !strings.Contains(o[0].Error.Message, mainStays) || !o[1].OK {
+		t.Errorf("archive many: %+v", o)
+	}
+	methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, map[string]any{"key": "main", "archived": false})
+	methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, map[string]any{"key": "work", "archived": false})
 	if !strings.HasPrefix(fresh.Key, "agent:main:chat-") {
 		t.Errorf("a session without a name has the key %q", fresh.Key)
 	}
