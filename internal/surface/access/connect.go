@@ -20,7 +20,7 @@ const OriginRefused = "origin not allowed (open the Control UI from the gateway 
 // Connect authenticates a client that answered the challenge.
 func (d *Authenticator) Connect(ctx context.Context, a Attempt) (Grant, error) {
 	p := a.Connect
-	if isPage(p.Client) && !a.Source.Browser {
+	if inBrowser(p.Client) && !a.Source.Browser {
 		return Grant{}, wire.Errorf(wire.InvalidRequest, "%s", OriginRefused).With(map[string]any{
 			"code": "CONTROL_UI_ORIGIN_NOT_ALLOWED", "reason": "origin missing or invalid",
 		})
@@ -207,10 +207,15 @@ func unauthorized(code, reason, text string) error {
 	})
 }
 
-// isPage reports whether the client is a web page. Web pages always have an
-// origin.
+// isPage reports whether the client is a web page that needs a device.
 func isPage(c wire.ClientInfo) bool {
 	return c.ID == "openclaw-control-ui" || c.ID == "webchat-ui" || c.ID == "openclaw-browser-copilot"
+}
+
+// inBrowser reports whether the client says that it runs in a browser, which always sends
+// an origin.
+func inBrowser(c wire.ClientInfo) bool {
+	return isPage(c) || c.ID == "webchat" || c.Mode == wire.ModeWebchat
 }
 
 // isUI reports whether the client is a user interface, which needs a device.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -110,6 +111,14 @@ func parseConnect(raw json.RawMessage) (wire.Connect, error) {
 	if err != nil {
 		return p, err
 	}
+	for name, value := range wire.Members(raw) {
+		switch kind := connectTypes[name]; {
+		case kind != "" && string(bytes.TrimSpace(value)) == "null": // which would be decoded as the zero value
+			return p, rpc.Invalid("at /%s: must be %s", name, kind)
+		case name == "role" && p.Role == "":
+			return p, rpc.Invalid("at /role: must NOT have fewer than 1 characters")
+		}
+	}
 	var parts struct{ Client, Auth, Device, Resume json.RawMessage }
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return p, rpc.Invalid("%v", err) // cannot fail: decoded above
@@ -123,6 +132,8 @@ func parseConnect(raw json.RawMessage) (wire.Connect, error) {
 		return p, rpc.Invalid("at /client/id: must be equal to one of the allowed values")
 	case !slices.Contains(clientModes[:], p.Client.Mode):
 		return p, rpc.Invalid("at /client/mode: must be equal to one of the allowed values")
+	case p.Client.Version == "":
+		return p, rpc.Invalid("at /client/version: must NOT have fewer than 1 characters")
 	case p.MinProtocol < 1:
 		return p, rpc.Invalid("at /minProtocol: must be >= 1")
 	case p.MaxProtocol < 1:
@@ -138,6 +149,12 @@ func check[P any](set bool, raw json.RawMessage, path string) error {
 	}
 	_, err := rpc.Params[P](raw, path)
 	return err
+}
+
+// connectTypes are the JSON types of the properties that are not null.
+var connectTypes = map[string]string{
+	"client": "object", "role": "string", "scopes": "array", "caps": "array", "auth": "object", "device": "object", "commands": "array",
+	"permissions": "object", "pathEnv": "string", "locale": "string", "userAgent": "string",
 }
 
 // clientIDs are the client ids the protocol defines.
