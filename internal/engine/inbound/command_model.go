@@ -36,8 +36,8 @@ func modelCommands() []Command {
 			run:  (*call).think,
 			within: func(_ *call, args string) bool {
 				word, rest := cut(args)
-				_, whole := parseLevel(args)
-				_, ok := parseLevel(word)
+				_, whole := ParseLevel(args)
+				_, ok := ParseLevel(word)
 				return ok && rest != "" && !whole
 			},
 		},
@@ -211,7 +211,7 @@ func levels(m llm.Model) []string {
 func (k *call) think() (string, error) {
 	m := k.g.o.Model(k.meta)
 	s := setting{"Thinking", &k.meta.Think, string(k.g.o.Inherit(k.meta).Think), levels(m)}
-	if l, ok := parseLevel(k.args); ok {
+	if l, ok := ParseLevel(k.args); ok {
 		if !m.Thinks(l) {
 			return "", refusef("%s does not support the thinking level %s. Levels: %s.", m.Ref(), l, strings.Join(s.values, ", "))
 		}

@@ -165,7 +165,7 @@ func (d *directives) take(s string, p directiveRules) int {
 	}
 	switch name {
 	case "think", "thinking", "t":
-		level, ok := parseLevel(value)
+		level, ok := ParseLevel(value)
 		if !ok {
 			return 0
 		}
@@ -215,8 +215,8 @@ func ends(s string) bool {
 	return s == "" || unicode.IsSpace(r)
 }
 
-// parseLevel returns the thinking level with the name s.
-func parseLevel(s string) (llm.Level, bool) {
+// ParseLevel returns the thinking level with the name s.
+func ParseLevel(s string) (llm.Level, bool) {
 	s = strings.Join(strings.Fields(strings.ToLower(s)), " ")
 	for _, l := range llm.Levels {
 		if s == string(l) {

@@ -117,8 +117,8 @@ func TestParseLevel(t *testing.T) {
 		"HIGH": llm.High, "x-high": llm.XHigh, "highest": llm.High, "think  hard": llm.Low, "ultrathink": llm.High,
 		"off": llm.Off, "max": llm.Max, "loud": "", "": "",
 	} {
-		if got, ok := parseLevel(in); got != want || ok != (want != "") {
-			t.Errorf("parseLevel(%q) = %q, %v", in, got, ok)
+		if got, ok := ParseLevel(in); got != want || ok != (want != "") {
+			t.Errorf("ParseLevel(%q) = %q, %v", in, got, ok)
 		}
 	}
 }
@@ -179,6 +179,6 @@ func FuzzCommand(f *testing.F) {
 				t.Errorf("parseDirectives(%q) added the word %q", s, word)
 			}
 		}
-		_, _ = parseLevel(s)
+		_, _ = ParseLevel(s)
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -117,12 +119,33 @@ func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend, as che
 		return inbound.Receipt{}, rpc.Invalid("at /fastMode: must be true, false or auto")
 	}
 	as.Fast = string(fast)
-	as.Mode, as.Think, as.Seen = in.QueueMode, in.Thinking, seen(in)
+	as.Mode, as.Seen = in.QueueMode, seen(in)
+	if as.Think, err = m.thinking(ctx, key, in.Thinking); err != nil {
+		return inbound.Receipt{}, err
+	}
 	rec, err := m.o.Gate.Admit(ctx, as)
 	if errors.Is(err, session.ErrChanged) {
 		return rec, errTranscriptChanged
 	}
 	return rec, err
+}
+
+// thinking returns the thinking level that a request names. It must be one of the model of
+// the session.
+func (m methods) thinking(ctx context.Context, key chela.SessionKey, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	meta, err := store.Get(ctx, m.o.Store, func(r store.Reader) (session.Meta, error) { return session.Lookup(r.Sessions(), key) })
+	if err != nil {
+		return "", err
+	}
+	model := m.o.Rows.Model(meta)
+	level, ok := inbound.ParseLevel(name)
+	if !ok || !slices.Contains(model.Options, string(level)) {
+		return "", rpc.Invalid("at /thinking: %q is not a level of %s/%s; use one of %s", name, model.Provider, model.Model, strings.Join(model.Options, ", "))
+	}
+	return string(level), nil
 }
 
 // errTranscriptChanged is the error for a message written for another state of

@@ -125,7 +125,13 @@ func TestRefused(t *testing.T) {
 		{wire.MethodChatSend, wire.ChatSend{SessionKey: "a b", Message: "x", IdempotencyKey: "k"}, `invalid chat.send params: session key "a b": blanks and control characters are not allowed`},
 		{wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "  ", IdempotencyKey: "k"}, "message: neither text nor attachment"},
 		{wire.MethodAgent, wire.AgentRun{AgentID: "nope", Message: "x", IdempotencyKey: "k"}, `invalid agent params: unknown agent id "nope"`},
-		{wire.MethodChatHistory, map[string]any{"sessionKey": "main", "limit": -1}, "invalid chat.history params: limit, offset, maxBytes and maxChars must be >= 0"},
+		{wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "x", IdempotencyKey: "k", Thinking: "xhigh"}, `invalid chat.send params: at /thinking: "xhigh" is not a level of mock/m1; use one of off, high`},
+		{wire.MethodAgent, wire.AgentRun{Message: "x", IdempotencyKey: "k", Thinking: "xhigh"}, `invalid agent params: at /thinking: "xhigh" is not a level of mock/m1; use one of off, high`},
+		{wire.MethodAgent, wire.AgentRun{Message: "x", IdempotencyKey: "k", Thinking: "loud"}, `invalid agent params: at /thinking: "loud" is not a level of mock/m1; use one of off, high`},
+		{wire.MethodAgent, map[string]any{"message": "x", "idempotencyKey": "k", "timeout": -1}, "invalid agent params: at /timeout: must be >= 0"},
+		{wire.MethodChatHistory, map[string]any{"sessionKey": "main", "maxChars": 0}, "invalid chat.history params: at /maxChars: must be >= 1"},
+		{wire.MethodChatHistory, map[string]any{"sessionKey": "main", "offset": nil}, "invalid chat.history params: at /offset: must be integer"},
+		{wire.MethodChatHistory, map[string]any{"sessionKey": "main", "limit": -1}, "invalid chat.history params: at /limit: must be >= 1"},
 	} {
 		err := h.Call(t.Context(), tc.method, tc.params, nil)
 		we, ok := errors.AsType[*wire.Error](err)
@@ -413,10 +419,10 @@ func TestHistoryEmpty(t *testing.T) {
 	got := methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: "new"})
 	want := wire.History{
 		SessionKey: "agent:main:new", Messages: []wire.Message{}, Pending: wire.PendingInputs{Items: []wire.PendingInput{}},
-		Defaults: &wire.SessionModel{Provider: "mock", Model: "m1", ContextWindow: 100_000},
+		Defaults: &wire.SessionModel{Provider: "mock", Model: "m1", ContextWindow: 100_000, Options: []string{"off", "high"}},
 		Info: &wire.Session{
 			Key: "agent:main:new", Kind: "direct", ChatType: "direct", AgentID: "main", Provider: "mock", Model: "m1",
-			ContextWindow: 100_000, Runs: []string{},
+			ContextWindow: 100_000, Options: []string{"off", "high"}, Runs: []string{},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -201,7 +201,7 @@ func known(id chela.AgentID) bool { return id == main }
 // serve starts the gateway.
 func (h *Fixture) serve(log *slog.Logger, p parts) {
 	rows := wireview.Rows{Model: func(m session.Meta) wire.SessionModel {
-		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context)}
+		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context), Options: []string{"off", "high"}}
 	}}
 	state := system.Options{
 		Store: h.Store, Path: p.path, Version: "1.2.3", Started: time.Now(), Default: main, Rows: rows, Notify: p.dispatcher.Notify,
