@@ -82,20 +82,25 @@ func NewPlan(entries []session.Entry, l Limits) (p Plan, ok bool) {
 }
 
 // KeepLast is a plan that keeps about the newest n messages: from the beginning of the
-// turn with the first of them.
+// turn with the first of them. If that is the first turn, its end stays, without results
+// of calls that do not.
 func KeepLast(entries []session.Entry, n int) (Plan, bool) {
 	_, sent := session.SentEntries(entries)
 	if n >= len(sent) || n < 1 {
 		return Plan{}, false
 	}
-	l := Limits{}
+	from := 0
 	for _, s := range turnStarts(sent) {
 		if s <= len(sent)-n {
-			l.Keep = 0
-			for i := s; i < len(sent); i++ {
-				l.Keep += estimate.Messages(sent[i].Message)
-			}
+			from = s
 		}
+	}
+	if from == 0 {
+		from = len(sent) - n
+	}
+	l := Limits{}
+	for i := from; i < len(sent); i++ {
+		l.Keep += estimate.Messages(sent[i].Message)
 	}
 	l.Most = l.Keep
 	return NewPlan(entries, l)

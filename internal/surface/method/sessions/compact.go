@@ -126,6 +126,9 @@ func (m methods) keepLast(ctx context.Context, key chela.SessionKey, n int, out 
 	return err
 }
 
+// leftOut stands for the beginning of a turn of which only the end is kept.
+const leftOut = "The messages before were left out at the request of the person."
+
 // keepLastTx stores a cut without a summary, or returns why there is none.
 func keepLastTx(tx store.Tx, key chela.SessionKey, n int, now time.Time) (string, error) {
 	meta, err := find(tx.Sessions(), key)
@@ -145,9 +148,13 @@ func keepLastTx(tx store.Tx, key chela.SessionKey, n int, now time.Time) (string
 		return "there are not more lines", nil
 	}
 	c := session.Compaction{Reason: session.CompactManual, TokensBefore: p.Before, TokensAfter: p.Stays, Compacted: p.Replaced()}
+	summary := p.Previous
+	if summary == "" && p.Prefix != nil { // a conversation begins with a message of a person
+		summary = leftOut
+	}
 	text := fmt.Sprintf("the oldest %d messages are left out from now on (they stay in the history)", p.Replaced())
 	if err := tx.Sessions().Append(meta.ID,
-		session.NewCompaction(p.First, p.Previous, "", c, now),
+		session.NewCompaction(p.First, summary, "", c, now),
 		&session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Text: text, NanoUSD: -1},
 	); err != nil {
 		return "", err

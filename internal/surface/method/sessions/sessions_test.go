@@ -42,6 +42,55 @@ func fill(h *methodtest.Fixture, n int) {
 	})
 }
 
+// TestKeepLast cuts conversations to their last lines, also within their only turn.
+func TestKeepLast(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 3)
+	call := llm.ToolCall{ID: "c1", Name: "read", Args: json.RawMessage("{}")}
+	turn := func(id string) []*session.Entry {
+		var out []*session.Entry
+		for i, m := range []*llm.Message{
+			llm.User("look " + id), {Role: llm.RoleAssistant, Parts: []llm.Part{{Kind: llm.PartCall, Call: &call}}},
+			{Role: llm.RoleTool, CallID: "c1", ToolName: "read", Parts: []llm.Part{llm.Text("found " + id)}}, {Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("done " + id)}},
+		} {
+			out = append(out, &session.Entry{ID: fmt.Sprint(id, i), Kind: session.KindMessage, Time: time.Now(), Run: chela.RunID(id), Message: m, NanoUSD: -1})
+		}
+		return out
+	}
+	h.Put(func(tx store.Tx) error {
+		return errors.Join(tx.Sessions().Append("t0", turn("a")...), tx.Sessions().Append("t1", append(turn("a"), turn("b")...)...), tx.Sessions().Append("t2", turn("a")...))
+	})
+	for _, tc := range []struct {
+		key   string
+		lines int
+		want  string // what is sent to the model, without the note about what was left out
+	}{
+		{"s0", 2, "done a"}, {"s1", 4, "look b found b done b"}, {"s1", 2, "done b"}, {"s2", 3, "found a done a"},
+	} {
+		out := methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact, wire.SessionsCompact{Key: tc.key, MaxLines: tc.lines})
+		_, es := stored(t, h, chela.SessionKey("agent:main:"+tc.key))
+		var sent []string
+		for i, m := range session.Compile(es) {
+			if i == 0 && m.Role != llm.RoleUser {
+				t.Errorf("%s: the conversation begins with a message of the %s", tc.key, m.Role)
+			}
+			if text := m.PlainText(); text != "" && !strings.Contains(text, "left out") {
+				sent = append(sent, text)
+			}
+		}
+		if got := strings.Join(sent, " "); !out.Compacted || got != tc.want {
+			t.Errorf("%s, %d lines: %+v, the model is sent %q, want %q", tc.key, tc.lines, out, got, tc.want)
+		}
+		if n := len(es); n < 4 {
+			t.Errorf("%s: the transcript has %d entries", tc.key, n)
+		}
+	}
+	if out := methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact, wire.SessionsCompact{Key: "s0", MaxLines: 2}); out.Compacted || out.Reason != "there are not more lines" {
+		t.Errorf("again: %+v", out)
+	}
+}
+
 func keys(rows []wire.Session) (out []string) {
 	for _, r := range rows {
 		out = append(out, strings.TrimPrefix(r.Key, "agent:main:"))
