@@ -42,6 +42,7 @@ type Model struct {
 	Levels       []Level  `json:"thinkingLevels,omitempty"`
 	DefaultLevel string   `json:"thinkingDefault,omitempty"`
 	Input        []string `json:"input,omitempty"` // text, image
+	Local        *bool    `json:"local,omitempty"` // it runs on this machine; nil: unknown
 }
 
 // MissingAuth says that a model is unavailable because its provider has no key.

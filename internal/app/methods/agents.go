@@ -131,7 +131,7 @@ func (o *Options) providers() []models.Provider {
 	set.Probe(context.Background()) // has a short time limit of its own
 	var out []models.Provider
 	for _, s := range set.Providers() {
-		out = append(out, models.Provider{ID: s.ID, Ready: s.Err == nil, Key: s.Key, Env: s.Env, From: s.From, Known: s.Service})
+		out = append(out, models.Provider{ID: s.ID, Ready: s.Err == nil, Key: s.Key, Env: s.Env, From: s.From, Known: s.Service, Local: s.Local})
 	}
 	return out
 }

@@ -176,6 +176,24 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+func TestLocal(t *testing.T) {
+	for base, want := range map[string]bool{
+		"http://127.0.0.1:11434/v1": true, "http://localhost:1234": true, "http://[::1]:80": true, "http://0.0.0.0:8080": true, "http://box.local/v1": true,
+		"https://api.acme.example/v1": false, "http://192.168.1.5:11434": false, "http://localhost.acme.example": false,
+	} {
+		m, err := begin(t, conf{"models": `{"providers": {"acme": {"baseUrl": "` + base + `", "apiKey": "k"}}}`}, on(t, nil, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Provider("acme").Local; got == nil || *got != want {
+			t.Errorf("%s: local %v, want %v", base, got, want)
+		}
+		if got := m.Provider(Offline.Provider).Local; got == nil || !*got {
+			t.Errorf("the built-in assistant: local %v", got)
+		}
+	}
+}
+
 func TestProviderErrors(t *testing.T) {
 	tests := []struct {
 		name string

@@ -2,7 +2,10 @@ package model
 
 import (
 	"maps"
+	"net/netip"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -19,6 +22,7 @@ type State struct {
 	Where   string   // the source of the key in words
 	Keys    []string // the ids of its keys
 	Service bool     // it is a known service, which needs only a key
+	Local   *bool    // its models run on this machine; nil: unknown
 }
 
 // Sources of keys.
@@ -35,8 +39,11 @@ func (m *Set) Provider(id string) State {
 	if len(keys) > 0 {
 		first = keys[0]
 	}
-	_, _, err := m.config(id, first)
+	_, c, err := m.config(id, first)
 	s := State{ID: id, Err: err, Key: len(keys) > 0, Where: first.from, Service: needsKey(id)}
+	if id == Offline.Provider || c.BaseURL != "" {
+		s.Local = new(id == Offline.Provider || onThisMachine(c.BaseURL))
+	}
 	for _, k := range keys {
 		s.Keys = append(s.Keys, k.id)
 	}
@@ -49,6 +56,18 @@ func (m *Set) Provider(id string) State {
 		s.From, s.Env = FromEnv, first.from
 	}
 	return s
+}
+
+// onThisMachine reports whether a base URL names this machine, or one of the local network
+// by its name.
+func onThisMachine(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || strings.HasSuffix(host, ".local") || err == nil && (ip.Unmap().IsLoopback() || ip.IsUnspecified())
 }
 
 // Unusable returns why a provider cannot be asked, such as a missing key; nil: it can.

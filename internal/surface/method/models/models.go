@@ -44,6 +44,7 @@ type Provider struct {
 	Env   string
 	From  string // where the key is stored: config, env, profile
 	Known bool   // a known service that only needs a key
+	Local *bool  // its models run on this machine; nil: unknown
 }
 
 // Methods returns the methods.
@@ -91,9 +92,9 @@ func (o Options) Snapshot(_ context.Context, s wire.ModelsScope) (wire.ModelsLis
 // List returns the usable models, or all models. The default model is always
 // included and comes first.
 func (o Options) List(all bool) wire.ModelsList {
-	ready := map[string]bool{}
+	ready, local := map[string]bool{}, map[string]*bool{}
 	for _, p := range o.Providers() {
-		ready[p.ID] = p.Ready
+		ready[p.ID], local[p.ID] = p.Ready, p.Local
 	}
 	catalog, main := o.Catalog(), o.Main()
 	aliases := map[string]string{}
@@ -112,7 +113,7 @@ func (o Options) List(all bool) wire.ModelsList {
 			continue
 		}
 		w := wireview.Model(m, o.Think(m), ready[m.Provider])
-		w.Alias = aliases[m.Ref()]
+		w.Alias, w.Local = aliases[m.Ref()], local[m.Provider]
 		if i == 0 {
 			w.Tags = []string{"default"}
 		}
