@@ -138,8 +138,13 @@ const HelloOK = "hello-ok"
 type Server struct {
 	Version string `json:"version"`
 	ConnID  string `json:"connId"`
-	BootID  string `json:"bootId"` // changes with each start
+	BootID  string `json:"bootId"`                         // changes with each start
+	UIBuild string `json:"controlUiBuildSource,omitempty"` // UIConfigured; not for clients of version 3
 }
+
+// UIConfigured says that the Control UI is not part of the gateway. Without it the page
+// takes a gateway of another version for an update of its own, and stops.
+const UIConfigured = "configured"
 
 // Features lists what the gateway supports.
 type Features struct {

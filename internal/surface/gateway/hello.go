@@ -29,7 +29,7 @@ const maxAttachment = (wire.MaxPayload - 256<<10) / 4 * 3
 func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 	h := wire.Hello{
 		Type: wire.HelloOK, Protocol: c.proto,
-		Server:   wire.Server{Version: s.o.Version, ConnID: c.id, BootID: s.bootID},
+		Server:   wire.Server{Version: s.o.Version, ConnID: c.id, BootID: s.bootID, UIBuild: wire.UIConfigured},
 		Features: wire.Features{Methods: s.o.Methods.Names(), Events: events[:], Capabilities: []string{"published-model-catalog", wire.CapCursor}},
 		Auth: wire.HelloAuth{
 			Method: c.grant.Method, Role: c.role, Scopes: scopes(c.who), DeviceToken: c.grant.Token, IssuedAt: wire.At(c.grant.Issued),
@@ -40,7 +40,7 @@ func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 		},
 	}
 	if c.proto < wire.Version {
-		h.Auth.Method, h.Features.Capabilities, h.Policy.Attachments = "", nil, nil
+		h.Server.UIBuild, h.Auth.Method, h.Features.Capabilities, h.Policy.Attachments = "", "", nil, nil
 	}
 	for _, o := range c.grant.RoleTokens {
 		h.Auth.DeviceTokens = append(h.Auth.DeviceTokens, wire.DeviceHandoff{

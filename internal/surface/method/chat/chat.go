@@ -42,7 +42,7 @@ func Methods(o Options) []rpc.Method {
 	const op = wire.RoleOperator
 	return []rpc.Method{
 		rpc.New(wire.MethodChatSend, op, chela.ScopeWrite, m.send).StartsWork().
-			Ignoring("deliver", "timeoutMs", "mentions", "workContext", "originatingChannel", "originatingTo",
+			Ignoring(resumeMark, "deliver", "timeoutMs", "mentions", "workContext", "originatingChannel", "originatingTo",
 				"originatingAccountId", "originatingThreadId", "replyToId", "fastAutoOnSeconds",
 				"expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
 		rpc.New(wire.MethodChatAbort, op, chela.ScopeWrite, m.abort).Ignoring("preserveSideRuns"),
@@ -63,6 +63,11 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodAgentWait, op, chela.ScopeWrite, m.wait),
 	}
 }
+
+// resumeMark is set by OpenClaw's Control UI in the first message after a reconnect. With
+// OpenClaw, this message does not make the session expire. Here it is a message like any
+// other.
+const resumeMark = "__controlUiReconnectResume"
 
 type methods struct{ o Options }
 
