@@ -6,7 +6,12 @@ type AgentRun struct {
 	Message        string       `json:"message"`
 	IdempotencyKey string       `json:"idempotencyKey"`
 	AgentID        string       `json:"agentId,omitempty"`
-	SessionKey     string       `json:"sessionKey,omitempty"` // "": the agent's main session
+	SessionKey     string       `json:"sessionKey,omitempty"`                // "": the agent's main session
+	SessionID      string       `json:"sessionId,omitempty"`                 // instead of SessionKey: the session's transcript
+	Expected       string       `json:"expectedExistingSessionId,omitempty"` // refused if the session has another transcript
+	To             string       `json:"to,omitempty"`                        // recipient of the answer, which is not delivered
+	Model          string       `json:"model,omitempty"`                     // for this run; "": that of the session
+	Provider       string       `json:"provider,omitempty"`                  // of Model
 	Thinking       string       `json:"thinking,omitempty"`
 	Timeout        int          `json:"timeout,omitempty" min:"0"` // seconds to wait for the end; 0: no limit
 	Attachments    []Attachment `json:"attachments,omitempty"`

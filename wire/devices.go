@@ -138,7 +138,8 @@ const (
 // DeviceSetup holds the parameters of device.pair.setupCode.
 type DeviceSetup struct {
 	URL     string `json:"publicUrl,omitempty"`        // of the gateway; "": its listening address
-	Profile string `json:"bootstrapProfile,omitempty"` // limited, node; "": full
+	Profile string `json:"bootstrapProfile,omitempty"` // limited, node; "": full, or node with Join
+	Join    bool   `json:"joinUrl,omitempty"`          // for a node; the result has no such URL
 }
 
 // DeviceSetupCode is the result of device.pair.setupCode: an invitation for one

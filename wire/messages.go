@@ -49,7 +49,12 @@ type MessageAction struct {
 	Reply   *MessageReply   `json:"reply,omitempty"`
 	Account string          `json:"accountId,omitempty"`
 	Key     string          `json:"idempotencyKey,omitempty"`
+	Owner   *bool           `json:"senderIsOwner,omitempty"`          // false is refused
+	Origin  string          `json:"conversationReadOrigin,omitempty"` // OriginOperator; others are refused
 }
+
+// OriginOperator is the origin of a call whose client reads conversations itself.
+const OriginOperator = "direct-operator"
 
 // MessageReply is the message to which an action replies.
 type MessageReply struct {

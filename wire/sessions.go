@@ -328,9 +328,9 @@ type SessionsPatch struct {
 	ExecAsk      Optional[string] `json:"execAsk,omitzero"`
 	Send         Optional[string] `json:"sendPolicy,omitzero"` // allow, deny
 
-	// Properties that Chela does not support: setting them is an error.
-	Runtime    any `json:"agentRuntime,omitempty"`
-	Permission any `json:"permissionMode,omitempty"`
+	// UnreadAt makes Unread apply only if the session is marked as unread since then, or, if
+	// it is null, not marked.
+	UnreadAt Optional[Millis] `json:"expectedMarkedUnreadAt,omitzero"`
 }
 
 // SessionsPatchMany holds the parameters of sessions.patchMany.
@@ -382,6 +382,9 @@ type SessionsDelete struct {
 	AgentID   string `json:"agentId,omitempty"`
 	SessionID string `json:"expectedSessionId,omitempty"` // refused if the session has another transcript
 	Archived  bool   `json:"archivedOnly,omitempty"`      // refused if the session is not archived
+	// UpdatedAt is the row's time; the session is not deleted if it has changed since.
+	UpdatedAt  Millis `json:"expectedSessionUpdatedAt,omitempty"`
+	Transcript *bool  `json:"deleteTranscript,omitempty"` // false is refused
 }
 
 // SessionCompacted is the result of sessions.compact.

@@ -16,6 +16,7 @@ type ToolsInvoke struct {
 	SessionKey string          `json:"sessionKey,omitempty"` // "": the agent's main session
 	AgentID    string          `json:"agentId,omitempty"`
 	Key        string          `json:"idempotencyKey,omitempty"`
+	Origin     string          `json:"conversationReadOrigin,omitempty"` // OriginOperator; others are refused
 }
 
 // ToolsInvoked is the result of tools.invoke, of failed calls, too.

@@ -154,7 +154,7 @@ func New(o Options) *Gateway {
 	g := &Gateway{o: o}
 	rows := wireview.Rows{Model: o.sessionModel, Show: o.Files.FillScaled, Subagents: o.Current.Subagents, Sends: o.Current.Sends}
 	g.system = g.systemOptions(rows)
-	g.set = g.methods(rows)
+	g.set = g.methods(rows).Logging(o.Log)
 	g.Server = gateway.New(gateway.Options{
 		Log: o.Log, Version: o.Version, Methods: g.set, Bus: o.Bus, Health: g.system.Health,
 		Defaults: func() wire.SessionDefaults {

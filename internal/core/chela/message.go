@@ -126,6 +126,7 @@ type Inbound struct {
 	Mode    string     `json:"mode,omitempty"`    // queue mode for this message only; empty: the session's
 	Think   string     `json:"think,omitempty"`   // thinking level for the run this message starts
 	Fast    string     `json:"fast,omitempty"`    // fast mode for that run: off, on, auto
+	Model   string     `json:"model,omitempty"`   // model for that run; set by a client
 	Time    time.Time  `json:"time"`
 
 	// For the run that this message starts: how much its system prompt contains (see

@@ -311,6 +311,7 @@ func (k *call) item(now time.Time) queue.Item {
 	it.Overrides = k.overrides
 	it.Overrides.Think, it.Inbound.Think = in.Think, ""
 	it.Overrides.Fast, it.Inbound.Fast = in.Fast, ""
+	it.Inbound.Model = "" // see enqueue
 	it.Overrides.PromptMode, it.Inbound.PromptMode = in.PromptMode, ""
 	if it.Inbound.Light = false; in.Light {
 		it.Overrides.Context = run.ContextLight
@@ -402,6 +403,13 @@ func (g *Gate) enqueue(ctx context.Context, k call) (Receipt, error) {
 	var inside []string
 	if !k.in.Edited && !k.literal {
 		inside = g.takeDirectives(&k)
+	}
+	if k.in.Model != "" {
+		m, err := g.o.Catalog().Choose(k.in.Model)
+		if err != nil {
+			return Receipt{}, chela.Errorf(chela.CodeInvalid, "%w", err)
+		}
+		k.overrides.Model = m.Ref()
 	}
 	it := k.item(time.Now())
 	it.Inbound.Unread = g.transcribes(it)

@@ -4,6 +4,9 @@
 // scope and the parameters, in this order, before it runs the function.
 //
 // Parameters are a struct. A property without omitempty or omitzero in its json
-// tag is required. Properties that the struct does not have are rejected,
-// unless the method ignores them by name (see [Method.Ignoring]).
+// tag is required. One rule holds for properties that the struct does not have. A
+// method that reads ignores them. A method that changes something accepts those that
+// it names with [Method.Ignoring], and refuses the others, those of
+// [Method.Refusing] with a better reason. Conditions and prohibitions are never
+// ignored. The log names the properties that had no effect.
 package rpc

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
+	"sync"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/wire"
@@ -37,15 +40,17 @@ type Method struct {
 	role       string
 	scope      chela.Scope
 	startsWork bool
+	reads      bool // see Reads
 	params     paramSpec
 	call       func(context.Context, Peer, json.RawMessage) (any, error)
 }
 
 // New returns a method. With an empty scope the function must check the caller
-// itself with [Need], because the required scope depends on the parameters. New
-// panics if P is not a struct.
+// itself with [Need], because the required scope depends on the parameters. A
+// method for which reading is enough only reads (see [Method.Reads]). New panics
+// if P is not a struct.
 func New[P, R any](name, role string, s chela.Scope, f func(context.Context, Peer, P) (R, error)) Method {
-	m := Method{name: name, role: role, scope: s, params: specOf(name, reflect.TypeFor[P]())}
+	m := Method{name: name, role: role, scope: s, reads: s == chela.ScopeRead, params: specOf(name, reflect.TypeFor[P]())}
 	m.call = func(ctx context.Context, p Peer, raw json.RawMessage) (any, error) {
 		var params P
 		if err := decode(raw, &params); err != nil {
@@ -56,13 +61,41 @@ func New[P, R any](name, role string, s chela.Scope, f func(context.Context, Pee
 	return m
 }
 
-// Ignoring returns a copy of m that accepts and ignores the named properties.
-// Clients send them for other gateways.
+// Ignoring returns a copy of m that accepts the named properties of OpenClaw's
+// protocol although they have no effect. The log says so once. It panics if a name is
+// that of a condition or a prohibition, which must not be ignored.
 func (m Method) Ignoring(names ...string) Method {
-	m.params.known = maps.Clone(m.params.known)
+	m.params.idle = maps.Clone(m.params.idle)
 	for _, n := range names {
-		m.params.known[n] = true
+		if isRestricting(n) {
+			panic("rpc: " + m.name + " must not ignore " + n)
+		}
+		m.params.idle[n] = true
 	}
+	return m
+}
+
+// Refusing returns a copy of m that refuses the named properties of OpenClaw's
+// protocol: ignoring them would do something else than the client wants. The values
+// null and false want nothing.
+func (m Method) Refusing(names ...string) Method {
+	m.params.refused = maps.Clone(m.params.refused)
+	for _, n := range names {
+		m.params.refused[n] = true
+	}
+	return m
+}
+
+// Reads returns a copy of m that is marked as changing nothing. It ignores unknown
+// properties, except conditions and prohibitions.
+func (m Method) Reads() Method {
+	m.reads = true
+	return m
+}
+
+// Changes returns a copy of m that is marked as changing something.
+func (m Method) Changes() Method {
+	m.reads = false
 	return m
 }
 
@@ -79,11 +112,13 @@ func (m Method) Name() string { return m.name }
 // Set is a set of methods by name. The zero Set is empty.
 type Set struct {
 	methods map[string]Method
+	log     *slog.Logger
+	told    *sync.Map // methods and properties without effect that were logged
 }
 
 // NewSet returns a set of the methods. It panics if two have the same name.
 func NewSet(groups ...[]Method) Set {
-	s := Set{map[string]Method{}}
+	s := Set{methods: map[string]Method{}, log: slog.New(slog.DiscardHandler), told: new(sync.Map)}
 	for _, m := range slices.Concat(groups...) {
 		if _, dup := s.methods[m.name]; dup {
 			panic("rpc: two methods named " + m.name)
@@ -93,13 +128,21 @@ func NewSet(groups ...[]Method) Set {
 	return s
 }
 
+// Logging returns a copy of s that logs properties without effect.
+func (s Set) Logging(log *slog.Logger) Set {
+	s.log = log
+	return s
+}
+
 // MethodInfo describes a method's parameters and the rights it needs.
 type MethodInfo struct {
 	Method     string
 	Role       string
 	Scope      chela.Scope // "": checked by the method, depending on the parameters
 	StartsWork bool        // a call may cause work of a model or a tool
-	Params     []string    // known properties, sorted
+	Reads      bool        // a call changes nothing
+	Params     []string    // accepted properties, sorted
+	Refused    []string    // properties refused by name, sorted
 	Required   []string    // required properties
 }
 
@@ -108,7 +151,12 @@ func (s Set) Infos() []MethodInfo {
 	var out []MethodInfo
 	for _, name := range s.Names() {
 		m := s.methods[name]
-		out = append(out, MethodInfo{name, m.role, m.scope, m.startsWork, slices.Sorted(maps.Keys(m.params.known)), slices.Clone(m.params.required)})
+		out = append(out, MethodInfo{
+			Method: name, Role: m.role, Scope: m.scope, StartsWork: m.startsWork, Reads: m.reads,
+			Params:   slices.Sorted(maps.Keys(m.params.accepted())),
+			Refused:  slices.Sorted(maps.Keys(m.params.refused)),
+			Required: slices.Clone(m.params.required),
+		})
 	}
 	return out
 }
@@ -130,11 +178,32 @@ func (s Set) Call(ctx context.Context, role string, p Peer, method string, param
 			return nil, err
 		}
 	}
-	if err := m.params.check(params, ""); err != nil {
+	idle, err := m.params.check(params, "", m.reads)
+	if err != nil {
 		return nil, Named(method, err)
 	}
+	s.tell(ctx, m, idle)
 	res, err := m.call(ctx, p, params)
 	return res, Named(method, err)
+}
+
+// tell logs the properties of a call that have no effect: once, because a client may
+// send them with each call.
+func (s Set) tell(ctx context.Context, m Method, idle []string) {
+	level := slog.LevelInfo
+	if m.reads {
+		level = slog.LevelDebug
+	}
+	if len(idle) == 0 || !s.log.Enabled(ctx, level) {
+		return
+	}
+	idle = slices.DeleteFunc(idle, func(name string) bool {
+		_, told := s.told.LoadOrStore(m.name+" "+name, true)
+		return told
+	})
+	if len(idle) > 0 {
+		s.log.Log(ctx, level, "properties without effect", "method", m.name, "properties", strings.Join(idle, ", "))
+	}
 }
 
 // Need returns an error if the principal in ctx does not have the scope.

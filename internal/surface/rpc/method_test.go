@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,7 +32,10 @@ func set() rpc.Set {
 	none := func(context.Context, rpc.Peer, wire.None) (string, error) { return "done", nil }
 	return rpc.NewSet(
 		[]rpc.Method{
-			rpc.New("m", wire.RoleOperator, chela.ScopeWrite, f).Ignoring("legacy"),
+			rpc.New("m", wire.RoleOperator, chela.ScopeWrite, f).Ignoring("legacy").Refusing("expectedMood", "worktree"),
+			rpc.New("read", wire.RoleOperator, chela.ScopeRead, f),
+			rpc.New("read.more", wire.RoleOperator, chela.ScopeApprovals, f).Reads(),
+			rpc.New("ask", wire.RoleOperator, chela.ScopeRead, f).Changes(),
 			rpc.New("open", wire.RoleOperator, "", none),
 		},
 		[]rpc.Method{rpc.New("node.m", wire.RoleNode, chela.ScopeWrite, none)},
@@ -58,6 +63,15 @@ func TestCall(t *testing.T) {
 		{"m", `{"key":"","text":"","tags":"x"}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at /tags: must be array"},
 		{"m", `{"key":"","text":"","in":{"deep":"x"}}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at /in/deep: must be boolean"},
 		{"m", `[]`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at root: must be object"},
+		{"m", `{"key":"a","text":"b","expectedMood":"x"}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at root: property 'expectedMood' is not supported"},
+		{"m", `{"key":"a","text":"b","expectedMood":null,"worktree":false}`, []chela.Scope{chela.ScopeWrite}, "ab"},
+		{"m", `{"key":"a","text":"b","bogus":null}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at root: unexpected property 'bogus'"},
+		{"read", `{"key":"a","text":"b","bogus":1}`, []chela.Scope{chela.ScopeRead}, "ab"},
+		{"read", `{"bogus":1}`, []chela.Scope{chela.ScopeRead}, "invalid read params: must have required property 'key'; must have required property 'text'"},
+		{"read", `{"key":"a","text":"b","expectedHash":"x"}`, []chela.Scope{chela.ScopeRead}, "invalid read params: at root: unexpected property 'expectedHash'"},
+		{"read", `{"key":"a","text":"b","toolsAllow":[]}`, []chela.Scope{chela.ScopeRead}, "invalid read params: at root: unexpected property 'toolsAllow'"},
+		{"read.more", `{"key":"a","text":"b","bogus":1}`, []chela.Scope{chela.ScopeApprovals}, "ab"},
+		{"ask", `{"key":"a","text":"b","bogus":1}`, []chela.Scope{chela.ScopeRead}, "invalid ask params: at root: unexpected property 'bogus'"},
 		{"open", ``, nil, "done"},
 		{"open", `null`, nil, "done"},
 		{"open", `{}`, nil, "done"},
@@ -74,7 +88,7 @@ func TestCall(t *testing.T) {
 			t.Errorf("%s %s as %v: %q, want %q", tc.method, tc.params, tc.scopes, got, tc.want)
 		}
 	}
-	if diff := cmp.Diff([]string{"m", "node.m", "open"}, s.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"ask", "m", "node.m", "open", "read", "read.more"}, s.Names()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -92,6 +106,12 @@ func TestPanicsOfWiring(t *testing.T) {
 	t.Parallel()
 	none := func(context.Context, rpc.Peer, wire.None) (string, error) { return "", nil }
 	for name, f := range map[string]func(){
+		"a condition is ignored": func() {
+			rpc.New("m", wire.RoleOperator, "", none).Ignoring("expectedMood")
+		},
+		"a prohibition is ignored": func() {
+			rpc.New("m", wire.RoleOperator, "", none).Ignoring("disableMessageTool")
+		},
 		"duplicate name": func() {
 			m := rpc.New("m", wire.RoleOperator, "", none)
 			rpc.NewSet([]rpc.Method{m}, []rpc.Method{m})
@@ -149,6 +169,35 @@ func TestError(t *testing.T) {
 		if diff := cmp.Diff(tc.want, *rpc.Error(tc.err)); diff != "" {
 			t.Errorf("Error(%v) (-want +got):\n%s", tc.err, diff)
 		}
+	}
+}
+
+// TestIdleProperties checks that the log names each property without effect once, and
+// one that asks for nothing not at all.
+func TestIdleProperties(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	s := set().Logging(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	ctx := chela.WithPrincipal(t.Context(), chela.Principal{ID: "p", Scopes: []chela.Scope{chela.ScopeWrite}})
+	for _, c := range []struct{ method, more string }{
+		{"m", `"legacy":false`}, {"m", `"legacy":{"x":1}`}, {"m", `"legacy":{"x":2}`}, {"read", `"tint":"red","hue":1`}, {"read", `"hue":1,"mood":"x"`},
+	} {
+		if _, err := s.Call(ctx, wire.RoleOperator, noPeer{}, c.method, json.RawMessage(`{"key":"a","text":"b",`+c.more+`}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for line := range strings.Lines(log.String()) {
+		_, rest, _ := strings.Cut(line, "level=")
+		got = append(got, strings.TrimSpace(rest))
+	}
+	want := []string{
+		`INFO msg="properties without effect" method=m properties=legacy`,
+		`DEBUG msg="properties without effect" method=read properties="tint, hue"`,
+		`DEBUG msg="properties without effect" method=read properties=mood`,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("the log (-want +got):\n%s", d)
 	}
 }
 

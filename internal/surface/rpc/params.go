@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -20,7 +21,9 @@ import (
 type paramSpec struct {
 	any      bool // see Any
 	known    map[string]bool
-	required []string // in the order of the struct
+	idle     map[string]bool // see Method.Ignoring
+	refused  map[string]bool // see Method.Refusing
+	required []string        // in the order of the struct
 	integers []integer
 }
 
@@ -42,6 +45,28 @@ func (i integer) fault(value json.RawMessage) string {
 	return ""
 }
 
+// accepted returns the properties that are accepted by name.
+func (s paramSpec) accepted() map[string]bool {
+	all := maps.Clone(s.idle)
+	maps.Copy(all, s.known)
+	return all
+}
+
+// isRestricting reports whether the name is that of a condition under which a call is
+// wanted, or of something that it must not do.
+func isRestricting(name string) bool {
+	lower := strings.ToLower(name)
+	return strings.Contains(lower, "expected") || strings.HasPrefix(lower, "disable") || strings.HasPrefix(lower, "deny") ||
+		strings.HasSuffix(name, "Deny") || strings.HasSuffix(name, "Allow") || strings.HasPrefix(name, "base") || strings.HasPrefix(name, "tools") ||
+		slices.Contains(restricting[:], name)
+}
+
+// restricting are other names of conditions and prohibitions in OpenClaw's protocol.
+var restricting = [...]string{
+	"archivedOnly", "cwd", "incognito", "inputProvenance", "permissionMode", "sandbox", "sandboxMode", "sessionEffects", "suppressCommandInterpretation",
+	"suppressDelivery", "suppressPromptPersistence", "toolBindings", "toolOverrides", "visibility",
+}
+
 // Any is the parameters of a method that reads them itself. It accepts all properties.
 type Any struct{ Raw json.RawMessage }
 
@@ -54,12 +79,12 @@ func (a *Any) UnmarshalJSON(b []byte) error {
 // specOf returns the paramSpec of a struct type.
 func specOf(method string, t reflect.Type) paramSpec {
 	if t == reflect.TypeFor[Any]() {
-		return paramSpec{any: true}
+		return paramSpec{any: true, idle: map[string]bool{}}
 	}
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("rpc: parameters of %s are %v, want a struct", method, t))
 	}
-	s := paramSpec{known: map[string]bool{}}
+	s := paramSpec{known: map[string]bool{}, idle: map[string]bool{}, refused: map[string]bool{}}
 	for f := range t.Fields() {
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
@@ -90,15 +115,19 @@ func specOf(method string, t reflect.Type) paramSpec {
 func Params[P any](raw json.RawMessage, path string) (P, error) {
 	var p P
 	t := reflect.TypeFor[P]()
-	if err := specOf(t.Name(), t).check(raw, path); err != nil {
+	if _, err := specOf(t.Name(), t).check(raw, path, false); err != nil {
 		return p, err
 	}
 	err := decode(raw, &p)
 	return p, err
 }
 
-// check returns an error that lists missing and unknown properties.
-func (s paramSpec) check(raw json.RawMessage, path string) error {
+// check returns an error that lists missing, unknown and refused properties. It
+// returns the properties that have no effect: those that the method knows not to
+// support, and, if it only reads, unknown ones. The rule is the same for all methods:
+// a property has its effect, or the log says that it has none, or it is refused.
+// Conditions and prohibitions are never ignored.
+func (s paramSpec) check(raw json.RawMessage, path string, reads bool) (idle []string, err error) {
 	missing, unknown := "", "at root: "
 	if path != "" {
 		missing = "at /" + path + ": "
@@ -108,10 +137,10 @@ func (s paramSpec) check(raw json.RawMessage, path string) error {
 		raw = []byte("{}")
 	}
 	if raw[0] != '{' {
-		return Invalid("at root: must be object")
+		return nil, Invalid("at root: must be object")
 	}
 	if s.any {
-		return nil
+		return nil, nil
 	}
 	var faults, strange []string
 	there := make([]bool, len(s.required))
@@ -123,7 +152,19 @@ func (s paramSpec) check(raw json.RawMessage, path string) error {
 		}
 		if i := slices.Index(s.required, name); i >= 0 {
 			there[i] = true
-		} else if !s.known[name] {
+			continue
+		}
+		switch {
+		case s.known[name]:
+		case s.refused[name]:
+			if text := string(value); text != "null" && text != "false" {
+				strange = append(strange, fmt.Sprintf("%sproperty '%s' is not supported", unknown, name))
+			}
+		case s.idle[name], reads && !isRestricting(name):
+			if !slices.Contains([]string{"null", "false", `""`, "0", "[]", "{}"}, string(value)) {
+				idle = append(idle, name)
+			}
+		default:
 			strange = append(strange, fmt.Sprintf("%sunexpected property '%s'", unknown, name))
 		}
 	}
@@ -137,9 +178,9 @@ func (s paramSpec) check(raw json.RawMessage, path string) error {
 		faults = append(faults, slices.Compact(strange)...)
 	}
 	if faults != nil {
-		return Invalid("%s", strings.Join(faults, "; "))
+		return nil, Invalid("%s", strings.Join(faults, "; "))
 	}
-	return nil
+	return idle, nil
 }
 
 // decode stores raw in params. The error names the property of the wrong type.

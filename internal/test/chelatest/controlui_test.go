@@ -1,6 +1,7 @@
 package chelatest
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -60,5 +61,66 @@ func TestControlUIReconnects(t *testing.T) {
 			}
 		}
 		c.Close()
+	}
+}
+
+// TestAgentModel chooses the model of a run, as `openclaw agent --model` does, and names
+// the session by the id of its transcript.
+func TestAgentModel(t *testing.T) {
+	t.Parallel()
+	service := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, got llmtest.ReceivedRequest) llmtest.Step {
+		var asked struct{ Model string }
+		if err := json.Unmarshal(got.Body, &asked); err != nil {
+			t.Error(err)
+		}
+		return llmtest.Say("I am " + asked.Model)
+	})
+	url, hc := service.Pipe()
+	c := Start(t, Options{HTTP: hc, Config: Config{
+		"agents.defaults": json.RawMessage(`{"model": "mock/m"}`),
+		"models.providers": json.RawMessage(fmt.Sprintf(`{"mock": {"baseUrl": %q, "api": "openai-completions", "apiKey": "none",
+			"models": [{"id": "m", "name": "m"}, {"id": "m2", "name": "m2"}]}}`, url+"/v1")),
+	}}).Client()
+	for _, tt := range []struct {
+		name string
+		more map[string]any
+		want string // the answer or the error
+	}{
+		{"the session's model", nil, "I am m"},
+		{"another model", map[string]any{"model": "mock/m2"}, "I am m2"},
+		{"another model of a provider", map[string]any{"model": "m2", "provider": "mock"}, "I am m2"},
+		{"the session's model again", map[string]any{"deliver": false, "lane": "main"}, "I am m"},
+		{"a model of an unknown provider", map[string]any{"model": "nowhere/m3"}, "nowhere"},
+		{"the session, by its id", map[string]any{"sessionKey": "", "sessionId": "ID"}, "I am m"},
+		{"another session's id", map[string]any{"sessionKey": "", "sessionId": "none"}, "no session with the id none: not found"},
+		{"the transcript that was seen", map[string]any{"expectedExistingSessionId": "ID"}, "I am m"},
+		{"another transcript", map[string]any{"expectedExistingSessionId": "none"}, "active branch changed"},
+		{"a recipient without a session", map[string]any{"sessionKey": "", "to": "+15550100"}, "a recipient does not name a session"},
+		{"a prohibition", map[string]any{"disableMessageTool": true}, "invalid agent params: at root: property 'disableMessageTool' is not supported"},
+		{"a directory", map[string]any{"cwd": "/"}, "invalid agent params: at root: property 'cwd' is not supported"},
+		{"an unknown property", map[string]any{"bogus": 1}, "invalid agent params: at root: unexpected property 'bogus'"},
+	} {
+		h, err := c.History(t.Context(), "main", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		params := map[string]any{"sessionKey": "main", "message": "who are you?", "idempotencyKey": tt.name}
+		for k, v := range tt.more {
+			if v == "ID" {
+				v = h.SessionID
+			}
+			if params[k] = v; v == "" {
+				delete(params, k)
+			}
+		}
+		var r wire.AgentResult
+		err = c.Client.Await(t.Context(), wire.MethodAgent, params, nil, &r)
+		got := fmt.Sprint(err)
+		if err == nil && len(r.Result.Payloads) == 1 {
+			got = r.Result.Payloads[0].Text
+		}
+		if err == nil && got != tt.want || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }

@@ -90,13 +90,18 @@ func (s *schema) allow() {
 // named returns the name of the definition for a method, as in sessions.list,
 // SessionsListResult; "" if there is none.
 func (s *schema) named(method, suffix string) string {
+	name := named(method) + suffix
+	if _, ok := s.Definitions[name]; !ok {
+		return ""
+	}
+	return name
+}
+
+// named returns how the names of a method's definitions begin.
+func named(method string) string {
 	var name strings.Builder
 	for _, word := range strings.FieldsFunc(method, func(r rune) bool { return r == '.' || r == '-' }) {
 		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
-	}
-	name.WriteString(suffix)
-	if _, ok := s.Definitions[name.String()]; !ok {
-		return ""
 	}
 	return name.String()
 }

@@ -15,11 +15,11 @@ import (
 // anyKind returns the methods for approvals of any kind.
 func (m methods) anyKind() []rpc.Method {
 	return []rpc.Method{
-		rpc.New(wire.MethodAnyApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.find),
-		rpc.New(wire.MethodAnyApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolveAny).StartsWork(),
-		rpc.New(wire.MethodApprovalHistory, wire.RoleOperator, chela.ScopeApprovals, m.history),
-		rpc.New(wire.MethodPluginApprovals, wire.RoleOperator, chela.ScopeApprovals, none),
-		rpc.New(wire.MethodSystemApprovals, wire.RoleOperator, chela.ScopeApprovals, none),
+		rpc.New(wire.MethodAnyApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.find).Reads(),
+		rpc.New(wire.MethodAnyApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolveAny).StartsWork().Ignoring("reviewer").Refusing("grantExpiresInDays"),
+		rpc.New(wire.MethodApprovalHistory, wire.RoleOperator, chela.ScopeApprovals, m.history).Reads(),
+		rpc.New(wire.MethodPluginApprovals, wire.RoleOperator, chela.ScopeApprovals, none).Reads(),
+		rpc.New(wire.MethodSystemApprovals, wire.RoleOperator, chela.ScopeApprovals, none).Reads(),
 	}
 }
 

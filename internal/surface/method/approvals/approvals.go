@@ -38,16 +38,18 @@ type Options struct {
 func Methods(o Options) []rpc.Method {
 	m := methods{o}
 	return append(m.anyKind(), []rpc.Method{
-		rpc.New(wire.MethodApprovalList, wire.RoleOperator, chela.ScopeApprovals, m.list),
-		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get),
-		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve).StartsWork(),
-		rpc.New(wire.MethodExecPolicy, wire.RoleOperator, chela.ScopeAdmin, m.policy),
+		rpc.New(wire.MethodApprovalList, wire.RoleOperator, chela.ScopeApprovals, m.list).Reads(),
+		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get).Reads(),
+		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve).StartsWork().Ignoring("reviewer").Refusing("grantExpiresInDays"),
+		rpc.New(wire.MethodExecPolicy, wire.RoleOperator, chela.ScopeAdmin, m.policy).Reads(),
 		rpc.New(wire.MethodExecPolicySet, wire.RoleOperator, chela.ScopeAdmin, m.setPolicy),
 		rpc.New(wire.MethodApprovalAsk, wire.RoleOperator, chela.ScopeApprovals, m.ask).
 			Ignoring("security", "ask", "resolvedPath", "sessionId", "runId", "toolCallId", "turnSourceChannel", "turnSourceTo",
-				"turnSourceAccountId", "turnSourceThreadId", "commandSpans", "suppressDelivery", "deliverToApprovalClientsOnly"),
-		rpc.New(wire.MethodApprovalWait, wire.RoleOperator, chela.ScopeApprovals, m.wait).Ignoring("timeoutMs"),
-		rpc.New(wire.MethodQuestionList, wire.RoleOperator, chela.ScopeQuestions, m.questions),
+				"turnSourceAccountId", "turnSourceThreadId", "commandSpans").
+			Refusing("approvalReviewerDeviceIds", "deliverToApprovalClientsOnly", "requireDeliveryRoute", "scope", "suppressDelivery",
+				"systemRunPlan", "unavailableDecisions"),
+		rpc.New(wire.MethodApprovalWait, wire.RoleOperator, chela.ScopeApprovals, m.wait).Reads(),
+		rpc.New(wire.MethodQuestionList, wire.RoleOperator, chela.ScopeQuestions, m.questions).Reads(),
 	}...)
 }
 

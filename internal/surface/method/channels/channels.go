@@ -35,7 +35,7 @@ type Options struct {
 // Methods returns the methods.
 func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
-		rpc.New(wire.MethodGuestList, wire.RoleOperator, chela.ScopePairing, o.guests),
+		rpc.New(wire.MethodGuestList, wire.RoleOperator, chela.ScopePairing, o.guests).Reads(),
 		rpc.New(wire.MethodGuestApprove, wire.RoleOperator, chela.ScopePairing, o.approve),
 		rpc.New(wire.MethodGuestDismiss, wire.RoleOperator, chela.ScopePairing, o.dismiss),
 		rpc.New(wire.MethodGuestRemove, wire.RoleOperator, chela.ScopePairing, o.remove),

@@ -31,10 +31,18 @@ func (m methods) agent(ctx context.Context, p rpc.Peer, in wire.AgentRun) (any, 
 	if in.ContextMode != "" && in.ContextMode != "full" && in.ContextMode != "lightweight" {
 		return nil, rpc.Invalid("at /bootstrapContextMode: must be full or lightweight")
 	}
+	key, err := m.target(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	model := in.Model
+	if in.Provider != "" && model != "" && !strings.HasPrefix(model, in.Provider+"/") {
+		model = in.Provider + "/" + model
+	}
 	rec, err := m.admit(ctx, p, wire.ChatSend{
-		SessionKey: in.SessionKey, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
-		Thinking: in.Thinking, Attachments: in.Attachments,
-	}, chela.Inbound{Task: true, PromptMode: in.PromptMode, Light: in.ContextMode == "lightweight"})
+		SessionKey: key, Message: in.Message, IdempotencyKey: in.IdempotencyKey, AgentID: in.AgentID,
+		Thinking: in.Thinking, Attachments: in.Attachments, SessionID: in.Expected,
+	}, chela.Inbound{Task: true, Model: model, PromptMode: in.PromptMode, Light: in.ContextMode == "lightweight"})
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +71,30 @@ func (m methods) agent(ctx context.Context, p rpc.Peer, in wire.AgentRun) (any, 
 		return nil, err
 	}
 	return m.result(ctx, rec.Run, r)
+}
+
+// target returns the key of the session that a request of agent names: directly or by
+// the id of its transcript.
+func (m methods) target(ctx context.Context, in wire.AgentRun) (string, error) {
+	switch {
+	case in.SessionKey != "":
+		return in.SessionKey, nil
+	case in.SessionID != "":
+		list, err := store.Get(ctx, m.o.Store, func(r store.Reader) ([]session.Meta, error) {
+			list, _, err := r.Sessions().List(session.Query{Agent: chela.AgentID(in.AgentID), ID: in.SessionID, Archived: session.ArchivedToo, Limit: 1})
+			return list, err
+		})
+		if err != nil {
+			return "", err
+		}
+		if len(list) == 0 {
+			return "", wireview.NoSession("no session with the id %s: not found", in.SessionID)
+		}
+		return string(list[0].Key), nil
+	case in.To != "":
+		return "", rpc.Invalid("at /to: a recipient does not name a session; set sessionKey")
+	}
+	return "", nil
 }
 
 func commandResult(rec inbound.Receipt) wire.AgentResult {

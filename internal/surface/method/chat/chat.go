@@ -43,24 +43,32 @@ func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodChatSend, op, chela.ScopeWrite, m.send).StartsWork().
 			Ignoring(resumeMark, "deliver", "timeoutMs", "mentions", "workContext", "originatingChannel", "originatingTo",
-				"originatingAccountId", "originatingThreadId", "replyToId", "fastAutoOnSeconds",
+				"originatingAccountId", "originatingThreadId", "replyToId", "fastAutoOnSeconds").
+			Refusing("intent", "suppressCommandInterpretation", "systemInputProvenance", "systemProvenanceReceipt", "toolBindings",
 				"expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
 		rpc.New(wire.MethodChatAbort, op, chela.ScopeWrite, m.abort).Ignoring("preserveSideRuns"),
 		rpc.New(wire.MethodChatHistory, op, chela.ScopeRead, m.history),
 		rpc.New(wire.MethodSessionsGet, op, chela.ScopeRead, m.get),
 		rpc.New(wire.MethodChatStartup, op, chela.ScopeRead, m.startup),
-		rpc.New(wire.MethodChatMetadata, op, chela.ScopeRead, m.metadata).Ignoring("authProfileId"),
+		rpc.New(wire.MethodChatMetadata, op, chela.ScopeRead, m.metadata),
 		rpc.New(wire.MethodChatMessageGet, op, chela.ScopeRead, m.message),
 		rpc.New(wire.MethodChatInject, op, chela.ScopeAdmin, m.inject),
 		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo("")).StartsWork().Ignoring("timeoutMs", "mentions"),
 		rpc.New(wire.MethodSessionsSteer, op, chela.ScopeWrite, m.sendTo(string(queue.Steer))).StartsWork().
 			Ignoring("timeoutMs", "mentions"),
 		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey).Ignoring("clearQueued"),
-		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).StartsWork().Ignoring("deliver", "sessionId", "lane", "bestEffortDeliver"),
+		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).StartsWork().
+			Ignoring( // the answer goes to the client only
+				"deliver", "bestEffortDeliver", "channel", "accountId", "threadId", "groupId", "groupChannel", "groupSpace", "replyTo", "replyChannel",
+				"replyAccountId", "lane", "label", "voiceWakeTrigger", "bootstrapContextRunKind", "cleanupBundleMcpOnRunEnd").
+			Refusing("acpTurnSource", "cwd", "disableMessageTool", "execApprovalFollowupExpectedSessionId", "extraSystemPrompt", "forceCodeModeTools",
+				"forceRestartSafeTools", "inputProvenance", "internalEvents", "internalExecutionIdentityRecoveryAttempt",
+				"internalExecutionIdentityRetry", "internalRuntimeHandoffId", "modelRun", "sessionEffects", "sourceReplyDeliveryMode",
+				"suppressPromptPersistence", "swarmCollector", "swarmOutputSchema"),
 		rpc.New(wire.MethodProgressGet, op, chela.ScopeRead, m.progress),
-		rpc.New(wire.MethodProgressPut, op, chela.ScopeWrite, m.putProgress),
+		rpc.New(wire.MethodProgressPut, op, chela.ScopeWrite, m.putProgress).Refusing("markdown"),
 		rpc.New(wire.MethodProgressRefresh, op, chela.ScopeWrite, m.refreshProgress).StartsWork(),
-		rpc.New(wire.MethodAgentWait, op, chela.ScopeWrite, m.wait),
+		rpc.New(wire.MethodAgentWait, op, chela.ScopeWrite, m.wait).Reads(),
 	}
 }
 

@@ -66,9 +66,9 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodCronUpdate, op, chela.ScopeAdmin, o.update).StartsWork(),
 		rpc.New(wire.MethodCronRemove, op, chela.ScopeAdmin, o.remove),
 		rpc.New(wire.MethodCronRun, op, chela.ScopeAdmin, o.run).StartsWork(),
-		rpc.New(wire.MethodCronScratchGet, op, chela.ScopeAdmin, o.readScratch),
+		rpc.New(wire.MethodCronScratchGet, op, chela.ScopeAdmin, o.readScratch).Reads(),
 		rpc.New(wire.MethodCronScratchSet, op, chela.ScopeAdmin, o.writeScratch),
-		rpc.New(wire.MethodCronExport, op, chela.ScopeAdmin, o.export),
+		rpc.New(wire.MethodCronExport, op, chela.ScopeAdmin, o.export).Reads(),
 		rpc.New(wire.MethodCronImport, op, chela.ScopeAdmin, o.importFile).StartsWork(),
 	}
 }

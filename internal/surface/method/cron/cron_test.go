@@ -253,7 +253,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%+v", page.Jobs)
 		}
 	})
-	for params, want := range map[string]string{`{"limit":201}`: "/limit", `{"offset":-1}`: "/offset", `{"sortBy":"x"}`: "/sortBy", `{"enabled":"x"}`: "/enabled", `{"x":1}`: "unexpected property 'x'"} {
+	for params, want := range map[string]string{`{"limit":201}`: "/limit", `{"offset":-1}`: "/offset", `{"sortBy":"x"}`: "/sortBy", `{"enabled":"x"}`: "/enabled"} {
 		refused(t, h, wire.MethodCronList, json.RawMessage(params), want, "")
 	}
 }

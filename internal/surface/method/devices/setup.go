@@ -50,6 +50,12 @@ func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wi
 	if !slices.Contains([]string{"", wire.AccessLimited, wire.AccessNode}, in.Profile) {
 		return wire.DeviceSetupCode{}, rpc.Invalid("at /bootstrapProfile: must be equal to one of the allowed values")
 	}
+	if in.Join { // the address of a page for one node, which Chela does not have; the code is for a node, too
+		if in.Profile != "" && in.Profile != wire.AccessNode {
+			return wire.DeviceSetupCode{}, rpc.Invalid("at /joinUrl: needs the bootstrapProfile node")
+		}
+		in.Profile = wire.AccessNode
+	}
 	mode, own := m.o.Endpoint()
 	if mode == "" {
 		return wire.DeviceSetupCode{}, wire.Errorf(wire.Unavailable, "the gateway is not listening on a port")

@@ -31,6 +31,7 @@ func TestSetupCode(t *testing.T) {
 		{"", wire.DeviceSetup{URL: "https://gate.example/x/"}, wire.AccessFull, "request.publicUrl", "wss://gate.example/x"},
 		{"", wire.DeviceSetup{URL: "ws://127.0.0.1:1"}, wire.AccessFull, "request.publicUrl", "ws://127.0.0.1:1"},
 		{"", wire.DeviceSetup{URL: "ws://gate.example", Profile: wire.AccessNode}, wire.AccessNode, "request.publicUrl", "ws://gate.example"},
+		{"", wire.DeviceSetup{URL: "wss://gate.example", Join: true}, wire.AccessNode, "request.publicUrl", "wss://gate.example"},
 	} {
 		h.URL = tt.place
 		got := methodtest.Do[wire.DeviceSetupCode](t, h, wire.MethodDeviceSetupCode, tt.in)
@@ -56,6 +57,8 @@ func TestSetupCode(t *testing.T) {
 		{URL: "ws://"}:                "at /publicUrl",
 		{URL: "%"}:                    "at /publicUrl",
 		{URL: "ws://g", Profile: "x"}: "at /bootstrapProfile",
+
+		{URL: "wss://g", Profile: wire.AccessLimited, Join: true}: "at /joinUrl",
 	} {
 		if err := h.Call(t.Context(), wire.MethodDeviceSetupCode, in, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", in, err, want)

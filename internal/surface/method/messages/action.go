@@ -26,6 +26,12 @@ var aliases = map[string]string{
 }
 
 func (o Options) action(ctx context.Context, p rpc.Peer, in wire.MessageAction) (wire.MessageResult, error) {
+	if in.Owner != nil && !*in.Owner {
+		return wire.MessageResult{}, rpc.Invalid("at /senderIsOwner: must be true: a call has the rights of the client")
+	}
+	if in.Origin != "" && in.Origin != wire.OriginOperator {
+		return wire.MessageResult{}, rpc.Invalid("at /conversationReadOrigin: must be %s", wire.OriginOperator)
+	}
 	act, ok := action.Parse(in.Action)
 	if !ok {
 		var names []string

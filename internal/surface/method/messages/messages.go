@@ -25,10 +25,10 @@ type Options struct {
 func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodSend, wire.RoleOperator, chela.ScopeWrite, o.send).
-			Ignoring("agentId", "asVoice", "forceDocument", "gifPlayback", "sessionKey", "silent"),
+			Ignoring("agentId", "asVoice", "forceDocument", "gifPlayback", "parseMode", "sessionKey", "silent"),
 		rpc.New(wire.MethodPoll, wire.RoleOperator, chela.ScopeWrite, o.poll).Ignoring("silent"),
 		rpc.New(wire.MethodMessageAction, wire.RoleOperator, chela.ScopeWrite, o.action).
-			Ignoring("agentId", "inboundTurnKind", "requesterAccountId", "requesterSenderId", "senderIsOwner", "sessionId", "sessionKey", "toolContext"),
+			Ignoring("agentId", "inboundTurnKind", "requesterAccountId", "requesterSenderId", "sessionId", "sessionKey", "toolContext"),
 	}
 }
 

@@ -51,12 +51,11 @@ type Provider struct {
 func Methods(o Options) []rpc.Method {
 	const op = wire.RoleOperator
 	return []rpc.Method{
-		rpc.New(wire.MethodModelsList, op, chela.ScopeRead, o.list).
-			Ignoring("includeDetails", "includeProviderCapabilities", "preparedOnly", "refresh"),
+		rpc.New(wire.MethodModelsList, op, chela.ScopeRead, o.list),
 		rpc.New(wire.MethodModelsStatus, op, chela.ScopeRead, func(context.Context, rpc.Peer, wire.None) (wire.ModelsStatus, error) {
 			return o.Status(), nil
 		}),
-		rpc.New(wire.MethodModelsAuthStatus, op, chela.ScopeRead, o.auth).Ignoring("refresh"),
+		rpc.New(wire.MethodModelsAuthStatus, op, chela.ScopeRead, o.auth),
 		rpc.New(wire.MethodModelsProbe, op, chela.ScopeAdmin, o.probe).StartsWork(),
 		rpc.New(wire.MethodModelsLogout, op, chela.ScopeAdmin, o.logout),
 	}

@@ -171,6 +171,10 @@ func (m methods) change(ctx context.Context, key chela.SessionKey, in wire.Sessi
 		if in.Archived.Value && key == chela.MainSession(key.Agent()) {
 			return rpc.Invalid("cannot archive the main session (%s); reset it instead", key)
 		}
+		in := in
+		if in.UnreadAt.Set && in.UnreadAt.Value != wire.At(meta.Unread) {
+			in.Unread.Set = false
+		}
 		if apply(&meta, in, now) {
 			meta.Updated = now
 		}
@@ -225,7 +229,12 @@ func sameTranscript(meta session.Meta, want string) error {
 	if want == "" || want == meta.ID {
 		return nil
 	}
-	return wire.Errorf(wire.InvalidRequest, "session %s changed: it has another transcript; reload it and retry", meta.Key).
+	return changed(meta, ": it has another transcript")
+}
+
+// changed returns the error for a session that is not as the client saw it.
+func changed(meta session.Meta, how ...string) error {
+	return wire.Errorf(wire.InvalidRequest, "session %s changed%s; reload it and retry", meta.Key, strings.Join(how, "")).
 		With(map[string]any{"reason": "session-changed"})
 }
 
@@ -236,14 +245,6 @@ func (m methods) check(ctx context.Context, in wire.SessionsPatch) (wire.Session
 	if in.Verbose.Set || in.UsageLine.Set || in.QueueMode.Set || in.ExecHost.Set || in.ExecSecurity.Set || in.ExecAsk.Set || in.Send.Set {
 		if err := rpc.Need(ctx, chela.ScopeAdmin); err != nil {
 			return in, err
-		}
-	}
-	for _, f := range []struct {
-		name  string
-		value any
-	}{{"agentRuntime", in.Runtime}, {"permissionMode", in.Permission}} {
-		if f.value != nil && f.value != false {
-			return in, rpc.Invalid("at /%s: not supported per session by this gateway", f.name)
 		}
 	}
 	for _, f := range []struct{ name, value string }{
@@ -388,7 +389,13 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 	if key == chela.MainSession(m.o.Default) {
 		return wire.SessionDeleted{}, rpc.Invalid("cannot delete the main session (%s); reset it instead", key)
 	}
+	if in.Transcript != nil && !*in.Transcript {
+		return wire.SessionDeleted{}, rpc.Invalid("at /deleteTranscript: a session is deleted with its transcript; archive it instead")
+	}
 	may := func(meta session.Meta) error {
+		if in.UpdatedAt != 0 && in.UpdatedAt != wire.At(meta.Updated) {
+			return changed(meta)
+		}
 		if in.Archived && meta.Archived.IsZero() {
 			return wire.Errorf(wire.InvalidRequest, "session %s is not archived", key)
 		}

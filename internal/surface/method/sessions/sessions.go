@@ -46,29 +46,31 @@ func Methods(o Options) []rpc.Method {
 	m := methods{o}
 	const op = wire.RoleOperator
 	return []rpc.Method{
-		rpc.New(wire.MethodSessionsList, op, chela.ScopeRead, m.list).Ignoring( // people, projects and boards are not supported
-			"includeGlobal", "includeUnknown", "includeDerivedTitles", "includeActivitySummary", "configuredAgentsOnly", "excludeSystem",
-			"includePeople", "creatorId", "ownerId", "ownerFirst", "involvingMe", "involvingProfileId", "projectId", "workspaceDir"),
-		rpc.New(wire.MethodSessionsDescribe, op, chela.ScopeRead, m.describe).Ignoring("includeDerivedTitles"),
-		rpc.New(wire.MethodSessionsResolve, op, chela.ScopeRead, m.resolve).
-			Ignoring("includeGlobal", "includeUnknown", "slugHint", "spawnedBy"),
+		rpc.New(wire.MethodSessionsList, op, chela.ScopeRead, m.list),
+		rpc.New(wire.MethodSessionsDescribe, op, chela.ScopeRead, m.describe),
+		rpc.New(wire.MethodSessionsResolve, op, chela.ScopeRead, m.resolve),
 		rpc.New(wire.MethodSessionsPreview, op, chela.ScopeRead, m.preview),
 		rpc.New(wire.MethodSessionsSearch, op, chela.ScopeRead, m.search),
 		rpc.New(wire.MethodSessionsExport, op, chela.ScopeRead, m.export),
 		rpc.New(wire.MethodSessionsImport, op, chela.ScopeAdmin, m.importTranscript),
 		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).StartsWork().
-			Ignoring("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth", "forkFrom"),
+			Ignoring("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth", "mentions", "timeoutMs").
+			Refusing("forkFrom", "agentRuntime", "catalogId", "contextWindow", "cwd", "execNode", "incognito", "permissionMode", "projectGitUrl",
+				"projectId", "repository", "toolOverrides", "visibility", "worktree", "worktreeBaseRef", "worktreeName", "worktreeSource"),
 		rpc.New(wire.MethodSessionsPatch, op, chela.ScopeWrite, m.patch).
-			Ignoring("expectedLifecycleRevision", "expectedPermissionMode", "expectedMarkedUnreadAt", "expectedToolOverrides"),
+			Ignoring("attention", "autoLabel", "boardFace", "boardPresentation", "statusNote").
+			Refusing("agentRuntime", "completionOwnerSessionKey", "contextWindow", "elevatedLevel", "execNode", "expectedLifecycleRevision",
+				"expectedNativeRuntimeConsent", "expectedPermissionMode", "expectedSandboxMode", "expectedToolOverrides", "groupActivation",
+				"inheritedToolAllow", "inheritedToolDeny", "inheritedToolPolicyVersion", "nativeRuntimeConsent", "permissionMode",
+				"reasoningLevel", "sandboxMode", "toolOverrides", "traceLevel", "ttlMinutes"),
 		rpc.New(wire.MethodSessionsPatchMany, op, chela.ScopeWrite, m.patchMany),
 		rpc.New(wire.MethodSessionsReset, op, chela.ScopeAdmin, m.reset),
 		rpc.New(wire.MethodSessionsDelete, op, chela.ScopeWrite, m.delete).
-			Ignoring("deleteTranscript", "emitLifecycleHooks", "expectedLifecycleRevision", "expectedSessionUpdatedAt"),
+			Ignoring("emitLifecycleHooks").Refusing("expectedLifecycleRevision"),
 		rpc.New(wire.MethodSessionsCompact, op, chela.ScopeAdmin, m.compact).StartsWork(),
 		rpc.New(wire.MethodSessionsSubscribe, op, chela.ScopeRead, m.subscribe(true)),
 		rpc.New(wire.MethodSessionsUnsubscribe, op, chela.ScopeRead, m.subscribe(false)),
-		rpc.New(wire.MethodSessionsMessagesSubscribe, op, chela.ScopeRead, m.follow(true)).
-			Ignoring("includeApprovals"),
+		rpc.New(wire.MethodSessionsMessagesSubscribe, op, chela.ScopeRead, m.follow(true)),
 		rpc.New(wire.MethodSessionsMessagesUnsubscribe, op, chela.ScopeRead, m.follow(false)),
 	}
 }

@@ -283,7 +283,7 @@ func TestCreateAndPatch(t *testing.T) {
 	}{
 		{map[string]any{"key": "work", "verboseLevel": "loud"}, "invalid sessions.patch params: at /verboseLevel: must be one of off, on, full"},
 		{map[string]any{"key": "work", "sendPolicy": "off"}, "invalid sessions.patch params: at /sendPolicy: must be one of allow, deny"},
-		{map[string]any{"key": "work", "permissionMode": "full"}, "invalid sessions.patch params: at /permissionMode: not supported per session by this gateway"},
+		{map[string]any{"key": "work", "permissionMode": "full"}, "invalid sessions.patch params: at root: property 'permissionMode' is not supported"},
 		{map[string]any{"key": "work", "thinkingLevel": "hard"}, "invalid sessions.patch params: at /thinkingLevel: must be one of off, minimal, low, medium, high, xhigh, adaptive, max"},
 		{map[string]any{"key": "nope", "label": "x"}, "no session agent:main:nope: not found"},
 		{map[string]any{"key": "work", "mood": "x"}, "invalid sessions.patch params: at root: unexpected property 'mood'"},
@@ -293,6 +293,48 @@ func TestCreateAndPatch(t *testing.T) {
 		if we, ok := errors.AsType[*wire.Error](err); !ok || we.Message != tc.want {
 			t.Errorf("patch %v: %v, want %s", tc.params, err, tc.want)
 		}
+	}
+}
+
+// TestAsSeen changes and deletes a session only if it is as the client saw it.
+func TestAsSeen(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	fill(h, 1)
+	row := func() wire.Session {
+		t.Helper()
+		return *methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, map[string]any{"key": "s0"}).Session
+	}
+	patch := func(unread bool, seen any) {
+		t.Helper()
+		methodtest.Do[json.RawMessage](t, h, wire.MethodSessionsPatch, map[string]any{"key": "s0", "unread": unread, "expectedMarkedUnreadAt": seen})
+	}
+	patch(true, nil)
+	marked := row().UnreadAt
+	if marked == 0 {
+		t.Fatal("the session is not marked as unread")
+	}
+	for _, other := range []any{nil, marked + 1} {
+		if patch(false, other); row().UnreadAt != marked {
+			t.Errorf("the mark was removed for a client that saw %v", other)
+		}
+	}
+	if patch(false, marked); row().UnreadAt != 0 {
+		t.Error("the mark was not removed")
+	}
+	for params, want := range map[string]string{
+		`{"key":"s0","expectedSessionUpdatedAt":1}`:           "changed; reload it and retry",
+		`{"key":"s0","deleteTranscript":false}`:               "at /deleteTranscript: a session is deleted with its transcript",
+		`{"key":"s0","expectedLifecycleRevision":"r1"}`:       "property 'expectedLifecycleRevision' is not supported",
+		`{"key":"s0","expectedSessionId":"another-sessions"}`: "it has another transcript",
+	} {
+		if err := h.Call(t.Context(), wire.MethodSessionsDelete, json.RawMessage(params), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("sessions.delete %s: %v, want %s", params, err, want)
+		}
+	}
+	seen := map[string]any{"key": "s0", "deleteTranscript": true, "expectedSessionUpdatedAt": row().UpdatedAt}
+	if got := methodtest.Do[wire.SessionDeleted](t, h, wire.MethodSessionsDelete, seen); !got.Deleted {
+		t.Errorf("the session as it is was not deleted: %+v", got)
 	}
 }
 

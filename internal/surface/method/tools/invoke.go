@@ -16,6 +16,9 @@ import (
 
 // invoke executes one tool call. A failed call is also a result.
 func (o Options) invoke(ctx context.Context, p rpc.Peer, in wire.ToolsInvoke) (wire.ToolsInvoked, error) {
+	if in.Origin != "" && in.Origin != wire.OriginOperator {
+		return wire.ToolsInvoked{}, rpc.Invalid("at /conversationReadOrigin: must be %s", wire.OriginOperator)
+	}
 	p.Yield()
 	a, err := o.Invoke(ctx, chela.PrincipalFrom(ctx), invoke.DirectCall{
 		Tool: in.Name, Args: json.RawMessage(in.Args), Session: in.SessionKey, Agent: in.AgentID, Key: in.Key,

@@ -39,10 +39,10 @@ type Options struct {
 // Methods returns the methods.
 func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
-		rpc.New(wire.MethodToolsCatalog, wire.RoleOperator, chela.ScopeRead, o.catalog).Ignoring("includePlugins"),
+		rpc.New(wire.MethodToolsCatalog, wire.RoleOperator, chela.ScopeRead, o.catalog),
 		rpc.New(wire.MethodToolsEffective, wire.RoleOperator, chela.ScopeRead, o.effective),
 		rpc.New(wire.MethodToolsExplain, wire.RoleOperator, chela.ScopeRead, o.explain),
-		rpc.New(wire.MethodToolsInvoke, wire.RoleOperator, chela.ScopeWrite, o.invoke).StartsWork().Ignoring("confirm", "conversationReadOrigin"),
+		rpc.New(wire.MethodToolsInvoke, wire.RoleOperator, chela.ScopeWrite, o.invoke).StartsWork().Ignoring("confirm"),
 		rpc.New(wire.MethodToolsCalls, wire.RoleOperator, chela.ScopeRead, o.calls),
 	}
 }

@@ -38,10 +38,9 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodBudgetStatus, op, chela.ScopeRead, m.budget),
 		rpc.New(wire.MethodBudgetSet, op, chela.ScopeAdmin, m.setBudget),
 		rpc.New(wire.MethodUsageStatus, op, chela.ScopeRead, m.status),
-		rpc.New(wire.MethodSessionsUsage, op, chela.ScopeRead, m.sessions).
-			Ignoring("agentScope", "creatorKey", "groupBy", "includeHistorical", "includeContextWeight", "timeZone"),
-		rpc.New(wire.MethodUsageTimeseries, op, chela.ScopeRead, m.timeseries).Ignoring("agentId"),
-		rpc.New(wire.MethodUsageLogs, op, chela.ScopeRead, m.logs).Ignoring("agentId"),
+		rpc.New(wire.MethodSessionsUsage, op, chela.ScopeRead, m.sessions),
+		rpc.New(wire.MethodUsageTimeseries, op, chela.ScopeRead, m.timeseries),
+		rpc.New(wire.MethodUsageLogs, op, chela.ScopeRead, m.logs),
 	}
 }
 

@@ -31,7 +31,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodWorkspaceLog, op, chela.ScopeRead, o.log),
 		rpc.New(wire.MethodWorkspaceDiff, op, chela.ScopeRead, o.diff),
 		rpc.New(wire.MethodWorkspaceRestore, op, chela.ScopeAdmin, o.restore),
-		rpc.New(wire.MethodUndoPlan, op, chela.ScopeAdmin, o.plan),
+		rpc.New(wire.MethodUndoPlan, op, chela.ScopeAdmin, o.plan).Reads(),
 		rpc.New(wire.MethodUndoApply, op, chela.ScopeAdmin, o.apply),
 		rpc.New(wire.MethodMemoryWhy, op, chela.ScopeRead, o.why),
 	}
