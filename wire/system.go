@@ -5,7 +5,35 @@ const (
 	MethodSystemEvent = "system-event"
 	MethodWake        = "wake"
 	MethodSystemInfo  = "system.info" // the machine that the gateway runs on
+	MethodLanes       = "diagnostics.lanes"
 )
+
+// Lanes is the result of diagnostics.lanes: the work that runs and waits now.
+type Lanes struct {
+	Time     Millis        `json:"ts"`
+	Lanes    []Lane        `json:"lanes"`
+	Sessions *SessionLanes `json:"dynamic"` // nil: no session works
+}
+
+// Lane is a queue of runs with a limit.
+type Lane struct {
+	Lane       string  `json:"lane"`
+	Active     int     `json:"activeCount"`
+	Queued     int     `json:"queuedCount"`
+	Max        int     `json:"maxConcurrent"`
+	Draining   bool    `json:"draining"`
+	Generation int     `json:"generation"`
+	Blocked    *string `json:"blockedBy"` // always nil: no lane waits for another one
+}
+
+// SessionLanes is the sum of the queues of single sessions, in each of which one run
+// works at a time.
+type SessionLanes struct {
+	Lanes  int `json:"laneCount"`
+	Active int `json:"activeCount"`
+	Queued int `json:"queuedCount"`
+	Behind int `json:"queuedLaneCount"`
+}
 
 // SystemEvent holds the parameters of system-event: a line of text for the
 // session's next run.

@@ -330,7 +330,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 	e.gateway = methods.New(methods.Options{
 		Log: o.Log, Version: Version, State: o.State, Database: e.databasePath(), Instance: e.instance, Started: e.started,
 		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Proposals: e.proposed, Export: exporter.Write, Forget: e.forgetter, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Act: e.actor.Do, Tasks: list, Scheduler: e.cron, History: e.history,
-		Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup, Heartbeats: e.beats.Settings,
+		Lanes: e.lanes, Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup, Heartbeats: e.beats.Settings,
 		Hooks: func() []hookdir.Hook { return *e.found.Load() }, InstallHook: e.installHook, InstallPlugin: e.installPlugin, SkillSource: e.skillSource, MayInstallSkill: func(ctx context.Context, from string) error { return e.mayInstall(ctx, "skill", from) }, RecordSkill: e.recordSkill, RemovePlugin: e.removePlugin, RefreshPlugins: func() { e.remake(pluginsChanged) },
 	})
 	e.makers = e.serviceMakers()

@@ -39,6 +39,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 	"github.com/chela-ai/chela/internal/engine/tasks"
+	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/method/agents"
 	"github.com/chela-ai/chela/internal/surface/method/approvals"
@@ -89,6 +90,7 @@ type Options struct {
 	Tasks      *tasks.List
 	Proposals  *proposal.Shelf
 	Scheduler  cronmethods.Scheduler
+	Lanes      *lane.Lanes // the queues of runs
 	History    *history.History
 
 	Current *profile.Current // the Generation in force
@@ -198,7 +200,7 @@ func (g *Gateway) systemOptions(rows wireview.Rows) system.Options {
 		Agents: func() []chela.AgentID { return o.Current.Load().Settings.Roster() },
 		Rows:   rows, Notify: o.Dispatcher.Notify, Heartbeats: o.Heartbeats, Redact: o.Redact, Channels: o.channelStates,
 		Roster: func() []wire.Presence { return g.Roster() },
-		Backup: o.Backup, URL: o.Port.URL, Port: o.Port.Number, Instance: o.Instance,
+		Backup: o.Backup, URL: o.Port.URL, Port: o.Port.Number, Instance: o.Instance, Lanes: o.Lanes.States,
 		Reason: func() string { _, why := o.Current.Load().Models.Default(); return why },
 		Folder: func() string { return o.Current.Load().Workspace(chela.DefaultAgent) },
 	}

@@ -4,6 +4,7 @@ package lane
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -158,4 +159,39 @@ func (g *gate) grant() {
 func (g *gate) leave() {
 	g.used--
 	g.grant()
+}
+
+// State is the state of a lane.
+type State struct {
+	Lane                  string
+	Width, Active, Queued int
+}
+
+// Keys is the sum of the work that has a key.
+type Keys struct {
+	Keys   int // in use
+	Active int
+	Queued int // waits for other work with its key
+	Behind int // keys with waiting work
+}
+
+// States returns the lanes that have a limit or were used, sorted by name, and the sum
+// of the keys.
+func (l *Lanes) States() ([]State, Keys) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []State
+	for _, name := range slices.Sorted(maps.Keys(l.lanes)) {
+		g := l.lanes[name]
+		out = append(out, State{name, g.width, g.used, len(g.wait)})
+	}
+	k := Keys{Keys: len(l.keys)}
+	for _, g := range l.keys {
+		k.Active += g.used
+		k.Queued += len(g.wait)
+		if len(g.wait) > 0 {
+			k.Behind++
+		}
+	}
+	return out, k
 }

@@ -281,3 +281,34 @@ func TestTry(t *testing.T) {
 		}
 	})
 }
+
+func TestStates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Lanes
+		l.Set("main", 1)
+		l.Set("cron", 3)
+		release := make(chan struct{})
+		var wg sync.WaitGroup
+		for _, key := range []string{"a", "a", "b"} {
+			wg.Go(func() {
+				_ = l.Do(t.Context(), "main", key, func(context.Context) error {
+					<-release
+					return nil
+				})
+			})
+			synctest.Wait()
+		}
+		states, keys := l.States()
+		if want := []State{{"cron", 3, 0, 0}, {"main", 1, 1, 1}}; !slices.Equal(states, want) {
+			t.Errorf("lanes: %+v, want %+v", states, want)
+		}
+		if want := (Keys{Keys: 2, Active: 2, Queued: 1, Behind: 1}); keys != want {
+			t.Errorf("keys: %+v, want %+v", keys, want)
+		}
+		close(release)
+		wg.Wait()
+		if _, keys := l.States(); keys != (Keys{}) {
+			t.Errorf("keys at the end: %+v", keys)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package chelatest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,6 +122,36 @@ func TestAgentModel(t *testing.T) {
 		}
 		if err == nil && got != tt.want || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestControlUIPages calls the methods that pages of the Control UI wait for.
+func TestControlUIPages(t *testing.T) {
+	t.Parallel()
+	c := Start(t, Options{Model: llmtest.NewScript()}).Client()
+	for _, tt := range []struct {
+		method string
+		params map[string]any
+		want   string // part of the result
+	}{
+		{"diagnostics.lanes", nil, `"lane":"main"`},
+		{"last-heartbeat", nil, `null`},
+		{"update.status", map[string]any{"refreshCheckout": true}, `{"sentinel":null,"updateAvailable":null}`},
+		{"sessions.observer.visibility", map[string]any{"visible": true}, `{"ok":true}`},
+		{"talk.catalog", map[string]any{"provider": "x"}, `"realtime":{"ready":false,"providers":[]}`},
+		{"themes.list", nil, `"themes":[]`},
+		{"users.list", nil, `{"profiles":[]}`},
+		{"plugins.list", nil, `"plugins":[`},
+		{"environments.list", map[string]any{"projection": "profiles"}, `"id":"gateway"`},
+		{"status", map[string]any{"includeChannelSummary": false, "deep": true}, `"runtimeVersion"`},
+	} {
+		if !slices.Contains(c.Hello().Features.Methods, tt.method) {
+			t.Errorf("%s is not advertised", tt.method)
+		}
+		var out json.RawMessage
+		if err := c.Call(t.Context(), tt.method, tt.params, &out); err != nil || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%s: %s, %v, want %s", tt.method, out, err, tt.want)
 		}
 	}
 }

@@ -56,6 +56,7 @@ var ours = map[string]string{
 
 	"skills.proposals.describe": "the exact status and the history of proposals",
 	"skills.proposals.rollback": "OpenClaw cannot take back a proposal",
+	"themes.list":               "OpenClaw has it too, but not in the schema",
 	"progressCard.refresh":      "OpenClaw has it too, but not in the schema",
 }
 
@@ -64,7 +65,7 @@ var ours = map[string]string{
 var resultless = []string{
 	"agent", "agent.wait", "chat.abort", "chat.history", "chat.inject", "chat.metadata", "chat.send", "chat.startup",
 	"cron.get", "cron.list", "cron.remove", "cron.run", "cron.runs", "cron.status", "cron.update",
-	"config.apply", "config.get", "config.patch", "config.set", "device.pair.approve", "device.pair.list", "device.pair.reject", "device.pair.remove",
+	"config.apply", "config.get", "diagnostics.lanes", "config.patch", "config.set", "device.pair.approve", "device.pair.list", "device.pair.reject", "device.pair.remove",
 	"device.pair.rename", "device.token.revoke", "doctor.memory.status", "exec.approval.get", "exec.approval.list", "exec.approval.request",
 	"exec.approval.resolve", "exec.approval.waitDecision", "health", "hooks.status", "last-heartbeat", "memory.search", "models.authLogout", "models.authStatus", "node.describe", "node.list",
 	"node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename",
@@ -155,6 +156,13 @@ func (g *golden) calls() []call {
 		{"wake", m{"mode": "now", "text": "echo the door closed", "sessionKey": aside}, nil},
 		{"last-heartbeat", m{}, nil},
 		{"set-heartbeats", m{"enabled": true}, nil},
+		{"diagnostics.lanes", m{}, nil},
+		{"update.status", m{}, nil},
+		{"sessions.observer.visibility", m{"visible": false}, nil},
+		{"talk.catalog", m{}, nil},
+		{"themes.list", m{}, nil},
+		{"users.list", m{}, nil},
+		{"environments.list", m{}, nil},
 		{"system.info", m{}, nil},
 		{"logs.tail", m{"limit": 20}, nil},
 		{"channels.status", m{"probe": false}, nil},

@@ -23,6 +23,7 @@ var needs = map[chela.Scope][]string{
 		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
 		"tools.explain", "tools.calls", "sandbox.status", "sandbox.explain", "hooks.status", "usage.cost", "usage.status", "usage.receipt", "budget.status", "sessions.usage", "node.list", "node.describe",
 		"cron.list", "cron.get", "cron.status", "cron.runs",
+		"diagnostics.lanes", "sessions.observer.visibility", "talk.catalog", "themes.list", "users.list", "environments.list",
 		"last-heartbeat", "device.scopes.requestUpgrade", "device.scopes.waitUpgrade", "progressCard.get",
 	},
 	chela.ScopeWrite: {"tools.invoke", "wake", "progressCard.put", "progressCard.refresh", "send", "poll", "message.action"},
@@ -37,7 +38,7 @@ var needs = map[chela.Scope][]string{
 	},
 	chela.ScopeQuestions: {"question.list"},
 	chela.ScopeAdmin: {
-		"system-event", "set-heartbeats", "backup.create", "agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
+		"system-event", "set-heartbeats", "update.status", "backup.create", "agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
 		"budget.set", "models.probe", "models.authLogout", "sandbox.test", "sandbox.recreate", "hooks.install",
 		"cron.add", "cron.update", "cron.remove", "cron.run", "cron.scratch.get", "cron.scratch.set", "cron.export", "cron.import",
 	},

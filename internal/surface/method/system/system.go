@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
@@ -54,6 +55,9 @@ type Options struct {
 	// none.
 	Channels func() map[string]wire.ChannelState
 
+	// Lanes returns what runs and waits; nil: nothing.
+	Lanes func() ([]lane.State, lane.Keys)
+
 	// Reason returns why the default model was chosen; nil: omitted.
 	Reason func() string
 }
@@ -62,10 +66,11 @@ type Options struct {
 func Methods(o Options) []rpc.Method {
 	m := methods{o}
 	const op = wire.RoleOperator
-	return append(m.facts(), []rpc.Method{
+	return slices.Concat(m.facts(), absent(), []rpc.Method{
+		rpc.New(wire.MethodLanes, op, chela.ScopeRead, m.lanes),
 		rpc.New(wire.MethodHealth, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Health, error) {
 			return o.Health(ctx)
-		}).Ignoring("probe", "timeoutMs"),
+		}),
 		rpc.New(wire.MethodStatus, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Status, error) {
 			return o.Status(ctx)
 		}),
@@ -77,7 +82,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodWake, op, chela.ScopeWrite, m.wake).StartsWork(),
 		rpc.New(wire.MethodLastHeartbeat, op, chela.ScopeRead, m.last),
 		rpc.New(wire.MethodSetHeartbeats, op, chela.ScopeAdmin, m.set),
-	}...)
+	})
 }
 
 type methods struct{ o Options }
