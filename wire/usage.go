@@ -118,11 +118,65 @@ type UsagePoint struct {
 
 // UsageGroups is the totals grouped by several keys.
 type UsageGroups struct {
-	Sessions  int          `json:"sessionCount"`
-	Models    []UsageGroup `json:"byModel"`
-	Providers []UsageGroup `json:"byProvider"`
-	Agents    []UsageAgent `json:"byAgent"`
-	Daily     []UsagePoint `json:"daily"`
+	Sessions  int             `json:"sessionCount"`
+	Messages  MessageCounts   `json:"messages"`
+	Tools     ToolUsage       `json:"tools"`
+	Models    []UsageGroup    `json:"byModel"`
+	Providers []UsageGroup    `json:"byProvider"`
+	Agents    []UsageAgent    `json:"byAgent"`
+	Channels  []UsageChannel  `json:"byChannel"`
+	CostDaily []UsageDay      `json:"costDaily"`    // days with usage, oldest first
+	Latency   []None          `json:"dailyLatency"` // empty: not stored
+	ModelDays []UsageModelDay `json:"modelDaily"`   // oldest day first
+	Daily     []UsageActivity `json:"daily"`
+}
+
+// MessageCounts counts messages. An answer of a model is one message of the assistant;
+// messages of people are not counted.
+type MessageCounts struct {
+	Total     int64 `json:"total"`
+	User      int64 `json:"user"` // always 0: not stored
+	Assistant int64 `json:"assistant"`
+	Calls     int64 `json:"toolCalls"`
+	Results   int64 `json:"toolResults"`
+	Errors    int64 `json:"errors"` // failed tool calls
+}
+
+// ToolUsage counts the tool calls, at most the latest 20,000.
+type ToolUsage struct {
+	Calls int64       `json:"totalCalls"`
+	Names int         `json:"uniqueTools"`
+	Tools []ToolCount `json:"tools"` // most used first
+}
+
+// ToolCount counts the calls of a tool.
+type ToolCount struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+// UsageChannel is the total of the sessions whose last message came from a channel.
+type UsageChannel struct {
+	Channel string   `json:"channel"`
+	Totals  UsageSum `json:"totals"`
+}
+
+// UsageModelDay is the usage of a model on a day.
+type UsageModelDay struct {
+	Date     string  `json:"date"`
+	Provider string  `json:"provider"`
+	Model    string  `json:"model"`
+	Tokens   int64   `json:"tokens"`
+	Cost     float64 `json:"cost"`
+	Count    int64   `json:"count"`
+}
+
+// UsageActivity is the usage and the messages of one day.
+type UsageActivity struct {
+	UsagePoint
+	Messages int64 `json:"messages"`
+	Calls    int64 `json:"toolCalls"`
+	Errors   int64 `json:"errors"`
 }
 
 // UsageGroup is the total of one model or provider.

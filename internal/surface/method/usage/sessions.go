@@ -52,6 +52,17 @@ func (m methods) sessions(ctx context.Context, _ rpc.Peer, in wire.SessionsUsage
 			sums = slices.DeleteFunc(sums, func(x usage.Sum) bool { return x.Session.Agent() != chela.AgentID(in.AgentID) })
 		}
 		out.Totals, out.Aggregates = total(sums), aggregate(sums)
+		if out.Aggregates.Channels, err = byChannel(r, sums); err != nil {
+			return err
+		}
+		calls, err := r.Calls().Recent(session.CallQuery{Session: q.Session, Since: q.Since, Limit: maxCalls})
+		if err != nil {
+			return err
+		}
+		calls = slices.DeleteFunc(calls, func(c session.Call) bool {
+			return in.AgentID != "" && c.Session.Agent() != chela.AgentID(in.AgentID) || !q.Until.IsZero() && !c.Updated.Before(q.Until)
+		})
+		addCalls(&out.Aggregates, calls, q.Offset)
 		out.Sessions, err = mostExpensive(r, sums, rpc.Limit(in.Limit, defaultSessions, maxSessions))
 		return err
 	})
@@ -63,9 +74,25 @@ func aggregate(sums []usage.Sum) wire.UsageGroups {
 	g := wire.UsageGroups{
 		Models:    groups(sums, func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }),
 		Providers: groups(sums, func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider} }),
-		Agents:    []wire.UsageAgent{}, Daily: points(sums),
+		Agents:    []wire.UsageAgent{}, CostDaily: []wire.UsageDay{}, Latency: []wire.None{}, ModelDays: []wire.UsageModelDay{},
 	}
 	g.Sessions = len(bySession(sums))
+	days := map[string][]usage.Sum{}
+	for _, s := range sums {
+		days[s.Day] = append(days[s.Day], s)
+		g.Messages.Assistant += s.Calls
+	}
+	g.Messages.Total = g.Messages.Assistant
+	for _, p := range points(sums) {
+		t := total(days[p.Date])
+		g.CostDaily = append(g.CostDaily, wire.UsageDay{Date: p.Date, UsageSum: t})
+		g.Daily = append(g.Daily, wire.UsageActivity{UsagePoint: p, Messages: t.Calls})
+		for _, m := range groups(days[p.Date], func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }) {
+			g.ModelDays = append(g.ModelDays, wire.UsageModelDay{
+				Date: p.Date, Provider: m.Provider, Model: m.Model, Tokens: m.Totals.Total, Cost: m.Totals.Cost, Count: m.Count,
+			})
+		}
+	}
 	for _, a := range groups(sums, func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: string(x.Session.Agent())} }) {
 		g.Agents = append(g.Agents, wire.UsageAgent{AgentID: a.Provider, Totals: a.Totals})
 	}

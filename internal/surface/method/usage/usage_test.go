@@ -1,6 +1,8 @@
 package usage_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/surface/method/methodtest"
 	"github.com/chela-ai/chela/wire"
@@ -134,6 +137,22 @@ func TestSessions(t *testing.T) {
 		t.Errorf("totals %+v, aggregates %+v", got.Totals, got.Aggregates)
 	}
 	day := now.Format(time.DateOnly)
+	a := got.Aggregates
+	if m := (wire.MessageCounts{Total: a.Messages.Assistant, Assistant: 3}); a.Messages != m || a.Tools.Calls != 0 || a.Tools.Tools == nil || a.Latency == nil {
+		t.Errorf("messages %+v, tools %+v, latency %v", a.Messages, a.Tools, a.Latency)
+	}
+	if len(a.Channels) != 1 || a.Channels[0].Channel != chela.LocalChannel || a.Channels[0].Totals.Cost != got.Totals.Cost {
+		t.Errorf("by channel: %+v", a.Channels)
+	}
+	if len(a.CostDaily) != 1 || a.CostDaily[0].Date != day || a.CostDaily[0].Total != got.Totals.Total {
+		t.Errorf("by day: %+v", a.CostDaily)
+	}
+	if len(a.ModelDays) != 2 || a.ModelDays[0].Model != "m" || a.ModelDays[0].Count != 2 || a.ModelDays[0].Tokens != 2000 {
+		t.Errorf("by day and model: %+v", a.ModelDays)
+	}
+	if len(a.Daily) != 1 || a.Daily[0].Messages != 3 || a.Daily[0].Tokens != got.Totals.Total {
+		t.Errorf("by day, with messages: %+v", a.Daily)
+	}
 	if got.End != day || len(got.Sessions[0].Usage.Dates) != 1 || got.Sessions[0].Usage.Dates[0] != day || got.Sessions[0].Usage.Daily[0].Tokens != 1000 {
 		t.Errorf("until %s: %+v", got.End, got.Sessions[0].Usage)
 	}
@@ -216,3 +235,34 @@ func TestTimeseries(t *testing.T) {
 		}
 	}
 }
+
+// TestToolUsage counts the tool calls by name and day.
+func TestToolUsage(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(
+		llmtest.Calls(llmtest.ToolCall("c1", "look", `{}`), llmtest.ToolCall("c2", "look", `{}`), llmtest.ToolCall("c3", "absent", `{}`)),
+		llmtest.Say("Done."),
+	), looking{})
+	run, err := h.Send(t.Context(), "main", "look twice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.End(run)
+	a := methodtest.Do[wire.SessionsUsage](t, h, wire.MethodSessionsUsage, map[string]any{"range": "7d", "agentId": "main"}).Aggregates
+	want := wire.ToolUsage{Calls: 3, Names: 2, Tools: []wire.ToolCount{{Name: "look", Count: 2}, {Name: "absent", Count: 1}}}
+	if d := cmp.Diff(want, a.Tools); d != "" {
+		t.Errorf("tools (-want +got):\n%s", d)
+	}
+	if a.Messages.Calls != 3 || a.Messages.Results != 3 || a.Messages.Errors != 1 || len(a.Daily) != 1 || a.Daily[0].Calls != 3 || a.Daily[0].Errors != 1 {
+		t.Errorf("messages %+v, days %+v", a.Messages, a.Daily)
+	}
+}
+
+// looking is a tool that looks.
+type looking struct{}
+
+func (looking) Spec() tool.Spec {
+	return tool.Spec{Name: "look", Description: "look", Effect: tool.Reads, Schema: json.RawMessage(`{"type":"object"}`)}
+}
+
+func (looking) Run(context.Context, tool.Call) (tool.Result, error) { return tool.Text("a tree"), nil }
