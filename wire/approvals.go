@@ -51,11 +51,12 @@ type ApprovalDecided struct {
 // Methods for approvals of any kind. Every approval of this gateway has kind
 // [ApprovalExec]; lists of other kinds are empty.
 const (
-	MethodAnyApprovalGet     = "approval.get"
-	MethodAnyApprovalResolve = "approval.resolve"
-	MethodApprovalHistory    = "approval.history"
-	MethodPluginApprovals    = "plugin.approval.list"
-	MethodSystemApprovals    = "openclaw.approval.list"
+	MethodAnyApprovalGet        = "approval.get"
+	MethodAnyApprovalResolve    = "approval.resolve"
+	MethodApprovalHistory       = "approval.history"
+	MethodPluginApprovals       = "plugin.approval.list"
+	MethodPluginApprovalResolve = "plugin.approval.resolve"
+	MethodSystemApprovals       = "openclaw.approval.list"
 )
 
 // ApprovalExec is the kind of a tool call's approval.

@@ -21,7 +21,10 @@ const (
 const (
 	CapToolEvents    = "tool-events"           // wants the tool stream of runs it started
 	CapSessionScoped = "session-scoped-events" // wants chat and agent events of subscribed sessions only
-	CapCursor        = "event-cursor"          // wants cursors in events, to resume after a reconnect
+	// CapPluginApprovals is of clients that show approvals of plug-ins and no others, such
+	// as OpenClaw's terminal interface: they get all approvals in this form.
+	CapPluginApprovals = "plugin-approvals"
+	CapCursor          = "event-cursor" // wants cursors in events, to resume after a reconnect
 )
 
 // Challenge is the payload of connect.challenge, the first frame.

@@ -247,6 +247,25 @@ type ApprovalRequest struct {
 	Once bool `json:"once,omitempty"`
 }
 
+// PluginApproval is a pending approval in the form of one that a plug-in asks for.
+type PluginApproval struct {
+	ID      string                `json:"id"`
+	Request PluginApprovalRequest `json:"request"`
+	Created Millis                `json:"createdAtMs"`
+	Expires Millis                `json:"expiresAtMs"`
+}
+
+// PluginApprovalRequest describes what is to be allowed.
+type PluginApprovalRequest struct {
+	Title       string   `json:"title"`
+	Description string   `json:"description"` // the complete plan, as shown
+	Severity    string   `json:"severity"`    // warning
+	Tool        string   `json:"toolName,omitempty"`
+	Allowed     []string `json:"allowedDecisions"`
+	AgentID     string   `json:"agentId"`
+	SessionKey  string   `json:"sessionKey"` // where a person is asked
+}
+
 // ApprovalResolved is the payload of exec.approval.resolved.
 type ApprovalResolved struct {
 	ID       string          `json:"id"`

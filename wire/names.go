@@ -63,4 +63,8 @@ const (
 	EventSessionsChanged   = "sessions.changed"
 	EventApprovalRequested = "exec.approval.requested"
 	EventApprovalResolved  = "exec.approval.resolved"
+
+	// The same approvals, for clients with CapPluginApprovals.
+	EventPluginApprovalRequested = "plugin.approval.requested"
+	EventPluginApprovalResolved  = "plugin.approval.resolved"
 )

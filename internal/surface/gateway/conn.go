@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -279,7 +280,10 @@ type call struct {
 	holds bool   // events are kept back until the answer
 }
 
-var _ rpc.Peer = (*call)(nil)
+var (
+	_ rpc.Peer    = (*call)(nil)
+	_ rpc.Capable = (*call)(nil)
+)
 
 // run executes the request and answers it.
 func (c *call) run(ctx context.Context, req wire.Request) {
@@ -341,6 +345,9 @@ func (c *call) TrackRun(id chela.RunID) {
 	}
 	c.trackRun(id)
 }
+
+// Capable implements [rpc.Capable].
+func (c *call) Capable(name string) bool { return slices.Contains(c.caps, name) }
 
 // Subscribe implements [rpc.Peer].
 func (c *call) Subscribe(key chela.SessionKey, on bool) { c.subscribe(key, on) }

@@ -60,6 +60,11 @@ func everyone(*subscriber) bool    { return true }
 func readers(v *subscriber) bool   { return v.who.May(chela.ScopeRead) }
 func approvers(v *subscriber) bool { return v.who.May(chela.ScopeApprovals) }
 
+// pluginApprovers selects the approvers that show approvals of plug-ins only.
+func pluginApprovers(v *subscriber) bool {
+	return approvers(v) && slices.Contains(v.caps, wire.CapPluginApprovals)
+}
+
 // followers selects the readers that may see the answers of a session: all,
 // except that those with CapSessionScoped must have subscribed to it.
 func followers(key chela.SessionKey) audience {
@@ -232,10 +237,14 @@ func (s *Server) message(e chela.Event) {
 	s.streams.flushRun(e.Run)
 	s.broadcast(watchers(e.Session), false, wire.EventSessionMessage, func() any {
 		row := s.changes.cachedRow(e.Session, e.Run, s.streams.active(e.Run))
-		return wire.SessionMessage{
+		out := wire.SessionMessage{
 			SessionKey: string(e.Session), SessionID: e.Transcript, AgentID: string(e.Session.Agent()),
-			Message: m, MessageID: entry.ID, Seq: entry.Seq, UpdatedAt: wire.At(e.Time), Row: row, Session: row,
+			Message: m, MessageID: entry.ID, Seq: entry.Seq, Row: row, Session: row,
 		}
+		if row != nil {
+			out.UpdatedAt = row.UpdatedAt
+		}
+		return out
 	})
 }
 
@@ -247,9 +256,11 @@ func (s *Server) approval(e chela.Event) {
 	}
 	if e.Phase == chela.PhaseRequested {
 		s.broadcast(approvers, false, wire.EventApprovalRequested, func() any { return wireview.Approval(r) })
+		s.broadcast(pluginApprovers, false, wire.EventPluginApprovalRequested, func() any { return wireview.PluginApproval(r) })
 		return
 	}
 	s.broadcast(approvers, false, wire.EventApprovalResolved, func() any { return wireview.Resolved(r) })
+	s.broadcast(pluginApprovers, false, wire.EventPluginApprovalResolved, func() any { return wireview.Resolved(r) })
 }
 
 // operation sends an operation on a session other than a run.

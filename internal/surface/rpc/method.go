@@ -34,6 +34,12 @@ type Peer interface {
 	Subscribe(key chela.SessionKey, on bool)
 }
 
+// Capable is an optional interface of a [Peer].
+type Capable interface {
+	// Capable reports whether the client named the capability in connect.
+	Capable(name string) bool
+}
+
 // Method is a method of the gateway.
 type Method struct {
 	name       string

@@ -1,6 +1,7 @@
 package wireview
 
 import (
+	"cmp"
 	"net/url"
 
 	"github.com/chela-ai/chela/internal/core/approval"
@@ -43,6 +44,23 @@ func ApprovalSnapshot(r approval.Request) wire.ApprovalSnapshot {
 		s.Resolver = resolver(r)
 	}
 	return s
+}
+
+// PluginApproval returns a pending approval for clients with
+// [wire.CapPluginApprovals].
+func PluginApproval(r approval.Request) wire.PluginApproval {
+	key := cmp.Or(r.Asked, r.Session)
+	title := "a call needs approval"
+	if r.Reason != "" {
+		title += ": " + r.Reason
+	}
+	return wire.PluginApproval{
+		ID: r.ID, Created: wire.At(r.Created), Expires: wire.At(r.Expires),
+		Request: wire.PluginApprovalRequest{
+			Title: title, Description: r.Text, Severity: "warning", Tool: r.Tool, Allowed: AllowedDecisions(r),
+			AgentID: string(key.Agent()), SessionKey: string(key),
+		},
+	}
 }
 
 // AllowedDecisions returns the decisions a person can choose from.

@@ -155,3 +155,33 @@ func TestControlUIPages(t *testing.T) {
 		}
 	}
 }
+
+// TestMessageTime checks that session.message has the time of the session's row: a client
+// takes rows that are older than the message for outdated, so that its counter of tokens
+// stands still.
+func TestMessageTime(t *testing.T) {
+	t.Parallel()
+	c := Start(t, Options{Model: llmtest.NewScript(llmtest.Say("one"), llmtest.Say("two"))}).Client()
+	if err := c.Call(t.Context(), wire.MethodSessionsMessagesSubscribe, map[string]any{"key": "main"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	dated := 0
+	for _, text := range []string{"first", "second"} {
+		for _, e := range c.Ask("main", text).Seen {
+			var m wire.SessionMessage
+			if e.Name != wire.EventSessionMessage || e.Decode(&m) != nil {
+				continue
+			}
+			switch {
+			case m.UpdatedAt == 0:
+			case m.Row == nil || m.UpdatedAt != m.Row.UpdatedAt:
+				t.Errorf("%s of %v, but the row is %+v", m.Message.Role, m.UpdatedAt, m.Row)
+			default:
+				dated++
+			}
+		}
+	}
+	if dated == 0 {
+		t.Error("no message has a time")
+	}
+}

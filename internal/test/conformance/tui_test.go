@@ -145,3 +145,21 @@ func TestTerminal(t *testing.T) {
 		w.Await(`(?m)^in the new one`)
 	})
 }
+
+// TestTerminalApproval answers an approval in the terminal interface, which shows it as
+// one of a plug-in.
+func TestTerminalApproval(t *testing.T) {
+	t.Parallel()
+	s := newGateway(t, section{"tools": section{"exec": section{"mode": "ask"}}})
+	p := newPerson(t, current(), s.remoteConfig())
+	w := newTerminal(t, p.command(t.Context(), "tui", "--url", s.URL(), "--token", token))
+	w.Await(`connected \| idle`)
+	w.Say("run echo made-by-a-key")
+	w.Await(`(?s)plugin approval: a call needs approval.*Request: .*echo made-by-a-key`)
+	for _, key := range []string{"Up", "Up", "Enter"} { // from Deny to Allow once
+		w.run("send-keys", key)
+		time.Sleep(800 * time.Millisecond)
+	}
+	w.Await(`plugin approval: allowed once`)
+	w.Await(`The tool said:.*made-by-a-key`)
+}

@@ -190,7 +190,7 @@ func hello(scopes ...string) wire.Connect {
 	return wire.Connect{
 		MinProtocol: wire.Version, MaxProtocol: wire.Version, Role: wire.RoleOperator, Scopes: scopes,
 		Client: wire.ClientInfo{ID: "cli", Version: "1", Platform: "linux", Mode: wire.ModeCLI},
-		Caps:   []string{wire.CapToolEvents}, Auth: &wire.Auth{Token: token},
+		Caps:   []string{wire.CapToolEvents, wire.CapPluginApprovals}, Auth: &wire.Auth{Token: token},
 	}
 }
 

@@ -18,7 +18,8 @@ func (m methods) anyKind() []rpc.Method {
 		rpc.New(wire.MethodAnyApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.find).Reads(),
 		rpc.New(wire.MethodAnyApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolveAny).StartsWork().Ignoring("reviewer").Refusing("grantExpiresInDays"),
 		rpc.New(wire.MethodApprovalHistory, wire.RoleOperator, chela.ScopeApprovals, m.history).Reads(),
-		rpc.New(wire.MethodPluginApprovals, wire.RoleOperator, chela.ScopeApprovals, none).Reads(),
+		rpc.New(wire.MethodPluginApprovals, wire.RoleOperator, chela.ScopeApprovals, m.listPlugin).Reads(),
+		rpc.New(wire.MethodPluginApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve).StartsWork().Ignoring("reviewer"),
 		rpc.New(wire.MethodSystemApprovals, wire.RoleOperator, chela.ScopeApprovals, none).Reads(),
 	}
 }
@@ -26,6 +27,24 @@ func (m methods) anyKind() []rpc.Method {
 // none returns the empty list of a kind that this gateway does not have.
 func none(context.Context, rpc.Peer, wire.None) ([]wire.Approval, error) {
 	return []wire.Approval{}, nil
+}
+
+// listPlugin returns the pending approvals for a client that shows no others than those
+// of plug-ins. Other clients get none, because they have them from exec.approval.list.
+func (m methods) listPlugin(ctx context.Context, p rpc.Peer, _ wire.None) ([]wire.PluginApproval, error) {
+	out := []wire.PluginApproval{}
+	if c, ok := p.(rpc.Capable); !ok || !c.Capable(wire.CapPluginApprovals) {
+		return out, nil
+	}
+	err := m.o.Store.View(ctx, func(r store.Reader) error {
+		out = out[:0]
+		list, err := r.Approvals().Pending("")
+		for _, q := range list {
+			out = append(out, wireview.PluginApproval(q))
+		}
+		return err
+	})
+	return out, err
 }
 
 // find returns an approval, resolved or not.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -113,5 +114,54 @@ func TestHistory(t *testing.T) {
 		if err := h.Call(t.Context(), wire.MethodApprovalHistory, wire.ApprovalHistoryGet{Limit: limit}, nil); err == nil {
 			t.Errorf("a limit of %d is accepted", limit)
 		}
+	}
+}
+
+// TestPluginForm asks a client that shows approvals of plug-ins only, as OpenClaw's
+// terminal interface does, and takes its answer.
+func TestPluginForm(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Call("c1", "act", `{}`), llmtest.Say("Done.")), careful{})
+	c := h.Dial(client.Options{Caps: []string{wire.CapPluginApprovals}})
+	defer c.Close()
+	next := func(name string, v any) {
+		t.Helper()
+		for e := range c.Events() {
+			if e.Name == name {
+				if err := e.Decode(v); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+		t.Fatalf("no %s", name)
+	}
+	run, err := h.Send(t.Context(), "main", "act")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked wire.PluginApproval
+	next(wire.EventPluginApprovalRequested, &asked)
+	q := asked.Request
+	if asked.ID == "" || asked.Created == 0 || asked.Expires == 0 || q.Title == "" || q.Description != "act now" || q.Tool != "act" || q.SessionKey != "agent:main:main" || q.AgentID != "main" {
+		t.Errorf("asked: %+v", asked)
+	}
+	var pending []wire.PluginApproval
+	if err := c.Call(t.Context(), wire.MethodPluginApprovals, nil, &pending); err != nil || len(pending) != 1 || pending[0].ID != asked.ID {
+		t.Errorf("pending: %+v, %v", pending, err)
+	}
+	if other := methodtest.Do[[]wire.PluginApproval](t, h, wire.MethodPluginApprovals, nil); len(other) != 0 {
+		t.Errorf("a client that shows all approvals gets it twice: %+v", other)
+	}
+	answer := map[string]any{"id": asked.ID, "decision": wire.AllowOnce}
+	if err := c.Call(t.Context(), wire.MethodPluginApprovalResolve, answer, nil); err != nil {
+		t.Fatal(err)
+	}
+	var resolved wire.ApprovalResolved
+	if next(wire.EventPluginApprovalResolved, &resolved); resolved.ID != asked.ID || resolved.Decision != wire.AllowOnce {
+		t.Errorf("resolved: %+v", resolved)
+	}
+	if end := h.End(run); end.State != wire.StateFinal {
+		t.Errorf("the run ended as %+v", end)
 	}
 }

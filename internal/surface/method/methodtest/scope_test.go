@@ -34,7 +34,7 @@ var needs = map[chela.Scope][]string{
 	},
 	chela.ScopeApprovals: {
 		"exec.approval.list", "exec.approval.get", "exec.approval.resolve", "exec.approval.request", "exec.approval.waitDecision",
-		"approval.get", "approval.history", "approval.resolve", "plugin.approval.list", "openclaw.approval.list",
+		"approval.get", "approval.history", "approval.resolve", "plugin.approval.list", "plugin.approval.resolve", "openclaw.approval.list",
 	},
 	chela.ScopeQuestions: {"question.list"},
 	chela.ScopeAdmin: {
