@@ -201,7 +201,7 @@ func (s *screen) showHistory(h wire.History) {
 	if s.plan = (wire.Plan{}); h.Plan != nil && feed.PlanOpen(*h.Plan) {
 		s.plan = *h.Plan
 	}
-	s.active, s.suspended = "", false
+	s.active, s.suspended, s.stopping = "", false, false
 	s.feed.Reset()
 	if !s.inFlight(h) {
 		s.finish()
@@ -384,6 +384,7 @@ func (s *screen) runStarted(run string) {
 	s.accepted(run)
 	if run != s.active {
 		s.startedAt, s.folded, s.lastText = time.Now(), nil, ""
+		s.stopping = false // that was another one
 	}
 	s.active, s.suspended = run, false
 }
@@ -432,7 +433,7 @@ func (s *screen) runEnded(run string, e feed.End) {
 		s.notice(e.Footer)
 	}
 	if run == s.active {
-		s.active, s.suspended, s.lastText = "", false, ""
+		s.active, s.suspended, s.lastText, s.stopping = "", false, "", false
 	}
 }
 
@@ -458,7 +459,7 @@ func (s *screen) send(line string) tea.Cmd {
 	m := message{run: rand.Text(), text: text, files: files}
 	s.feed.Own(m.run)
 	if s.active == "" && len(s.sent) == 0 {
-		s.startedAt = time.Now()
+		s.startedAt, s.stopping = time.Now(), false
 	}
 	s.sent = append(s.sent, m)
 	s.userMessage(attach.Preview(text, files))
@@ -503,7 +504,7 @@ func (s *screen) sendResult(r sent) tea.Cmd {
 
 // abort stops the run in progress.
 func (s *screen) abort() tea.Cmd {
-	s.note = "stopping; press ctrl+c again to quit"
+	s.stopping = true
 	return s.call(wire.MethodChatAbort, wire.ChatAbort{SessionKey: s.feed.Session}, func(err error) tea.Msg {
 		if err != nil {
 			return failed{err}

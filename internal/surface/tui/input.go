@@ -88,7 +88,7 @@ func (s *screen) key(k tea.KeyPressMsg) tea.Cmd {
 // or if it is called again within two seconds, it quits.
 func (s *screen) interrupt() tea.Cmd {
 	switch {
-	case time.Since(s.interruptedAt) < 2*time.Second:
+	case s.quits():
 		return s.quit(nil)
 	case s.input.Value() != "":
 		s.input.Reset()
@@ -100,6 +100,9 @@ func (s *screen) interrupt() tea.Cmd {
 	}
 	return s.quit(nil)
 }
+
+// quits reports whether the next ctrl+c quits, because it follows another one.
+func (s *screen) quits() bool { return time.Since(s.interruptedAt) < 2*time.Second }
 
 // edit passes a key press or a paste to the input.
 func (s *screen) edit(msg tea.Msg) tea.Cmd {

@@ -55,6 +55,7 @@ type screen struct {
 	ticking       bool      // a tick is scheduled
 	frame         int       // frame of the spinner
 	interruptedAt time.Time // time of the last ctrl+c
+	stopping      bool      // the end of what is in progress was asked for
 	note          string    // temporary line below the input
 	quitting      bool
 	sending       bool // a message is being sent
@@ -131,6 +132,7 @@ func (s *screen) handle(msg tea.Msg) tea.Cmd {
 	case resolved:
 		s.resolveResult(msg)
 	case failed:
+		s.stopping = false
 		s.note = ansi.Line(msg.err.Error())
 	default:
 		return s.edit(msg)

@@ -285,7 +285,7 @@ func TestStopAndQuit(t *testing.T) {
 		{"ctrl+c during a run without a connection", func(s *screen) { s.active, s.lost = "r", true }, []string{"ctrl+c"}, false, true},
 		{"ctrl+c twice during a run", func(s *screen) { s.active = "r" }, []string{"ctrl+c", "ctrl+c"}, false, true},
 		{"ctrl+c twice with another key between", func(s *screen) { s.active = "r" }, []string{"ctrl+c", "left", "ctrl+c"}, true, false},
-		{"ctrl+c two seconds later", func(s *screen) { s.active = "r"; press(s, "ctrl+c"); s.note = ""; time.Sleep(2 * time.Second) }, []string{"ctrl+c"}, true, false},
+		{"ctrl+c two seconds later", func(s *screen) { s.active = "r"; press(s, "ctrl+c"); s.stopping = false; time.Sleep(2 * time.Second) }, []string{"ctrl+c"}, true, false},
 		{"esc during a run", func(s *screen) { s.active = "r" }, []string{"esc"}, true, false},
 		{"esc during a run without a connection", func(s *screen) { s.active, s.lost = "r", true }, []string{"esc"}, false, false},
 		{"esc closes the menu first", func(s *screen) { s.active = "r"; press(s, "/") }, []string{"esc"}, false, false},
@@ -301,11 +301,52 @@ func TestStopAndQuit(t *testing.T) {
 				s.commands = ownCommands()
 				tt.before(s)
 				press(s, tt.keys...)
-				if stopped := strings.HasPrefix(s.note, "stopping"); s.quitting != tt.left || !tt.left && stopped != tt.stopped {
+				if stopped := s.stopping; s.quitting != tt.left || !tt.left && stopped != tt.stopped {
 					t.Errorf("stopped %v, want %v; left %v, want %v", stopped, tt.stopped, s.quitting, tt.left)
 				}
 				if s.input.Value() != "" && tt.keys[0] == "ctrl+c" || s.menu.open() {
 					t.Errorf("input %q, menu open %v", s.input.Value(), s.menu.open())
+				}
+			})
+		})
+	}
+}
+
+// TestStoppingLine reads the line below the input while a run stops, and after its end.
+func TestStoppingLine(t *testing.T) {
+	const again = "ctrl+c again"
+	ends := func(s *screen) {
+		s.step(feed.Step{Kind: feed.RunEnded, Run: "r", End: feed.End{State: wire.StateAborted}})
+	}
+	for _, tt := range []struct {
+		name          string
+		act           func(s *screen)
+		begins, never string
+	}{
+		{"esc", func(s *screen) { press(s, "esc") }, "stopping · ", again},
+		{"ctrl+c", func(s *screen) { press(s, "ctrl+c") }, "stopping; press ctrl+c again to quit", "ready"},
+		{"two seconds after ctrl+c", func(s *screen) { press(s, "ctrl+c"); time.Sleep(2 * time.Second) }, "stopping · ", again},
+		{"another key after ctrl+c", func(s *screen) { press(s, "ctrl+c", "left") }, "stopping · ", again},
+		{"esc, then the end", func(s *screen) { press(s, "esc"); ends(s) }, "ready · ", "stopping"},
+		{"ctrl+c, then the end", func(s *screen) { press(s, "ctrl+c"); ends(s) }, "ready · ", "stopping"},
+		{"the next message", func(s *screen) { press(s, "esc"); ends(s); s.send("on"); s.runStarted("x") }, "answering · ", "stopping"},
+		{"a run that follows", func(s *screen) { press(s, "esc"); s.runStarted("x") }, "answering · ", "stopping"},
+		{"a message that was not taken", func(s *screen) {
+			ends(s)
+			s.sent = []message{{run: "m"}}
+			press(s, "esc")
+			s.step(feed.Step{Kind: feed.RunEnded, Run: "m", End: feed.End{State: wire.StateAborted}})
+		}, "ready · ", "stopping"},
+		{"the gateway refuses", func(s *screen) { press(s, "esc"); s.handle(failed{errors.New("no such run")}) }, "no such run", "stopping"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := alone(t)
+				s.joined = false // so that no message is sent
+				s.runStarted("r")
+				tt.act(s)
+				if got := ansi.Clean(s.footer()); !strings.HasPrefix(got, tt.begins) || strings.Contains(got, tt.never) {
+					t.Errorf("the line is %q, want %q and not %q", got, tt.begins, tt.never)
 				}
 			})
 		})

@@ -174,6 +174,10 @@ func (s *screen) footer() string {
 	switch {
 	case s.lost:
 		parts = append(parts, "disconnected")
+	case s.stopping && s.inProgress() && s.quits():
+		return ansi.Truncate(s.styles.Warn.Paint("stopping; press ctrl+c again to quit"), s.width)
+	case s.stopping && s.inProgress():
+		parts = append(parts, "stopping")
 	case s.suspended:
 		parts = append(parts, "waiting for approval")
 	case s.busy():
