@@ -414,14 +414,32 @@ func (s *screen) runEnded(run string, e feed.End) {
 	if run != s.active && e.Text == "" && e.Error == "" {
 		return
 	}
+	if run != s.active && s.active != "" { // a command during the run, which goes on
+		if e.State == wire.StateFinal && e.Text != s.lastText {
+			s.scroll.add(block, s.markdown(e.Text))
+		}
+		if e.State == wire.StateError {
+			s.problem(e)
+		}
+		return
+	}
 	if e.State == wire.StateFinal && e.Text != "" && e.Text != s.lastText {
 		s.text(feed.After(s.lastText, e.Text))
 	}
 	cut := slices.ContainsFunc(s.live, func(it *item) bool { return !it.done })
+	replaced := e.State == wire.StateAborted && e.Stop == wire.StopSuperseded
+	waits := replaced && slices.ContainsFunc(s.asked, func(a wire.Approval) bool { return a.Request.RunID == run })
+	for _, it := range s.live {
+		it.waits = waits && !it.done
+	}
 	s.finish()
 	switch {
-	case e.State == wire.StateAborted && e.Stop == wire.StopSuperseded:
-		if cut { // not if the run only waited
+	case waits: // its call runs when the question is answered
+		if cut {
+			s.scroll.add(bare, s.styles.Dim.Paint("the next message is answered first; the question stays open"))
+		}
+	case replaced:
+		if cut { // not if the run had only its end left
 			s.scroll.add(bare, s.styles.Dim.Paint("■ replaced by the next message"))
 		}
 	case e.State == wire.StateAborted:

@@ -21,6 +21,7 @@ type item struct {
 	out         string // output of a tool so far
 	done        bool
 	interrupted bool // ended early
+	waits       bool // ended without an answer to the question about it, which stays
 
 	stale bool // lines must be rendered again
 	lines []string
@@ -135,6 +136,8 @@ func (s *screen) flush() {
 			}
 		case it.tool != nil:
 			switch {
+			case it.waits:
+				s.scroll.add(tools, s.waiting(it))
 			case it.interrupted:
 				s.scroll.add(tools, s.styles.Dim.Paint(ansi.Truncate("■ "+ansi.Line(it.tool.Label), s.columns())))
 			case it.done:

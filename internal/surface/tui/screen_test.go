@@ -661,6 +661,7 @@ func TestTurn(t *testing.T) {
 }
 
 func TestRunEnded(t *testing.T) {
+	question := wire.Approval{ID: "q", Request: wire.ApprovalRequest{Tool: "exec", Command: "make", SessionKey: own, RunID: "r"}}
 	for _, tt := range []struct {
 		name   string
 		before []feed.Step
@@ -674,7 +675,12 @@ func TestRunEnded(t *testing.T) {
 		{"an answer after another message", []feed.Step{{Kind: feed.Text, Text: "I look"}, {Kind: feed.TextEnded}}, "r", feed.End{State: wire.StateFinal, Text: "all"}, "I look\n\nall"},
 		{"a stopped run", nil, "r", feed.End{State: wire.StateAborted, Text: "none"}, "■ stopped"},
 		{"a run that was replaced while it waited", []feed.Step{{Kind: feed.Text, Text: "I wait"}, {Kind: feed.TextEnded}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wait"},
-		{"a run that was replaced while it wrote", []feed.Step{{Kind: feed.Text, Text: "I wr"}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wr\n\n■ replaced by the next message"},
+		{"a run that was replaced while it wrote", []feed.Step{{Kind: feed.RunStarted}, {Kind: feed.Text, Text: "I wr"}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wr\n\n■ replaced by the next message"},
+		{"a run that was replaced while its call waited for an approval", []feed.Step{{Kind: feed.ToolStarted, Tool: feed.Tool{ID: "t", Label: "exec make"}}, {Kind: feed.Suspended}, {Kind: feed.ApprovalRequested, Approval: question}, {Kind: feed.RunStarted}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded},
+			"? exec needs approval\n┃ make\n\n? exec make\n\nthe next message is answered first; the question stays open"},
+		{"a run that was replaced during a call", []feed.Step{{Kind: feed.ToolStarted, Tool: feed.Tool{ID: "t", Label: "exec make"}}, {Kind: feed.RunStarted}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "■ exec make\n\n■ replaced by the next message"},
+		{"the answer of a command during a call", []feed.Step{{Kind: feed.ToolStarted, Tool: feed.Tool{ID: "t", Label: "exec make"}}, {Kind: feed.RunStarted}}, "x", feed.End{State: wire.StateFinal, Text: "ok"}, "ok"},
+		{"the answer of a command during an answer", []feed.Step{{Kind: feed.RunStarted}, {Kind: feed.Text, Text: "I wr"}}, "x", feed.End{State: wire.StateFinal, Text: "ok"}, "ok"},
 		{"a failed run", nil, "r", feed.End{State: wire.StateError, Error: "no\x1b[2J quota", Model: "p/m"}, "✗ p/m: no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
 		{"an error that names its model", nil, "r", feed.End{State: wire.StateError, Error: "p/m has no quota", Model: "p/m"}, "✗ p/m has no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
 		{"an error without a model", nil, "r", feed.End{State: wire.StateError, Error: "no quota"}, "✗ no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},

@@ -98,7 +98,7 @@ func (s *screen) running(it *item) []string {
 		return strings.Split(s.toolLine(*it.tool), "\n")
 	}
 	if s.suspended {
-		return []string{s.styles.Warn.Paint("?") + " " + ansi.Truncate(ansi.Line(it.tool.Label), s.columns()-2)}
+		return []string{s.waiting(it)}
 	}
 	took := "  " + elapsed(time.Since(it.began))
 	line := s.styles.Accent.Paint(s.spinner()) + " " + ansi.Truncate(ansi.Line(it.tool.Label), s.columns()-2-len(took)) + s.styles.Dim.Paint(took)
@@ -108,6 +108,11 @@ func (s *screen) running(it *item) []string {
 		lines = append(lines, strings.Split(s.output(strings.Join(out[max(len(out)-6, 0):], "\n"), 6), "\n")...)
 	}
 	return lines
+}
+
+// waiting returns the line of a tool call that waits for an approval.
+func (s *screen) waiting(it *item) string {
+	return s.styles.Warn.Paint("?") + " " + ansi.Truncate(ansi.Line(it.tool.Label), s.columns()-2)
 }
 
 // progress returns the line shown while an answer is expected.
