@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 
 	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textarea"
@@ -38,6 +39,40 @@ func newInput(p ansi.Palette) textarea.Model {
 	state := textarea.StyleState{Base: plain, Text: plain, CursorLine: plain, Prompt: plain, EndOfBuffer: plain, Placeholder: plain.Faint(p.Dim != ""), Selection: plain.Reverse(true)}
 	in.SetStyles(textarea.Styles{Focused: state, Blurred: state})
 	return in
+}
+
+// tab stands for a tab in the input field, which would replace it by spaces. It is a
+// private character of Unicode's last plane, one column wide, that nothing else uses.
+const tab = "\U0010ff09"
+
+// pasted returns pasted text as the input field takes it.
+func pasted(text string) string {
+	return ansi.Clean(strings.ReplaceAll(strings.ReplaceAll(text, tab, ""), "\t", tab))
+}
+
+// value returns what the input has.
+func (s *screen) value() string { return strings.ReplaceAll(s.input.Value(), tab, "\t") }
+
+// setValue replaces what the input has.
+func (s *screen) setValue(text string) {
+	s.input.SetValue(strings.ReplaceAll(text, "\t", tab))
+	s.input.MoveToEnd()
+}
+
+// trim returns text without empty lines and spaces around it. The first of several lines
+// keeps its indentation, like the others.
+func trim(text string) string {
+	text = strings.TrimRightFunc(text, unicode.IsSpace)
+	for {
+		line, rest, more := strings.Cut(text, "\n")
+		if first := strings.TrimSpace(line); !more || first != "" {
+			if !more || strings.ContainsRune("/!", rune(first[0])) {
+				return strings.TrimSpace(text)
+			}
+			return text
+		}
+		text = rest
+	}
 }
 
 // key handles a key press.
@@ -110,7 +145,7 @@ func (s *screen) edit(msg tea.Msg) tea.Cmd {
 	before := s.input.Value()
 	s.input, cmd = s.input.Update(msg)
 	if v := s.input.Value(); v != before {
-		s.menu.update(v, s.commands)
+		s.menu.update(s.value(), s.commands)
 		s.history.reset()
 	}
 	return cmd
@@ -124,7 +159,7 @@ func (s *screen) enter() tea.Cmd {
 			return nil
 		}
 	}
-	text := strings.TrimSpace(s.input.Value())
+	text := trim(s.value())
 	if text == "" {
 		return nil
 	}
@@ -148,8 +183,7 @@ func (s *screen) complete() {
 	if c.AcceptsArgs {
 		text += " "
 	}
-	s.input.SetValue(text)
-	s.input.MoveToEnd()
+	s.setValue(text)
 	s.menu.close()
 }
 
@@ -169,9 +203,8 @@ func (s *screen) move(name string) bool {
 		step > 0 && (s.input.Line() < s.input.LineCount()-1 || info.RowOffset < info.Height-1) {
 		return false
 	}
-	if text, ok := s.history.move(step, s.input.Value()); ok {
-		s.input.SetValue(text)
-		s.input.MoveToEnd()
+	if text, ok := s.history.move(step, s.value()); ok {
+		s.setValue(text)
 	}
 	return true
 }

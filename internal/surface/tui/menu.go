@@ -33,7 +33,7 @@ func (m *menu) close()     { *m = menu{} }
 func (m *menu) update(input string, all []wire.Command) {
 	m.close()
 	name, ok := strings.CutPrefix(input, "/")
-	if !ok || strings.ContainsAny(name, " \n") {
+	if !ok || strings.ContainsAny(name, " \t\n") {
 		return
 	}
 	name = strings.ToLower(name)

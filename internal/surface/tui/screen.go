@@ -117,7 +117,7 @@ func (s *screen) handle(msg tea.Msg) tea.Cmd {
 		return s.key(msg)
 	case tea.PasteMsg:
 		s.turning = turning{}
-		cmd := s.edit(tea.PasteMsg{Content: ansi.Clean(msg.Content)})
+		cmd := s.edit(tea.PasteMsg{Content: pasted(msg.Content)})
 		s.menu.close() // Enter sends what was pasted as it is
 		return cmd
 	case tickMsg:

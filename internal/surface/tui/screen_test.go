@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,6 +135,41 @@ func TestLongInput(t *testing.T) {
 	}
 	if h := s.input.Height(); h != 6 {
 		t.Errorf("the input has %d rows, want 6", h)
+	}
+}
+
+// TestTabs pastes lines with tabs, sends them and takes them out of the history.
+func TestTabs(t *testing.T) {
+	for _, tt := range []struct{ name, pasted, sent, shown string }{
+		{"a makefile", "all: x\n\tgo build\n\t\tdone\n", "all: x\n\tgo build\n\t\tdone", "› all: x\n   go build\n    done"},
+		{"an indented part of a file", "\n  \n\tgo build\n\tgo test\n", "\tgo build\n\tgo test", "   go build\n   go test\n"},
+		{"columns", "a\tb", "a\tb", "› a b"},
+		{"one indented line", "\tgo build", "go build", "›  go build"},
+		{"an indented command", "\n /new a\n\tb", "/new a\n\tb", "   /new a\n   b\n"},
+		{"nothing", " \t\n\t", "", "›"},
+		{"the character that stands for a tab", "a" + tab + "b\x1b[2J", "ab", "› ab"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := alone(t)
+			s.handle(tea.WindowSizeMsg{Width: 80, Height: 24})
+			s.joined = false // so that it stays
+			s.handle(tea.PasteMsg{Content: tt.pasted})
+			if all := regexp.MustCompile(" +\n").ReplaceAllString(s.allText(), "\n"); !strings.Contains(all, tt.shown) || strings.Contains(all, tab) {
+				t.Errorf("shown %q, want %q in it", all, tt.shown)
+			}
+			for _, from := range []string{"the paste", "the history"} {
+				s.sent = nil
+				press(s, "enter")
+				var got string
+				for _, m := range s.sent {
+					got += m.text
+				}
+				if got != tt.sent {
+					t.Errorf("sent from %s: %q, want %q", from, got, tt.sent)
+				}
+				press(s, "up")
+			}
+		})
 	}
 }
 

@@ -24,7 +24,7 @@ func (s *screen) draw() tea.View {
 		return tea.NewView("")
 	}
 	below := []string{s.header()}
-	input := strings.Split(s.input.View(), "\n")
+	input := strings.Split(strings.ReplaceAll(s.input.View(), tab, " "), "\n")
 	below = append(below, input...)
 	if lines := s.menu.view(s.styles, s.width); lines != nil {
 		below = append(below, lines...)
