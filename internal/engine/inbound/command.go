@@ -154,7 +154,7 @@ func (g *Gate) command(key chela.SessionKey, in chela.Inbound) (Command, command
 	if !ok || c.within != nil && c.within(&call{g: g, key: key}, w.args) || len(in.Media) > 0 && !c.message {
 		return Command{}, w, text
 	}
-	if w.bot == "" {
+	if w.bot == "" || in.Address.Local() { // no other bot reads it there
 		return c, w, ours
 	}
 	if name := g.o.Bot(in.Address); name != "" && !strings.EqualFold(name, w.bot) ||
@@ -165,21 +165,36 @@ func (g *Gate) command(key chela.SessionKey, in chela.Inbound) (Command, command
 }
 
 // literal returns the text of a message with two slashes in front, which would be a command
-// with one.
-func literal(s string) (string, bool) {
-	s, ok := strings.CutPrefix(strings.TrimSpace(s), "/")
-	if ok {
-		_, ok = parse(s)
+// with one, or a mistyped one.
+func (g *Gate) literal(s string) (string, bool) {
+	s, ok := cutSlash(strings.TrimSpace(s))
+	if !ok {
+		return s, false
+	}
+	if _, ok = parse(s); !ok {
+		_, name, like := almost(s, g.knows)
+		ok = like && name != ""
 	}
 	return s, ok
+}
+
+// knows reports whether there is a command with the name, which is in lower case.
+func (g *Gate) knows(name string) bool {
+	_, ok := g.names[name]
+	return ok
 }
 
 // terminalCommands are the commands that the terminal carries out itself.
 var terminalCommands = [...]string{"image", "quit", "exit"}
 
-// startsCommand reports whether a line with a leading ! goes on as commands of a shell do.
+// startsCommand reports whether a line with a leading ! goes on as commands of a shell do. A
+// wide one is also the end of a Chinese sentence.
 func startsCommand(line string) bool {
-	r, _ := utf8.DecodeRuneInString(line[1:])
+	line, wide := strings.CutPrefix(line, "！")
+	r, _ := utf8.DecodeRuneInString(strings.TrimPrefix(line, "!"))
+	if wide && r >= utf8.RuneSelf {
+		return false
+	}
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("./~_$({[\"'", r)
 }
 
@@ -194,20 +209,24 @@ func (k *call) mistyped() string {
 		return fmt.Sprintf("Not run, and not sent to a model: lines with ! are commands only if commands.bash is true (`chela config set commands.bash true`). "+
 			"You can also ask for it in words: run `%s`", strings.TrimPrefix(line, "/bash "))
 	}
-	w, ok := parse(in.Text)
-	if w.name == "start" && !in.Address.Local() {
-		return "" // platforms send it when a person opens the chat
+	typed, name, ok := almost(in.Text, g.knows)
+	if !ok {
+		w, command := parse(in.Text)
+		if w.name == "start" && !in.Address.Local() {
+			return "" // platforms send it when a person opens the chat
+		}
+		if !command || g.knows(w.name) || w.bot != "" && !in.Address.Local() && !strings.EqualFold(g.o.Bot(in.Address), w.bot) {
+			return ""
+		}
+		if _, _, is := g.skillCommand(k.key.Agent(), w); is {
+			return ""
+		}
+		typed, name = "/"+w.name, w.name
 	}
-	if _, known := g.names[w.name]; !ok || known || w.bot != "" && !strings.EqualFold(g.o.Bot(in.Address), w.bot) {
-		return ""
-	}
-	if _, _, is := g.skillCommand(k.key.Agent(), w); is {
-		return ""
-	}
-	best, at := "", 3
-	near := func(name string) {
-		if d := spelling.Distance(w.name, name); d < at && d < len(w.name) {
-			best, at = name, d
+	best, at := "", len(name)
+	near := func(other string) {
+		if d := spelling.Distance(name, other); d < at && spelling.Near(name, other) {
+			best, at = other, d
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.names)) {
@@ -223,11 +242,14 @@ func (k *call) mistyped() string {
 			near(name)
 		}
 	}
-	text := fmt.Sprintf("There is no command /%s, and the message was not sent to a model.", w.name)
+	text := fmt.Sprintf("There is no command %s, and the message was not sent to a model.", typed)
+	if name == "" {
+		return text + " /commands lists the commands."
+	}
 	if best != "" {
 		text += fmt.Sprintf(" Did you mean /%s?", best)
 	}
-	return text + fmt.Sprintf(" /commands lists the commands; //%s sends the line as text.", w.name)
+	return text + fmt.Sprintf(" /commands lists the commands; /%s sends the line as text.", typed)
 }
 
 // allowed reports whether the principal may use the command.

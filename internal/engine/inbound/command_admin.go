@@ -79,10 +79,16 @@ func bash(ctx context.Context, k *call) (string, error) {
 	return chunk.Fenced(text), err
 }
 
-// bang returns the command /bash that a message with a leading "!" stands for.
+// bang returns the command /bash that a message with a leading "!", also a wide
+// one before a word in ASCII, stands for.
 func bang(s string) (string, bool) {
-	s, ok := strings.CutPrefix(strings.TrimSpace(s), "!")
-	if s = strings.TrimSpace(s); !ok || s == "" || strings.HasPrefix(s, "!") {
+	s = strings.TrimSpace(s)
+	line, ok := strings.CutPrefix(s, "!")
+	if !ok {
+		line, ok = strings.CutPrefix(s, "！")
+		ok = ok && startsCommand(s)
+	}
+	if s = strings.TrimSpace(line); !ok || s == "" || strings.HasPrefix(s, "!") {
 		return "", false
 	}
 	return "/bash " + s, true

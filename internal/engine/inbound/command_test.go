@@ -115,15 +115,49 @@ func TestCommands(t *testing.T) {
 		if got := b.replied("/unknown"); strings.Contains(got, "Did you mean") {
 			t.Errorf("replied %q", got)
 		}
-		b.replied("!ls -la", "not sent to a model", "commands.bash", "run `ls -la`")
+		for _, bang := range []string{"!ls -la", "！ls -la"} {
+			b.replied(bang, "not sent to a model", "commands.bash", "run `ls -la`")
+		}
+		for text, want := range map[string]string{
+			"/status?": "no command /status?,", "/RETRY!": "Did you mean /retry?", "/status？": "Did you mean /status?", "/statsu?": "Did you mean /status?",
+			"／statsu": "Did you mean /status?", "/status, please": "Did you mean /status?", "/ status": "; // status sends the line", "/ think high": "Did you mean /think?",
+			"/": "no command /, and", "//": "no command //, and", "／": "no command ／, and", "/home?": "//home? sends the line as text", "/nonsense@other": "no command /nonsense,",
+		} {
+			b.replied(text, want, "not sent to a model")
+		}
+		for _, far := range []string{"/home", "/etc", "/", "//"} {
+			if got := b.replied(far); strings.Contains(got, "Did you mean") {
+				t.Errorf("%s: replied %q", far, got)
+			}
+		}
 		b.waits()
+	})
+	t.Run("a command with a wide slash, or for a bot that is not there", func(t *testing.T) {
+		b := newBench(t)
+		for _, text := range []string{"／status", "/status@chelabot", "/STATUS@x"} {
+			b.replied(text, "acme/sonnet-5")
+		}
+		b.replied("／think： high", "Thinking: high")
+		b.waits()
+	})
+	t.Run("a text that begins like a mistyped command", func(t *testing.T) {
+		b := newBench(t)
+		texts := []string{"/usr, /etc and /var are full", "/etc/fstab?", "/ and more", "/ new\nlines", "... /status?", "！注意安全", "!!", "？", "///x", "/?"}
+		for _, text := range texts {
+			b.say(text)
+		}
+		b.waits(texts...)
 	})
 	t.Run("two slashes send the line with one as text", func(t *testing.T) {
 		b := newBench(t)
 		b.say("//statsu")
 		b.say("//status of the disk")
 		b.say("//think high about it")
-		b.waits("/statsu", "/status of the disk", "/think high about it")
+		b.say("／／statsu")
+		b.say("//status?")
+		b.say("// status")
+		b.say("// new\nlines of a comment")
+		b.waits("/statsu", "/status of the disk", "/think high about it", "／statsu", "/status?", "/ status", "// new\nlines of a comment")
 	})
 	t.Run("an unknown command of a chat is answered if it addresses the assistant", func(t *testing.T) {
 		b := newBench(t)

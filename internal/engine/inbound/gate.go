@@ -107,7 +107,7 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	if in.Reaction != "" {
 		return Receipt{Session: key}, g.react(ctx, k)
 	}
-	if rest, ok := literal(in.Text); ok && (g.allowed().Text || in.Address.Local()) {
+	if rest, ok := g.literal(in.Text); ok && (g.allowed().Text || in.Address.Local()) {
 		k.in.Text, k.literal = rest, true
 	} else if c, w, is := g.command(key, in); is != text {
 		if k.args = w.args; c.home {

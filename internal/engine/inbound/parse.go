@@ -23,7 +23,7 @@ type commandLine struct {
 // "/name@bot args". It does not check whether a command with the name exists. A
 // path such as "/usr/bin" is not a command.
 func parse(s string) (commandLine, bool) {
-	s, ok := strings.CutPrefix(strings.TrimSpace(s), "/")
+	s, ok := cutSlash(strings.TrimSpace(s))
 	if !ok {
 		return commandLine{}, false
 	}
@@ -49,6 +49,42 @@ func parse(s string) (commandLine, bool) {
 	}
 	w.args = strings.TrimSpace(s)
 	return w, true
+}
+
+// cutSlash removes a leading slash, also a wide one, which keyboards for Chinese and
+// Japanese write.
+func cutSlash(s string) (rest string, ok bool) {
+	if rest, ok = strings.CutPrefix(s, "/"); !ok {
+		rest, ok = strings.CutPrefix(s, "／")
+	}
+	return rest, ok
+}
+
+// almost returns the command that a text was probably meant to be although [parse] finds
+// none: "/name?", "/ name" or only slashes, which name none. typed is the part that was
+// mistaken, known reports whether there is a command with the name. Several lines after
+// "/ name" are text.
+func almost(s string, known func(name string) bool) (typed, name string, ok bool) {
+	s = strings.TrimSpace(s)
+	rest, ok := cutSlash(s)
+	switch {
+	case !ok:
+		return "", "", false
+	case strings.Trim(rest, "/／") == "":
+		return s, "", true
+	}
+	word := strings.TrimLeftFunc(rest, unicode.IsSpace)
+	n := wordLen(word)
+	if n == 0 || !isLetter(word[0]) {
+		return "", "", false
+	}
+	name = strings.ToLower(word[:n])
+	if len(word) < len(rest) {
+		return "/ " + word[:n], name, known(name) && ends(word[n:]) && !strings.Contains(s, "\n")
+	}
+	after := strings.TrimLeft(word[n:], "?!.,;？！。，；…")
+	typed = "/" + word[:len(word)-len(after)]
+	return typed, name, len(after) < len(word[n:]) && (after == "" || ends(after) && known(name))
 }
 
 // wordLen returns the length of the name at the beginning of s.

@@ -35,15 +35,22 @@ func Distance(a, b string) int {
 	return prev[len(b)]
 }
 
-// near is the highest Distance of names of which one may be the other, mistyped.
-const near = 2
+// Near reports whether one of two names may be the other, mistyped: by one byte, or by two if
+// one of them has six or more.
+func Near(a, b string) bool {
+	most := 1
+	if max(len(a), len(b)) >= 6 {
+		most = 2
+	}
+	return Distance(a, b) <= most
+}
 
 // DidYouMean returns a question such as "; did you mean exec or exit?", which ends the error
 // about an unknown name; "": none of the names is like it.
 func DidYouMean(name string, names []string) string {
 	var like []string
 	for _, n := range names {
-		if Distance(name, n) <= near {
+		if Near(name, n) {
 			like = append(like, n)
 		}
 	}

@@ -167,7 +167,7 @@ func (s *screen) enter() tea.Cmd {
 	s.menu.close()
 	s.history.add(text)
 	switch text {
-	case "/quit", "/exit":
+	case "/quit", "/exit", "／quit", "／exit":
 		return s.quit(nil)
 	}
 	return s.send(text)

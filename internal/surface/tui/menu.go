@@ -32,7 +32,7 @@ func (m *menu) close()     { *m = menu{} }
 // update finds the commands that begin with the input.
 func (m *menu) update(input string, all []wire.Command) {
 	m.close()
-	name, ok := strings.CutPrefix(input, "/")
+	name, ok := strings.CutPrefix(strings.Replace(input, "／", "/", 1), "/")
 	if !ok || strings.ContainsAny(name, " \t\n") {
 		return
 	}

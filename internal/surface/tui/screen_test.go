@@ -330,6 +330,7 @@ func TestStopAndQuit(t *testing.T) {
 		{"ctrl+d", func(*screen) {}, []string{"ctrl+d"}, false, true},
 		{"ctrl+d with a draft", func(s *screen) { press(s, "x") }, []string{"ctrl+d"}, false, false},
 		{"/exit", func(s *screen) { s.input.SetValue("/exit ") }, []string{"enter"}, false, true},
+		{"/exit with a wide slash", func(s *screen) { s.input.SetValue("／exit") }, []string{"enter"}, false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -121,7 +121,7 @@ func (c *Chat) Run(ctx context.Context) error {
 		switch strings.TrimSpace(line) {
 		case "":
 			continue
-		case "/quit", "/exit":
+		case "/quit", "/exit", "／quit", "／exit":
 			return failed
 		}
 		failed = nil
