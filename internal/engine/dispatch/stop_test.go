@@ -52,6 +52,25 @@ func TestStopCommand(t *testing.T) {
 			}
 		})
 	})
+	t.Run("/retry sends a message again whose run was stopped during its answer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			half := llmtest.Say("I begin with a long answer")
+			half.Fault.Hang = llmtest.HangMiddle
+			h := newHarness(t, llmtest.NewScript(half, llmtest.Say("heard"))).open()
+			defer h.stop()
+			id := h.send("m1", "hi")
+			synctest.Wait() // a part has arrived
+			if _, err := h.con.Abort(t.Context(), key, id); err != nil {
+				t.Fatal(err)
+			}
+			if r := h.wait(id); r.State != run.Aborted || r.Text == "" {
+				t.Fatalf("the run is %s with %q, want a part of the answer", r.State, r.Text)
+			}
+			if r := h.ask("m2", "/retry"); r.Text != "heard" {
+				t.Errorf("/retry: run %s %q %s", r.State, r.Text, r.Error)
+			}
+		})
+	})
 	t.Run("D3 an event that waits for a suspended run is handled after a stop", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHarness(t, asksOnce("act"), mustAsk("act")).open()

@@ -16,7 +16,7 @@ import (
 // retryWithin is how many entries of the transcript are searched for a message that failed.
 const retryWithin = 1000
 
-// retry is /retry: it sends the last message that has failed again. A run that waits for
+// retry is /retry: it sends the last message that has failed or was stopped again. A run that waits for
 // another try begins it now.
 func (k *call) retry() (string, error) {
 	active, err := k.tx.Runs().Active(k.key)
@@ -37,9 +37,18 @@ func (k *call) retry() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	failed := lastFailed(last)
+	failed := lastFailed(last, func(id chela.RunID) bool {
+		r, gerr := k.tx.Runs().Get(id)
+		if gerr != nil && !errors.Is(gerr, chela.ErrNotFound) {
+			err = gerr
+		}
+		return r.State == run.Aborted || r.State == run.TimedOut || r.State == run.Failed
+	})
+	if err != nil {
+		return "", err
+	}
 	if len(failed) == 0 {
-		return "", refusef("Nothing to send again: no message has failed here.")
+		return "", refusef("Nothing to send again: no message has failed or was stopped here.")
 	}
 	k.in.Media, k.follow = nil, true
 	var texts []string
@@ -59,8 +68,9 @@ func (k *call) retry() (string, error) {
 }
 
 // lastFailed returns the messages of the last run that was not completed and whose messages
-// were not sent again.
-func lastFailed(entries []session.Entry) (messages []session.Entry) {
+// were not sent again. incomplete reports whether a run was stopped or failed; one that had
+// begun its answer leaves no other mark.
+func lastFailed(entries []session.Entry, incomplete func(chela.RunID) bool) (messages []session.Entry) {
 	again := map[string]bool{}
 	failed := map[chela.RunID]bool{}
 	for _, e := range slices.Backward(entries) {
@@ -74,7 +84,7 @@ func lastFailed(entries []session.Entry) (messages []session.Entry) {
 			break
 		}
 		text := e.Message.PlainText()
-		if failed[e.Run] && !again[text] {
+		if !again[text] && (failed[e.Run] || incomplete(e.Run)) {
 			messages = append(messages, e)
 		}
 		again[text] = true

@@ -46,7 +46,7 @@ func sessionCommands() []Command {
 		},
 		{
 			Name: "retry", Group: group, Scope: chela.ScopeWrite,
-			Help: "send the last message that failed or was given up again",
+			Help: "send the last message that failed, was stopped or was given up again",
 			run:  (*call).retry,
 		},
 		{
