@@ -111,6 +111,7 @@ type call struct {
 	overrides run.Overrides    // of the run that the message starts
 	heard     *queue.Item      // the waiting message whose transcript is processed; nil: it was written
 
+	refused     bool // the command did nothing
 	unaddressed bool // the message may address the agent only in a recording
 	literal     bool // the text is no command and has no directives
 }
@@ -268,7 +269,7 @@ func (g *Gate) execute(ctx context.Context, c Command, k call) (Receipt, error) 
 		}
 		var err error
 		if result, err = c.before(k.sourced(ctx, c), &k); err != nil {
-			result = g.explainCommand(err)
+			result, k.refused = g.explainCommand(err), true
 		}
 	}
 	if c.unnamed {
@@ -380,6 +381,7 @@ func (k *call) commit(c Command) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
+	rec.Refused = k.refused
 	return rec, k.reply(chela.RunID(it.ID), it.ID, reply)
 }
 
@@ -390,6 +392,7 @@ func (k *call) answer(c Command) (string, error) {
 	}
 	reply, err := c.run(k)
 	if no, ok := errors.AsType[refuse](err); ok {
+		k.refused = true
 		return no.text, nil
 	}
 	return reply, err

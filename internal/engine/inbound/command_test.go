@@ -132,6 +132,14 @@ func TestCommands(t *testing.T) {
 		}
 		b.waits()
 	})
+	t.Run("the receipt says whether the command did nothing", func(t *testing.T) {
+		b := newBench(t)
+		for text, want := range map[string]bool{"/hlep": true, "/think nonsense": true, "/queue sideways": true, "/help": false, "/think high": false} {
+			if rec, err := b.gate.Admit(owner(t), b.local(text)); err != nil || !rec.Command || rec.Refused != want {
+				t.Errorf("%s: %+v, %v", text, rec, err)
+			}
+		}
+	})
 	t.Run("a command with a wide slash, or for a bot that is not there", func(t *testing.T) {
 		b := newBench(t)
 		for _, text := range []string{"／status", "/status@chelabot", "/STATUS@x"} {

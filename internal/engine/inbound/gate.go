@@ -43,6 +43,7 @@ type Receipt struct {
 	State   queue.State // of the queue item; empty: the message was ignored
 	Command bool        // the message is a command
 	Reply   string      // answer to a command
+	Refused bool        // the command did nothing, as its answer says; not known of one that was accepted before
 }
 
 // Receive admits a message of a channel on behalf of its sender. A message that is
@@ -122,7 +123,7 @@ func (g *Gate) Admit(ctx context.Context, in chela.Inbound) (Receipt, error) {
 	}
 	if reply := k.mistyped(); reply != "" {
 		k.writer, k.who = who, g.rights(who, in)
-		return g.handleCommand(ctx, Command{run: func(*call) (string, error) { return reply, nil }}, k, ours)
+		return g.handleCommand(ctx, Command{run: func(*call) (string, error) { return "", refuse{reply} }}, k, ours)
 	}
 	return g.enqueue(ctx, k)
 }

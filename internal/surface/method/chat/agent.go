@@ -98,10 +98,11 @@ func (m methods) target(ctx context.Context, in wire.AgentRun) (string, error) {
 }
 
 func commandResult(rec inbound.Receipt) wire.AgentResult {
-	return wire.AgentResult{
-		RunID: string(rec.Run), Status: wire.StatusOK, Summary: "completed",
-		Result: &wire.AgentOutput{Payloads: payloads(rec.Reply)},
+	out := &wire.AgentOutput{Payloads: payloads(rec.Reply)}
+	if rec.Refused {
+		out.Meta.Stop = wire.StopUnable
 	}
+	return wire.AgentResult{RunID: string(rec.Run), Status: wire.StatusOK, Summary: "completed", Result: out}
 }
 
 // result returns the second answer for a message that run r answered.
