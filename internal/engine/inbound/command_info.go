@@ -19,7 +19,8 @@ func infoCommands() []Command {
 			Name: "help", Group: group, Help: "show how to start", inline: true,
 			run: func(*call) (string, error) {
 				return "Type what you want Chela to do. /status shows the state of this session, /stop stops the run in progress, " +
-					"/new starts a new conversation, /model selects the model and /think its thinking level. /commands lists all commands.", nil
+					"/new starts a new conversation, /undo takes back what the last turns changed, /model selects the model and /think its thinking level. " +
+					"/commands lists all commands. In the terminal, /quit or Ctrl-D quits.", nil
 			},
 		},
 		{

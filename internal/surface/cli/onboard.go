@@ -95,9 +95,10 @@ func (c *commands) onboard() *cobra.Command {
 }
 
 // risks is what a person has to know before the assistant works on the machine.
-const risks = `Chela works on this machine as you: it reads files, runs commands and sends messages when
-a model asks for it. Commands need your approval unless you allow them. Anybody whom you admit
-to a chat can give it work, and texts that it reads may try to mislead it.
+const risks = `Chela works on this machine as you: it reads files, runs commands and sends
+messages when a model asks for it. It works in its own folder without asking, in
+a sandbox; it asks before anything else. Anybody whom you admit to a chat can
+give it work, and texts that it reads may try to mislead it.
 More: docs/access.md, docs/tools.md, docs/sandbox.md`
 
 // run leads through the steps. It reports whether the gateway is to be started.

@@ -107,7 +107,7 @@ func table() []row {
 			^{seek}\s+(?:through |inside |in )?(?P<dirs>[^?]+?),?\s+(?:at the same time|in parallel|at once),?\s+(?:(?:and )?(?:tell|show) me )?(?:for
 			|where)\s+{the}(?P<q>{X}|[\w\-]+)(?:\s.*)?$
 			^(?:同时|并行)地?(?:在)?(?P<dirs>.+?)(?:里面?|中|下)?(?:同时|并行)?{搜}(?P<q>.+)$`},
-		{intent: "spawn", needs: "sessions_spawn", freeText: true, example: localized{"start a subagent to check the links", "启动一个子代理去检查链接"}, plan: spawn, patterns: `
+		{intent: "spawn", needs: "sessions_spawn", freeText: true, example: localized{"start a subagent to list the files here", "启动一个子代理去列出当前目录"}, plan: spawn, patterns: `
 			\b(?:sub-?\s?agents?|(?:another|an|new|helper|background) (?:agent|task|job))\b[\s,:]*(?:(?:to|for|that|which
 			|and have it)\s+)?(?P<task>.*?)(?:\s+(?:while|as) we\b.*)?$
 			^(?:run )?(?:this |it )?in the background[,:]?\s*(?P<task>.+)$|^delegate:?\s+(?P<task2>.+)$
