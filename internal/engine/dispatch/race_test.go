@@ -280,7 +280,7 @@ func TestResetWhileItRuns(t *testing.T) {
 func TestNoProfile(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, asksOnce("act"))
-	h.refuse = errors.New("this session is pinned to a model that is gone")
+	h.refuse = chela.Errorf(chela.CodeInvalid, "this session is pinned to a model that is gone")
 	h.open()
 	if r := h.ask("m1", "hello"); r.State != run.Failed || r.Error != h.refuse.Error() {
 		t.Errorf("run is %s: %q", r.State, r.Error)
