@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -101,7 +102,11 @@ func (f *Factory) makeFolder(s *sandbox.Session) error {
 		return nil
 	}
 	if err := os.MkdirAll(s.Private, 0o700); err != nil {
-		return fmt.Errorf("sandbox: %w", err)
+		f.o.Log.Error("make the folder of a sandbox", "err", err)
+		if pe, ok := errors.AsType[*fs.PathError](err); ok {
+			err = pe.Err // without the path, which is none of a chat's business
+		}
+		return &chela.Error{Code: chela.CodeUnavailable, Message: "the folder of the sandbox cannot be made", Hint: "chela doctor", Err: err}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -144,7 +144,7 @@ func TestSandboxFolder(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if end := c.Ask("main", "hi"); end.State != wire.StateError || !strings.Contains(end.Error, "sandbox") || len(model.Requests()) != 0 {
+	if end := c.Ask("main", "hi"); end.State != wire.StateError || !strings.Contains(end.Error, "folder of the sandbox cannot be made") || strings.Contains(end.Error, g.Dir) || len(model.Requests()) != 0 {
 		t.Errorf("%s %q %q after %d requests, want an error about the sandbox", end.State, end.Text, end.Error, len(model.Requests()))
 	}
 	if err := os.Remove(path); err != nil {
