@@ -73,7 +73,7 @@ var resultless = []string{
 	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
 	"send", "poll", "message.action",
 	"sessions.reset", "sessions.send", "sessions.steer", "set-heartbeats", "skills.install", "skills.library.list", "skills.status", "skills.update", "sessions.subscribe", "sessions.usage", "sessions.usage.logs", "sessions.usage.timeseries", "status",
-	"system-event", "system-presence", "usage.cost", "usage.status", "wake",
+	"system-event", "system-presence", "usage.cost", "usage.status", "users.list", "wake",
 }
 
 // irregular are the definitions whose names do not follow from their methods.
@@ -321,7 +321,7 @@ func (g *golden) calls() []call {
 		{"exec.approval.get", m{"id": g.approval}, nil},
 		{"approval.get", m{"id": g.approval}, nil},
 		{"exec.approval.resolve", m{"id": g.approval, "decision": "deny"}, nil},
-		{"plugin.approval.resolve", m{"id": g.approval, "decision": "deny"}, nil},
+		{"plugin.approval.resolve", m{"id": g.second, "decision": "deny"}, nil},
 		{"approval.resolve", m{"id": g.approval, "kind": "exec", "decision": "deny"}, nil},
 		{"approval.history", m{"limit": 5}, nil},
 		{"plugin.approval.list", m{}, nil},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -345,5 +346,53 @@ func TestForeignOrigin(t *testing.T) {
 	})
 	if slices.ContainsFunc(b.Frames(0), func(f wsFrame) bool { return f.Event == wire.EventChallenge }) {
 		t.Error("a challenge was sent")
+	}
+}
+
+// TestControlUICuts restarts the gateway ten times below a page. After each restart the page
+// connects again by itself and sends a message, once.
+func TestControlUICuts(t *testing.T) {
+	t.Parallel()
+	s := newGateway(t, withUI(t))
+	b := newBrowser(t)
+	b.Open(s.HTTP() + "/#token=" + url.QueryEscape(token))
+	b.Await("no message field", `!!document.querySelector('`+composer+`')`)
+	b.say("echo before the cuts")
+	b.Shows("before the cuts")
+	const cuts = 10
+	for i := range cuts {
+		n := len(b.Frames(0))
+		s.Stop()
+		s.Start()
+		b.receives("a hello", n, func(f wsFrame) bool { return strings.Contains(f.Text, wire.HelloOK) })
+		b.say(fmt.Sprintf("echo after cut %d.", i))
+		b.receives("an answer", n, func(f wsFrame) bool {
+			return f.Event == wire.EventChat && strings.Contains(f.Text, `"final"`) && strings.Contains(f.Text, fmt.Sprintf("after cut %d.", i))
+		})
+	}
+	var h wire.History
+	s.operator(t).Must("chat.history", map[string]any{"sessionKey": "main", "limit": 4 * cuts}, &h)
+	for i := range cuts {
+		asked := 0
+		for _, m := range h.Messages {
+			if m.Role == "user" && strings.Contains(m.Text(), fmt.Sprintf("after cut %d.", i)) {
+				asked++
+			}
+		}
+		if asked != 1 {
+			t.Errorf("message %d is in the history %d times", i, asked)
+		}
+	}
+	b.succeeded(t)
+}
+
+// receives waits for a frame from index n.
+func (b *browser) receives(what string, n int, f func(wsFrame) bool) {
+	b.t.Helper()
+	for end := time.Now().Add(waittest.Limit); !slices.ContainsFunc(b.Frames(n), func(w wsFrame) bool { return !w.Sent && f(w) }); {
+		if time.Now().After(end) {
+			b.t.Fatalf("%s did not arrive", what)
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }

@@ -27,6 +27,7 @@ type golden struct {
 	other    *line // another connection, subscribed to all sessions
 	t        testing.TB
 	approval string // id of a pending approval
+	second   string // id of another one
 	pending  []wire.PairRequest
 	nodes    []wire.NodeRequest
 	message  string // id of a message in the session talked
@@ -196,17 +197,20 @@ func (g *golden) aborted() {
 	}
 }
 
-// asked creates an approval that is decided, and one that stays pending.
+// asked creates an approval that is decided, and two that stay pending.
 func (g *golden) asked() {
 	g.t.Helper()
-	for _, run := range []string{"allowed", "open"} {
-		n := len(g.Frames())
-		g.Must("chat.send", wire.ChatSend{SessionKey: waiting, Message: "run touch " + run, IdempotencyKey: run}, nil)
+	for _, run := range []string{"allowed", "second", "open"} {
+		n, session := len(g.Frames()), waiting
+		if run == "second" {
+			session = "agent:main:second"
+		}
+		g.Must("chat.send", wire.ChatSend{SessionKey: session, Message: "run touch " + run, IdempotencyKey: run}, nil)
 		var asks struct{ ID string }
 		if err := json.Unmarshal(g.Event(wire.EventApprovalRequested, n).Payload, &asks); err != nil {
 			g.t.Fatal(err)
 		}
-		g.approval = asks.ID
+		g.second, g.approval = g.approval, asks.ID
 		if run == "allowed" {
 			g.Must("exec.approval.resolve", map[string]any{"id": asks.ID, "decision": "allow-once"}, nil)
 			g.Ended(run)

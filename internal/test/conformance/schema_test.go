@@ -85,6 +85,8 @@ func (s *schema) allow() {
 	} {
 		add(task, "execution", "hasTranscript") // in lists of work in the background
 	}
+	add(s.Definitions["ModelChoice"], "local") // newer than this schema; the command models list shows it
+	add(property("ModelsListResult", "models").Items, "local")
 }
 
 // named returns the name of the definition for a method, as in sessions.list,
