@@ -99,6 +99,7 @@ func TestLauncherKilledAnywhere(t *testing.T) {
 		}
 		done := make(chan struct{})
 		killed := make(chan struct{})
+		started := make(chan struct{})
 		go func() {
 			defer close(killed)
 			pid := 0
@@ -111,6 +112,7 @@ func TestLauncherKilledAnywhere(t *testing.T) {
 				for b := []byte(nil); len(b) == 0; b, _ = os.ReadFile(log) {
 					time.Sleep(time.Millisecond)
 				}
+				<-started // the launcher has reported the start
 			}
 			select {
 			case <-time.After(after):
@@ -127,6 +129,7 @@ func TestLauncherKilledAnywhere(t *testing.T) {
 			Path: "/bin/sh", Argv: []string{"sh", "-c", "echo run >> log; (trap '' TERM; exec sleep " + marker + ") & sleep " + pause + "; echo end >> log"},
 			Dir: w.rights.Workspace, Env: []string{"PATH=/bin:/usr/bin"}, Rights: &w.rights, Grace: 10 * time.Millisecond,
 		}, &out)
+		close(started)
 		var e sandbox.Exit
 		if err == nil {
 			if e, err = p.Wait(); err != nil {
