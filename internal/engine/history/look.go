@@ -2,9 +2,7 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -96,37 +94,20 @@ const openSetting = "history.commands"
 // changeOpen changes the list of these runs.
 func (h *History) changeOpen(ctx context.Context, change func([]journal.Source) []journal.Source) error {
 	return h.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
-		list, err := readOpen(tx)
-		if err != nil {
+		var list []journal.Source
+		if err := readSetting(tx, openSetting, &list); err != nil {
 			return err
 		}
-		text := ""
-		if list = change(list); len(list) > 0 {
-			b, err := json.Marshal(list)
-			if err != nil {
-				return err
-			}
-			text = string(b)
-		}
-		return tx.SetSetting(openSetting, text)
+		list = change(list)
+		return writeSetting(tx, openSetting, list, len(list) == 0)
 	})
-}
-
-func readOpen(r interface{ Setting(string) (string, error) }) (list []journal.Source, err error) {
-	text, err := r.Setting(openSetting)
-	if err != nil || text == "" {
-		return nil, err
-	}
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, fmt.Errorf("setting %s: %w", openSetting, err)
-	}
-	return list, nil
 }
 
 // recoverOpen takes over the runs of the process before, which ended before it looked for
 // what their commands changed.
 func (h *History) recoverOpen(ctx context.Context) error {
-	list, err := store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Source, error) { return readOpen(r) })
+	var list []journal.Source
+	err := h.o.Store.View(ctx, func(r store.Reader) error { return readSetting(r, openSetting, &list) })
 	if err != nil || len(list) == 0 {
 		return err
 	}
@@ -427,7 +408,7 @@ func list(dir string) map[string]stamp {
 			return fs.SkipDir
 		case path == dir:
 			return nil
-		case skipped(e.Name()) && e.IsDir():
+		case e.IsDir() && (skipped(e.Name()) || slices.Contains(parts[:], path[len(dir)+1:])): // parts have been listed
 			return fs.SkipDir
 		case skipped(e.Name()) || part(dir, path) || pathpolicy.HasPrivate(path[len(dir):]):
 			return nil

@@ -2,9 +2,7 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -87,13 +85,9 @@ type waiting struct {
 const pendingSetting = "undo.pending"
 
 func readPending(tx interface{ Setting(string) (string, error) }, now time.Time) (pending, error) {
-	text, err := tx.Setting(pendingSetting)
 	p := pending{}
-	if err != nil || text == "" {
-		return p, err
-	}
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return nil, fmt.Errorf("setting %s: %w", pendingSetting, err)
+	if err := readSetting(tx, pendingSetting, &p); err != nil {
+		return nil, err
 	}
 	for key, w := range p {
 		if !now.Before(w.Expires) {
@@ -104,14 +98,7 @@ func readPending(tx interface{ Setting(string) (string, error) }, now time.Time)
 }
 
 func writePending(tx store.Tx, p pending) error {
-	if len(p) == 0 {
-		return tx.SetSetting(pendingSetting, "")
-	}
-	b, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	return tx.SetSetting(pendingSetting, string(b))
+	return writeSetting(tx, pendingSetting, p, len(p) == 0)
 }
 
 // Preview returns what an undo would do. The plan waits for [History.Apply] in a place,
