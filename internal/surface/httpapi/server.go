@@ -65,26 +65,15 @@ func New(o Options) http.Handler {
 		fallbacks[r.Pattern] = r.fallback
 	}
 	guarded := o.Auth.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch _, pattern := mux.Handler(r); {
-		case strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
-			if !isClean(r.URL.Path) {
-				access.Error(w, http.StatusBadRequest, kindInvalid, "the path of the request is not a clean one")
-				return
-			}
-			o.Upgrade.ServeHTTP(w, r)
-		case pattern == "", fallbacks[pattern] && r.Method == http.MethodPost && o.Post(r.URL.Path) == nil:
-			var allow []string
-			for _, method := range [...]string{http.MethodGet, http.MethodPost} {
-				other := r.WithContext(r.Context())
-				other.Method = method
-				if _, pattern := mux.Handler(other); !fallbacks[pattern] {
-					allow = append(allow, method)
-				}
-			}
-			otherMethod(allow, w, r)
-		default:
-			mux.ServeHTTP(w, r)
+		if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			upgrade(o.Upgrade, w, r)
+			return
 		}
+		if _, pattern := mux.Handler(r); pattern == "" || fallbacks[pattern] && r.Method == http.MethodPost && o.Post(r.URL.Path) == nil {
+			otherMethod(mux, fallbacks, w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
 	}), probes[:]...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 { // also the rest of a body that no handler reads is read, before the answer
@@ -101,8 +90,26 @@ func isClean(p string) bool {
 	return utf8.ValidString(p) && (p == "" || p == clean || p == clean+"/" && clean != "/")
 }
 
-// otherMethod answers a request with a method that the path does not have.
-func otherMethod(allow []string, w http.ResponseWriter, r *http.Request) {
+// upgrade passes a WebSocket request on if its path is a clean one.
+func upgrade(to http.Handler, w http.ResponseWriter, r *http.Request) {
+	if !isClean(r.URL.Path) {
+		access.Error(w, http.StatusBadRequest, kindInvalid, "the path of the request is not a clean one")
+		return
+	}
+	to.ServeHTTP(w, r)
+}
+
+// otherMethod answers a request with a method that the path does not have. fallbacks are the
+// patterns of what is there for no method.
+func otherMethod(mux *http.ServeMux, fallbacks map[string]bool, w http.ResponseWriter, r *http.Request) {
+	var allow []string
+	for _, method := range [...]string{http.MethodGet, http.MethodPost} {
+		other := r.WithContext(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); !fallbacks[pattern] {
+			allow = append(allow, method)
+		}
+	}
 	if allow == nil {
 		notFound(w, r)
 		return
