@@ -415,10 +415,11 @@ func (g *Gate) explain(err error) string {
 		g.o.Log.Error("command failed", "err", err)
 		return chela.PeopleText(err)
 	}
+	text := chela.PeopleText(err)
 	if e, ok := errors.AsType[*chela.Error](err); ok && e.Hint != "" {
-		return chela.PeopleText(err) + " (" + e.Hint + ")"
+		text += " (" + e.Hint + ")"
 	}
-	return chela.PeopleText(err)
+	return text
 }
 
 // enqueueRest puts the message that follows the command, after the answer to the

@@ -389,10 +389,7 @@ func TestControlUICuts(t *testing.T) {
 // receives waits for a frame from index n.
 func (b *browser) receives(what string, n int, f func(wsFrame) bool) {
 	b.t.Helper()
-	for end := time.Now().Add(waittest.Limit); !slices.ContainsFunc(b.Frames(n), func(w wsFrame) bool { return !w.Sent && f(w) }); {
-		if time.Now().After(end) {
-			b.t.Fatalf("%s did not arrive", what)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	waittest.Until(b.t, what, func() bool {
+		return slices.ContainsFunc(b.Frames(n), func(w wsFrame) bool { return !w.Sent && f(w) })
+	})
 }

@@ -49,8 +49,11 @@ var tempForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // namesTemp reports whether a command in the sandbox names a file in the folders for
 // temporary ones that it has to itself.
 func namesTemp(command string, r *sandbox.Rights) bool {
-	return r != nil && slices.ContainsFunc(tempForm().FindAllStringSubmatch(command, -1), func(m []string) bool {
-		shared := append(slices.Concat(r.Read, r.Change), r.Workspace)
+	if r == nil {
+		return false
+	}
+	shared := append(slices.Concat(r.Read, r.Change), r.Workspace)
+	return slices.ContainsFunc(tempForm().FindAllStringSubmatch(command, -1), func(m []string) bool {
 		return !slices.ContainsFunc(shared, func(dir string) bool { return dir != "" && pathpolicy.Inside(filepath.Clean(m[1]), dir) })
 	})
 }

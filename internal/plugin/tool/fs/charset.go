@@ -212,18 +212,24 @@ func openText(path, name string, raw []byte) (plainFile, error) {
 // characters of the file are these characters.
 func (f *plainFile) typed(s string) string {
 	return strings.Map(func(r rune) rune {
-		if c := r - 0x2400; c >= 0 && c < ' ' && bytes.IndexByte(f.text, byte(c)) >= 0 && !bytes.ContainsRune(f.text, r) {
+		if c, ok := f.standsFor(r); ok && !bytes.ContainsRune(f.text, r) {
 			return c
 		}
 		return r
 	}, s)
 }
 
+// standsFor returns the control character of the file that is shown as r.
+func (f *plainFile) standsFor(r rune) (c rune, ok bool) {
+	c = r - 0x2400
+	return c, c >= 0 && c < ' ' && bytes.IndexByte(f.text, byte(c)) >= 0
+}
+
 // ambiguous returns a symbol of a text that stands for a control character in some places of
 // the file and for itself in others; "": there is none.
 func (f *plainFile) ambiguous(s string) string {
 	for _, r := range s {
-		if c := r - 0x2400; c >= 0 && c < ' ' && bytes.IndexByte(f.text, byte(c)) >= 0 && bytes.ContainsRune(f.text, r) {
+		if _, ok := f.standsFor(r); ok && bytes.ContainsRune(f.text, r) {
 			return string(r)
 		}
 	}
