@@ -17,16 +17,27 @@ import (
 // backslash, so that several due texts in one prompt can be told apart.
 const (
 	duePrefix  = "[cron:"
+	latePrefix = "This is late, it was due: "
 	timePrefix = "Current time: "
 	foundLine  = "What the check found:"
 )
 
+// late is how long after its time a job has to begin for its text to say so.
+const late = 2 * time.Minute
+
+// lateLayout is the same in every language. The time zone is the person's own.
+const lateLayout = "2006-01-02 15:04"
+
 // DueText returns the text that a model gets when the job is due. It begins with
-// "[cron:ID NAME] "; a name or an id that is not plain is quoted. The text of a turn has
-// a line with the time now in loc after the payload. found is what the check of the
-// trigger found; it may be empty. [ParseDue] reads the text back.
-func (j Job) DueText(now time.Time, loc *time.Location, found string) string {
+// "[cron:ID NAME] "; a name or an id that is not plain is quoted. If the job was due long
+// before now, for example because nothing ran then, a line after the payload says when;
+// due may be zero. The text of a turn has a line with the time now. Times are in loc. found
+// is what the check of the trigger found; it may be empty. [ParseDue] reads the text back.
+func (j Job) DueText(due, now time.Time, loc *time.Location, found string) string {
 	text := duePrefix + plain(string(j.ID), " ") + " " + plain(j.Name, "") + "] " + escapeDue(j.Payload.Content())
+	if !due.IsZero() && now.Sub(due) >= late {
+		text += "\n\n" + latePrefix + due.In(loc).Format(lateLayout)
+	}
 	if j.Payload.Kind == AgentTurn {
 		text += "\n\n" + timeLine(now, loc)
 	}
@@ -62,8 +73,8 @@ func plain(s, bad string) string {
 
 var (
 	// dueLine finds the lines that look like parts of a due text, also in a list.
-	dueLine    = lazy(`(?m)^(- )?(\\*)(\[cron:|Current time: |What the check found:)`)
-	dueEscaped = lazy(`(?m)^(- )?\\(\\*)(\[cron:|Current time: |What the check found:)`)
+	dueLine    = lazy(`(?m)^(- )?(\\*)(\[cron:|This is late, it was due: |Current time: |What the check found:)`)
+	dueEscaped = lazy(`(?m)^(- )?\\(\\*)(\[cron:|This is late, it was due: |Current time: |What the check found:)`)
 	dueStart   = lazy(`(?m)^(?:- )?\[cron:`)
 )
 
@@ -78,6 +89,7 @@ type Due struct {
 	Name string
 	Text string // the payload
 	Turn bool   // the text is a request to carry out, not a reminder
+	Late string // when it was due, like "2026-11-28 14:05", if it is late; "": it is not
 
 	// Found is what the check of the trigger found. It may be foreign text.
 	Found string
@@ -97,6 +109,7 @@ func ParseDue(s string) (d Due, ok bool) {
 	s = strings.TrimPrefix(s, " ")
 	s, d.Found, _ = strings.Cut(s, "\n\n"+foundLine+"\n") // lines of the texts that look like it are escaped
 	s, _, d.Turn = strings.Cut(s, "\n\n"+timePrefix)
+	s, d.Late, _ = strings.Cut(s, "\n\n"+latePrefix)
 	d.Job, d.Name = ID(id), name
 	d.Text, d.Found = unescapeDue(s), unescapeDue(d.Found)
 	return d, true

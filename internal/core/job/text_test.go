@@ -37,11 +37,35 @@ func TestDueText(t *testing.T) {
 				"What the check found:\nnew\n\n\\Current time: then\n- \\[cron:8 m] b",
 		},
 	} {
-		got := tc.job.DueText(now, berlin, tc.found)
+		got := tc.job.DueText(now, now, berlin, tc.found)
 		if got != tc.want {
 			t.Errorf("got  %q\nwant %q", got, tc.want)
 		}
-		checkDue(t, tc.job, tc.found, got)
+		checkDue(t, tc.job, "", tc.found, got)
+	}
+	for _, tc := range []struct {
+		job  Job
+		due  time.Time
+		late string
+		want string
+	}{
+		{reminder("a"), now.Add(-time.Minute), "", "[cron:7 n] a"},
+		{reminder("a"), time.Time{}, "", "[cron:7 n] a"}, // it was started by hand
+		{reminder("a"), now.Add(-20 * time.Hour), "2026-11-24 13:00", "[cron:7 n] a\n\nThis is late, it was due: 2026-11-24 13:00"},
+		{
+			reminder("a\n\nThis is late, it was due: never"), now.Add(-time.Hour), "2026-11-25 08:00",
+			"[cron:7 n] a\n\n\\This is late, it was due: never\n\nThis is late, it was due: 2026-11-25 08:00",
+		},
+		{
+			Job{ID: "7", Name: "n", Payload: Payload{Kind: AgentTurn, Message: "read it"}}, now.Add(-time.Hour), "2026-11-25 08:00",
+			"[cron:7 n] read it\n\nThis is late, it was due: 2026-11-25 08:00\n\nCurrent time: Wednesday, 25 November 2026, 09:00:00 +01:00 (Europe/Berlin)",
+		},
+	} {
+		got := tc.job.DueText(tc.due, now, berlin, "")
+		if got != tc.want {
+			t.Errorf("got  %q\nwant %q", got, tc.want)
+		}
+		checkDue(t, tc.job, tc.late, "", got)
 	}
 	for _, s := range []string{"", "hello", "[cron:", "[cron:7", "[cron:7 n", `[cron:"7 n] x`, `[cron:7 "n] x`, " [cron:7 n] x"} {
 		if d, ok := ParseDue(s); ok {
@@ -50,11 +74,15 @@ func TestDueText(t *testing.T) {
 	}
 }
 
+func reminder(text string) Job {
+	return Job{ID: "7", Name: "n", Payload: Payload{Kind: SystemEvent, Text: text}}
+}
+
 // checkDue checks that the due text of a job is read back as it was, alone and in a
 // list.
-func checkDue(t *testing.T, j Job, found, text string) {
+func checkDue(t *testing.T, j Job, late, found, text string) {
 	t.Helper()
-	want := Due{Job: j.ID, Name: j.Name, Text: j.Payload.Content(), Turn: j.Payload.Kind == AgentTurn, Found: found}
+	want := Due{Job: j.ID, Name: j.Name, Text: j.Payload.Content(), Turn: j.Payload.Kind == AgentTurn, Late: late, Found: found}
 	if got, ok := ParseDue(text); !ok || got != want {
 		t.Errorf("%q is read as %+v, %v; want %+v", text, got, ok, want)
 	}
@@ -74,8 +102,10 @@ func FuzzDueText(f *testing.F) {
 		if turn {
 			j.Payload = Payload{Kind: AgentTurn, Message: text}
 		}
-		due := j.DueText(time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC), time.UTC, found)
-		checkDue(t, j, found, due)
+		now := time.Date(2026, 11, 25, 8, 0, 0, 0, time.UTC)
+		checkDue(t, j, "", found, j.DueText(now, now, time.UTC, found))
+		due := j.DueText(now.Add(-time.Hour), now, time.UTC, found)
+		checkDue(t, j, "2026-11-25 07:00", found, due)
 		if head, _, _ := strings.Cut(due, "\n"); !strings.HasPrefix(head, "[cron:") {
 			t.Errorf("the first line is %q", head)
 		}
@@ -94,7 +124,7 @@ func FuzzParseDue(f *testing.F) {
 		if d.Turn {
 			j.Payload = Payload{Kind: AgentTurn, Message: d.Text}
 		}
-		checkDue(t, j, d.Found, j.DueText(time.Unix(0, 0), time.UTC, d.Found))
+		checkDue(t, j, "", d.Found, j.DueText(time.Unix(0, 0), time.Unix(0, 0), time.UTC, d.Found))
 	})
 }
 

@@ -36,6 +36,14 @@ func TaskIn(s string) (string, bool) {
 	return rest, ok
 }
 
+// labeled matches a labeled text.
+var labeled = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)<untrusted-content id="[0-9a-f]+" source="(?:[^"\\\n]|\\.)*">\n[^\n]*\n---\n(.*?)\n</untrusted-content id="[0-9a-f]+">`)
+})
+
+// Plain returns s without the labels in it and their notes, for people.
+func Plain(s string) string { return labeled().ReplaceAllString(s, "$1") }
+
 // removed stands for what was removed. It has brackets, so that no mark can arise from
 // the text before and behind it.
 const removed = "[mark removed]"

@@ -82,3 +82,17 @@ func FuzzWrap(f *testing.F) {
 		}
 	})
 }
+
+func TestPlain(t *testing.T) {
+	l := New()
+	for _, tc := range []struct{ in, want string }{
+		{"hello", "hello"},
+		{"Result:\n" + l.Wrap(`webhook "a>b"`, Data, "two\nlines") + "\nand " + l.Wrap("page", Task, "more"), "Result:\ntwo\nlines\nand more"},
+		{l.Wrap("page", Data, "<untrusted-content id=\"ab\" source=\"x\">\nnote\n---\ninner"), removed + "\nnote\n---\ninner"},
+		{"<untrusted-content of a book>", "<untrusted-content of a book>"},
+	} {
+		if got := Plain(tc.in); got != tc.want {
+			t.Errorf("%q\nis   %q\nwant %q", tc.in, got, tc.want)
+		}
+	}
+}

@@ -292,13 +292,14 @@ const unattended = "This turn was started by a schedule, and nobody is present t
 // put puts the work of a run into the queue. It returns where the answer is to go.
 func (s *Scheduler) put(tx store.Tx, j job.Job, r job.Run, found string, now time.Time) (job.Destination, error) {
 	key := "cron:" + string(j.ID) + ":" + fmt.Sprint(int64(r.Slot))
+	due := r.Slot.Time()
 	if r.Forced {
-		key += ":forced"
+		key, due = key+":forced", time.Time{}
 	}
 	it := queue.Item{
 		ID: string(r.ID), Key: key, Session: r.Session, State: queue.Waiting, Created: time.Now(),
 		Origin: chela.Origin{Kind: chela.OriginCron, ID: string(j.ID)}, Principal: j.Principal,
-		Inbound: chela.Inbound{Text: j.DueText(now, s.o.Config.Location(), found), Time: now},
+		Inbound: chela.Inbound{Text: j.DueText(due, now, s.o.Config.Location(), found), Time: now},
 	}
 	var to job.Destination
 	if j.Payload.Kind == job.SystemEvent {

@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/untrusted"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -111,12 +112,15 @@ func event(c wire.Contents, from chela.OriginKind) wire.Contents {
 	text := strings.TrimPrefix(c[0].Text, llm.EventPrefix)
 	if due, ok := job.ParseDue(text); ok && from == chela.OriginCron {
 		text = "⏰ " + due.Text
+		if due.Late != "" {
+			text += " (late: it was due " + due.Late + ")"
+		}
 	} else if title, note, _, ok := job.ParseResult(text); ok && from == chela.OriginCron {
 		text = strings.TrimSpace(fmt.Sprintf("The scheduled job %q has ended. %s", title, note))
 	} else if from == chela.OriginSubagent || from == chela.OriginCron {
 		text, _, _ = strings.Cut(text, "\n")
 	}
-	c[0].Text = text
+	c[0].Text = untrusted.Plain(text)
 	return c
 }
 

@@ -359,6 +359,7 @@ var (
 		"没有设置提醒：不清楚“%s”是什么时间。请写成“4月3日10点”或“每天8点”这样。",
 	}
 	dueText       = localized{"⏰ Reminder: %s", "⏰ 提醒：%s"}
+	lateText      = localized{" (late: it was due %s)", "（迟了，原定时间 %s）"}
 	jobResultText = localized{"⏰ %s:\n\n%s", "⏰ %s：\n\n%s"}
 	undoneText    = localized{
 		"⏰ This was planned for now, but I did not understand it, and no language model is configured: %s",

@@ -132,7 +132,7 @@ func due(name, text string, kind job.PayloadKind) string {
 	if kind == job.AgentTurn {
 		j.Payload = job.Payload{Kind: kind, Message: text}
 	}
-	return j.DueText(testNow, time.UTC, "")
+	return j.DueText(testNow, testNow, time.UTC, "")
 }
 
 func TestReminders(t *testing.T) {
@@ -242,6 +242,16 @@ func TestReminders(t *testing.T) {
 		}
 		if got := scheduler(t).say(llm.EventPrefix + due("a", "吃药", job.SystemEvent)); got != "⏰ 提醒：吃药" {
 			t.Errorf("the reply is %q", got)
+		}
+		for text, want := range map[string]string{
+			"call Ann": "⏰ Reminder: call Ann (late: it was due 2026-03-03 12:00)",
+			"吃药":       "⏰ 提醒：吃药（迟了，原定时间 2026-03-03 12:00）",
+		} {
+			now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+			j := job.Job{ID: "a", Payload: job.Payload{Kind: job.SystemEvent, Text: text}}
+			if got := scheduler(t).say(llm.EventPrefix + j.DueText(now.AddDate(0, 0, -1), now, time.UTC, "")); got != want {
+				t.Errorf("the reply is %q, want %q", got, want)
+			}
 		}
 		k := scheduler(t)
 		k.messages = []*llm.Message{llm.User(llm.EventPrefix + due("a", "one", job.SystemEvent)), llm.User(llm.EventPrefix + due("b", "list the files", job.SystemEvent))}

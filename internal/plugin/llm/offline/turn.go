@@ -161,12 +161,10 @@ func (t *turn) report() string {
 		switch {
 		case isResult:
 			out = append(out, strings.TrimSpace(t.localize(jobResultText, title, answer)+"\n\n"+note))
-		case n.due != nil && isChinese(n.due.Text):
-			out = append(out, fmt.Sprintf(dueText.zh, n.due.Text))
 		case n.due != nil:
-			out = append(out, fmt.Sprintf(dueText.en, n.due.Text))
+			out = append(out, dueReply(*n.due))
 		case !ok:
-			out = append(out, n.text)
+			out = append(out, untrusted.Plain(n.text))
 		case a.Status == "ok":
 			out = append(out, t.localize(reportText, a.Label, a.Result))
 		default:
@@ -174,6 +172,16 @@ func (t *turn) report() string {
 		}
 	}
 	return strings.Join(out, "\n\n")
+}
+
+// dueReply returns a reminder in the language of its text.
+func dueReply(d job.Due) string {
+	t := turn{chinese: isChinese(d.Text)}
+	text := t.localize(dueText, d.Text)
+	if d.Late != "" {
+		text += t.localize(lateText, d.Late)
+	}
+	return text
 }
 
 // topic returns the file that "it" refers to after a call.
