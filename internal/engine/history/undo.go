@@ -37,7 +37,7 @@ type Request struct {
 type Plan struct {
 	Request
 	Steps []Step
-	// Not is what cannot be taken back, such as "2 commands".
+	// Not is what cannot be taken back, such as "2 messages".
 	Not  []string
 	Hash string
 }
@@ -269,8 +269,12 @@ func acts(tx store.Reader, home chela.SessionKey, selected []journal.Change) ([]
 	}
 	var out []string
 	for _, what := range [...]string{"command", "message", "other act"} {
-		if n[what] > 0 {
-			out = append(out, humanize.Many(n[what], what))
+		switch text := humanize.Many(n[what], what); {
+		case n[what] == 0:
+		case what == "command": // the steps take back what it did to files
+			out = append(out, "whatever else "+text+" did (only files of the workspace are recorded, up to 1 MB, no hidden ones, links or empty folders)")
+		default:
+			out = append(out, text)
 		}
 	}
 	return out, nil
