@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/app/doctor"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
@@ -55,6 +57,24 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: %s", got, all)
 		}
 	})
+	t.Run("a skill that cannot be read", func(t *testing.T) {
+		s := home(t, offlineConf)
+		file := filepath.Join(s.State, "workspace", "skills", "water", "SKILL.md")
+		write(t, file, "---\nname: [\n---\n")
+		if got, all := found(t, s); got["skills"] != warn || strings.Count(all, file) != 1 || !strings.Contains(all, "chela skills check") {
+			t.Errorf("%v: %s", got, all)
+		}
+	})
+	for _, text := range []string{"", "[]", "{"} {
+		t.Run(fmt.Sprintf("rules for commands that are %q", text), func(t *testing.T) {
+			s := home(t, offlineConf)
+			write(t, filepath.Join(s.State, allowlist.FileName), text)
+			got, all := found(t, s)
+			if got["command rules"] != fail || !strings.Contains(all, "so no command is run") || strings.Contains(all, "Go value") {
+				t.Errorf("%v: %s", got, all)
+			}
+		})
+	}
 	t.Run("a workspace file that is not in the prompt", func(t *testing.T) {
 		s := home(t, offlineConf)
 		ws := filepath.Join(s.State, "workspace")

@@ -18,9 +18,11 @@ import (
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/prompt"
+	"github.com/chela-ai/chela/internal/core/skill"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
@@ -251,6 +253,31 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 			c.warn("agent types", "", "%s", filepath.Join(dir, p))
 		}
 	}
+	c.skills(&opts, s.State, home)
+	c.commandRules(s.State)
 	c.heartbeats(&opts, s.State, home, tree.Own)
 	c.notes(&opts, s.State, home, tree.Own)
+}
+
+// skills checks the skills in the folders of each agent. One in a folder that agents share
+// is reported once.
+func (c *checkup) skills(opts *settings.Settings, state, home string) {
+	var finder skill.Finder
+	reported := map[string]bool{}
+	for _, id := range opts.Roster() {
+		_, problems := finder.Find(opts.SkillFolders(id, state, home)...)
+		for _, p := range problems {
+			if !reported[p.File] {
+				reported[p.File] = true
+				c.warn("skills", "chela skills check", "%s: %s", p.File, p.Text)
+			}
+		}
+	}
+}
+
+// commandRules checks that the rules for commands can be read.
+func (c *checkup) commandRules(state string) {
+	if _, _, err := allowlist.NewFile(filepath.Join(state, allowlist.FileName)).Load(); err != nil {
+		c.fail("command rules", chela.HintOf(err), "%v", err)
+	}
 }

@@ -9,19 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/skill"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 )
-
-// SkillsDir is the folder of the skills that the person installed, in the state
-// directory, and that of an agent's own, in its workspace.
-const SkillsDir = "skills"
-
-// sharedSkillsDir is the folder of skills that other programs read, too, in the home
-// directory and in workspaces.
-const sharedSkillsDir = ".agents/skills"
 
 // skillLists are the lists of skills in prompts as they were last made.
 type skillLists struct {
@@ -35,11 +28,11 @@ type skillList struct {
 }
 
 // ManagedSkills is the folder of the skills that the person installed.
-func (f *Factory) ManagedSkills() string { return filepath.Join(f.o.State, SkillsDir) }
+func (f *Factory) ManagedSkills() string { return filepath.Join(f.o.State, settings.SkillsDir) }
 
 // SkillsDir is the folder of an agent's own skills.
 func (g *Generation) SkillsDir(id chela.AgentID) string {
-	return filepath.Join(g.Workspace(id), SkillsDir)
+	return filepath.Join(g.Workspace(id), settings.SkillsDir)
 }
 
 // skillFolders returns the folders in which an agent's skills are searched; of those with
@@ -56,12 +49,8 @@ func (g *Generation) skillFolders(id chela.AgentID) []skill.Folder {
 			}
 		}
 	}
-	folders = append(folders, skill.Folder{Dir: skill.BundledPath, Source: skill.Bundled}, skill.Folder{Dir: g.ManagedSkills(), Source: skill.Managed})
-	if g.home != "" {
-		folders = append(folders, skill.Folder{Dir: filepath.Join(g.home, filepath.FromSlash(sharedSkillsDir)), Source: skill.Personal})
-	}
-	workspace := g.Workspace(id)
-	return append(folders, skill.Folder{Dir: filepath.Join(workspace, filepath.FromSlash(sharedSkillsDir)), Source: skill.Project}, skill.Folder{Dir: g.SkillsDir(id), Source: skill.Workspace})
+	folders = append(folders, skill.Folder{Dir: skill.BundledPath, Source: skill.Bundled})
+	return append(folders, g.Settings.SkillFolders(id, g.o.State, g.home)...)
 }
 
 // AllSkills returns the skills of an agent, also those that are not used, and what is

@@ -229,14 +229,15 @@ func (e *Entry) check() error {
 
 // object reads exactly one JSON object.
 func object(b []byte) (map[string]json.RawMessage, error) {
-	var m map[string]json.RawMessage
-	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, err
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil, errors.New("it is empty")
 	}
-	if m == nil {
+	var m map[string]json.RawMessage
+	err := json.Unmarshal(b, &m)
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok || err == nil && m == nil {
 		return nil, errors.New("want a JSON object")
 	}
-	return m, nil
+	return m, err
 }
 
 // take decodes a member of m and removes it.
