@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/app/model"
@@ -124,13 +125,16 @@ func exposed(t *config.Tree) error {
 
 // checkChange returns the error about what a changed configuration chooses, unless it was
 // chosen before: a model of an unknown provider, or a port that is none, which a variable
-// may hide, an address that is none, or an id that another agent has.
+// may hide, a provider that cannot be asked, or an id that another agent has.
 func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *model.Set) error {
 	if err := writtenPort(next); err != nil && writtenPort(now) == nil {
 		return err
 	}
-	if err := after.BadAddress(); err != nil && before.BadAddress() == nil {
+	if err := after.BadProvider(); err != nil && before.BadProvider() == nil {
 		return err
+	}
+	if empty := emptyAddress(next); empty != "" && emptyAddress(now) == "" {
+		return chela.Errorf(chela.CodeInvalid, "%s is empty", empty)
 	}
 	if again := repeated(next); again != nil && len(again) > len(repeated(now)) {
 		return chela.Errorf(chela.CodeInvalid, "%s: another agent has this id", again[0])
@@ -143,6 +147,21 @@ func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *
 		}
 	}
 	return nil
+}
+
+// emptyAddress returns the path of an address of a provider that is written as an empty
+// text; "": there is none.
+func emptyAddress(t *config.Tree) string {
+	var providers map[string]struct{ BaseURL *string }
+	if raw := t.Section("models.providers"); raw == nil || json.Unmarshal(raw, &providers) != nil {
+		return ""
+	}
+	for _, id := range slices.Sorted(maps.Keys(providers)) {
+		if u := providers[id].BaseURL; u != nil && strings.TrimSpace(*u) == "" {
+			return "models.providers." + id + ".baseUrl"
+		}
+	}
+	return ""
 }
 
 // repeated returns the paths of agents that have the id of one before them. They have no

@@ -57,7 +57,7 @@ func (m *Set) take(models []llm.Model) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.Catalog()
-	known := llm.Catalog{Aliases: old.Aliases, Models: slices.Clone(old.Models[:len(old.Models)-m.found])}
+	known := llm.Catalog{Aliases: old.Aliases, Closed: old.Closed, Providers: old.Providers, Models: slices.Clone(old.Models[:len(old.Models)-m.found])}
 	m.found = 0
 	for _, info := range models {
 		if _, listed := known.Lookup(info.Ref()); !listed {

@@ -162,7 +162,7 @@ func (m *Set) Name(s string) (string, error) {
 // known returns the models that can be named: the configured ones, the table of
 // common ones, and the built-in assistant.
 func (m *Set) known() (llm.Catalog, error) {
-	out, common := llm.Catalog{Aliases: map[string]string{}}, llm.Known()
+	out, common := llm.Catalog{Aliases: map[string]string{}, Closed: Offline.Provider}, llm.Known()
 	if m.o.Mode == "replace" {
 		common = llm.Catalog{}
 	}
@@ -196,6 +196,10 @@ func (m *Set) known() (llm.Catalog, error) {
 			}
 			out.Models = append(out.Models, c)
 		}
+	}
+	out.Providers = slices.Concat(slices.Sorted(maps.Keys(m.o.Providers)), slices.Sorted(maps.Keys(m.o.Made)), []string{Offline.Provider})
+	for _, s := range slices.Concat(services[:], locals[:]) {
+		out.Providers = append(out.Providers, s.id)
 	}
 	maps.Copy(out.Aliases, common.Aliases)
 	out.Models = append(out.Models, llm.Model{
@@ -274,6 +278,11 @@ func (m *Set) config(id string, k key) (api string, c dialect.Options, err error
 	}
 	if api == "" {
 		return "", c, unknownProvider(id)
+	}
+	if c.BaseURL == "" { // never that of another service
+		return "", c, &chela.Error{
+			Code: chela.CodeInvalid, Message: "models.providers." + id + ".baseUrl is not set", Hint: "chela config set " + shell.Quote("models.providers."+id+".baseUrl") + " URL",
+		}
 	}
 	if k.value.IsZero() && !o.APIKey.IsZero() {
 		_, err := o.APIKey.Resolve(m.o.Env)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
@@ -92,13 +94,24 @@ func (m *Set) Unknown(ref string) error {
 	return unknownProvider(id)
 }
 
-// BadAddress returns the error about the address of a configured provider that is none; nil:
-// there is none.
-func (m *Set) BadAddress() error {
+// BadProvider returns the error about a setting of a configured provider that makes every
+// request to it fail; nil: there is none.
+func (m *Set) BadProvider() error {
 	for _, id := range slices.Sorted(maps.Keys(m.o.Providers)) {
-		if base := m.o.Providers[id].BaseURL; base != "" {
-			if _, err := dialect.BaseURL(base, ""); err != nil {
+		p := m.o.Providers[id]
+		if p.BaseURL != "" {
+			if _, err := dialect.BaseURL(p.BaseURL, ""); err != nil {
 				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.baseUrl: want http(s)://host[:port][/path]", id)
+			}
+		}
+		if p.API != "" {
+			if _, err := m.o.NewProvider(p.API, dialect.Options{Name: id}); err != nil {
+				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.api: %w", id, err)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.Headers)) {
+			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(p.Headers[name]) {
+				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.headers: %q cannot be sent as an HTTP header", id, name)
 			}
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/service"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
@@ -96,7 +97,10 @@ func (r *Registry) Provider(api string, f Provider) { r.providers.add("provider"
 func (r *Registry) NewProvider(api string, o dialect.Options) (llm.Provider, error) {
 	f, ok := r.providers.get(api)
 	if !ok {
-		return nil, fmt.Errorf("provider %s: api %q: want one of %s", o.Name, api, strings.Join(r.providers.names, ", "))
+		return nil, &chela.Error{
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("provider %s: api %q is not supported yet; use one of %s", o.Name, api, strings.Join(r.providers.names, ", ")),
+			Hint: "chela config set " + shell.Quote("models.providers."+o.Name+".api") + " " + OpenAI,
+		}
 	}
 	return f(o), nil
 }

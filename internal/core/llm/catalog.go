@@ -18,15 +18,24 @@ type Catalog struct {
 	// Allow lists the models that users may choose: "provider/model", an alias,
 	// or all models of a provider ("provider/*"). Empty means any model.
 	Allow []string
+	// Providers lists the providers that users may name. Empty means any.
+	Providers []string
+	// Closed is a provider that has only the models in Models; "": none is known to.
+	Closed string
 }
 
 // Choose resolves ref and checks that users may choose the model.
 func (c Catalog) Choose(ref string) (Model, error) {
 	m, err := c.Resolve(ref)
-	if err == nil && !c.Allows(m) {
+	switch {
+	case err != nil:
+		return m, err
+	case !c.Allows(m):
 		return Model{}, chela.Errorf(chela.CodeInvalid, "model %s is not allowed by agents.defaults.modelPolicy.allow", m.Ref())
+	case len(c.Providers) > 0 && !slices.Contains(c.Providers, m.Provider):
+		return Model{}, chela.Errorf(chela.CodeInvalid, "unknown provider %q%s", m.Provider, spelling.DidYouMean(m.Provider, c.Providers))
 	}
-	return m, err
+	return m, nil
 }
 
 // Allows reports whether users may choose the model.
@@ -42,8 +51,8 @@ func (c Catalog) Allows(m Model) bool {
 
 // Resolve returns the model for ref: an alias, "provider/model", or the id of a
 // model that only one provider has. Case is ignored. A "provider/model" that is
-// not in the catalog resolves to a model with only its name. Any other name is
-// an error with similar names.
+// not in the catalog resolves to a model with only its name, unless the provider is
+// Closed. Any other name is an error with similar names.
 func (c Catalog) Resolve(ref string) (Model, error) {
 	name := strings.TrimSpace(ref)
 	if to, ok := c.Aliases[strings.ToLower(name)]; ok {
@@ -73,6 +82,8 @@ func (c Catalog) Resolve(ref string) (Model, error) {
 	switch {
 	case err != nil:
 		return Model{}, err
+	case r.Provider != "" && r.Provider == c.Closed:
+		return Model{}, chela.Errorf(chela.CodeInvalid, "%s has no model %q", r.Provider, r.Model)
 	case r.Provider != "":
 		return Model{Provider: r.Provider, ID: r.Model}, nil
 	}
