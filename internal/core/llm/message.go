@@ -86,7 +86,7 @@ const (
 	StopRefusal StopReason = "refusal"
 	StopAborted StopReason = "aborted"
 	// StopUnable says that the text tells the person what could not be done. Only an
-	// assistant that is no language model knows that.
+	// assistant that is no language model knows that, and Chela, where a model said nothing.
 	StopUnable StopReason = "unable"
 )
 

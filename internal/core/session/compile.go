@@ -15,6 +15,7 @@ import (
 // Texts that replace missing messages and results.
 const (
 	unknownText  = "interrupted: the outcome is unknown"
+	leftOutText  = "the call has ended, but its result is left out: the service of the model refused it as invalid"
 	noOutputText = "(no output)"
 	openingText  = "[The conversation begins here.]"
 )
@@ -142,8 +143,11 @@ func (t *Transcript) eachLocked(f func(source, *llm.Message)) {
 		f(b.source, b.msg)
 		for i, r := range b.results {
 			from := b.sources[i]
-			if r == nil || t.voidLocked(from) {
-				r, from = b.missingResult(i), source{run: b.run}
+			switch {
+			case r == nil:
+				r, from = b.missingResult(i, unknownText), source{run: b.run}
+			case t.voidLocked(from):
+				r, from = b.missingResult(i, leftOutText), source{run: b.run}
 			}
 			f(from, r)
 		}
@@ -266,15 +270,15 @@ func (t *Transcript) openingLocked() *llm.Message {
 	return t.opening
 }
 
-// missingResult returns the message that replaces the unknown result of call i.
-func (b *block) missingResult(i int) *llm.Message {
+// missingResult returns the message that replaces the result of call i.
+func (b *block) missingResult(i int, text string) *llm.Message {
 	if b.missing == nil {
 		b.missing = make([]*llm.Message, len(b.calls))
 	}
-	if b.missing[i] == nil {
+	if m := b.missing[i]; m == nil || m.PlainText() != text {
 		b.missing[i] = &llm.Message{
 			Role: llm.RoleTool, CallID: b.calls[i].ID, ToolName: b.calls[i].Name, IsError: true,
-			Parts: []llm.Part{llm.Text(unknownText)},
+			Parts: []llm.Part{llm.Text(text)},
 		}
 	}
 	return b.missing[i]

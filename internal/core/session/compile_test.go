@@ -220,7 +220,7 @@ func TestCompile(t *testing.T) {
 		{
 			"a voided result is replaced by an error result",
 			history("u:hi", "c:1", "r:1", "v:3"),
-			[]string{"user hi", "assistant +1", "result 1: " + unknown},
+			[]string{"user hi", "assistant +1", "result 1: the call has ended, but its result is left out: the service of the model refused it as invalid"},
 		},
 		{"a void that refers to nothing", history("u:hi", "v:9", "vr:x"), []string{"user hi"}},
 	} {

@@ -115,6 +115,8 @@ func (w Size) hint() string {
 		return "Raise contextWindow of the model in models.providers, or " + other
 	case SourceCap:
 		return "Raise it: chela config set agents.defaults.contextTokens 200000"
+	case SourceProvider:
+		return "Start the server of the model with a larger context, or " + other
 	}
 	return "Select another model with /model"
 }

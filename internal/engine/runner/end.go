@@ -96,7 +96,7 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 		row.Silent = e.isSilent(end.Err)
 	case end.Reason == agent.Failed && text == "" && e.attempt.failed != "" && llm.ClassOf(end.Err) == "":
 		row.State, row.Text = run.OK, "⚠️ The model gave no answer after "+e.attempt.failed
-		e.unsaid = row.Text
+		e.unsaid, e.attempt.stop = row.Text, llm.StopUnable
 	case end.Reason == agent.Failed:
 		row.State, row.Error, row.Transient = run.Failed, r.failureText(e, end.Err), llm.Transient(end.Err)
 		row.Silent, row.Empty = e.isSilent(end.Err), errors.Is(end.Err, agent.ErrEmpty)

@@ -34,7 +34,10 @@ func writeFailure(tx store.Tx, row run.Run, text, why string, cause error) ([]*s
 		case err != nil:
 			return nil, err
 		case len(open) > 0 && refusesContents(cause, last != nil):
-			if last != nil || asked && row.Origin.Kind != chela.OriginHeartbeat { // else it is as if nothing had been
+			switch {
+			case !slices.ContainsFunc(open, isUser): // results of calls, which have ended
+				notice.Message = session.FailedMessage(why)
+			case last != nil || asked && row.Origin.Kind != chela.OriginHeartbeat: // else it is as if nothing had been
 				notice.Message = session.RefusedMessage()
 			}
 			for _, e := range open {
@@ -73,6 +76,8 @@ func unanswered(tx store.Tx, row run.Run) (open []session.Entry, answer *llm.Mes
 		}
 	}
 }
+
+func isUser(e session.Entry) bool { return e.Message.Role == llm.RoleUser }
 
 // hasRequest reports whether a run was to carry out a message. Events give information
 // only, which stays of use after a failure.

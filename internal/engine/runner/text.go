@@ -41,7 +41,11 @@ func failureText(err error) string {
 	}
 	e, ok := errors.AsType[*llm.Error](err)
 	if !ok {
-		return cmp.Or(errorText(err), "the model gave no answer")
+		text := cmp.Or(errorText(err), "the model gave no answer")
+		if hint := chela.HintOf(err); hint != "" {
+			text += " (in a terminal: " + hint + ")"
+		}
+		return text
 	}
 	who := e.Provider + "/" + e.Model
 	switch e.Class {
@@ -57,6 +61,9 @@ func failureText(err error) string {
 	case llm.ClassOverload:
 		return fmt.Sprintf("%s is overloaded; try again in a minute", who)
 	case llm.ClassContext:
+		if n := llm.NamedLimit(e.Message); n > 0 && n < window.MinWindow {
+			return (&window.TooSmall{Window: window.Size{Tokens: n, Source: window.SourceProvider}, Model: who}).Error()
+		}
 		return fmt.Sprintf("the conversation is too long for %s; start a new one with /new", who)
 	case llm.ClassNoModel:
 		return fmt.Sprintf("%s does not exist or may not be used; /model list shows the others", who)

@@ -200,6 +200,21 @@ func TestFailedMessages(t *testing.T) {
 			t.Errorf("the model is sent:\n%s", got)
 		}
 	})
+	t.Run("a window that is too small for a run is not kept: its server may get a larger one", func(t *testing.T) {
+		t.Parallel()
+		model := diligent(first(llmtest.Status(400, "request (5120 tokens) exceeds the available context size (4096 tokens), try increasing it")))
+		g := Start(t, Options{Model: model})
+		cl := g.Client()
+		end := cl.Ask("main", "long")
+		for _, want := range []string{"too small: 4096 tokens (source: provider)", "Start the server of the model with a larger context"} {
+			if end.State != wire.StateError || !strings.Contains(end.Text+end.Error, want) {
+				t.Errorf("%s %q %q, want %q", end.State, end.Text, end.Error, want)
+			}
+		}
+		if end := cl.Ask("main", "append one"); end.Text != "done" {
+			t.Errorf("the next message: %s %q %s", end.State, end.Text, end.Error)
+		}
+	})
 	t.Run("so is a result of a tool that the service refuses", func(t *testing.T) {
 		t.Parallel()
 		model := diligent(func(_ int, r *llm.Request) llmtest.Step {
@@ -217,6 +232,11 @@ func TestFailedMessages(t *testing.T) {
 		}
 		if end := cl.Ask("main", "append two"); end.Text != "done" {
 			t.Errorf("the next message: %s %q %s", end.State, end.Text, end.Error)
+		}
+		reqs := model.Requests()
+		got := sentTo(reqs[len(reqs)-1])
+		if !strings.Contains(got, "tool: the call has ended, but its result is left out: ") || !strings.Contains(got, "[This request was not completed: ") || strings.Contains(got, "not carried out") {
+			t.Errorf("the model is sent:\n%s", got)
 		}
 	})
 }
