@@ -376,6 +376,16 @@ func TestLoop(t *testing.T) {
 		}
 	})
 
+	t.Run("so it does if the service ends the answer because of its content", func(t *testing.T) {
+		refused := cut(llm.StopRefusal, use("a"))
+		m, k := &script{steps: []step{refused, refused, refused, say("never")}}, tools("a")
+		_, end := run(t.Context(), request(m, k))
+		same(t, len(k.invoked), 0)
+		if end.Reason != agent.Failed || !strings.Contains(fmt.Sprint(end.Err), "because of its content") {
+			t.Errorf("ended %v %v", end.Reason, end.Err)
+		}
+	})
+
 	t.Run("an answer that was cut before its text is not requested again", func(t *testing.T) {
 		for why, text := range map[llm.StopReason]string{llm.StopLength: "output limit", llm.StopRefusal: "refused to answer"} {
 			m := &script{steps: []step{cut(why, say("")), say("never")}}

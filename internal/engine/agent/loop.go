@@ -17,9 +17,14 @@ var ErrEmpty = chela.Errorf(chela.CodeUnavailable, "the model answered with noth
 // maxCut is the number of cut answers in a row, with tool calls, after which a run ends.
 const maxCut = 3
 
-// errCut says that the model was cut off too often. It gets another request after each
-// of its calls.
-var errCut = chela.Errorf(chela.CodeUnavailable, "the model reached its output limit %d times in a row before its tool calls were complete; ask for smaller steps, or raise maxTokens of the model", maxCut)
+// cutOff returns the error of a model that was cut off too often. It got another request
+// after each of its calls.
+func cutOff(why llm.StopReason) error {
+	if why == llm.StopRefusal {
+		return chela.Errorf(chela.CodeUnavailable, "the service of the model ended its answer %d times in a row because of its content, so no tool was run; say it in other words", maxCut)
+	}
+	return chela.Errorf(chela.CodeUnavailable, "the model reached its output limit %d times in a row before its tool calls were complete; ask for smaller steps, or raise maxTokens of the model", maxCut)
+}
 
 // noText returns the error of an answer that was cut before it had any text.
 func noText(why llm.StopReason) error {
@@ -115,7 +120,7 @@ func (l *loop) run(ctx context.Context) *Event {
 			return l.close(m, calls, OverLimitText)
 		case m.Stop.Cut():
 			if l.refuse(calls, m.Stop); l.cut >= maxCut {
-				return failed(errCut)
+				return failed(cutOff(m.Stop))
 			}
 			continue
 		}
