@@ -3,6 +3,7 @@ package dialect
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -317,7 +319,7 @@ func (c *Client) Error(model string, err error) *llm.Error {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the URL may contain a password or a key
 		}
-		e = &llm.Error{Class: llm.ClassNetwork, Message: err.Error(), Err: err, Unreached: never}
+		e = &llm.Error{Class: llm.ClassNetwork, Message: networkText(err), Err: err, Unreached: never}
 		if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
 			e.Class = llm.ClassTimeout
 		}
@@ -325,6 +327,25 @@ func (c *Client) Error(model string, err error) *llm.Error {
 	e.Provider, e.Model = c.name, model
 	e.Message = c.line(e.Message)
 	return e
+}
+
+// networkText returns the text of a network error without the names of functions.
+func networkText(err error) string {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "the server does not speak TLS: is it http:// in the base URL?"
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+		return "there is no host " + e.Name
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Addr == nil {
+		return err.Error()
+	}
+	err = op.Err
+	if e, ok := errors.AsType[*os.SyscallError](err); ok {
+		err = e.Err
+	}
+	return op.Addr.String() + ": " + err.Error()
 }
 
 // line returns the text on one line, truncated and without secrets.

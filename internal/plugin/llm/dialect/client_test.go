@@ -162,6 +162,15 @@ func TestConnectionRefused(t *testing.T) {
 	if _, ok := errors.AsType[*net.OpError](err); !ok {
 		t.Errorf("the cause is missing: %v", err)
 	}
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Message != srv.Listener.Addr().String()+": connection refused" {
+		t.Errorf("the message is %q", e.Message)
+	}
+	plain := httptest.NewServer(nil)
+	defer plain.Close()
+	_, err = ask(t.Context(), t, strings.Replace(plain.URL, "http://", "https://", 1), plain.Client(), "k")
+	if e, ok := errors.AsType[*llm.Error](err); !ok || !strings.Contains(e.Message, "does not speak TLS") {
+		t.Errorf("%v", err)
+	}
 	hc := &http.Client{Transport: &http.Transport{ResponseHeaderTimeout: time.Millisecond}}
 	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -251,6 +260,8 @@ func TestWords(t *testing.T) {
 		{`{"other":1}`, "", `{"other":1}`},
 		{`{"error":[1]}`, "", "[1]"},
 		{` plain `, "", "plain"},
+		{"<html>\r\n<head><title>502 Bad\nGateway &amp; more</title></head><body>x</body>", "", `it answered with a web page: "502 Bad Gateway & more"`},
+		{"<!DOCTYPE html><p>Sign in", "", "it answered with a web page"},
 		{``, "", ""},
 	} {
 		if kind, message := ParseError([]byte(tt.in)); kind != tt.kind || message != tt.message {

@@ -5,7 +5,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"html"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 )
@@ -132,7 +135,8 @@ func classify(status int, kind, message string) llm.Class {
 }
 
 // ParseError returns the type and message of an error response in any known
-// format. A response that is not JSON is its own message.
+// format. A response that is not JSON is its own message, except a web page, of which
+// only the title is.
 func ParseError(data []byte) (kind, message string) {
 	var e struct {
 		Error   *ErrorBody      `json:"error"`
@@ -146,6 +150,9 @@ func ParseError(data []byte) (kind, message string) {
 		data = bytes.TrimSuffix(bytes.TrimPrefix(data, []byte("[")), []byte("]"))
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
+		if isPage(data) {
+			return "", pageText(data)
+		}
 		return "", string(data)
 	}
 	body := e.Error
@@ -161,4 +168,24 @@ func ParseError(data []byte) (kind, message string) {
 	}
 	message = cmp.Or(message, string(data))
 	return body.Kind(), message
+}
+
+// isPage reports whether an answer is a web page, such as those of proxies.
+func isPage(data []byte) bool {
+	head := bytes.ToLower(data[:min(len(data), 512)])
+	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html")) || bytes.Contains(head, []byte("<head"))
+}
+
+// pageTitle matches the title of a web page.
+var pageTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title`) })
+
+// pageText names a web page by its title.
+func pageText(data []byte) string {
+	const text = "it answered with a web page"
+	m := pageTitle().FindSubmatch(data)
+	if m == nil {
+		return text
+	}
+	title := strings.Join(strings.Fields(html.UnescapeString(string(m[1]))), " ")
+	return fmt.Sprintf("%s: %q", text, title)
 }
