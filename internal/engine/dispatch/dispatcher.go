@@ -206,7 +206,7 @@ func (d *Dispatcher) Notify(ctx context.Context, key chela.SessionKey, text stri
 func (d *Dispatcher) Wait(ctx context.Context, id chela.RunID) (run.Run, error) {
 	changed := make(chan struct{}, 1)
 	cancel := d.o.Bus.Subscribe(func(e chela.Event) {
-		if e.End != nil || e.Stream == chela.StreamSession {
+		if e.End != nil || e.Stream == chela.StreamSession || e.Stream == chela.StreamCommand {
 			select {
 			case changed <- struct{}{}:
 			default:
@@ -260,6 +260,9 @@ func pendingRun(it queue.Item) run.Run {
 		r.State, r.Error, r.Ended = run.Aborted, cmp.Or(it.Note, "dropped: too many messages were waiting"), it.Created
 	case queue.Done:
 		r.State, r.Ended = run.OK, it.Created
+		if it.Kind == queue.Command {
+			r.Text = it.Note // its answer
+		}
 	}
 	return r
 }

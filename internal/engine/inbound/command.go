@@ -247,7 +247,10 @@ func (k *call) mistyped() string {
 	if name == "" {
 		return text + " /commands lists the commands."
 	}
-	if best != "" {
+	switch {
+	case best == name && in.Address.Local() && slices.Contains(terminalCommands[:], name) && typed == "/"+name:
+		return fmt.Sprintf("/%s is a command of the terminal (chela chat), and the message was not sent to a model. //%s sends the line as text.", name, name)
+	case best != "":
 		text += fmt.Sprintf(" Did you mean /%s?", best)
 	}
 	return text + fmt.Sprintf(" /commands lists the commands; /%s sends the line as text.", typed)

@@ -19,9 +19,9 @@ func adminCommands() []Command {
 		return func(ctx context.Context, k *call) (string, error) {
 			switch {
 			case !on(k.g.allowed()):
-				return "/" + name + " is disabled. To enable it, run `chela config set commands." + key + " true`.", nil
+				return "", refuse{"/" + name + " is disabled. To enable it, run `chela config set commands." + key + " true`."}
 			case k.g.o.Admin == nil:
-				return "/" + name + " is not available here.", nil
+				return "", refuse{"/" + name + " is not available here."}
 			}
 			return k.g.o.Admin(chela.WithPrincipal(ctx, k.who), name, k.args, k.key)
 		}
@@ -69,11 +69,11 @@ func (g *Gate) allowed() Allowed {
 func bash(ctx context.Context, k *call) (string, error) {
 	switch {
 	case !k.g.allowed().Bash:
-		return "/bash is disabled. To enable it, run `chela config set commands.bash true`.", nil
+		return "", refuse{"/bash is disabled. To enable it, run `chela config set commands.bash true`."}
 	case k.g.o.Bash == nil:
-		return "/bash is not available here.", nil
+		return "", refuse{"/bash is not available here."}
 	case k.args == "":
-		return "Usage: /bash <command>, /bash poll or /bash stop", nil
+		return "", refuse{"Usage: /bash <command>, /bash poll or /bash stop"}
 	}
 	text, err := k.g.o.Bash(ctx, k.who, k.key, k.args)
 	return chunk.Fenced(text), err

@@ -35,7 +35,7 @@ type Overrides interface {
 func debug(ctx context.Context, k *call) (string, error) {
 	o := k.g.o.Debug()
 	if o == nil {
-		return "/debug is disabled. To enable it, run `chela config set commands.debug true`.", nil
+		return "", refuse{"/debug is disabled. To enable it, run `chela config set commands.debug true`."}
 	}
 	switch verb, path, value := change(k.args); {
 	case path == "" && (verb == "" || verb == "show"):
@@ -50,7 +50,7 @@ func debug(ctx context.Context, k *call) (string, error) {
 	case verb == "reset" && path == "":
 		return "Nothing of the configuration is overridden any more.", o.Unset(ctx, "")
 	}
-	return "Usage: /debug show, set <path> <value>, unset <path> or reset", nil
+	return "", refuse{"Usage: /debug show, set <path> <value>, unset <path> or reset"}
 }
 
 // change parses the arguments of /config and /debug: a verb, a path and a value.
@@ -67,7 +67,7 @@ func change(args string) (verb, path, value string) {
 func configure(ctx context.Context, k *call) (string, error) {
 	c := k.g.o.Configuration()
 	if c == nil {
-		return "/config is disabled. To enable it, run `chela config set commands.config true`.", nil
+		return "", refuse{"/config is disabled. To enable it, run `chela config set commands.config true`."}
 	}
 	verb, path, value := change(k.args)
 	var immediate bool
@@ -81,7 +81,7 @@ func configure(ctx context.Context, k *call) (string, error) {
 	case verb == "unset" && path != "" && value == "":
 		immediate, err = c.Unset(ctx, path)
 	default:
-		return "Usage: /config show [path], get <path>, set <path> <value> or unset <path>", nil
+		return "", refuse{"Usage: /config show [path], get <path>, set <path> <value> or unset <path>"}
 	}
 	if err != nil {
 		return "", err

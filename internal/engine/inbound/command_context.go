@@ -32,7 +32,7 @@ func sourceName(w window.Size) string {
 func showContext(ctx context.Context, k *call) (string, error) {
 	form := strings.ToLower(k.args)
 	if !slices.Contains([]string{"", "list", "detail", "json"}, form) {
-		return "Usage: /context [list | detail | json]", nil
+		return "", refuse{"Usage: /context [list | detail | json]"}
 	}
 	r, err := k.g.o.Inspect(ctx, k.who, k.key, k.in.Address)
 	if err != nil {

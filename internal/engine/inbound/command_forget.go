@@ -75,15 +75,15 @@ func forgetTopic(ctx context.Context, k *call) (string, error) {
 	case f == nil:
 		return "", chela.Errorf(chela.CodeInvalid, "/forget is not available here")
 	case !k.in.Address.Private():
-		return "Use /forget in a private chat: its answer shows what is known.", nil
+		return "", refuse{"Use /forget in a private chat: its answer shows what is known."}
 	case k.args == "":
-		return "Say what is to be forgotten, for example: /forget Anna's birthday. Use quotation marks for an exact phrase: /forget \"Baker Street\".", nil
+		return "", refuse{"Say what is to be forgotten, for example: /forget Anna's birthday. Use quotation marks for an exact phrase: /forget \"Baker Street\"."}
 	}
 	key := listKey{k.home, k.who.ID}
 	if strings.EqualFold(k.args, "yes") {
 		t, ok := k.g.forgetting.take(key, time.Now())
 		if !ok {
-			return "There is nothing to confirm. List what is known first: /forget <topic>", nil
+			return "", refuse{"There is nothing to confirm. List what is known first: /forget <topic>"}
 		}
 		r, err := f.Remove(ctx, t)
 		if err != nil {

@@ -99,6 +99,9 @@ func (k *call) skill() (string, error) {
 	for _, c := range all {
 		b.WriteString("\n- /" + c.Name + ": " + c.Skill.Description)
 	}
+	if k.args != "" {
+		return "", refuse{b.String()}
+	}
 	return b.String(), nil
 }
 

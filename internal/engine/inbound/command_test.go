@@ -108,7 +108,7 @@ func TestCommands(t *testing.T) {
 		b := newBench(t)
 		for text, want := range map[string]string{
 			"/statsu": "Did you mean /status?", "/Modle plain": "Did you mean /model?", "/unknown thing": "/commands lists", "/tmp": "//tmp sends the line as text",
-			"/quti": "Did you mean /quit?", "/stat: x": "There is no command /stat",
+			"/quti": "Did you mean /quit?", "/quit": "/quit is a command of the terminal", "/stat: x": "There is no command /stat",
 		} {
 			b.replied(text, want, "not sent to a model")
 		}
@@ -134,7 +134,10 @@ func TestCommands(t *testing.T) {
 	})
 	t.Run("the receipt says whether the command did nothing", func(t *testing.T) {
 		b := newBench(t)
-		for text, want := range map[string]bool{"/hlep": true, "/think nonsense": true, "/queue sideways": true, "/help": false, "/think high": false} {
+		for text, want := range map[string]bool{
+			"/hlep": true, "/think nonsense": true, "/queue sideways": true, "/undo banana": true, "/undo yes": true, "/forget yes": true, "/context bogus": true,
+			"/tools bogus": true, "/config show": true, "/bash ls": true, "/debug show": true, "/image": true, "/help": false, "/think high": false,
+		} {
 			if rec, err := b.gate.Admit(owner(t), b.local(text)); err != nil || !rec.Command || rec.Refused != want {
 				t.Errorf("%s: %+v, %v", text, rec, err)
 			}

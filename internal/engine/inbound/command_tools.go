@@ -14,7 +14,7 @@ const maxSummary = 200
 func tools(ctx context.Context, k *call) (string, error) {
 	verbose := strings.EqualFold(k.args, "verbose")
 	if !verbose && k.args != "" && !strings.EqualFold(k.args, "compact") {
-		return "Usage: /tools [verbose]", nil
+		return "", refuse{"Usage: /tools [verbose]"}
 	}
 	specs, err := k.g.o.Tools(ctx, k.who, k.key)
 	if err != nil {

@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ const undoUsage = "Usage: /undo [number of turns], /undo since <time>, /undo und
 func undo(ctx context.Context, k *call) (string, error) {
 	u := k.g.o.Undo
 	if u == nil {
-		return "/undo is not available here.", nil
+		return "", refuse{"/undo is not available here."}
 	}
 	zone, private := k.g.o.Zone(), k.in.Address.Private()
 	word, rest := cut(k.args)
@@ -55,7 +56,7 @@ func undo(ctx context.Context, k *call) (string, error) {
 	case err == nil && n > 0 && rest == "":
 		r.Units = n
 	default:
-		return undoUsage, nil
+		return "", refuse{undoUsage}
 	}
 	p, err := u.Preview(ctx, k.key, r)
 	if err != nil {
@@ -75,7 +76,7 @@ func (k *call) undoYes(ctx context.Context, zone *time.Location, private bool) (
 		if err == nil && n > 0 {
 			text += fmt.Sprintf(" The last undo, %s, took back %s; /undo undo restores them.", at.In(zone).Format("2006-01-02 15:04"), humanize.Many(n, "change"))
 		}
-		return text, err
+		return "", cmp.Or(err, error(refuse{text}))
 	case errors.Is(err, history.ErrChanged):
 		if p, err = u.Preview(ctx, k.key, p.Request); err != nil {
 			return "", err

@@ -60,6 +60,11 @@ func TestSideQuestion(t *testing.T) {
 			if end := c.Ask("main", "/btw the capital of France"); end.Text != "Paris, after work" {
 				t.Errorf("in a terminal: %q", end.Text)
 			}
+			var once wire.AgentResult
+			run := wire.AgentRun{Message: "/btw the capital of France, once more", SessionKey: "main", IdempotencyKey: "aside"}
+			if err := c.Client.Await(t.Context(), wire.MethodAgent, run, nil, &once); err != nil || once.Result == nil || len(once.Result.Payloads) != 1 || once.Result.Payloads[0].Text != "Paris, after work" {
+				t.Errorf("for a program that waits for the answer: %+v, %v", once, err)
+			}
 			c.Close()
 			g.Stop()
 		})

@@ -49,7 +49,7 @@ func (m methods) agent(ctx context.Context, p rpc.Peer, in wire.AgentRun) (any, 
 	if rec.New && !rec.Command {
 		m.o.Bus.Publish(chela.Event{Session: rec.Session, Stream: chela.StreamTask, Text: string(rec.Run)})
 	}
-	if rec.Command {
+	if rec.Command && rec.State != queue.Waiting {
 		return commandResult(rec), nil
 	}
 	if rec.New || rec.State == queue.Waiting || rec.State == queue.Taken {
