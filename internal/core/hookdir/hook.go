@@ -1,6 +1,7 @@
 package hookdir
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -180,6 +181,11 @@ func Handler(dir, export string, look func(name string) string) (file string, ar
 		if err := checkFile(dir, file, info); err != nil {
 			return file, nil, err
 		}
+		if e.ending != ".exe" && e.program != "node" {
+			if err := checkLines(file); err != nil {
+				return file, nil, err
+			}
+		}
 		if e.program == "" || e.program != "node" && runtime.GOOS != "windows" && info.Mode()&0o111 != 0 {
 			if runtime.GOOS != "windows" && info.Mode()&0o111 == 0 {
 				return file, nil, fmt.Errorf("%s is not executable: chmod +x %s", filepath.Base(file), file)
@@ -326,4 +332,20 @@ func truthy(raw json.RawMessage) bool {
 		return false
 	}
 	return true
+}
+
+// checkLines returns the error about a script whose first lines end as on Windows: the
+// program that its first line names is not found then, and sh does not understand it.
+func checkLines(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, 4096))
+	line, _, ok := bytes.Cut(head, []byte("\n"))
+	if err == nil && ok && bytes.HasSuffix(line, []byte("\r")) && (bytes.HasPrefix(line, []byte("#!")) || filepath.Ext(file) == ".sh") {
+		return fmt.Errorf("%s has line ends of Windows (CRLF), with which it cannot be run: sed -i 's/\\r$//' %s", filepath.Base(file), file)
+	}
+	return err
 }

@@ -96,6 +96,15 @@ func TestHandler(t *testing.T) {
 			t.Errorf("%s: %q, %v", tt.name, got, err)
 		}
 	}
+	t.Run("line ends of Windows", func(t *testing.T) {
+		for name, bad := range map[string]bool{"handler": true, "handler.sh": true, "handler.py": true, "handler.js": false} {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, name), "#!/usr/bin/env x\r\nexit 0\r\n", 0o700)
+			if _, _, err := hookdir.Handler(dir, "", func(string) string { return "/bin/x" }); (err != nil) != bad || bad && !strings.Contains(err.Error(), "sed -i") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 	t.Run("a link that leaves the folder", func(t *testing.T) {
 		dir, other := t.TempDir(), filepath.Join(t.TempDir(), "x")
 		write(t, other, "#!/bin/sh\n", 0o700)
