@@ -58,8 +58,13 @@ func (w viewer) show(v any, path []string, hidden bool) any {
 			v[k] = w.show(e, join(path, k), hidden)
 		}
 	case []any:
+		secretArg := false // the argument before names a secret
 		for i, e := range v {
-			v[i] = w.show(e, join(path, itoa(i)), hidden)
+			arg, _ := e.(string)
+			flag, _, valued := strings.Cut(arg, "=")
+			named := strings.HasPrefix(arg, "-") && hiding().MatchString(flag)
+			v[i] = w.show(e, join(path, itoa(i)), hidden || named && valued || secretArg && !strings.HasPrefix(arg, "-"))
+			secretArg = named && !valued
 		}
 	case string:
 		return w.text(v, path, hidden)
@@ -87,6 +92,7 @@ func refers(object map[string]any, key, s string) bool {
 var (
 	name      = pattern(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 	reference = pattern(`^(\$\{[A-Z_][A-Z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]{0,127}|file:.+)$`)
+	bearer    = pattern(`(?i)\b(bearer|basic)\s+[^\s"']{8,}`) // in the command of a hook
 	// hiding matches names below which all values are redacted.
 	hiding = pattern(`(?i)(token|passw(or)?d|passphrase|secret|key|credential|authorization|cookie|signature|webhook([_-]?url)?|dsn|(^|_)(pass|pwd|pin|auth))s?$`)
 )
@@ -103,7 +109,7 @@ func (w viewer) text(s string, path []string, hidden bool) string {
 		return s
 	case w.owner && !hidden:
 		return secret.RedactAddresses(s)
-	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), secret.ContainsCredential(s):
+	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), secret.ContainsCredential(s), bearer().MatchString(s):
 		return secret.Redacted
 	}
 	return secret.RedactAddresses(s)

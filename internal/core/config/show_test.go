@@ -250,3 +250,19 @@ func TestLookup(t *testing.T) {
 		t.Error("an unknown key is described")
 	}
 }
+
+func TestShownArguments(t *testing.T) {
+	t.Parallel()
+	got := shown(t, `{
+		mcp: {servers: {s: {command: "srv", args: ["--verbose", "--api-key=`+canary+`", "--token", "`+canary+`", "--port", "80", "--secret", "--dir", "/data"]}}},
+		hooks: {points: [{point: "before_tool_call", command: "curl -H 'Authorization: Bearer `+canary+`' http://127.0.0.1/"}]},
+	}`, nil)
+	if strings.Contains(got, canary) {
+		t.Errorf("a secret is shown: %s", got)
+	}
+	for _, want := range []string{"--verbose", "--token", `"80"`, "--dir", "/data"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not shown: %s", want, got)
+		}
+	}
+}
