@@ -305,6 +305,7 @@ func TestOtherMethods(t *testing.T) {
 		"DELETE /v1/models": `404  {"error":{"code":"not_found","message":"This version`, "PATCH /hooks/x": `404  {"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
 		"POST /healthz":     `405 GET {"error":{"message":"want GET","type":"invalid_request_error"}}`,
 		"PUT /tools/invoke": `405 POST {"error":{"message":"want POST","type":"invalid_request_error"}}`,
+		"GET /v1":           `404  {"error":`, "GET /hooks": `404  {"error":`, "GET //v1/models": `404  {"error":`, "GET /v1/../healthz": `404  {"error":`,
 		"GET /tools/invoke": `405 POST {"error":{"message":"want POST","type":"invalid_request_error"}}`,
 	} {
 		method, path, _ := strings.Cut(request, " ")

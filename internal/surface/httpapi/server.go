@@ -69,7 +69,12 @@ func New(o Options) http.Handler {
 			upgrade(o.Upgrade, w, r)
 			return
 		}
-		if _, pattern := mux.Handler(r); pattern == "" || fallbacks[pattern] && r.Method == http.MethodPost && o.Post(r.URL.Path) == nil {
+		_, pattern := mux.Handler(r)
+		if !isClean(r.URL.Path) || fallbacks[pattern] && strings.HasSuffix(pattern, r.URL.Path+"/") { // the mux would redirect, with a page
+			notFound(w, r)
+			return
+		}
+		if pattern == "" || fallbacks[pattern] && r.Method == http.MethodPost && o.Post(r.URL.Path) == nil {
 			otherMethod(mux, fallbacks, w, r)
 			return
 		}
