@@ -350,11 +350,17 @@ func (q request) privatePath(path string, certain bool) bool {
 	}
 	for _, dir := range [...]string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/tmp", "/var/tmp", "/dev", "/proc", "/nix"} {
 		if pathpolicy.Inside(path, dir) {
-			shared := !q.confined && strings.HasSuffix(dir, "/tmp") // the sandbox has a folder of its own there
-			return shared || pathpolicy.PrivatePath(path, q.home)
+			return strings.HasSuffix(dir, "/tmp") && (!q.confined || ofHost(path, dir)) || pathpolicy.PrivatePath(path, q.home)
 		}
 	}
 	return true
+}
+
+// ofHost reports whether a path in a folder for temporary files is one of the host, which the
+// sandbox does not have: it has an empty folder of its own there.
+func ofHost(path, temp string) bool {
+	parent := filepath.Dir(path)
+	return path != temp && (exists(path) || parent != temp && exists(parent))
 }
 
 // repeatable reports whether a command can be run again from its beginning,

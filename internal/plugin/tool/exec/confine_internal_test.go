@@ -163,7 +163,10 @@ func TestPlace(t *testing.T) {
 		{"auto", `{"command":"cat R/bridge/chela.json"}`, "asks outside", "the state of Chela", nil},
 		{"auto", `{"command":"cat R/own/ws/sub/notes state/ws/sub/notes"}`, "runs, reading", "", nil}, // of the workspace
 		{"auto", `{"command":"curl http://R/own/chela.json"}`, "runs", "", nil},
-		{"auto", `{"command":"cat ../chela.json"}`, "runs, reading", "", func(o *Options) { o.Never = nil }},
+		{"auto", `{"command":"cat ../chela.json"}`, "asks outside", "outside the workspace", func(o *Options) { o.Never = nil }},
+		{"auto", `{"command":"rm -rf R/own"}`, "asks outside", "outside the workspace", func(o *Options) { o.Never = nil }}, // R is in the host's /tmp
+		{"auto", `{"command":"touch R/own/new"}`, "asks outside", "outside the workspace", func(o *Options) { o.Never = nil }},
+		{"auto", `{"command":"touch /tmp/no-such-file-of-the-host"}`, "runs", "", nil},
 		{"auto", `{"command":"tool x"}`, "runs", "", nil},
 		{"ask", `{"command":"tool x"}`, "runs outside", "", nil},
 		{"ask", `{"command":"tool R/outside/x"}`, "runs outside", "", nil},
