@@ -120,11 +120,11 @@ func (c *commands) welcome(ctx context.Context, s Start, l *link, key string, fr
 	}
 	d := st.Sessions.Defaults
 	if fresh && offline(d) {
-		saved := false
-		if saved, first, err = c.askKey(s); err != nil {
+		provider := ""
+		if provider, first, err = c.askKey(s); err != nil {
 			return l, nil, "", err
 		}
-		if saved {
+		if provider != "" {
 			if err := l.close(ctx); err != nil {
 				return l, nil, "", err
 			}
@@ -133,6 +133,9 @@ func (c *commands) welcome(ctx context.Context, s Start, l *link, key string, fr
 				return l, nil, "", err
 			}
 			l = next
+			if err := c.tryKey(ctx, l, provider); err != nil {
+				return l, nil, "", err
+			}
 			if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &st); err != nil {
 				return l, nil, "", err
 			}
@@ -232,30 +235,43 @@ func (c *commands) banner(d wire.StatusDefaults, at location, fresh bool) []stri
 }
 
 // askKey asks for an API key of a model provider, without echo, and saves it.
-// It reports whether a key was saved. A text that is no key is returned: it is the first
-// message.
-func (c *commands) askKey(s Start) (saved bool, text string, err error) {
+// It returns the provider whose key was saved; "": none. A text that is no key is returned,
+// too: it is the first message.
+func (c *commands) askKey(s Start) (provider, text string, err error) {
 	p := c.palette(c.stderr)
 	fmt.Fprintln(c.stderr, p.Accent.Paint("Welcome to chela.")+" No language model was found on this machine.")
 	fmt.Fprint(c.stderr, "Paste an API key for Anthropic, OpenAI, OpenRouter, Google, Groq or xAI,\nor press Enter to use the built-in assistant: ")
 	key, err := c.readHidden()
 	if key == "" || err != nil {
-		return false, "", err
+		return "", "", err
 	}
-	provider := providerOf(key)
+	provider = providerOf(key)
 	switch {
 	case provider == "" && isText(key):
 		fmt.Fprintln(c.stderr, "That is no API key: it is sent to the built-in assistant as the first message.")
-		return false, key, nil
+		return "", key, nil
 	case provider == "":
 		c.report(errors.New("unrecognized API key"), c.commandLine("config set models.providers.NAME.apiKey KEY"))
-		return false, "", nil
+		return "", "", nil
 	}
 	if err := c.app.SaveKey(s, provider, "", key); err != nil {
-		return false, "", fmt.Errorf("key: %w", err)
+		return "", "", fmt.Errorf("key: %w", err)
 	}
 	fmt.Fprintln(c.stderr, p.Good.Paint("✓")+" key for "+provider+" saved in "+filepath.Join(s.State, "credentials"))
-	return true, "", nil
+	return provider, "", nil
+}
+
+// tryKey asks a provider for a short answer with a new key, and says so if there is none.
+// The key stays: the network may be away.
+func (c *commands) tryKey(ctx context.Context, l *link, provider string) error {
+	var out wire.ModelsProbed
+	if err := l.Call(ctx, wire.MethodModelsProbe, wire.ModelsProbe{Provider: provider}, &out); err != nil {
+		return fmt.Errorf("try the key: %w", err)
+	}
+	if why := refusedBy(out); why != "" {
+		c.report(fmt.Errorf("%s: %s", provider, ansi.Line(why)), c.commandLine("models auth "+provider))
+	}
+	return nil
 }
 
 // shortestKey is the number of characters that every API key has.

@@ -79,7 +79,12 @@ func withoutNotFound(s string) string {
 }
 
 // flagError returns an error about a flag for people, without the names of functions.
-func flagError(err error) error {
+func flagError(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		if s := e.GetSpecifiedShortnames(); s != "" && strings.Trim(s, "0123456789.") == "" {
+			return withHint(fmt.Errorf("-%s is taken for a flag; write -- before a value that begins with -", s), cmd.CommandPath()+" -- … -"+s)
+		}
+	}
 	e, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err
@@ -98,6 +103,20 @@ func flagError(err error) error {
 		return err
 	}
 	return fmt.Errorf("--%s: want %s, not %q", e.GetFlag().Name, want, e.GetValue())
+}
+
+// checkNumbers refuses numbers and durations below zero in flags: none of them has a use for
+// one.
+func checkNumbers(cmd *cobra.Command, _ []string) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Value.Type() {
+		case "int", "int64", "duration":
+			if strings.HasPrefix(f.Value.String(), "-") {
+				err = usage(fmt.Errorf("--%s: %s is less than zero", f.Name, f.Value))
+			}
+		}
+	})
+	return err
 }
 
 // property matches how the gateway names a property of a request.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,24 +201,27 @@ func (o *onboarding) tryModel(ctx context.Context, provider, key string, edits [
 	if err != nil {
 		return fmt.Errorf("try the model: %w", err)
 	}
+	if why := refusedBy(out); why != "" {
+		return o.suggest(fmt.Errorf("%s: %s; nothing was saved", provider, why), "onboard")
+	}
+	return nil
+}
+
+// refusedBy says why a model did not answer a test request; "": it did.
+func refusedBy(out wire.ModelsProbed) string {
 	if out.Status == wire.ProbeOK {
-		return nil
+		return ""
 	}
 	why := out.Error
 	for _, r := range out.Results {
-		if r.Error != "" {
-			why = r.Error
-		}
+		why = cmp.Or(r.Error, why)
+	}
+	if len(out.Results) == 0 {
+		why = cmp.Or(why, "there is no key for it")
 	}
 	advice := map[string]string{
 		wire.ProbeAuth: "the key was refused", wire.ProbeBilling: "the account has no credit", wire.ProbeRate: "too many requests; try again later",
 		wire.ProbeTimeout: "the server does not answer", wire.ProbeNoModel: "the server does not have this model",
 	}[out.Status]
-	if advice == "" {
-		advice = "it did not answer"
-	}
-	if len(out.Results) == 0 && why == "" {
-		why = "there is no key for it"
-	}
-	return o.suggest(fmt.Errorf("%s: %s: %s; nothing was saved", provider, advice, why), "onboard")
+	return cmp.Or(advice, "it did not answer") + ": " + why
 }

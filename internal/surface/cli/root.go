@@ -76,8 +76,9 @@ func (c *commands) root() *cobra.Command {
 			}
 			return cmd.Help()
 		},
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		PersistentPreRunE: checkNumbers,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetIn(c.stdin)
@@ -92,7 +93,7 @@ func (c *commands) root() *cobra.Command {
 		}
 		return found.Help()
 	}})
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(flagError(err)) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd, err)) })
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 
 	f := root.PersistentFlags()

@@ -5,6 +5,8 @@ package cli_test
 import (
 	"bytes"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,12 +130,27 @@ func (s *terminal) exits(code int) {
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	const secret = "sk-ant-not-a-real-key"
-	s := start(t, "chat")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
+	}))
+	t.Cleanup(server.Close)
+	home := t.TempDir()
+	if err := os.Mkdir(filepath.Join(home, ".chela"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".chela", "chela.json"), fmt.Appendf(nil, `{models: {providers: {anthropic: {baseUrl: %q}}}}`, server.URL), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startIn(t, home, "chat")
 	s.sees("Welcome to chela.")
 	s.sees("built-in assistant: ")
 	s.hides()
 	s.types(secret + "\n")
 	s.sees("key for anthropic saved")
+	s.sees("anthropic: the key was refused: ")
+	s.sees("chela models auth anthropic")
 	s.sees("· anthropic/") // the screen is drawn in parts
 	s.types("\x03")
 	s.exits(0)

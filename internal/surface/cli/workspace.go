@@ -25,10 +25,6 @@ func (c *commands) workspaceLog() *cobra.Command {
 			p.Path = args[0]
 		}
 		return query(cmd.Context(), c, wire.MethodWorkspaceLog, p, func(l wire.WorkspaceChanges) {
-			if len(l.Changes) == 0 {
-				fmt.Fprintln(c.stdout, "no changes are recorded")
-				return
-			}
 			rows := [][]string{{"CHANGE", "TIME", "ACTION", "LINES", "BY", "PATH"}}
 			for _, ch := range l.Changes {
 				if ch.Action == wire.ChangeSeen && p.Path == "" && !p.All {
@@ -37,6 +33,10 @@ func (c *commands) workspaceLog() *cobra.Command {
 				rows = append(rows, []string{
 					changeID(ch), ch.Time.Time().Local().Format("2006-01-02 15:04"), actionOf(ch), linesOf(ch), changedBy(ch), ansi.Line(ch.Path),
 				})
+			}
+			if len(rows) == 1 && l.Next == 0 {
+				fmt.Fprintln(c.stdout, "no changes are recorded")
+				return
 			}
 			c.printTable(rows)
 			if l.Next > 0 {

@@ -29,7 +29,7 @@ func TestClean(t *testing.T) {
 		{"bell and backspace", "a\a\b\x7fb", "ab"},
 		{"bidirectional marks", "a\u202eb\u2066c\u200f", "abc"},
 		{"hidden characters", "a\u200b\ufeff\u00ad\U000e0041b", "ab"},
-		{"line ends of other systems", "a\r\nb\rc\u2028d", "a\nb\nc\nd"},
+		{"line ends of other systems", "a\r\nb\rc\u2028d\ve\ff\u0085g", "a\nb\nc\nd\ne\nf\ng"},
 		{"tabs", "a\tb", "a    b"},
 		{"invalid UTF-8", "a\xffb", "a\ufffdb"},
 	} {

@@ -26,7 +26,7 @@ func Clean(s string) string {
 		case r == '\t':
 			b.WriteString("    ")
 		case r == '\r' && strings.HasPrefix(s[i+n:], "\n"):
-		case r == '\r' || r == 0x2028 || r == 0x2029:
+		case r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029: // so that words are not joined
 			b.WriteByte('\n')
 		case r == '\n' || !hidden(r):
 			b.WriteRune(r)
