@@ -225,6 +225,7 @@ type State struct {
 	Seen        string      `json:"triggerState,omitempty"` // what the check of the trigger has seen last
 	Run         chela.RunID `json:"runId,omitempty"`        // the open run; never sent to clients
 	Missed      int         `json:"missedRuns,omitempty"`   // missed slots that Next stands for; 0: Next is a slot of the schedule
+	Due         Millis      `json:"missedAtMs,omitempty"`   // the one missed slot that Next stands for; 0: there is none, or several
 }
 
 // Disabled is why a job was disabled by itself.

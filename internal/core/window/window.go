@@ -68,11 +68,18 @@ func Resolve(c Claims) Size {
 	if w.Source != SourceOverride {
 		w = w.atMost(c.Cap, SourceCap)
 	}
-	return w.atMost(c.Reported, SourceProvider)
+	return w.AtMost(c.Reported)
 }
 
-// AtMost returns the window, not larger than what the provider reported; 0: nothing.
-func (w Size) AtMost(reported int) Size { return w.atMost(reported, SourceProvider) }
+// AtMost returns the window, not larger than what the provider reported; 0: nothing. A
+// report of less than [MinWindow] does not count: with it no run would begin, also after the
+// server got a larger window, and if it has not, it says so again.
+func (w Size) AtMost(reported int) Size {
+	if reported < MinWindow {
+		return w
+	}
+	return w.atMost(reported, SourceProvider)
+}
 
 func (w Size) atMost(n int, s Source) Size {
 	if n > 0 && n < w.Tokens {

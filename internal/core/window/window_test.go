@@ -38,6 +38,7 @@ func TestResolve(t *testing.T) {
 		{"the cap applies to an assumed window", Claims{Cap: 50_000}, Size{50_000, SourceCap}},
 		{"CTX-04 context1m", Claims{Million: true, Model: 200_000}, Size{1_048_576, SourceMillion}},
 		{"CTX-06 an override beats all", Claims{Override: 300_000, Model: 200_000, Cap: 100_000}, Size{300_000, SourceOverride}},
+		{"what the provider reported is too small for a run", Claims{Config: 64_000, Reported: 4096}, Size{64_000, SourceConfig}},
 		{"what the provider reported is smaller", Claims{Override: 300_000, Reported: 131_072}, Size{131_072, SourceProvider}},
 		{"what the provider reported is larger", Claims{Model: 100_000, Reported: 131_072}, Size{100_000, SourceModel}},
 	} {

@@ -116,6 +116,9 @@ func (s *Scheduler) catchUp(tx store.Tx, c *clock, j *job.Job, now time.Time) (t
 	}
 	c.missed = at
 	j.State.Next, j.State.Missed = job.At(at), len(slots)
+	if len(slots) == 1 {
+		j.State.Due = job.At(slots[0])
+	}
 	return at, tx.Jobs().Put(*j)
 }
 
@@ -144,7 +147,13 @@ type start struct {
 // begin claims a slot and puts the work of the job into the queue. The run without an id
 // says that the slot was left out.
 func (s *Scheduler) begin(tx store.Tx, j *job.Job, slot, now time.Time, how start) (job.Run, error) {
-	none := job.Run{}
+	none, due := job.Run{}, slot
+	switch {
+	case how.forced:
+		due = time.Time{}
+	case j.State.Due > 0:
+		due = j.State.Due.Time()
+	}
 	if j.State.Run != "" && !how.forced { // the last run has not ended
 		return none, s.advance(tx, j, slot, now)
 	}
@@ -169,7 +178,7 @@ func (s *Scheduler) begin(tx store.Tx, j *job.Job, slot, now time.Time, how star
 	status, why := s.refuse(*j)
 	if status == "" {
 		var to job.Destination
-		if to, err = s.put(tx, *j, r, how.found, now); err != nil {
+		if to, err = s.put(tx, *j, r, how.found, due, now); err != nil {
 			return none, err
 		}
 		r.Target = to
@@ -221,7 +230,7 @@ func (s *Scheduler) advance(tx store.Tx, j *job.Job, slot, now time.Time) error 
 		st.Next = job.At(now.Add(missedGap))
 		return tx.Jobs().Put(*j)
 	}
-	st.Missed = 0
+	st.Missed, st.Due = 0, 0
 	if j.OneShot() && st.BadSchedule == 0 { // it is over, also if the clock was set back before it, and this was a retry
 		st.Next = 0
 		return tx.Jobs().Put(*j)
@@ -289,12 +298,12 @@ func sessionOf(j job.Job) chela.SessionKey {
 const unattended = "This turn was started by a schedule, and nobody is present to answer questions. Do the task with what you have. " +
 	"Your final reply is what the person gets: write only the result. If there is nothing to report, reply with exactly " + run.NoReply + "."
 
-// put puts the work of a run into the queue. It returns where the answer is to go.
-func (s *Scheduler) put(tx store.Tx, j job.Job, r job.Run, found string, now time.Time) (job.Destination, error) {
+// put puts the work of a run into the queue; due is when it should have begun, and zero for
+// one that a person began. It returns where the answer is to go.
+func (s *Scheduler) put(tx store.Tx, j job.Job, r job.Run, found string, due, now time.Time) (job.Destination, error) {
 	key := "cron:" + string(j.ID) + ":" + fmt.Sprint(int64(r.Slot))
-	due := r.Slot.Time()
 	if r.Forced {
-		key, due = key+":forced", time.Time{}
+		key += ":forced"
 	}
 	it := queue.Item{
 		ID: string(r.ID), Key: key, Session: r.Session, State: queue.Waiting, Created: time.Now(),

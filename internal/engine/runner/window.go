@@ -12,14 +12,9 @@ import (
 )
 
 // window returns the window of the run's model, as far as it is known by now: the one of
-// the profile, or a smaller one that the provider named since. One that is too small for a
-// run does not count: the server may have got a larger one, and says again if it has not.
+// the profile, or a smaller one that the provider named since.
 func (e *Execution) window() window.Size {
-	limit := e.meta.Learned.Limit(e.profile.Model.Ref())
-	if limit < window.MinWindow {
-		limit = 0
-	}
-	return e.profile.Window.AtMost(limit)
+	return e.profile.Window.AtMost(e.meta.Learned.Limit(e.profile.Model.Ref()))
 }
 
 // windowTokens returns the size of the window, also for a profile without one.

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/kit/waittest"
+	"github.com/chela-ai/chela/wire"
 )
 
 func TestSideQuestion(t *testing.T) {

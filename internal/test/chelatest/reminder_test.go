@@ -31,6 +31,16 @@ func TestReminders(t *testing.T) {
 			s.stop()
 		})
 	})
+	t.Run("at a time at which nothing ran: it says when it was due", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			s := newScheduledWith(t, zone, func(o *Options) { o.Model = nil })
+			s.request("remind me at 10:00 to call Ann")
+			s.restart(5 * time.Hour)
+			time.Sleep(2 * time.Minute)
+			s.last("⏰ Reminder: call Ann (late: it was due 2000-01-01 10:00)")
+			s.stop()
+		})
+	})
 	t.Run("a request is carried out later, and when a file changes", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			s := newScheduledWith(t, zone, func(o *Options) { o.Model = nil })
