@@ -74,7 +74,7 @@ func stable(in Input) string {
 		}
 	}
 	if in.Dir != "" {
-		section(&b, "Workspace", "Your working directory is: "+Name(in.Dir)+"\nUse it for all files unless instructed otherwise.")
+		section(&b, dirTitle, dirLabel+Name(in.Dir)+"\nUse it for all files unless instructed otherwise.")
 	}
 	if main && in.Docs != "" && in.has("read") {
 		section(&b, "Documentation", "Chela's documentation: `read` "+in.Docs+" lists its pages. Consult it before you answer questions about Chela or change its settings.")

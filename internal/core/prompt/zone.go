@@ -10,7 +10,20 @@ import (
 const (
 	clockTitle = "Date and time"
 	zoneLabel  = "Time zone: "
+	dirTitle   = "Workspace"
+	dirLabel   = "Your working directory is: "
 )
+
+// Dir returns the folder of the workspace that a system prompt names, or "".
+func Dir(system []llm.Block) string {
+	for _, b := range system {
+		if _, text, ok := strings.Cut(b.Text, "\n## "+dirTitle+"\n\n"+dirLabel); ok {
+			dir, _, _ := strings.Cut(text, "\n")
+			return dir
+		}
+	}
+	return ""
+}
 
 // Zone returns the person's time zone that a system prompt names. The name is empty if
 // the zone has none but its offset; then the zone is that of the host if it has this

@@ -25,6 +25,9 @@ func TestZone(t *testing.T) {
 	} {
 		var b Builder
 		in := Input{Dir: "/w", Files: []File{{Name: "A.md", Text: "## Date and time\n\nTime zone: Asia/Tokyo\n"}}, Now: now, Zone: tc.zone}
+		if got := Dir(b.Build(in)); got != "/w" {
+			t.Errorf("the workspace is %q", got)
+		}
 		loc, name, ok := Zone(b.Build(in), now)
 		if !ok || name != tc.name {
 			t.Errorf("%v: got %v, %q, %v; want the name %q", tc.zone, loc, name, ok, tc.name)
