@@ -12,7 +12,7 @@ var (
 	// Words after which a text is meant literally.
 	literalHead = lazy(`(?i)(?:\b(?:say(?:s|ing)?|reads?|reading|texts?|contents?|words?|lines?|following|of)|[:：]|内容(?:为|是)?|文字(?:为|是)?|文本(?:为|是)?)\s*$`)
 	// Words with which the description of a text begins.
-	describedHead = lazy(`(?i)^(?:an?|the|my|your|our|some|all|any|several|many|another|each|every|random|\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)\s+\S`)
+	describedHead = lazy(`(?i)^(?:today'?s|tomorrow'?s|yesterday'?s|tonight'?s|current|latest|an?|the|my|your|our|some|all|any|several|many|another|each|every|random|\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)\s+\S`)
 	theHead       = lazy(`(?i)\b(?:an?|the|my|some|all|this)\s+$`)
 	// The same in Chinese, which has measure words and puts the noun at the end.
 	describedHan = lazy(`^(?:[一两二三四五六七八九十几多]|\d+)\s*(?:[首篇个份段封条项张种句些行则道]|\p{Han}*的)|^(?:一些|几个|所有|全部|我的)|` +
@@ -22,6 +22,13 @@ var (
 // poemHan is a text in Chinese that is a description also after 内容是: nobody wants a file
 // with these words.
 var poemHan = lazy(`^(?:[一两二三四五六七八九十几]|\d+)\s*[首篇个份段封则]\s*\p{Han}*(?:诗歌?|俳句|词|故事|作文|文章|散文|小说|笑话|谜语|歌词|信|演讲稿|总结|摘要|报告|翻译|译文|脚本|函数|代码)$`)
+
+var (
+	// pronoun are words for a text that was spoken of.
+	pronoun = lazy(`(?i)^(?:it|that|this|them|these|those|everything|all|(?:the )?(?:results?|output|answer|page|contents?))$|^(?:它们?|[这那][个些]|结果|输出|全部)$`)
+	// nowHan is what changes from day to day.
+	nowHan = lazy(`^(?:今天|今日|明天|昨天|当前|现在|目前|最新)的?(?:日期|时间|日期和时间|天气|气温|温度|新闻|汇率|股价|日程|计划)$`)
+)
 
 // described reports whether the text in a slot describes a text that would have to be made
 // up, such as "a list of three tasks". What is quoted, and what follows a word such as
@@ -33,10 +40,30 @@ func (m match) described(name string) bool {
 	}
 	at := strings.LastIndex(m.text, text)
 	before := m.text[:max(at, 0)]
+	if pronoun().MatchString(text) || nowHan().MatchString(strings.TrimSpace(text)) {
+		return true
+	}
 	if literalHead().MatchString(before) {
 		return poemHan().MatchString(strings.TrimSpace(text))
 	}
 	return describedHead().MatchString(text) || theHead().MatchString(before) || describedHan().MatchString(strings.TrimSpace(text))
+}
+
+// fromFile reports whether the text in a slot is the name of a file, or its contents.
+func (m match) fromFile(name string) bool {
+	text := m.slots[name]
+	for _, mark := range pathMarks().FindAllString(text, -1) {
+		e := (*m.entities)[[]rune(mark)[0]-pathMark]
+		if e.text == e.written && meaning(anyMark().ReplaceAllString(text, " ")) == "" && !quoteMarks().MatchString(text) {
+			return true
+		}
+	}
+	return false
+}
+
+// cannotCopy returns the step for a request to write what another file contains.
+func (t *turn) cannotCopy(m match, path string) *step {
+	return &step{answer: t.localize(cannotCopyText, "`"+path+"`", "“"+clip(m.get("t"), 120)+"”"), unable: true}
 }
 
 // cannotWrite returns the step for a request to make up a text.
@@ -79,6 +106,8 @@ func number(s string) int {
 
 // lineRange returns the lines that a request is about, and whether it is about some only.
 func (m match) lineRange() (r lineRange, ok bool) {
+	m.knows(rangeForm())
+	m.knows(rangeHan())
 	if g := rangeForm().FindStringSubmatch(m.text); g != nil {
 		switch word := strings.ToLower(g[1]); {
 		case word == "first" || word == "top":
@@ -183,6 +212,10 @@ var (
 	cannotWriteText = localized{
 		"I wrote nothing to %s: I am no language model, so I cannot make up %s. Give me the text itself in quotation marks.",
 		"没有写入 %s：我不是语言模型，编不出%s。请把要写的文字放在引号里。",
+	}
+	cannotCopyText = localized{
+		"I wrote nothing to %s: I have no tool that copies text from a file. If you mean the words %s, put them in quotation marks.",
+		"没有写入 %s：我没有从文件里复制文字的工具。如果就是要写%s这几个字，请放在引号里。",
 	}
 	cannotReadText = localized{
 		"I can show %s as it is, but I cannot answer the part %s: that needs a language model.",

@@ -13,10 +13,24 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 )
 
+var noteLimitText = localized{
+	"I saved nothing: I remember only by a line in MEMORY.md, for all conversations, so I cannot keep to “%s”.",
+	"什么都没有记：我只能写进 MEMORY.md，对所有会话都有效，所以做不到“%s”。",
+}
+
 // memoryFile is the file with notes.
 const memoryFile = "MEMORY.md"
 
-func remember(_ *turn, m match) *step {
+// noteLimit is what keeps a fact out of a file, or for a time only.
+var noteLimit = lazy(`(?i)^only (?:if|when|until|till|for)\b.*|(?:[,;.]\s*(?:but|and|just)?|\b(?:but|and|just))\s+(?:please )?(?:don'?t|do not|never)\s+(?:ever )?(?:write|save|store|put|record|log|note|keep|tell|share|show|send|mention|repeat)\s+(?:it|this|that|them|anything|anyone|anybody|an?|in|to|down)\b.*` +
+	`|\bwithout (?:writing|saving|storing|recording|putting)\b.*|\b(?:but )?(?:only|just) (?:for|until|till) (?:today|tonight|tomorrow|now|this|an?|one|two|\d+|the next)\b.*|\bnot in (?:a|any|the) files?\b.*|\bin your head\b.*` +
+	`|[，,；;]\s*(?:但是?|不过|可是)?\s*(?:请|千万|一定)?(?:不要|不许|别|勿|不必|不用|不能|不)(?:把它?|再|要)?(?:写|存|保存|记录?|放|告诉|透露|发给)(?:进|到|入|在|下来?|成|给|任何|别|其他|$).*|[，,；;]?\s*(?:但是?|不过)?(?:只|仅)(?:在|限|记|保存|保留)(?:今天|这次|本次|这个|脑|内存|心里|到).*`)
+
+func remember(t *turn, m match) *step {
+	if w := noteLimit().FindString(m.slots["t"]); w != "" {
+		w = m.named(w)
+		return &step{left: w, answer: t.localize(noteLimitText, w)}
+	}
 	text := strings.Join(strings.Fields(m.get("t")), " ")
 	s := addLine(memoryFile, "- ", text)
 	s.render = func(t *turn, _ result) string { return t.localize(savedText, text) }

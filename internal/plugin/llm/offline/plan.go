@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 )
@@ -15,9 +16,12 @@ import (
 // compile compiles the row's patterns. A line that begins with | continues the
 // line before.
 func (r *row) compile() {
+	r.known = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + r.words) })
 	patterns := strings.ReplaceAll(strings.TrimSpace(r.patterns), "\n\t\t\t|", "|")
 	for line := range strings.SplitSeq(patterns, "\n") {
-		form := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?is)" + macros.Replace(strings.TrimSpace(line))) })
+		form := sync.OnceValue(func() *regexp.Regexp {
+			return regexp.MustCompile("(?is)" + withGaps(macros.Replace(strings.TrimSpace(line))))
+		})
 		if isChinese(line) {
 			r.chinese = append(r.chinese, form)
 		} else {
@@ -30,23 +34,40 @@ func (r *row) compile() {
 type match struct {
 	clause
 	slots map[string]string
+	read  *reading
 }
 
-// parse returns the step for a clause, or nil if it is not understood.
+// parse returns the step for a clause, or nil if it is not understood. If a part of it
+// is not understood, the step says so and does nothing.
 func (t *turn) parse(c clause) *step {
+	path := t.path
+	var partly *step
 	for _, text := range []string{c.stripPoliteness().text, strings.TrimSpace(c.text)} {
 		for i := range t.rows {
 			r := &t.rows[i]
+			if r.guesses && denialStart().MatchString(text) {
+				continue
+			}
 			forms := r.forms
 			if t.chinese {
 				forms = slices.Concat(r.chinese, forms)
 			}
 			for _, form := range forms {
-				if s := t.fit(r, form(), c.with(text)); s != nil {
+				switch s := t.fit(r, form(), c.with(text)); {
+				case s == nil:
+				case partly == nil && s.left == "", s.left == "" && !s.asks && !r.guesses:
 					return s
+				case s.left != "" && r.freeText:
+					t.path = path
+					return t.refuse(s)
+				default:
+					partly, t.path = cmp.Or(partly, s), path
 				}
 			}
 		}
+	}
+	if partly != nil {
+		return t.refuse(partly)
 	}
 	return nil
 }
@@ -54,14 +75,14 @@ func (t *turn) parse(c clause) *step {
 // fit returns the step of a row for a clause, or nil if the pattern does not
 // match.
 func (t *turn) fit(r *row, form *regexp.Regexp, c clause) *step {
-	groups := form.FindStringSubmatch(c.text)
-	if groups == nil {
+	at := form.FindStringSubmatchIndex(c.text)
+	if at == nil {
 		return nil
 	}
-	m := match{c, map[string]string{}}
+	m := match{c, map[string]string{}, &reading{}}
 	for i, name := range form.SubexpNames() {
-		if groups[i] != "" {
-			m.slots[strings.TrimRight(name, "23")] = groups[i]
+		if name != "" && at[2*i] < at[2*i+1] {
+			m.slots[strings.TrimRight(name, "23")] = c.text[at[2*i]:at[2*i+1]]
 		}
 	}
 	s := r.plan(t, m)
@@ -69,8 +90,10 @@ func (t *turn) fit(r *row, form *regexp.Regexp, c clause) *step {
 		return nil
 	}
 	s.row = r
-	if s.asks = s.answer == "" && s.calls == nil; s.asks {
+	if s.asks = s.answer == "" && s.calls == nil && s.left == ""; s.asks {
 		s.answer = t.ask(r, m)
+	} else if s.calls != nil && s.left == "" {
+		s.left = m.left(r, outside(form, at, c.text))
 	}
 	for _, c := range s.calls {
 		t.path = cmp.Or(topic(c), t.path)
@@ -99,19 +122,22 @@ func (t *turn) missing(r *row) string {
 
 // get returns a slot as written, without quotation marks.
 func (m match) get(name string) string {
+	m.read.marks += m.slots[name]
 	return strings.Trim(m.expand(m.slots[name]), " \t\n,，:：;；。、")
 }
 
 // quoted returns the quoted text in a slot, or the whole slot if there is none.
 func (m match) quoted(name string) string {
 	if q := quoteMarks().FindString(m.slots[name]); q != "" {
+		m.read.marks += q
+		m.read.dropped = append(m.read.dropped, strings.Replace(m.slots[name], q, " ", 1))
 		return m.expand(q)
 	}
 	return m.get(name)
 }
 
 // folderWords are words for the workspace and around the name of a folder.
-var folderWords = lazy(`(?i)\b(?:the|this|my|our|all|files?|folder|directory|dir|current|working|workspace|project|code(?:base)?|repo(?:sitory)?|` +
+var folderWords = lazy(`(?i)\b(?:the|in|of|inside|this|my|our|all|files?|folder|directory|dir|current|working|workspace|project|code(?:base)?|repo(?:sitory)?|` +
 	`here|there|everything|it)\b|当前|这个|整个|所有|全部|的|目录|文件夹|项目|工作区|文件|代码|仓库`)
 
 // folder returns the folder in slot p, or "" for the workspace.
@@ -120,6 +146,7 @@ func (m match) folder() string {
 	if anyMark().FindString(p) == p {
 		return m.get("p")
 	}
+	m.read.marks += p
 	return strings.TrimSpace(folderWords().ReplaceAllString(m.expand(p), ""))
 }
 
@@ -153,6 +180,30 @@ func started(t *turn, r result) string {
 	}
 	return t.localize(startedText, a.Label)
 }
+
+// moveWords are verbs for files, and the commands that do the same.
+var moveWords = lazy(`(?i)(copy|duplicate|clone|back ?up|cp\b|复制|拷贝|备份|另存)|(delete|remove|erase|trash|删|移除)`)
+
+// cannotMove says that there is no tool that copies, moves or deletes files, and which
+// command does.
+func cannotMove(t *turn, m match) *step {
+	command, paths := "mv", m.all(pathMark)
+	if g := moveWords().FindStringSubmatch(m.text); g != nil && g[1] != "" {
+		command = "cp"
+	} else if g != nil {
+		command = "rm"
+	}
+	text := t.localize(cannotMoveText)
+	if len(paths) == 2 != (command == "rm") && t.tools["exec"] && !strings.ContainsFunc(strings.Join(paths, ""), unicode.IsSpace) {
+		text += t.localize(commandText, command+" "+strings.Join(paths, " "))
+	}
+	return &step{answer: text, unable: true}
+}
+
+var (
+	cannotMoveText = localized{"I have no tool that copies, moves, renames or deletes files, so I changed nothing.", "我没有复制、移动、改名或删除文件的工具，所以什么都没有改动。"}
+	commandText    = localized{" As a command it works: run `%s`", "可以用命令：执行 `%s`"}
+)
 
 // folderList separates the folders of a list.
 var folderList = lazy(`\s*(?:,|，|、|&|\band\b|和|与|及)\s*`)
@@ -191,10 +242,33 @@ var (
 	scripts      = lazy(`^[\w/\p{Han}\-]+\.(?:(sh)|(py)|js)\b`)
 )
 
+// timesForm finds how often something is to be done, at the end of a text.
+var timesForm = lazy(`(?i)\s(?:twice|thrice|(?:\d+|two|three|four|five|ten|several|many) times)$`)
+
+// late returns when or how often a command is to be run, if its end says so, or "".
+func (t *turn) late(command string) string {
+	if w := timesForm().FindString(command); w != "" {
+		return strings.TrimSpace(w)
+	}
+	list := t.finder().Find(command)
+	if len(list) == 0 {
+		return ""
+	}
+	if p := list[len(list)-1]; p.From > 0 && command[p.From-1] == ' ' && p.To == len(command) && (p.Repeats() || p.Err == nil && p.Timed) {
+		return command[p.From:]
+	}
+	return ""
+}
+
 func run(t *turn, m match) *step {
-	c := m.quoted("c")
-	if at := anyMark().FindStringIndex(m.slots["c"]); at == nil || at[0] > 0 { // the quotation marks belong to the command
-		c = strings.TrimSpace(m.expand(afterCommand().ReplaceAllString(m.slots["c"], "")))
+	m.knows(afterCommand())
+	c := strings.TrimSpace(m.expand(afterCommand().ReplaceAllString(m.slots["c"], "")))
+	if at := anyMark().FindStringIndex(m.slots["c"]); at != nil && at[0] == 0 {
+		c = m.quoted("c")
+	} else if late := t.late(c); late != "" {
+		return &step{left: late}
+	} else { // the quotation marks belong to the command
+		m.read.marks += m.slots["c"]
 	}
 	if c == "" || strings.EqualFold(c, "it") || c == "它" {
 		c = t.path
@@ -214,13 +288,25 @@ func edit(t *turn, m match) *step {
 	return callStep("edit", "path", cmp.Or(m.get("p"), t.path), "oldText", m.quoted("o"), "newText", m.quoted("n"))
 }
 
+// content returns the text to write to a file; otherwise the step that says why there is
+// none.
+func (t *turn) content(m match) (string, *step) {
+	switch {
+	case m.fromFile("t"):
+		return "", t.cannotCopy(m, m.get("p"))
+	case m.described("t"):
+		return "", t.cannotWrite(m, "t", m.get("p"))
+	}
+	return m.quoted("t"), nil
+}
+
 // write creates a file with text. It requires text, because an empty file could
 // replace a nonempty one.
 func write(t *turn, m match) *step {
-	if m.described("t") {
-		return t.cannotWrite(m, "t", m.get("p"))
+	text, cannot := t.content(m)
+	if cannot != nil {
+		return cannot
 	}
-	text := m.quoted("t")
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
@@ -228,7 +314,8 @@ func write(t *turn, m match) *step {
 	if quoteMarks().MatchString(m.slots["t"]) { // further files before the quoted text
 		before := quoteMarks().Split(m.slots["t"], 2)[0]
 		for _, mark := range anyMark().FindAllString(before, -1) {
-			if path := m.expand(mark); slices.Contains(m.all(pathMark), path) {
+			if path := m.expand(mark); slices.Contains(m.clause.all(pathMark), path) {
+				m.read.marks += mark
 				s.calls = append(s.calls, callStep("write", "path", path, "content", text).calls...)
 			}
 		}
@@ -237,10 +324,11 @@ func write(t *turn, m match) *step {
 }
 
 func appendTo(t *turn, m match) *step {
-	if m.described("t") {
-		return t.cannotWrite(m, "t", m.get("p"))
+	text, cannot := t.content(m)
+	if cannot != nil {
+		return cannot
 	}
-	return addLine(m.get("p"), "", m.quoted("t"))
+	return addLine(m.get("p"), "", text)
 }
 
 // addLine appends a line to a file by reading it and editing its end, so that

@@ -101,6 +101,9 @@ func (t *turn) change(m match, done localized, args ...any) *step {
 			words = t.job
 		}
 	}
+	if w := others().FindString(words); w != "" {
+		return &step{left: m.named(w)}
+	}
 	var found []job.Listed
 	var jobs []job.Listed
 	readable := true
@@ -137,6 +140,7 @@ func (t *turn) change(m match, done localized, args ...any) *step {
 }
 
 var (
+	others    = lazy(`(?i)^(?:except|but|excluding|unless|other than)\b.*|除.*|.*(?:以外|之外)`)
 	everyWord = lazy(`(?i)\b(?:all|every|any)\b|所有|全部`)
 	// jobWords are words that say nothing about a job.
 	jobWords = lazy(`(?i)\b(?:the|an?|my|me|i|to|about|for|of|that|this|with|on|at|in|is|named|called|please|now|reminders?|alarms?|timers?|jobs?|file|page)\b|[^\p{L}\p{N}]+`)

@@ -15,10 +15,15 @@ type row struct {
 	patterns string
 	// plan returns the step, or nil if the row does not apply after all.
 	plan             func(t *turn, m match) *step
-	wholeMessage     bool // only matches a whole message
-	freeText         bool // ends with free text, so conjunctions do not separate requests
-	freeTextUnquoted bool // the same, if there is no quoted text
+	words            string // that the plan knows besides plain ones, as an expression
+	wholeMessage     bool   // only matches a whole message
+	freeText         bool   // ends with free text, so conjunctions do not separate requests
+	freeTextUnquoted bool   // the same, if there is no quoted text
+	checks           bool   // its plan checks that it understands all words
+	guesses          bool   // may match what is no request to it
+	repeats          bool   // its verb is said once for several objects
 	forms, chinese   []func() *regexp.Regexp
+	known            func() *regexp.Regexp // the words
 }
 
 var macros = strings.NewReplacer(
@@ -27,7 +32,7 @@ var macros = strings.NewReplacer(
 	"{name}", `(?:[\x{E000}-\x{E3FF}]|[\w./\-]+)`,
 	"{file}", `(?:(?:an?|the|my|new|empty|text|file|note|document|script|called|named|titled|as|of)\s+)*:?\s*`,
 	"{is}", `\s*(?:(?:and|which|that|it should|,|:|;)\s*)*(?:with|containing|contains?|saying|says?|reading|holding|has|having|put|write)?\s*`+
-		`(?:(?:the|this|following|content|contents|text|words?|lines?|in it|into it|of|being|is|:)(?:\s+|$))*:?\s*`,
+		`(?:(?:the|this|following|content|contents|text|words?|lines?|in it|into it|of|being|is|:)(?:\s+|$))*(?:(?:contents?|texts?|words?|lines?|following)\s*:)?:?\s*`,
 	"{in}", `\s*(?:这个)?(?:文件夹|文件|目录)?(?:里面?|里头|中|内|下面?|底下)?的?\s*`,
 	"{是}", `[，,、。;；\s]*(?:并且?|然后)?(?:在?(?:里面?|其中))?的?(?:内容|文字|文本)?(?:写[入上着]?|填入|放入|包含|存)?(?:内容|文字)?[是为]?[:：,，\s]*`,
 	"{个}", `(?:一?[下个份篇条行句项张]|新的?|空白?的?|文本|文件|文档|笔记|脚本|叫做?|名[为叫]|命名为|[:：\s])*`,
@@ -98,7 +103,7 @@ func table() []row {
 			^(?:(?:tell|notify|alert|inform|ping|message|warn|remind) me\s+|let me know\s+)?(?:when(?:ever)?|if|once|as soon as|(?:each|every|any) ?time)\s+(?:(?:the|a|my|this|web|file|page|site|website|url|document)\s+)*(?P<x>{X})\s+(?:(?:is|gets|was|has been|has|are)\s+)?(?:chang(?:es?|ed)|modified|updated?s?|edited|touched)(?:,?\s*(?:then\s+|please\s+)*(?P<do>.*))?$
 			^(?:当|如果|一旦|只要|要是|等到?)?\s*(?:这个|那个)?{页}\s*(?P<x>{X})\s*(?:这个)?{页}的?(?:内容)?\s*(?:有了?|发生了?|被|一)?(?:任何)?(?:变化|改变|更新|修改|改动|变动|变|改)了?(?:的?时候?|以?后|的话|就|时)*[，,\s]*(?:请|就|要|马上|立即)*(?:(?P<tell>告诉|通知|提醒|叫)我(?:一声|一下)?)?(?P<do>.*)$
 			^(?:监视|监控|监测|监听|关注|盯[着住]?|留意|看着|观察)(?:一下)?\s*{页}\s*(?P<x>{X})\s*(?:的?(?:变化|更新|改动|修改))?(?:[，,].*)?$`},
-		{intent: "remind", needs: "cron", freeText: true, example: localized{"remind me in 20 minutes to call Ann", "20分钟后提醒我给小安打电话"}, plan: remind, patterns: `
+		{intent: "remind", needs: "cron", freeText: true, checks: true, example: localized{"remind me in 20 minutes to call Ann", "20分钟后提醒我给小安打电话"}, plan: remind, patterns: `
 			\b(?:remind|wake|alert|notify|ping|nudge|text|message|warn|tell)\s+me\b|\blet\s+me\s+know\b|\b(?:reminder|alarm|timer)\b
 			^(?:every|each|in|at|on|after|by|next|tomorrow|tonight|today|daily|hourly|weekly|monthly|{w}*day)\b|^\d
 			提醒|闹钟|闹铃|定时|计时|(?:通知|告诉|叫|喊|催)(?:一下|一声)?(?:我|咱)
@@ -143,19 +148,28 @@ func table() []row {
 			^(?P<t>{w}+?)[,.;]?\s*(?:remember|note|keep|memori[sz]e) (?:that|this|it)(?: in mind)?$
 			^(?:[你要]|一定|务必)*(?:记住|牢记|记着|记得|(?:别|不要)忘(?:记|了)*|备忘|记个?笔记|记一?下来?|记)[:：,，\s]*(?P<t>.*)$
 			^[把将]\s*(?P<t>.+?)\s*(?:记住|记下来?)$|^(?P<t2>.+?)[，,]\s*(?:记住|记一下|别忘了)$`},
-		{intent: "run", needs: "exec", example: localized{"run `git status`", "执行 `git status`"}, plan: run, patterns: `
+		{intent: "run", needs: "exec", example: localized{"run `git status`", "执行 `git status`"}, plan: run,
+			words: `\b(?:run|execute|terminal|shell|result|output|prints?)\b|执行|运行|跑|终端|命令行|输出`,
+			patterns: `
 			^\$\s*(?P<c>.+)$|^(?P<c2>{prog}.*)$|^(?:do|try|give me)\s+(?:an? )?(?P<c3>{prog}.*|{Q})$
 			^(?:run|execute|exec|launch|invoke)\b\s*(?:the |a |this )?(?:following )?(?:(?:shell |terminal )?(?:command|script
 			|program)\b)?\s*[:：]?\s*(?P<c>.*?)(?:\s+in (?:the |a )?(?:terminal|shell))?$
 			^(?:在?(?:终端|命令行)[里中上]?)?(?:执行|运行|跑)(?:[一下个遍]|命令|指令|脚本|程序)*[:：\s]*(?P<c>.*)$`},
-		{intent: "edit", needs: "edit", example: localized{"replace \"old\" with \"new\" in notes.txt", "把 notes.txt 里的“旧”改成“新”"}, plan: edit, patterns: `
+		{intent: "move", plan: cannotMove, patterns: `
+			^(?:copy|duplicate|clone|back ?up|move|rename|relocate|mv|cp|delete|remove|erase|trash)\s.*{P}|^(?:change|set) the (?:file ?)?name of\b.*{P}
+			{P}\s*(?:这个)?(?:文件|目录|文件夹)?\s*(?:给我|都|再)?(?:复制|拷贝|备份|移动|移到|移至|移入|挪|重命名|改名|更名|另存|删除|删掉|删了|移除)|(?:复制|拷贝|备份|移动|重命名|改名|删除|删掉|移除)(?:一下|文件|目录|文件夹|\s)*{P}`},
+		{intent: "edit", needs: "edit", example: localized{"replace \"old\" with \"new\" in notes.txt", "把 notes.txt 里的“旧”改成“新”"}, plan: edit,
+			words: `\b(?:replace|change|fix|correct|typo|mistake|error|spelling|wrong|should|must|value)\b|错别?字|错误|改|修正|更正|替换|应该?`,
+			patterns: `
 			{change}(?P<o>.+?){to}(?P<n>.+?)\s+(?:in|inside|of)\s+{file}(?P<p>{P})|(?P<p2>{P})\W+(?:.*\W)?{change}(?P<o2>.+?){to}(?P<n2>.+)$
 			|^{change}(?P<o3>{Q}){to}(?P<n3>{Q})$
 			(?P<p>{P}).*?(?P<o>{Q}|\w+) (?:should|must) (?:be|read|say) (?P<n>{Q}|\w+)|(?P<o2>{Q}|\w+) (?:should|must) (?:be|read) (?P<n2>{Q}
 			|\w+)\W.*(?P<p2>{P})
 			(?P<p>{P}){in}(?P<o>.+?){改}(?P<n>.+)$|(?P<p2>{P}).*?(?P<o2>{Q}|\w+)\s*应[该当]?[是为]\s*(?P<n2>{Q}|\w+)
 			用\s*(?P<n>.+?)\s*替换\s*(?P<p>{P}){in}(?P<o>.+)$|^[把将](?P<o2>{Q}|\w+){改}(?P<n2>{Q}|\w+)$`},
-		{intent: "write", needs: "write", freeTextUnquoted: true, example: localized{"create hello.txt with \"hi\"", "新建 hello.txt，内容是“你好”"}, plan: write, patterns: `
+		{intent: "write", needs: "write", freeTextUnquoted: true, repeats: true, example: localized{"create hello.txt with \"hi\"", "新建 hello.txt，内容是“你好”"}, plan: write,
+			words: `\b(?:create|make|write|save|store|new|empty)\b|新建|创建|建|写|存|保存|新的?`,
+			patterns: `
 			^(?:create|make|write|generate|new|save|start|produce)\s+(?:me )?{file}(?P<p>{P})(?: file)?{is}(?P<t>.*)$
 			^(?:write|save|store|output|dump|record)\s+(?:to|into|in)\s+{file}(?P<p>{P})[\s:,]*(?P<t>.+)$
 			^(?:write|save|store|output|dump|record)\s+{is}(?P<t>.+?)\s+(?:to|into|in|as)\s+{file}(?P<p>{P})(?:\s*[:：]\s*(?P<t2>.+))?$
@@ -164,7 +178,9 @@ func table() []row {
 			[在往向]\s*(?:文件)?\s*(?P<p>{P}){in}(?:写[入上下进]?|填入|输入|保存|记录)(?:内容|一行|一句)?[:：\s]*(?P<t>.+)$
 			^(?:写入?|保存)\s*(?P<t>.+?)\s*[到至进]\s*(?:文件)?\s*(?P<p>{P})$
 			(?:[创新]建|建立?|生成|写|做|弄|新增){个}(?P<p>{P})\s*的?(?:文件|文档|笔记|脚本)?{是}(?P<t>.*)$`},
-		{intent: "append", needs: "read edit write", freeTextUnquoted: true, example: localized{"append \"eggs\" to list.txt", "在 list.txt 末尾追加“鸡蛋”"}, plan: appendTo, patterns: `
+		{intent: "append", needs: "read edit write", freeTextUnquoted: true, repeats: true, example: localized{"append \"eggs\" to list.txt", "在 list.txt 末尾追加“鸡蛋”"}, plan: appendTo,
+			words: `\b(?:append|add|insert|end|bottom|very|new|one more|more|another|line|item|entry)\b|末尾|结尾|最后|后面|追加|添?加|一[行条句项]|新的?`,
+			patterns: `
 			^(?:append|add|insert|put|tack)\s+(?:on )?(?:(?:an?|another|one more|new|line|entry|item|row)\s+)*{is}(?P<t>.+?)\s+(?:to|onto|into|in|at
 			|on)\s+(?:(?:very|end|bottom|of|the|my|file) )*(?P<p>{P})$
 			^(?:append|add|insert|put)\b.*?\b(?:to|into|in)\s+(?:(?:the|end|bottom|of|file) )*(?P<p>{P})\s*(?:[:,]|with|saying|the (?:line
@@ -174,9 +190,13 @@ func table() []row {
 			(?P<p>{P}){in}(?:[末结]尾|最后|后面|底部)?[再又]?(?:追加|添加?|补充?|附加|增加|插入|加)[上入]?[一两]?[行条句项个笔]?(?:内容)?[:：,，\s]*(?P<t>.+)$
 			(?P<p>{P}).*(?:[末结]尾|最后|底部)[再又]?写[上入下]?(?:一[行条句])?[:：,，\s]*(?P<t>.+)$
 			(?:[把将]|^追加|^添加?|^加)\s*(?P<t>.+?)\s*(?:追加|添加?|加|附加|补)?[到进入在]+\s*(?:文件)?(?P<p>{P})`},
-		{intent: "fetch", needs: "web_fetch", example: localized{"fetch https://example.com", "抓取 https://example.com"}, plan: fetch, patterns: `
+		{intent: "fetch", needs: "web_fetch", example: localized{"fetch https://example.com", "抓取 https://example.com"}, plan: fetch,
+			words: `\b(?:fetch|download|get|load|retrieve|grab)\b|抓取?|下载|获取|访问|浏览`,
+			patterns: `
 			{U}`},
-		{intent: "find", needs: "find", example: localized{"find all .go files", "找出所有 .go 文件"}, plan: find, patterns: `
+		{intent: "find", needs: "find", example: localized{"find all .go files", "找出所有 .go 文件"}, plan: find,
+			words: `\b(?:search|locate|lost|missing|went|gone|disappeared|looking|can(?:'t|not) find|is there|my)\b|搜索?|寻|丢|不见|找不到|带|包含|含有|所有`,
+			patterns: `
 			\b(?:files?|documents?)\s+(?:that (?:is|are) |(?:whose|with (?:the |a )?) ?)?(?:names?|called|named|matching|like|ending (?:in|with)
 			|extension)\s+(?:is |has |contains )?(?P<q>{name}|\S+)(?:\s+(?:in|inside|under)\s+(?P<p>{name}))?
 			\b(?:with|has|have|contain(?:s|ing)?|says?)\s+(?:the word )?(?P<q>{X}|\S+)\s+in (?:the|its|their) (?:file ?)?names?\b
@@ -190,7 +210,9 @@ func table() []row {
 			(?:名字?|名称)(?:里面?|中|是)?(?:包含|含有|带有?|有|叫|为|是)?\s*(?P<q>{X}|[^\s的]+?)\s*的?(?:所有)?(?:文件)?$|(?:叫做?|名[为叫])\s*(?P<q2>{X}|[^\s的]+)\s*的?文件
 			(?:[找搜列]|所有|全部|哪些|有什么|有没有)[出到]?(?:所有|全部)?的?\s*(?P<ext>{P}|[A-Za-z+#]+|图片|照片|文本|脚本)\s*(?:格式|类型|后缀|结尾)?的?\s*(?:文件|脚本|文档|代码)
 			^(?:在\s*(?P<p>{name}){in})?(?:查找|寻找|找|搜索|搜)(?:一下|到|下)?\s*(?:文件)?\s*(?P<q>{P})\s*(?:这个)?(?:文件)?$`},
-		{intent: "search", needs: "grep", example: localized{"search for TODO in src", "在 src 里搜索 TODO"}, plan: search, patterns: `
+		{intent: "search", needs: "grep", example: localized{"search for TODO in src", "在 src 里搜索 TODO"}, plan: search,
+			words: `\b(?:search|grep|look|through|use|mention|contain|occur|appear|for)(?:s|ed|ing)?\b|搜索?|检索|查|寻|提到|用到|包含|出现|定义|调用`,
+			patterns: `
 			^{seek}\s+(?:through |inside |in |within |into )?(?P<p>{P}|[\w./\-]+|the \w+(?: folder| directory)?)\s+for\s+{the}(?P<q>.+)$|^(?:in
 			|inside|under)\s+(?P<p2>{name}),?\s+{seek}\s+{the}(?P<q2>.+)$
 			^{seek}\s+(?:me )?(?:for |up )?{the}(?P<q>.+?)\s+(?:in|inside|within|under|across|throughout|through|from|among)\s+(?P<p>.+)$
@@ -206,17 +228,21 @@ func table() []row {
 			[在从到]?\s*(?P<p>{X}|[\w./\-]+|(?:当前|这个|整个|所有|全部)?的?(?:目录|文件夹|项目|工作区|文件|代码|仓库)){in}(?:{搜}|有没有|是否有)(?:提到|出现)?\s*(?P<q>.+)$
 			^(?:在)?{搜}(?P<p>{P}|[\w./\-]+)\s*(?:目录|文件夹|文件)?(?:里面?|中|下)(?:有没有|的|包含|提到|出现|所有)*\s*(?P<q>.+)$
 			^(?:全局)?{搜}(?P<q>.+)$|^(?P<q2>{X}|\w+)\s*(?:都)?(?:在|被)?(?:哪里|哪些文件|哪些地方|什么地方)[里中]?(?:用到|使用|提到|定义|出现|调用)|^(?:搜索|查找)$`},
-		{intent: "time", needs: "session_status", example: localized{"what time is it?", "现在几点了？"}, plan: clock, patterns: `
+		{intent: "time", needs: "session_status", checks: true, example: localized{"what time is it?", "现在几点了？"}, plan: clock, patterns: `
 			what(?:'?s| is)?(?: the)?(?: current| local)? (?:time|date|day)\b|\btoday'?s (?:date|day)|\b(?:which|what) day\b|^(?:tell me )?(?:the )?(?:time|date
 			|clock)$|do you have the time|what is today
 			几点|现在的?(?:是)?(?:什么)?时间|今天(?:是|的)*(?:几[号月]|星期几|周几|日期|哪天|多少号|什么日子)|当前的?(?:时间|日期)|星期几|周几|^(?:时间|日期)$|什么时候了`},
-		{intent: "status", needs: "session_status", example: localized{"status", "状态"}, plan: status, patterns: `
+		{intent: "status", needs: "session_status", example: localized{"status", "状态"}, plan: status,
+			words: `\b(?:tokens?|model|you|using|used?|running|on|so far|since|much|many|how|session|language)\b|目前|为止|多少|一共|总共|用|花|语言|大|会话`,
+			patterns: `
 			^(?:/?status|usage|tokens?|costs?|context|model)$|(?:which|what)(?:'s| is)?(?: the| your| current| language)* (?:model|llm)\b
 			|\bmodel (?:are you|is)|\b(?:session|your|current|system)\b.*\bstatus\b
 			how many tokens|\btokens?\b.*\b(?:used?|left|so far|spent)\b|context (?:window|size|usage|left)|how much (?:context|did (?:this|it)
 			|have (?:i|we)|does this) 
 			^(?:会话|当前|系统|你的)?的?状态|(?:什么|哪个|啥)(?:语言|大)?模型|[用花]了?(?:多少|几个)|用量|token.*(?:多少|用)|上下文.*(?:多少|大小|剩)|费用`},
-		{intent: "list", needs: "ls", example: localized{"list the files in src", "把当前目录列出来"}, plan: list, patterns: `
+		{intent: "list", needs: "ls", example: localized{"list the files in src", "把当前目录列出来"}, plan: list,
+			words: `\b(?:many|how|tree|explore|stuff|everything|both)\b|多少|几个|浏览|项目|工作区|当前|上级|这里|这儿|显示`,
+			patterns: `
 			^(?:ls|dir|ll|tree)(?:\s+-\w+)*(?:\s+(?P<p>{name}))?$|^list(?:\s+(?P<p2>{name}))?$|^files$
 			\b(?:in|inside|of|under|within|at)\s+(?:the |this |my )?(?P<p>{name})(?:'s)? (?:folder|directory|dir)\b|\b(?:the|this
 			|my)\s+(?P<p2>{name})\s+(?:folder|directory|dir)\b|\b(?:folder|directory) (?P<p3>{X})
@@ -227,7 +253,9 @@ func table() []row {
 			(?P<p>{X}|[\w./\-]+|上级|上一级)\s*(?:这个|的)?(?:目录|文件夹)|(?:目录|文件夹)\s*(?P<p2>{X}|[\w./\-]+)|目录|文件夹|工作区
 			(?P<p>{P})\s*(?:里面?|下面?|中|底下)(?:都|还)?(?:有|是|放了?)(?:些|点)?(?:什么|哪些|啥|多少)|(?:列出|列一下|浏览)(?:所有|全部)?\s*(?P<p2>{P})
 			(?:有|是)(?:些|点)?(?:哪些|什么|啥|多少)(?:个)?(?:文件|东西)|(?:列出|列一下|显示|看看)(?:一下|所有|全部|的)*文件$|文件列表|列出来|^列出?$|(?:这里|这儿)(?:都|还)?有(?:什么|啥|哪些)`},
-		{intent: "read", needs: "read", example: localized{"show notes.txt", "看看 notes.txt 里写了什么"}, plan: read, patterns: `
+		{intent: "read", needs: "read", example: localized{"show notes.txt", "看看 notes.txt 里写了什么"}, plan: read,
+			words: `\b(?:written|inside|again|back|whole|entire|full|first|out|loud)\b|整个|完整|全文|说|取`,
+			patterns: `
 			\b(?:show|read|open|cat|view|display|print|see|look|pull|give|check|contents?|what|what'?s|inside|says?)\b.*{P}|^(?:(?:and|the|file
 			|,)?\s*{P}\s*)+$
 			^(?:the )?(?:first|top|last|bottom|final)\s+(?:\w+\s+)?lines?\s+(?:of|in|from)\b.*{P}|^lines?\s+\d.*{P}
@@ -235,7 +263,7 @@ func table() []row {
 			|its contents?|the contents?(?: of it)?))?(?: again| back| to me)?$
 			(?:看|读|打开|显示|展示|念|瞧|瞅|给我|输出|查).*{P}|{P}.*(?:内容|看|读|打开|显示|给我|念|瞧|瞅|什么|啥|哪些)
 			^(?:把它?)?(?:看|读|打开|显示|展示)(?:看|读|一下)?(?:它|(?:这个|那个)?文件|内容)?(?:的?内容|给我看?)?$`},
-		{intent: "ask notes", needs: "memory_search memory_get", plan: askNotes, patterns: `
+		{intent: "ask notes", needs: "memory_search memory_get", checks: true, guesses: true, plan: askNotes, patterns: `
 			^(?:what|when|where|who|whom|whose|which|why|how|is|are|was|were|do|does|did|has|have|should)\b.*$|\?\s*$
 			什么|哪|谁|几|多少|怎么|吗|是否|有没有|何时`},
 	}

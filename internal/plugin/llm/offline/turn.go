@@ -251,6 +251,7 @@ type step struct {
 	answer       string                         // reply that needs no call
 	asks         bool                           // answer asks for missing information
 	unable       bool                           // answer says that it cannot be done
+	left         string                         // words of the request that were not understood
 	calls        []llm.ToolCall                 // next calls
 	then         func(result) []llm.ToolCall    // returns the calls that follow the first result
 	allowMissing bool                           // a missing file is not a failure
@@ -273,11 +274,16 @@ func callStep(tool string, pairs ...any) *step {
 			return &step{}
 		}
 	}
+	return &step{calls: []llm.ToolCall{{Name: tool, Args: encode(args)}}}
+}
+
+// encode returns a value as JSON, as readable as possible.
+func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(args) // strings and booleans: it cannot fail
-	return &step{calls: []llm.ToolCall{{Name: tool, Args: bytes.TrimSpace(b.Bytes())}}}
+	_ = e.Encode(v) // strings, numbers and booleans: it cannot fail
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // failed reports whether a step failed, which stops the plan.
@@ -286,6 +292,9 @@ func (s *step) failed() bool {
 		return r.needsApproval() || r.failed && !(s.allowMissing && r.isMissing()) || r.commandError() != ""
 	})
 }
+
+// partly reports whether a part of the request for a step was not understood.
+func (s *step) partly() bool { return s.left != "" }
 
 // undone reports whether a step did not do what was asked.
 func (s *step) undone() bool { return s.unable || s.failed() }
@@ -375,6 +384,9 @@ func (t *turn) plan(text string) [][]*step {
 		text = ""
 	}
 	c, path := markEntities(text), t.path
+	if s := t.ifMissing(c); s != nil {
+		return [][]*step{{s}}
+	}
 	whole := t.parse(c)
 	if whole != nil && (whole.row.wholeMessage || whole.row.freeText) {
 		if lines := t.lines(c); lines != nil {
@@ -382,12 +394,21 @@ func (t *turn) plan(text string) [][]*step {
 		}
 		return [][]*step{{whole}}
 	}
+	if no := denialStart().FindString(c.stripPoliteness().text); no != "" && (whole == nil || whole.asks) {
+		return [][]*step{{t.refuse(&step{left: no})}}
+	}
 	t.path = path
 	var groups [][]*step
 	for _, part := range c.split(strongSplit()) {
 		steps := t.steps(part)
+		if i := slices.IndexFunc(steps, (*step).partly); i >= 0 {
+			return [][]*step{{steps[i]}}
+		}
 		if steps == nil && groups == nil {
 			break
+		}
+		if steps == nil && limits().MatchString(part.text) {
+			return [][]*step{{t.refuse(&step{left: part.named(part.text)})}}
 		}
 		if steps == nil {
 			steps = []*step{{answer: t.localize(partText, clip(part.expand(part.text), 200)), unable: true}}
@@ -438,17 +459,41 @@ func (t *turn) steps(c clause) []*step {
 	s := t.parse(c)
 	after := t.path
 	t.path = path
-	var steps []*step
-	for _, piece := range c.split(weakSplit()) {
-		next := t.parse(piece)
-		if next == nil || next.asks || next.row.wholeMessage {
-			steps = nil
-			break
-		}
-		steps = append(steps, next)
-	}
-	if s != nil && (len(steps) < 2 || s.row.freeText || s.row.freeTextUnquoted && len(c.all(quoteMark)) == 0) {
-		steps, t.path = []*step{s}, after
+	steps, partly := t.pieces(c)
+	switch {
+	case s == nil && steps == nil && partly != nil:
+		return []*step{partly}
+	case s == nil || len(steps) > 1 && s.partly():
+		return steps
+	case len(steps) < 2 || s.row.freeText || s.row.freeTextUnquoted && len(c.all(quoteMark)) == 0:
+		t.path = after
+		return []*step{s}
 	}
 	return steps
+}
+
+// pieces plans each piece of a part of a request. It returns nil if a piece is not
+// understood, and the step of the first one that is understood in part.
+func (t *turn) pieces(c clause) (steps []*step, partly *step) {
+	head := ""
+	for i, piece := range c.split(weakSplit()) {
+		s := t.parse(piece)
+		if head != "" && anyMark().FindString(piece.text) == piece.text {
+			s = nil // not a request to show it
+		}
+		if i == 0 && s != nil && s.row.repeats {
+			head, _, _ = strings.Cut(piece.text, anyMark().FindString(piece.text))
+		}
+		if head != "" && (s == nil || s.partly() || s.asks) { // the verb is said once
+			s = t.parse(c.with(head + piece.text))
+		}
+		switch {
+		case s != nil && s.partly():
+			return nil, s
+		case s == nil, s.asks, s.row.wholeMessage:
+			return nil, nil
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
 }
