@@ -78,7 +78,7 @@ func recall(t *turn, m match) *step {
 }
 
 // noFact matches what questions about the time are about.
-var noFact = lazy(`(?i)^(?:is |are )?(?:it|today|tomorrow|yesterday|now|this|the (?:date|time|day))\b`)
+var noFact = lazy(`(?i)^(?:is |are )?(?:it|today|tomorrow|yesterday|now|this|next|the (?:date|time|day))\b`)
 
 // askNotes answers a question that no other row understands from the notes, if there is
 // an answer in them.

@@ -157,15 +157,6 @@ func respond(w localized) func(*turn, match) *step {
 }
 
 func status(*turn, match) *step { return callStep("session_status") }
-func clock(*turn, match) *step {
-	s := callStep("session_status")
-	s.render = func(t *turn, r result) string {
-		_, when, _ := strings.Cut("\n"+r.text, "\nTime: ")
-		return t.localize(timeText, t.tell(cmp.Or(firstLine(when), firstLine(r.text))))
-	}
-	return s
-}
-
 func spawn(_ *turn, m match) *step {
 	s := callStep("sessions_spawn", "task", m.get("task"))
 	s.render = started
@@ -291,7 +282,9 @@ func edit(t *turn, m match) *step {
 // content returns the text to write to a file; otherwise the step that says why there is
 // none.
 func (t *turn) content(m match) (string, *step) {
-	switch {
+	switch date := t.dateText(m.slots["t"]); {
+	case date != "":
+		return date, nil
 	case m.fromFile("t"):
 		return "", t.cannotCopy(m, m.get("p"))
 	case m.described("t"):

@@ -229,9 +229,10 @@ func table() []row {
 			^(?:在)?{搜}(?P<p>{P}|[\w./\-]+)\s*(?:目录|文件夹|文件)?(?:里面?|中|下)(?:有没有|的|包含|提到|出现|所有)*\s*(?P<q>.+)$
 			^(?:全局)?{搜}(?P<q>.+)$|^(?P<q2>{X}|\w+)\s*(?:都)?(?:在|被)?(?:哪里|哪些文件|哪些地方|什么地方)[里中]?(?:用到|使用|提到|定义|出现|调用)|^(?:搜索|查找)$`},
 		{intent: "time", needs: "session_status", checks: true, example: localized{"what time is it?", "现在几点了？"}, plan: clock, patterns: `
-			what(?:'?s| is)?(?: the)?(?: current| local)? (?:time|date|day)\b|\btoday'?s (?:date|day)|\b(?:which|what) day\b|^(?:tell me )?(?:the )?(?:time|date
+			what(?:'?s| is)?(?: the)?(?: current| local)? (?:time|date|day)\b|\btoday'?s (?:date|day)|\b(?:which|what) day\b|^(?:tell me )?(?:the )?(?:current |exact )?(?:time|date
 			|clock)$|do you have the time|what is today
-			几点|现在的?(?:是)?(?:什么)?时间|今天(?:是|的)*(?:几[号月]|星期几|周几|日期|哪天|多少号|什么日子)|当前的?(?:时间|日期)|星期几|周几|^(?:时间|日期)$|什么时候了`},
+			几点|现在的?(?:是)?(?:什么)?时间|今天(?:是|的)*(?:几[号月]|星期几|周几|日期|哪天|多少号|什么日子)|当前的?(?:时间|日期)|星期几|周几|^(?:时间|日期)$|什么时候了
+			^[^的\x{E000}-\x{E3FF}]{1,12}(?:是|的)*(?:几[号月]|日期|哪一?天|多少号|什么日子)`},
 		{intent: "status", needs: "session_status", example: localized{"status", "状态"}, plan: status,
 			words: `\b(?:tokens?|model|you|using|used?|running|on|so far|since|much|many|how|session|language)\b|目前|为止|多少|一共|总共|用|花|语言|大|会话`,
 			patterns: `
