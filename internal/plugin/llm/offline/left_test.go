@@ -25,19 +25,19 @@ func TestRefused(t *testing.T) {
 	for _, say := range []string{
 		// negations
 		"don't create b.txt with \"x\"", "please do not show notes.txt", "never run `git status`", "I don't want you to create b.txt with \"x\"", "stop, don't create b.txt with \"x\"",
-		"do not start a subagent to check the links", "show notes.txt. Do not run it.",
-		"不要创建 b.txt，内容是“x”", "不要把“x”写到 b.txt", "千万不要运行 git status", "别列出文件", "先别创建 b.txt", "我不想让你运行 git status",
+		"please don't remind me tomorrow at 9 to call", "never wake me at 5", "tomorrow at 9 don't list the files", "do not start a subagent to check the links", "show notes.txt. Do not run it.",
+		"不要创建 b.txt，内容是“x”", "不要把“x”写到 b.txt", "千万不要运行 git status", "别列出文件", "先别创建 b.txt", "我不想让你运行 git status", "明天不要提醒我吃药", "别在明天9点提醒我开会", "明天9点不要提醒我",
 		// conditions
 		"create b.txt with \"x\" if nobody objects", "if it rains then create b.txt with \"x\"", "list the files; if there is none of them, create b.txt with \"x\"", "append \"milk\" to list.txt unless it contains milk",
 		"create b.txt with eggs unless the shop is open", "show notes.txt, but only if it is short", "run git status unless the folder is empty", "create b.txt with \"x\" but don't overwrite another file",
-		"如果 notes.txt 里有“苹果”，就在 list.txt 末尾追加“香蕉”", "看看 notes.txt，如果太长就只看前三行", "新建 b.txt，内容是“x”，除非我反对",
+		"remind me tomorrow at 9 if it rains", "如果 notes.txt 里有“苹果”，就在 list.txt 末尾追加“香蕉”", "看看 notes.txt，如果太长就只看前三行", "如果明天下雨，早上8点提醒我带伞", "新建 b.txt，内容是“x”，除非我反对",
 		// exceptions
-		"replace \"old\" with \"new\" in notes.txt except in the first line", "list the files except a.txt", "write \"hi\" to a.txt but not to b.txt",
-		"把 notes.txt 里的“old”改成“new”，第一行除外", "cancel all reminders except the one about Ann",
+		"replace \"old\" with \"new\" in notes.txt except in the first line", "list the files except a.txt", "write \"hi\" to a.txt but not to b.txt", "when notes.txt changes, list the files, but only on weekdays",
+		"把 notes.txt 里的“old”改成“new”，第一行除外", "cancel all reminders except the one about Ann", "notes.txt 变化时告诉我，周末除外",
 		// several texts
 		"create b.txt with \"1\" and \"2\"", "create b.txt with \"1\", c.txt", "新建 b.txt，内容是“1”和“2”", "append \"x\" to list.txt and a.txt",
 		// when and how often
-		"show notes.txt tomorrow at 9", "run git status every hour", "run git status three times", "create b.txt with \"x\" tomorrow",
+		"show notes.txt tomorrow at 9", "run git status every hour", "run git status three times", "create b.txt with \"x\" tomorrow", "明天9点打开 notes.txt 三次",
 		// copies
 		"copy a.txt to b.txt", "rename a.txt to b.txt and show it", "delete a.txt", "move a.txt into the folder docs", "change the name of a.txt to b.txt", "put the contents of a.txt into b.txt", "append a.txt to list.txt",
 		"把 a.txt 复制到 b.txt", "把 a.txt 移动到 b.txt", "把 a.txt 改名为 b.txt", "将 a.txt 重命名为 b.txt", "把 a.txt 的内容写到 b.txt", "删除 a.txt", "用“a”创建 b.txt 而不是 c.txt", "show everything but notes.txt", "等到明天再创建 b.txt，内容是“x”", "复制 a.txt 到 b.txt",
@@ -59,7 +59,7 @@ func TestRefused(t *testing.T) {
 	}
 	for say, want := range map[string]string{
 		"show notes.txt tomorrow at 9": "did not understand “tomorrow at 9”", "create b.txt with \"1\" and \"2\"": "“and \"2\"”", "don't create b.txt with \"x\"": "because the request says “don't”",
-		"不要创建 b.txt，内容是“x”": "请求里说了“不要”", "copy a.txt to b.txt": "run `cp a.txt b.txt`", "把 a.txt 改名为 b.txt": "执行 `mv a.txt b.txt`",
+		"不要创建 b.txt，内容是“x”": "请求里说了“不要”", "明天不要提醒我吃药": "请求里说了“不要”", "copy a.txt to b.txt": "run `cp a.txt b.txt`", "把 a.txt 改名为 b.txt": "执行 `mv a.txt b.txt`",
 		"append a.txt to list.txt": "no tool that copies text from a file", "remember my code 1234 but only for today": "cannot keep to “but only for today”",
 	} {
 		k := newWhole(t)
@@ -75,7 +75,7 @@ func TestNotRefused(t *testing.T) {
 		"search for \"if not\" in notes.txt": "grep ", "is there a file called notes.txt?": "find ", "could you check if there is a file named notes.txt": "find ", "don't forget that my car is blue": "read ",
 		"create b.txt with the following content: hello": `write {"content":"hello\n"`, "search for \"TODO\" in all files in src": `grep {"ignoreCase":false,"literal":true,"path":"src"`, "麻烦运行一下 `ls -la` 这个命令": "exec ",
 		"if possible, show notes.txt": "read ", "show notes.txt, if possible": "read ", "如果可以的话，请列出文件": "ls ", "有空的话，帮我看看 notes.txt": "read ",
-		"what is written in notes.txt?": "read ", "I'd like to see the contents of a.txt and list.txt": "read ", "please run `ls -l` for me and show me the output": "exec ",
+		"what is written in notes.txt?": "read ", "I'd like to see the contents of a.txt and list.txt": "read ", "please run `ls -l` for me and show me the output": "exec ", "tell me the current time please": "session_status ",
 		"请把 a.txt 和 list.txt 的内容都显示出来": "read ", "帮我跑一下 `go test`，然后告诉我结果": "exec ", "有没有叫 notes.txt 的文件": "find ", "run echo do not panic": "exec ", "add \"don't panic\" to list.txt": "read ",
 	} {
 		k := newWhole(t)

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -17,7 +18,7 @@ var (
 	remindHead = lazy(`(?i)\b(?:(remind\s+me|wake\s+me(?:\s+up)?)|((?:alert|notify|ping|nudge|text|message|warn|tell)\s+me|let\s+me\s+know)` +
 		`|(?:(?:set|create|add|make|schedule|start|give me|need|want)\s+(?:up\s+|me\s+)*)?(?:an?|another|my|the)?\s*(?:new\s+)?\b(reminder|alarm|timer))\b`)
 	nounHead    = lazy(`(?i)^(?:i\s+)?(?:set|create|add|make|schedule|start|give me|need|want)\b|^(?:(?:an?|another|new)\s+)?(?:new\s+)?(?:reminder|alarm|timer)(?:\s*$|\s*[:,]|\s+(?:for|in|at|on|to|about|that|of|every|each|tomorrow|today|tonight|next|daily|\d)\b)`)
-	connector   = lazy(`(?i)^[\s,:;–-]*(?:(?:to|that|about|of|for|regarding)(?:\s+|$|:))?[\s:,]*`)
+	connector   = lazy(`(?i)^[\s,:;–-]*(?:please[\s,]+)?(?:(?:to|that|about|of|for|regarding)(?:\s+|$|:))?[\s:,]*`)
 	orderHead   = lazy(`(?i)^(?:to|that)\s`)
 	question    = lazy(`(?i)^(?:of |about |again )?(?:what|who|whom|whose|where|when|why|how|which)\b`)
 	statement   = lazy(`(?i)^(?:i|i'm|i've|we|you|he|she|it|they|there|this|that|people|is|are|was|were|has|have|had|will|would|can|does|did|my|our|his|her|their)\b`)
@@ -42,9 +43,10 @@ var (
 type reminder struct {
 	phrase  timephrase.Phrase
 	subject string
-	tell    bool // the subject may be a request itself: tell me the time
-	bare    bool // nothing but the time says that it is a reminder
-	asked   bool // it is a reminder, also without a time
+	tell    bool   // the subject may be a request itself: tell me the time
+	bare    bool   // nothing but the time says that it is a reminder
+	asked   bool   // it is a reminder, also without a time
+	left    string // words that are neither its time nor its text
 }
 
 // remind adds a job for a text with a time.
@@ -52,7 +54,7 @@ func remind(t *turn, m match) *step {
 	if t.nested { // a request for a reminder is not carried out later
 		return nil
 	}
-	text := timephrase.Fold(m.text)
+	text, days, except := withoutDays(timephrase.Fold(m.text))
 	read := t.readEnglish
 	if t.chinese {
 		read = t.readChinese
@@ -62,7 +64,10 @@ func remind(t *turn, m match) *step {
 		q, ok = t.readEnglish(text, m.entities)
 	}
 	p := q.phrase
-	turn := q.tell && t.actionable(m.with(q.subject))
+	turn, left := false, ""
+	if q.tell {
+		turn, left = t.later(m.with(q.subject))
+	}
 	switch {
 	case !ok:
 		return nil
@@ -72,6 +77,13 @@ func remind(t *turn, m match) *step {
 		return &step{}
 	case p.Err != nil:
 		return &step{answer: t.timeProblem(p.Err, m.expand(text[p.From:p.To])), unable: true}
+	case left != "":
+		return &step{left: left}
+	case q.left == "" && except != "" && !exclude(&p, days):
+		q.left = except
+	}
+	if q.left != "" {
+		return t.cannotKeep(m, q.left)
 	}
 	subject := strings.TrimSpace(m.expand(spaces().ReplaceAllString(q.subject, " ")))
 	if orderHead().MatchString(subject) && q.bare {
@@ -81,6 +93,14 @@ func remind(t *turn, m match) *step {
 		subject = t.localize(timeUpText)
 	}
 	return t.addJob(t.jobSchedule(p), subject, turn, nil)
+}
+
+// cannotKeep returns the step for a reminder with words that no schedule says.
+func (t *turn) cannotKeep(m match, what string) *step {
+	if what = m.named(what); denials().MatchString(what) {
+		return &step{left: what}
+	}
+	return &step{left: what, answer: t.localize(limitText, what)}
 }
 
 // plainOrder reports whether a text with nothing but a time is an order and not a
@@ -109,19 +129,29 @@ func (t *turn) timeProblem(err error, phrase string) string {
 
 // actionable reports whether a text is a request that can be carried out later.
 func (t *turn) actionable(c clause) bool {
+	ok, _ := t.later(c)
+	return ok
+}
+
+// later reports whether a text is a request that can be carried out later, and what of it
+// is not understood.
+func (t *turn) later(c clause) (ok bool, left string) {
 	if t.nested {
-		return false
+		return false, ""
 	}
 	path := t.path
 	t.nested = true
 	s := t.parse(c)
 	t.path, t.nested = path, false
-	if s == nil || s.asks {
-		return false
+	if s == nil || s.asks || s.partly() {
+		if s != nil {
+			left = s.left
+		}
+		return false, left
 	}
 	marked := len(c.all(pathMark))+len(c.all(quoteMark))+len(c.all(codeMark)) > 0 || strings.HasPrefix(strings.ToLower(c.text), "search")
 	return slices.Contains([]string{"time", "status", "list", "read", "find", "fetch", "run", "write", "append", "edit"}, s.row.intent) ||
-		s.row.intent == "search" && marked
+		s.row.intent == "search" && marked, ""
 }
 
 // readEnglish reads a text in English.
@@ -149,11 +179,13 @@ func (t *turn) readEnglish(text string, entities *[]entity) (q reminder, ok bool
 	}
 	begin := len(text) - len(after)
 	q.take(text, begin, len(text), f)
+	extra := before
 	if q.phrase.To == 0 {
 		if list := f.Find(before); len(list) > 0 {
 			q.phrase, q.subject = list[len(list)-1], after
+			extra = before[:q.phrase.From] + " " + before[q.phrase.To:]
 			if strings.TrimSpace(connector().ReplaceAllString(after, "")) == "" {
-				q.subject = politeStart().ReplaceAllString(before[:q.phrase.From]+before[q.phrase.To:], "")
+				q.subject, extra = politeStart().ReplaceAllString(before[:q.phrase.From]+before[q.phrase.To:], ""), denialEnd().FindString(before)
 			}
 		}
 	} else if list := f.Find(before); len(list) > 0 && list[0].Repeats() && q.phrase.OnlyTime { // a daily reminder at 9
@@ -161,12 +193,14 @@ func (t *turn) readEnglish(text string, entities *[]entity) (q reminder, ok bool
 		if both := f.Find(words); len(both) == 1 {
 			both[0].From, both[0].To = q.phrase.From, q.phrase.To
 			q.phrase = both[0]
+			extra = before[:list[0].From] + " " + before[list[0].To:]
 		}
 	} else if rest := politeStart().ReplaceAllString(before, ""); q.subject == "" {
-		q.subject = rest
+		q.subject, extra = rest, denialEnd().FindString(rest)
 	} else if t.another(rest, entities) {
 		return q, false // two requests
 	}
+	q.left = cmp.Or(surplus(extra), t.limit(q.subject, q.phrase))
 	q.subject = trimEnd().ReplaceAllString(connector().ReplaceAllString(q.subject, ""), "")
 	switch {
 	case q.phrase.To > 0:
@@ -229,6 +263,7 @@ func (t *turn) readBare(text string) (q reminder, ok bool) {
 	}
 	q.phrase, q.bare, q.tell = list[0], true, true
 	q.subject = trimEnd().ReplaceAllString(politeStart().ReplaceAllString(strings.TrimLeft(text[q.phrase.To:], " ,:，：、"), ""), "")
+	q.left = cmp.Or(denialStart().FindString(q.subject), t.limit(q.subject, q.phrase))
 	return q, q.subject != "" && (q.phrase.Timed || orderHead().MatchString(q.subject))
 }
 
@@ -246,6 +281,10 @@ func (t *turn) readChinese(text string, entities *[]entity) (q reminder, ok bool
 		f.Morning = earlyRiser
 	}
 	before, after := text[:m[0]], text[m[1]:]
+	denial := ""
+	if !noun {
+		denial = denialEnd().FindString(text[:max(m[2], m[4], m[6])])
+	}
 	q.asked = noun && nounVerb().MatchString(before) || !noun && m[2] >= 0
 	q.tell = !noun && m[6] >= 0
 	if list := f.Find(before); len(list) > 0 {
@@ -264,10 +303,13 @@ func (t *turn) readChinese(text string, entities *[]entity) (q reminder, ok bool
 	before = fillerTail().ReplaceAllString(fillerHead().ReplaceAllString(before, ""), "")
 	after = strings.TrimSpace(trimEnd().ReplaceAllString(subjectHead().ReplaceAllString(after, ""), ""))
 	if q.subject = after; after == "" {
-		q.subject = before
+		q.subject, q.left = before, denial
 	} else if t.another(before, entities) {
 		return q, false // two requests
+	} else {
+		q.left = cmp.Or(denial, surplus(before))
 	}
+	q.left = cmp.Or(q.left, t.limit(q.subject, q.phrase))
 	if q.phrase.To == 0 {
 		q.subject = ""
 	}

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -31,6 +32,9 @@ func watch(t *turn, m match) *step {
 		}
 	}
 	do := strings.Trim(m.slots["do"], " \t,，。.：:")
+	if w := cmp.Or(headLimit().FindString(do), limitHan().FindString(do), tailExcept().FindString(do)); w != "" {
+		return t.cannotKeep(m, w)
+	}
 	if t.chinese && do != "" && m.slots["tell"] == "" && !t.actionable(m.with(do)) {
 		return nil
 	}
