@@ -23,7 +23,7 @@ func (t *turn) reply(s *step) string {
 		case r.needsApproval():
 			parts = append(parts, t.localize(waitsText, subject(r), strings.Trim(strings.TrimPrefix(r.text, llm.WaitingPrefix), " .")))
 		case r.failed && !(s.allowMissing && r.isMissing()):
-			parts = append(parts, t.localize(failedText, subject(r), clip(t.tell(tool.Reason(r.text)), 300)))
+			parts = append(parts, t.localize(failedText, subject(r), clip(t.tell(tool.Reason(r.text)), 300))+t.looked(r))
 		case i+1 < len(s.done) && s.hidden, s.missingTool != "": // an intermediate result
 		case s.render != nil:
 			parts = append(parts, s.render(t, r))

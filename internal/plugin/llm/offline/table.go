@@ -128,6 +128,10 @@ func table() []row {
 			^(?:delete|remove|erase)\s+(?P<q>.+?)\s+from (?:your |my |the )?(?:memory|memories|notes)$
 			^忘[掉了记]?(?:关于|有关)?(?P<q>.*?)(?:的?事情?)?$|^(?:不用|不要)再?记(?:住|着|得)?(?:关于|有关)?(?P<q2>.+)$
 			^[把将]\s*(?P<q>.+?)\s*(?:忘掉|忘了|忘记)$|从?(?:你的|我的)?(?:记忆|记录|笔记)[里中](?:删除|删掉|去掉|移除)(?P<q2>.+)$|^[把将]\s*(?P<q3>.+?)\s*从(?:你的|我的)?(?:记忆|记录|笔记)[里中]?(?:删除|删掉|去掉|移除)$`},
+		{intent: "where", wholeMessage: true, plan: where, patterns: `
+			^(?:what|which)(?:'?s| is| are)? (?:the |my |your |our |this )*(?:path |name )?(?:of )?(?:the |my |your |our |this )*(?:current |working |present )*(?:folder|directory|workspace)(?:'s)?(?: called| named| name| path)?$
+			^(?:what|which) (?:folder|directory|workspace) (?:is (?:this|it|the current one)|(?:am i|are you|are we) (?:working )?in|do you (?:use|work in))$|^where (?:are (?:you|we) working|(?:is|are) (?:the|my|your) (?:workspace|files?))$
+			^(?:现在|你|我|我们|的|当前|工作)*(?:目录|文件夹|工作区)的?(?:路径|名字|名称|位置)?(?:是|叫做?|在)?(?:什么|哪里|哪儿|哪个|啥)?(?:名字|名称|目录|文件夹|地方|路径)?$|^(?:现在|你|我|我们|当前)*在(?:哪个|什么)(?:目录|文件夹|工作区)(?:里|工作)*$`},
 		{intent: "recall", needs: "read grep", freeText: true, example: localized{"what do you remember about my car?", "你还记得我的车吗？"}, plan: recall, patterns: `
 			\bwhat\b.*\b(?:do you|you|did i|have i|i(?:'ve)?) (?:know|remember|recall|told|tell|say|said|noted?)\b(?: you| me)?(?:\s*(?:about|of|on
 			|regarding))?\s*(?P<q>.*)$

@@ -37,6 +37,7 @@ type turn struct {
 	unable    bool      // the reply says that something could not be done
 	now       time.Time // in the person's time zone
 	zone      string    // name of the time zone; empty: it has none
+	dir       string    // the workspace; empty: not known
 }
 
 // newTurn reads a conversation at a time.
@@ -85,6 +86,7 @@ func newTurn(rows []row, r *llm.Request, now time.Time) *turn {
 	}
 	t.chinese = isChinese(t.text) || t.text == "" && isChinese(earlier)
 	t.setTime(r.System, now)
+	t.dir = prompt.Dir(r.System)
 	unasked := t.due || t.heartbeat || t.text == "" && slices.ContainsFunc(t.notices, func(n notice) bool { return n.due != nil })
 	t.disclosed = t.disclosed || unasked // a reminder is nothing but that
 	return t
