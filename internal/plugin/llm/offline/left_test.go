@@ -35,7 +35,8 @@ func TestRefused(t *testing.T) {
 		"replace \"old\" with \"new\" in notes.txt except in the first line", "list the files except a.txt", "write \"hi\" to a.txt but not to b.txt", "when notes.txt changes, list the files, but only on weekdays",
 		"把 notes.txt 里的“old”改成“new”，第一行除外", "cancel all reminders except the one about Ann", "notes.txt 变化时告诉我，周末除外",
 		// several texts
-		"create b.txt with \"1\" and \"2\"", "create b.txt with \"1\", c.txt", "新建 b.txt，内容是“1”和“2”", "append \"x\" to list.txt and a.txt",
+		"create b.txt with \"1\" and \"2\"", "create b.txt with \"1\", c.txt", "新建 b.txt，内容是“1”和“2”", "append \"x\" to list.txt and a.txt", "replace \"old\" with \"new\" in notes.txt and a.txt", "把 notes.txt 里的“old”改成“new”和 a.txt",
+		"search for TODO in src and replace it with DONE", "search for apple and delete it",
 		// when and how often
 		"show notes.txt tomorrow at 9", "run git status every hour", "run git status three times", "create b.txt with \"x\" tomorrow", "明天9点打开 notes.txt 三次",
 		// copies

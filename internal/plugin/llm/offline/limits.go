@@ -107,7 +107,7 @@ func everyCron(d time.Duration) string {
 
 var (
 	// What limits a reminder, at the beginning of what it is about.
-	headLimit = lazy(`(?i)^[\s,]*(?:(?:but|except|excluding|unless|until|till|only|if|as long as|while|between|starting|beginning|from|within|during|up to|at most|no more than|once|twice)\b` +
+	headLimit = lazy(`(?i)^[\s,]*(?:(?:and|by|via|but|except|excluding|unless|until|till|only|if|as long as|while|between|starting|beginning|from|within|during|up to|at most|no more than|once|twice)\b` +
 		`|(?:for|over)\s+(?:the next\s+)?(?:an?|\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve|half an)\s*(?:seconds?|minutes?|mins?|hours?|h|days?|weeks?|months?|years?)\b|(?:\d+|two|three|four|five|ten) times\b).*`)
 	dangling   = lazy(`(?i)[\s,](?:until|till|since|from|before|after|except|unless)[\s.,]*$`)
 	tailUnless = lazy(`(?i)[\s,;](?:unless)\b.*`)

@@ -391,8 +391,14 @@ var (
 	afterText = lazy(`\s*(?:[这那]个)?(?:单词|词|字样|字|函数|变量|关键字)?的?(?:所有)?(?:文件|行|地方|内容|位置|代码)?$`)
 )
 
+// nextRequest finds a request that follows a text to search for.
+var nextRequest = lazy(`(?i)\band (?:then )?(?:replace|change|delete|remove|erase|save|store|write|copy|move|send|mail|email|tell|show|open|run|add|append|create|print)\b.*`)
+
 func search(_ *turn, m match) *step {
 	m.slots["q"] = afterText().ReplaceAllString(m.slots["q"], "")
+	if w := nextRequest().FindString(m.slots["q"]); w != "" && !quoteMarks().MatchString(m.slots["q"]) {
+		return &step{left: m.named(w)}
+	}
 	q, dir, where := m.quoted("q"), m.folder(), "?path"
 	if strings.HasPrefix(q, "看") || strings.HasPrefix(q, "询") || strings.Count(dir, " ") > 2 {
 		return nil

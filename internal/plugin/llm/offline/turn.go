@@ -480,7 +480,7 @@ func (t *turn) pieces(c clause) (steps []*step, partly *step) {
 	head := ""
 	for i, piece := range c.split(weakSplit()) {
 		s := t.parse(piece)
-		if head != "" && anyMark().FindString(piece.text) == piece.text {
+		if i > 0 && !steps[0].readOnly() && anyMark().FindString(piece.text) == piece.text {
 			s = nil // not a request to show it
 		}
 		if i == 0 && s != nil && s.row.repeats {
