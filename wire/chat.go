@@ -321,6 +321,7 @@ type Content struct {
 	ID        string          `json:"id,omitempty"`   // of a tool call
 	Name      string          `json:"name,omitempty"` // of a tool call
 	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Title     string          `json:"title,omitempty"`    // of a tool call, if its tool gives one
 	MIME      string          `json:"mimeType,omitempty"` // of an image
 	Data      []byte          `json:"data,omitempty"`     // of an image; omitted when large
 	Bytes     int             `json:"bytes,omitempty"`    // size of an image whose data was omitted

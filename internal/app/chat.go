@@ -9,6 +9,8 @@ import (
 
 	"github.com/chela-ai/chela/internal/app/trigger"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/invoke"
 )
 
@@ -28,6 +30,7 @@ func (e *Engine) chatAdmin(ctx context.Context, name, args string, key chela.Ses
 // commands of models; one that needs an approval is refused.
 type shell struct {
 	direct *invoke.Direct
+	tools  func(chela.AgentID) tool.Set
 	yield  func() time.Duration // after which a command continues in the background
 
 	mu   sync.Mutex
@@ -42,8 +45,9 @@ func (e *Engine) shell() *shell {
 	return &shell{
 		direct: invoke.NewDirect(invoke.DirectOptions{
 			Executor: e.executor, Store: e.store, Default: chela.DefaultAgent, Agent: e.current.HasAgent, Scope: e.current.Scope,
-			Direct: func() (deny, allow []string) { return nil, []string{"exec", "process"} },
+			Direct: func() (deny, allow []string) { return nil, []string{policy.Commands} },
 		}),
+		tools: e.tools,
 		yield: func() time.Duration { return e.now().Settings.Slash.Foreground() }, last: map[chela.SessionKey]string{},
 	}
 }
@@ -51,14 +55,15 @@ func (e *Engine) shell() *shell {
 // run runs a command, or, for "poll" and "stop", asks about the last one that went on in
 // the background.
 func (s *shell) run(ctx context.Context, who chela.Principal, key chela.SessionKey, command string) (string, error) {
-	call := invoke.DirectCall{Tool: "exec", Session: string(key), Agent: string(key.Agent())}
+	tools := s.tools(key.Agent())
+	call := invoke.DirectCall{Tool: tools.Role(tool.RunsCommands), Session: string(key), Agent: string(key.Agent())}
 	args := map[string]any{"command": command, "yieldMs": s.yield().Milliseconds()}
 	if verb := strings.ToLower(command); verb == "poll" || verb == "stop" {
 		id := s.lastOf(key)
 		if id == "" {
 			return "No command is in the background.", nil
 		}
-		call.Tool, args = "process", map[string]any{"action": map[string]string{"poll": "poll", "stop": "kill"}[verb], "sessionId": id}
+		call.Tool, args = tools.Role(tool.FollowsCommands), map[string]any{"action": map[string]string{"poll": "poll", "stop": "kill"}[verb], "sessionId": id}
 	}
 	var err error
 	if call.Args, err = json.Marshal(args); err != nil {
@@ -76,7 +81,7 @@ func (s *shell) run(ctx context.Context, who chela.Principal, key chela.SessionK
 	var d struct {
 		ID string `json:"sessionId"`
 	}
-	if call.Tool == "exec" && json.Unmarshal(a.Result.Details, &d) == nil && d.ID != "" {
+	if call.Tool == tools.Role(tool.RunsCommands) && json.Unmarshal(a.Result.Details, &d) == nil && d.ID != "" {
 		s.remember(key, d.ID)
 	}
 	return trigger.Text(a.Result), nil

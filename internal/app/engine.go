@@ -38,10 +38,12 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/outbox"
+	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/proposal"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/task"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/budget"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/cron"
@@ -436,7 +438,7 @@ func (e *Engine) scheduler() *cron.Scheduler {
 	commands := sync.OnceValue(func() *invoke.Direct { // there is no executor yet
 		return invoke.NewDirect(invoke.DirectOptions{
 			Executor: e.executor, Store: e.store, Default: chela.DefaultAgent, Agent: e.current.HasAgent, Scope: e.current.Scope,
-			Direct: func() (deny, allow []string) { return nil, []string{"exec"} },
+			Direct: func() (deny, allow []string) { return nil, []string{policy.Commands} },
 		})
 	})
 	checks := trigger.New(trigger.Options{
@@ -446,7 +448,7 @@ func (e *Engine) scheduler() *cron.Scheduler {
 			if err != nil {
 				return "", err
 			}
-			a, err := commands().Do(ctx, who, invoke.DirectCall{Tool: "exec", Args: args, Agent: string(agent)})
+			a, err := commands().Do(ctx, who, invoke.DirectCall{Tool: e.tools(agent).Role(tool.RunsCommands), Args: args, Agent: string(agent)})
 			if err == nil && a.Refusal != "" {
 				err = errors.New(a.Text)
 			}

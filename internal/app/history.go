@@ -10,13 +10,14 @@ import (
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/history"
 )
 
 // newHistory makes the journal of changes.
 func (e *Engine) newHistory() *history.History {
 	return history.New(history.Options{
-		Log: e.o.Log, Store: e.store, Files: e.files, Step: e.o.Step, Jobs: e.cron, Redact: e.o.Secrets.Redact,
+		Log: e.o.Log, Store: e.store, Files: e.files, Step: e.o.Step, Jobs: e.cron, Redact: e.o.Secrets.Redact, Tools: e.tools,
 		Config: func() journal.Options { return e.now().Settings.Undo },
 		Workspaces: func() map[chela.AgentID]string {
 			g, out := e.now(), map[chela.AgentID]string{}
@@ -33,6 +34,9 @@ func (e *Engine) newHistory() *history.History {
 		},
 	})
 }
+
+// tools returns the tools of an agent.
+func (e *Engine) tools(id chela.AgentID) tool.Set { return e.now().Tools(id) }
 
 // watchRuns tells the journal of the ends of runs.
 func (e *Engine) watchRuns() {

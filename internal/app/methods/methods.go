@@ -252,6 +252,7 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 		approvals.Methods(approvals.Options{
 			Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Publish: o.Bus.Publish, Subscribe: o.Bus.Subscribe,
 			Decide: o.Dispatcher.Decide, Rules: func() *allowlist.Source { return o.Current.Load().Allowed }, Redact: o.Redact,
+			Commands: func() string { return o.Current.Load().Tools(chela.DefaultAgent).Role(tool.RunsCommands) },
 		}),
 		models.Methods(o.catalog()),
 		devices.Methods(devices.Options{

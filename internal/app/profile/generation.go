@@ -224,6 +224,8 @@ type Generation struct {
 	routes       *route.Table
 	agentModels  map[chela.AgentID]*model.Set // of agents with models of their own
 	tools        map[chela.AgentID]tool.Set
+	catalogs     map[chela.AgentID]policy.Catalog // of the tools
+	roles        map[chela.AgentID]map[tool.Role]string
 	pluginTypes  []subagent.Type
 	foundPlugins []plugindir.Plugin  // as Find returned them
 	refused      map[string][]string // why tools of plug-ins are not offered, by plug-in
@@ -437,10 +439,12 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 	if m.Bounds.Depth > 0 {
 		answer, rounds = run.AnswerTo(chela.Origin{Kind: chela.OriginAgent}), cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
 	}
+	catalog, pruning := g.catalogs[m.Agent], g.Settings.Pruning(m.Agent)
+	pruning.Tools.Allow, pruning.Tools.Deny = catalog.Expand(pruning.Tools.Allow), catalog.Expand(pruning.Tools.Deny)
 	p := &runner.Profile{
 		Provider: provider, Model: info, Window: window, MaxHistory: g.Settings.Agent.MaxHistory,
-		MaxResult: g.Settings.Agent.Limits.MaxResult, Pruning: g.Settings.Pruning(m.Agent), Caches: g.caches(info),
-		Tools: tools, Dir: dir, Sandbox: g.elevate(elevatedAs(m, r), box),
+		MaxResult: g.Settings.Agent.Limits.MaxResult, Pruning: pruning, Caches: g.caches(info),
+		Tools: tools, Catalog: catalog, Dir: dir, Sandbox: g.elevate(elevatedAs(m, r), box),
 		Policy:      func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
 		Files:       g.Folder(workspace),
 		Types:       func() []subagent.Type { return g.types(m.Agent) },

@@ -20,7 +20,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/hookdir"
 	"github.com/chela-ai/chela/internal/core/mcp"
 	"github.com/chela-ai/chela/internal/core/plugindir"
-	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -271,7 +270,7 @@ func (g *Generation) joinTools(shared []tool.Tool, own []tool.Tool) tool.Set {
 			continue
 		}
 		s := t.Spec()
-		if _, taken := set.Get(policy.Name(s.Name)); taken {
+		if _, taken := set.Find(s.Name); taken {
 			g.refuse(s.Plugin, fmt.Sprintf("its tool %s is ignored, because there is a tool with this name", s.Name))
 			continue
 		}

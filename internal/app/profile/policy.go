@@ -39,15 +39,16 @@ func (g *Generation) sessionRules(m session.Meta, c policy.Conversation) policy.
 // pipeline returns the rules about tools for a conversation of an agent.
 func (g *Generation) pipeline(id chela.AgentID, c policy.Conversation) policy.Pipeline {
 	a, key := g.Settings.Of(id)
-	rules := policy.New(g.Settings.Tools.Config, a.Tools.Config, key, c)
+	catalog := g.catalogs[id]
+	rules := catalog.Pipeline(g.Settings.Tools.Config, a.Tools.Config, key, c)
 	if box, at := g.Settings.Sandbox(id, g.home); c.Sandboxed && box.Access == sandbox.ReadOnly {
-		rules = append(rules, policy.Step{Label: policy.Sandbox, Key: at + ".workspaceAccess", Deny: []string{"write", "edit", "apply_patch"}})
+		rules = append(rules, policy.Step{Label: policy.Sandbox, Key: at + ".workspaceAccess", Deny: catalog.Writers()})
 	}
 	models := g.Settings.Tools.Exec.Patch.Models
 	if len(models) == 0 || slices.Contains(models, c.Model) || slices.Contains(models, c.Provider+"/"+c.Model) {
 		return rules
 	}
-	return append(rules, policy.Step{Label: "model", Key: "tools.exec.applyPatch.allowModels", Deny: []string{"apply_patch"}})
+	return append(rules, policy.Step{Label: "model", Key: "tools.exec.applyPatch.allowModels", Deny: catalog.Having(tool.PatchesFiles)})
 }
 
 // isSandboxed reports whether a session is sandboxed.
@@ -85,7 +86,7 @@ func (g *Generation) Rules(ctx context.Context, who chela.Principal, key chela.S
 	c.Depth, c.MaxDepth = cmp.Or(c.Depth, m.Depth()), cmp.Or(c.MaxDepth, g.Settings.Subagents(m.Agent).Depth())
 	rules := g.sessionRules(m, c)
 	for _, t := range m.Bounds.Tools {
-		rules = append(rules, policy.Limit("session", t.Allow, t.Deny))
+		rules = append(rules, g.catalogs[key.Agent()].Limit("session", t.Allow, t.Deny))
 	}
 	return rules, llm.Ref{Provider: c.Provider, Model: c.Model}, nil
 }

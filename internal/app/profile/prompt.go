@@ -16,6 +16,7 @@ import (
 // determines it.
 func (g *Generation) promptInput(id chela.AgentID, dir string, box *sandbox.Session) prompt.Input {
 	return prompt.Input{
+		Roles:   g.roles[id],
 		MaxFile: g.Settings.Agent.FileChars, MaxFiles: g.Settings.Agent.TotalChars, Warn: g.Settings.Agent.Truncation,
 		Zone: g.zone, Host: g.host, OS: runtime.GOOS, Arch: runtime.GOARCH, Sandbox: note(box), Docs: fs.DocsPath,
 		Aliases: g.facts.aliases, Owners: g.facts.owners, Heartbeat: g.facts.beats[id], Repo: g.facts.repos[id],

@@ -72,7 +72,7 @@ func (g *Generation) makeTools(c Config) error {
 	if err != nil {
 		return err
 	}
-	g.tools = map[chela.AgentID]tool.Set{}
+	g.tools, g.catalogs, g.roles = map[chela.AgentID]tool.Set{}, map[chela.AgentID]policy.Catalog{}, map[chela.AgentID]map[tool.Role]string{}
 	for _, id := range g.Settings.Roster() {
 		rule := g.Settings.Paths(id, g.private)
 		rule.Library = func() []string { return g.libraries(id) }
@@ -83,8 +83,9 @@ func (g *Generation) makeTools(c Config) error {
 		}
 		g.tools[id] = g.joinTools(shared, own)
 		if g.Settings.Memory(id).Off() {
-			g.tools[id] = g.tools[id].Filter(func(s tool.Spec) bool { return !policy.Match([]string{"group:memory"}, s.Name) })
+			g.tools[id] = g.tools[id].Filter(func(s tool.Spec) bool { return !s.In("group:memory") })
 		}
+		g.catalogs[id], g.roles[id] = policy.NewCatalog(g.tools[id]), g.tools[id].Roles()
 	}
 	for _, note := range g.tools[chela.DefaultAgent].Notes() {
 		g.o.Log.Warn("tools", "note", note)

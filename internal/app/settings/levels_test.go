@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/policy"
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 // nested returns an object with the value below a path of keys; without a value, it
@@ -35,12 +37,22 @@ func commands(t *testing.T, o *Settings) *allowlist.Rules {
 	return r
 }
 
+// inside is the name of a tool that works in a sandbox.
+type inside string
+
+func (n inside) Spec() tool.Spec {
+	return tool.Spec{Name: string(n), Sandboxed: tool.Inside}
+}
+
+func (inside) Run(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+
 // calls returns which of some tools the agent may call.
 func calls(t *testing.T, o *Settings) string {
 	t.Helper()
 	a, at := o.Of("ops")
 	c := policy.Conversation{Provider: "p", Model: "m", Sender: policy.Sender{Channel: "telegram", ID: "5"}, Sandboxed: true, Depth: 1, MaxDepth: 2}
-	names := policy.New(o.Tools.Config, a.Tools.Config, at, c).Apply([]policy.Tool{{Name: "exec"}, {Name: "read"}, {Name: "write"}}).Allowed
+	set := tool.NewSet(inside("exec"), inside("read"), inside("write"))
+	names := policy.NewCatalog(set).Pipeline(o.Tools.Config, a.Tools.Config, at, c).Apply(set.Specs()).Allowed
 	return strings.Join(names, " ")
 }
 

@@ -117,67 +117,41 @@ func Tools(r *Registry) {
 		return one(t, err)
 	})
 	r.Tool("process", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		if env.Commands == nil {
-			return nil, nil
-		}
-		return one(env.Commands.Tool(), nil)
+		return offered(env.Commands != nil, env.Commands.Tool()), nil
 	})
 	r.Tool("session_status", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		return one(status.New(status.Options{Status: env.Status, Location: env.Location}), nil)
 	})
 	r.Tool("plan", "tools.updatePlan", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
-		if env.Publish == nil {
-			return nil, nil
-		}
 		return plan.Configured(raw, plan.Options{Store: env.Store, Publish: env.Publish})
 	})
 	r.Tool("sessions_spawn", "tools.sessions_spawn", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
-		if env.Spawner == nil {
-			return nil, nil
-		}
 		var o sessions.SpawnOptions
 		if len(raw) > 0 {
 			if err := json.Unmarshal(raw, &o); err != nil {
 				return nil, err
 			}
 		}
-		return []tool.Tool{sessions.NewSpawn(env.Spawner, o), sessions.NewSubagents(env.Spawner), sessions.NewYield(env.Spawner)}, nil
+		return offered(env.Spawner != nil, sessions.NewSpawn(env.Spawner, o), sessions.NewSubagents(env.Spawner), sessions.NewYield(env.Spawner)), nil
 	})
 	r.Tool("sessions_send", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		if env.Sender == nil {
-			return nil, nil
-		}
-		return one(sessions.NewSend(env.Sender), nil)
+		return offered(env.Sender != nil, sessions.NewSend(env.Sender)), nil
 	})
 	r.Tool("sessions_list", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		if env.Sessions.Store == nil {
-			return nil, nil
-		}
-		return sessions.NewRead(env.Sessions), nil
+		return offered(env.Sessions.Store != nil, sessions.NewRead(env.Sessions)...), nil
 	})
 	r.Tool("skills", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		if env.Skills == nil {
-			return nil, nil
-		}
-		return one(skills.New(env.Skills), nil)
+		return offered(env.Skills != nil, skills.New(env.Skills)), nil
 	})
 	r.Tool("cron", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		if env.Scheduler == nil {
-			return nil, nil
-		}
-		return one(cron.New(cron.Options{Scheduler: env.Scheduler, Store: env.Store, Location: env.Location}), nil)
+		return offered(env.Scheduler != nil, cron.New(cron.Options{Scheduler: env.Scheduler, Store: env.Store, Location: env.Location})), nil
 	})
 	r.Tool("gateway", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		if env.Gateway == nil {
-			return nil, nil
-		}
-		return one(gateway.New(env.Gateway), nil)
+		return offered(env.Gateway != nil, gateway.New(env.Gateway)), nil
 	})
 	r.Tool("skill_workshop", "skills.workshop", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
-		if env.Proposals == nil {
-			return nil, nil
-		}
-		return one(workshop.Configured(raw, env.Proposals))
+		t, err := workshop.Configured(raw, env.Proposals)
+		return offered(env.Proposals != nil, t), err
 	})
 	r.Tool("memory_search", "plugins.slots", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		var slots struct {
@@ -188,10 +162,7 @@ func Tools(r *Registry) {
 				return nil, err
 			}
 		}
-		if env.Memory == nil || slots.Memory == "none" {
-			return nil, nil
-		}
-		return memory.New(memory.Options{Index: env.Memory}), nil
+		return offered(env.Memory != nil && slots.Memory != "none", memory.New(memory.Options{Index: env.Memory})...), nil
 	})
 	r.Tool("web_fetch", "tools.web.fetch", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		return web.ConfiguredFetch(raw, env.Log, env.Getenv)
@@ -213,19 +184,13 @@ func Tools(r *Registry) {
 		return fs.Configured(raw, rule, output, docs.Pages, r.BundledSkills(), env.Journal)
 	})
 	r.FileTool("image", "", func(env ToolEnv, rule pathpolicy.Rule, _ json.RawMessage) ([]tool.Tool, error) {
-		if env.Vision == nil {
-			return nil, nil
-		}
-		return one(media.New(media.Options{Files: env.Files, Paths: rule, Side: env.ImageSide, Model: env.Vision}), nil)
+		return offered(env.Vision != nil, media.New(media.Options{Files: env.Files, Paths: rule, Side: env.ImageSide, Model: env.Vision})), nil
 	})
 	r.FileTool("message", "tools.message", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
-		if env.Act == nil {
-			return nil, nil
-		}
 		t, err := message.Configured(raw, message.Options{
 			Do: env.Act, Files: env.Files, Paths: rule, Actions: env.Actions,
 		})
-		return one(t, err)
+		return offered(env.Act != nil, t), err
 	})
 }
 
@@ -235,6 +200,14 @@ func one(t tool.Tool, err error) ([]tool.Tool, error) {
 		return nil, err
 	}
 	return []tool.Tool{t}, nil
+}
+
+// offered returns tools, which are off if the configuration does not offer them.
+func offered(on bool, tools ...tool.Tool) []tool.Tool {
+	if !on {
+		return tool.Off(tools...)
+	}
+	return tools
 }
 
 // Services registers the services.

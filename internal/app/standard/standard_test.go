@@ -78,8 +78,7 @@ func TestTools(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tools: %s", diff)
 	}
-	for _, x := range tools {
-		s := x.Spec()
+	for _, s := range set.Specs() {
 		var schema struct {
 			Type       string                     `json:"type"`
 			Properties map[string]json.RawMessage `json:"properties"`
@@ -102,7 +101,7 @@ func TestTools(t *testing.T) {
 	with := func(commands *exec.Commands, c conf) (int, error) {
 		env.Commands = commands
 		tools, err := r.NewTools(env, c.Section)
-		return len(tools), err
+		return len(tool.NewSet(tools...).Names()), err
 	}
 	if _, err := with(nil, conf{"tools.web.search": `{"provider": "altavista"}`}); err == nil || !strings.HasPrefix(err.Error(), "configuration, tools.web.search: ") {
 		t.Errorf("an unknown search service: error %v", err)

@@ -107,6 +107,7 @@ type ToolEvent struct {
 	IsError  bool            `json:"isError,omitempty"`
 	Duration time.Duration   `json:"durationNs,omitempty"`
 	Verbose  string          `json:"verbose,omitempty"` // on, full: channels display a line for the call
+	Private  bool            `json:"-"`                 // the label shows a command, which may contain anything
 }
 
 // StopLimit is the stop reason of a run that reached one of its limits. It is not an

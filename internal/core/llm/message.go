@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"sync/atomic"
+
+	"github.com/chela-ai/chela/internal/core/chela"
 )
 
 // Role is the author of a message.
@@ -73,7 +75,14 @@ type ToolCall struct {
 	// Raw is the model's output if it was not valid JSON (truncated or
 	// malformed); Args is then {}. Package invoke tries to repair it.
 	Raw string `json:"raw,omitempty"`
+	// Title is the title that the tool gives to the call; see tool.Spec. It is never sent to a
+	// model. Empty: the tool gives none, or the call is not of a known tool.
+	Title string `json:"title,omitempty"`
 }
+
+// Label describes the call in one line for people: the name of the tool and what it
+// does.
+func (c *ToolCall) Label() string { return chela.CallTitle(c.Name, c.Title, c.Args) }
 
 // StopReason is the reason why a model stopped.
 type StopReason string

@@ -1,27 +1,12 @@
 package policy
 
 import (
-	"maps"
 	"path"
 	"slices"
 	"strings"
-)
 
-// groups maps the name of a group to its tools. It includes tools that this
-// build does not have, so that lists with their names are valid.
-var groups = map[string][]string{
-	"group:fs":         {"read", "write", "edit", "apply_patch", "ls", "find", "grep"},
-	"group:runtime":    {"exec", "process", "code_execution", "terminal"},
-	"group:web":        {"web_search", "web_fetch", "x_search"},
-	"group:memory":     {"memory_search", "memory_get"},
-	"group:sessions":   {"sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "sessions_search", "sessions_yield", "subagents", "session_status"},
-	"group:ui":         {"browser", "canvas", "screen", "dashboard", "show_widget", "portal"},
-	"group:automation": {"cron", "gateway", "heartbeat_respond"},
-	"group:messaging":  {"message"},
-	"group:nodes":      {"nodes", "computer", "mobile_ui"},
-	"group:agents":     {"agents_list", "get_goal", "create_goal", "update_goal", "plan", "ask_user", "skill_workshop", "skills"},
-	"group:media":      {"image", "image_generate", "tts", "music_generate", "video_generate"},
-}
+	"github.com/chela-ai/chela/internal/core/tool"
+)
 
 // Names in lists that stand for tools of plug-ins: those of the servers at
 // mcp.servers, and those of all plug-ins.
@@ -30,62 +15,121 @@ const (
 	allPlugins = "group:plugins"
 )
 
-// agentTools returns the tools of "group:openclaw": all except files and
-// commands.
-func agentTools() []string {
-	var names []string
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		if group != "group:fs" && group != "group:runtime" {
-			names = append(names, groups[group]...)
-		}
-	}
-	return slices.DeleteFunc(names, func(n string) bool { return n == "canvas" })
-}
+// The groups of files and of commands.
+const (
+	files    = "group:fs"
+	Commands = "group:runtime"
+)
 
-// profiles maps a profile to the tools that it allows. "full" and "" allow
-// everything.
+// knownGroups are the groups that always exist, even if no tool of the build belongs to them.
+const knownGroups = "fs runtime web memory sessions ui automation messaging nodes agents media reading"
+
+// profiles maps a profile to the groups that it allows. It also allows the tools that name
+// it in their specs. "full" and "" allow everything.
 var profiles = map[string][]string{
-	"minimal": {"session_status"},
-	"coding": {"group:fs", "group:runtime", "group:web", "group:sessions", "group:memory", "group:agents",
-		"cron", "image", "image_generate", "music_generate", "video_generate", MCP},
-	"messaging": {"group:messaging", "sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "subagents", "session_status", MCP},
+	"minimal":   nil,
+	"coding":    {files, Commands, "group:web", "group:sessions", "group:memory", "group:agents", MCP},
+	"messaging": {"group:messaging", MCP},
 }
 
 // Profiles returns the names of the profiles.
 func Profiles() []string { return []string{"minimal", "coding", "messaging", "full"} }
 
+// Catalog is the tools that rules know: those of a set, also if the configuration does not
+// offer them, and those of OpenClaw that this build does not have. What rules have to
+// know about a tool is in its spec. The zero Catalog knows no tools. A Catalog is immutable.
+type Catalog struct {
+	tools  []tool.Spec
+	names  map[string]string   // other names to names
+	groups map[string][]string // names of the tools
+}
+
+// NewCatalog returns the Catalog of a set.
+func NewCatalog(set tool.Set) Catalog {
+	k := Catalog{tools: slices.Clone(set.Known()), names: map[string]string{}, groups: map[string][]string{}}
+	for _, a := range absent {
+		if !slices.ContainsFunc(k.tools, func(t tool.Spec) bool { return t.Name == a.Name }) {
+			k.tools = append(k.tools, a)
+		}
+	}
+	for g := range strings.FieldsSeq(knownGroups) {
+		k.groups["group:"+g] = []string{}
+	}
+	for i := range k.tools {
+		t := &k.tools[i]
+		for _, n := range t.Names {
+			k.names[n] = t.Name
+		}
+		for _, g := range t.Groups {
+			k.groups[g] = append(k.groups[g], t.Name)
+		}
+	}
+	own := k.where(func(t *tool.Spec) bool {
+		return t.Plugin == "" && len(t.Groups) > 0 && !t.In(files) && !t.In(Commands)
+	})
+	k.groups["group:openclaw"], k.groups["group:chela"] = own, own
+	return k
+}
+
+// where returns the names of the tools for which f reports true.
+func (k Catalog) where(f func(*tool.Spec) bool) (names []string) {
+	for i := range k.tools {
+		if f(&k.tools[i]) {
+			names = append(names, k.tools[i].Name)
+		}
+	}
+	return names
+}
+
+// Writers returns the names of the tools that change files.
+func (k Catalog) Writers() []string {
+	return k.where(func(t *tool.Spec) bool { return t.In(files) && t.Effect != tool.Reads })
+}
+
+// Having returns the names of the tools that have the role.
+func (k Catalog) Having(r tool.Role) []string {
+	return k.where(func(t *tool.Spec) bool { return t.Has(r) })
+}
+
+// profile returns the tools of a profile; nil: it removes none.
+func (k Catalog) profile(name string) []string {
+	groups, limited := profiles[name]
+	if !limited {
+		return nil
+	}
+	return append(append([]string{}, k.Expand(groups)...), k.where(func(t *tool.Spec) bool { return slices.Contains(t.Profiles, name) })...)
+}
+
 // ProfilesOf returns the names of the profiles that include the tool.
-func ProfilesOf(t Tool) []string {
+func (k Catalog) ProfilesOf(t *tool.Spec) []string {
 	return slices.DeleteFunc(Profiles(), func(p string) bool {
-		allow, limited := profiles[p]
-		return limited && t.canonical().match(expand(allow)) == ""
+		allow := k.profile(p)
+		return allow != nil && matching(allow, t) == ""
 	})
 }
 
-// aliases maps alternative names of tools to their names.
-var aliases = map[string]string{"bash": "exec", "shell": "exec", "automations": "cron", "view_image": "image", "list_dir": "ls",
-	"update_plan": "plan", "progress_card": "plan"}
+// fold returns a name as lists are compared.
+func fold(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// Name returns the canonical name of a tool: lower case and without aliases.
-func Name(name string) string {
-	name = strings.ToLower(strings.TrimSpace(name))
-	if real, ok := aliases[name]; ok {
+// Name returns the name of the tool with the name, which may be one of its other names, in
+// lower case.
+func (k Catalog) Name(name string) string {
+	name = fold(name)
+	if real, ok := k.names[name]; ok {
 		return real
 	}
 	return name
 }
 
-// expand replaces groups by their tools.
-func expand(patterns []string) []string {
+// Expand replaces groups by their tools, and other names of tools by their names.
+func (k Catalog) Expand(patterns []string) []string {
 	var out []string
 	for _, p := range patterns {
-		p = Name(p)
+		p = k.Name(p)
 		switch {
 		case p == "":
-		case p == "group:openclaw" || p == "group:chela":
-			out = append(out, agentTools()...)
-		case groups[p] != nil:
-			out = append(out, groups[p]...)
+		case k.groups[p] != nil:
+			out = append(slices.Grow(out, 1), k.groups[p]...) // not nil, even if the group is empty
 		default:
 			out = append(out, p)
 		}
@@ -109,20 +153,25 @@ func match(patterns []string, name string) string {
 	return ""
 }
 
+// Match reports whether one of the patterns matches the name of a tool. There are neither
+// groups nor other names of tools among them: see [Catalog.Expand].
+func Match(patterns []string, name string) bool { return match(patterns, fold(name)) != "" }
+
 // Match reports whether one of the patterns, which may be groups, matches the
 // tool.
-func Match(patterns []string, name string) bool { return match(expand(patterns), Name(name)) != "" }
+func (k Catalog) Match(patterns []string, name string) bool {
+	return match(k.Expand(patterns), k.Name(name)) != ""
+}
 
-// known reports whether the pattern matches a tool in groups, or may match tools of
+// unknown returns the patterns that match no tool of the catalog, except those that may match tools of
 // plug-ins, which need not exist yet.
-func known(pattern string) bool {
-	if pattern == MCP || pattern == allPlugins || strings.Contains(pattern, "__") {
-		return true
-	}
-	for _, names := range groups {
-		if slices.ContainsFunc(names, func(n string) bool { return match([]string{pattern}, n) != "" }) {
-			return true
+func (k Catalog) unknown(patterns []string) []string {
+	var out []string
+	for _, p := range patterns {
+		if p != MCP && p != allPlugins && !strings.Contains(p, "__") &&
+			!slices.ContainsFunc(k.tools, func(t tool.Spec) bool { return match([]string{p}, t.Name) != "" }) {
+			out = append(out, p)
 		}
 	}
-	return false
+	return out
 }

@@ -1,19 +1,14 @@
-package policy_test
+package policy
 
 import (
 	"slices"
 	"testing"
-
-	"github.com/chela-ai/chela/internal/core/policy"
 )
 
 func TestDirect(t *testing.T) {
 	t.Parallel()
-	var tools []policy.Tool
-	for _, n := range [...]string{"exec", "gateway", "process", "read", "web_fetch", "write"} {
-		tools = append(tools, policy.Tool{Name: n})
-	}
-	if s := policy.Direct(nil, nil, false); s.Label != "direct" || s.Key != "gateway.tools.deny" {
+	tools := named("exec", "gateway", "process", "read", "web_fetch", "write")
+	if s := catalog.Direct(nil, nil, false); s.Label != "direct" || s.Key != "gateway.tools.deny" {
 		t.Errorf("%+v", s)
 	}
 	for _, tt := range []struct {
@@ -29,7 +24,7 @@ func TestDirect(t *testing.T) {
 		{"the other name of exec", nil, []string{"bash"}, true, []string{"exec", "read", "web_fetch", "write"}},
 		{"deny goes before allow", []string{"exec"}, []string{"exec"}, true, []string{"read", "web_fetch", "write"}},
 	} {
-		got := policy.Pipeline{policy.Direct(tt.deny, tt.allow, tt.owner)}.Apply(tools).Allowed
+		got := Pipeline{catalog.Direct(tt.deny, tt.allow, tt.owner)}.Apply(tools).Allowed
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}

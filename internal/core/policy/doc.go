@@ -21,6 +21,10 @@
 //	subagent            built-in restrictions of subagents; tools.subagents.tools
 //	owner               tools that only the owner may use: see OwnerOnly
 //
+// What a step has to know about a tool (groups, profiles, other names, whether it works in a
+// sandbox, whether subagents have it) is in the tool's spec. A [Catalog] of all specs makes the
+// steps.
+//
 // Names are compared ignoring case, * matches any text, and "group:fs" stands
 // for the tools of a group.
 package policy

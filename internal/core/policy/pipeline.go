@@ -1,6 +1,10 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/chela-ai/chela/internal/core/tool"
+)
 
 // Conversation is the context that the rules depend on.
 type Conversation struct {
@@ -14,30 +18,30 @@ type Conversation struct {
 	MaxDepth  int // maximum depth of subagents
 }
 
-// New returns the steps for a conversation. global is the section tools, agent
+// Pipeline returns the steps for a conversation. global is the section tools, agent
 // is agents.<id>.tools, and agentKey is the path before ".tools". Steps without
 // rules are omitted.
-func New(global, agent Config, agentKey string, c Conversation) Pipeline {
+func (k Catalog) Pipeline(global, agent Config, agentKey string, c Conversation) Pipeline {
 	all, own := scope{"tools", global}, scope{agentKey + ".tools", agent}
 	p := Pipeline{
-		profile("profile", own.rules(), all.rules()),
-		profile("provider profile", own.provider(c), all.provider(c)),
-		lists("global", all.rules()),
-		lists("global by provider", all.provider(c)),
-		lists("agent", own.rules()),
-		lists("agent by provider", own.provider(c)),
-		lists("chat", c.chat()),
-		lists("sender", sender(c, own, all)),
+		k.profiles("profile", own.rules(), all.rules()),
+		k.profiles("provider profile", own.provider(c), all.provider(c)),
+		k.lists("global", all.rules()),
+		k.lists("global by provider", all.provider(c)),
+		k.lists("agent", own.rules()),
+		k.lists("agent by provider", own.provider(c)),
+		k.lists("chat", c.chat()),
+		k.lists("sender", sender(c, own, all)),
 	}
 	if c.Sandboxed {
-		p = append(p, sandbox(own.sandbox(), all.sandbox()))
+		p = append(p, k.sandbox(own.sandbox(), all.sandbox()))
 	}
 	if c.Depth > 0 {
-		p = append(p, subagentNever)
+		p = append(p, Step{Label: "every subagent", Deny: k.where(func(t *tool.Spec) bool { return t.Subagents == tool.NoSubagents })})
 		if c.Depth >= c.MaxDepth {
-			p = append(p, subagentLeaf)
+			p = append(p, Step{Label: "subagent that may start none (maxSpawnDepth)", Deny: k.where(func(t *tool.Spec) bool { return t.Subagents == tool.Parents })})
 		}
-		p = append(p, lists("subagent", all.subagents()), lists("subagent", own.subagents()))
+		p = append(p, k.lists("subagent", all.subagents()), k.lists("subagent", own.subagents()))
 	}
 	return slices.DeleteFunc(p, Step.empty)
 }
@@ -49,12 +53,24 @@ const Sandbox = "sandbox"
 const Owner = "owner"
 
 // OwnerOnly returns the step that denies tools to everyone except the owner.
-func OwnerOnly(names ...string) Step { return Step{Label: Owner, Deny: expand(names)} }
+func OwnerOnly(names ...string) Step {
+	s := Step{Label: Owner}
+	for _, n := range names {
+		s.Deny = append(s.Deny, fold(n))
+	}
+	return s
+}
 
 // Limit returns the step of rules that are not in the configuration, such as those of
 // an agent type. Its lists may contain groups.
-func Limit(label string, allow, deny []string) Step {
-	return Step{Label: label, Allow: expand(allow), Deny: expand(deny)}
+func (k Catalog) Limit(label string, allow, deny []string) Step {
+	return k.step(Step{Label: label, Allow: k.Expand(allow), Deny: k.Expand(deny)})
+}
+
+// step returns a step with its unknown names.
+func (k Catalog) step(s Step) Step {
+	s.Unknown = k.unknown(s.Allow)
+	return s
 }
 
 // scope is a section of the configuration with its path.
@@ -85,27 +101,27 @@ func (s scope) provider(c Conversation) source {
 }
 
 // lists returns the step of a source's allow and deny lists.
-func lists(label string, p source) Step {
-	return Step{Label: label, Key: p.key, Allow: expand(p.Allow), Deny: expand(p.Deny)}
+func (k Catalog) lists(label string, p source) Step {
+	return k.step(Step{Label: label, Key: p.key, Allow: k.Expand(p.Allow), Deny: k.Expand(p.Deny)})
 }
 
-// profile returns the step of the first source with a profile, extended by the
+// profiles returns the step of the first source with a profile, extended by the
 // first alsoAllow.
-func profile(label string, sources ...source) Step {
+func (k Catalog) profiles(label string, sources ...source) Step {
 	var also []string
 	if j := slices.IndexFunc(sources, func(p source) bool { return len(p.AlsoAllow) > 0 }); j >= 0 {
-		also = expand(sources[j].AlsoAllow)
+		also = k.Expand(sources[j].AlsoAllow)
 	}
 	i := slices.IndexFunc(sources, func(p source) bool { return p.profile() != "" })
 	if i < 0 {
 		return Step{Label: label, Also: also}
 	}
 	name := sources[i].profile()
-	allow, limited := profiles[name]
-	if !limited {
+	allow := k.profile(name)
+	if allow == nil {
 		return Step{Label: label, Also: also}
 	}
-	return Step{Label: label, Key: sources[i].key + ".profile", Profile: name, Allow: append(expand(allow), also...)}
+	return k.step(Step{Label: label, Key: sources[i].key + ".profile", Profile: name, Allow: append(allow, also...)})
 }
 
 // chat returns the chat's rules for the sender, or else for everyone.
@@ -129,16 +145,13 @@ func sender(c Conversation, scopes ...scope) source {
 	return source{}
 }
 
-// Defaults of a sandbox.
-var (
-	sandboxAllow = []string{"group:fs", "exec", "process", "image", "sessions_list", "sessions_history", "sessions_search", "sessions_send", "sessions_spawn", "sessions_yield", "subagents", "session_status", "plan"}
-	sandboxDeny  = []string{"browser", "canvas", "group:nodes", "cron", "gateway", "message"}
-)
-
 // sandbox returns the step of a conversation in a sandbox: the agent's lists
-// replace the global ones, which replace the defaults.
-func sandbox(agent, global source) Step {
-	s := Step{Label: Sandbox, Allow: sandboxAllow, Deny: sandboxDeny}
+// replace the global ones, which replace what the specs say.
+func (k Catalog) sandbox(agent, global source) Step {
+	s := Step{
+		Label: Sandbox, Allow: k.where(func(t *tool.Spec) bool { return t.Sandboxed == tool.Inside }),
+		Deny: k.where(func(t *tool.Spec) bool { return t.Sandboxed == tool.Outside }),
+	}
 	also := slices.Concat(global.AlsoAllow, agent.AlsoAllow)
 	for _, p := range []source{global, agent} {
 		if len(p.Allow) > 0 {
@@ -148,19 +161,11 @@ func sandbox(agent, global source) Step {
 			s.Key, s.Deny = p.key, p.Deny
 		}
 	}
-	also = expand(also)
-	s.Allow, s.Deny, s.Also = append(expand(s.Allow), also...), expand(s.Deny), also
-	// An explicit alsoAllow overrides the default deny list.
+	also = k.Expand(also)
+	s.Allow, s.Deny, s.Also = append(append([]string{}, k.Expand(s.Allow)...), also...), k.Expand(s.Deny), also
+	// An explicit alsoAllow overrides what the specs deny.
 	if len(agent.Deny) == 0 && len(global.Deny) == 0 {
 		s.Deny = slices.DeleteFunc(s.Deny, func(n string) bool { return match(also, n) != "" })
 	}
-	return s
+	return k.step(s)
 }
-
-// The tools that subagents do not have.
-var (
-	// subagentNever removes those that send messages or change the gateway.
-	subagentNever = Step{Label: "every subagent", Deny: []string{"gateway", "agents_list", "cron", "message", "sessions_send", "sessions_delete", "skills"}}
-	// subagentLeaf removes those that create and list children, at the greatest depth.
-	subagentLeaf = Step{Label: "subagent that may start none (maxSpawnDepth)", Deny: []string{"sessions_list", "sessions_history", "sessions_search", "sessions_spawn"}}
-)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 // Step is one rule of a pipeline.
@@ -11,76 +13,65 @@ type Step struct {
 	Label   string   // "profile", "global", …
 	Key     string   // path in the configuration; "": built in
 	Profile string   // profile of the step; "": none
-	Allow   []string // if not empty, all other tools are removed
+	Allow   []string // all other tools are removed; nil: none are
 	Deny    []string // takes precedence over Allow
 	Also    []string // optional tools of plug-ins that are allowed; removes nothing
-}
-
-// Tool is a tool that rules decide about.
-type Tool struct {
-	Name     string
-	Plugin   string // id of the plug-in that it belongs to; "": it is part of Chela
-	Optional bool   // rules must allow it by its name, its plug-in or group:plugins
+	Unknown []string // those of Allow that the catalog does not know
 }
 
 // allows reports whether the step allows the tool, and the pattern that
 // decided, or "".
-func (s Step) allows(t Tool) (bool, string) {
-	if p := t.match(s.Deny); p != "" {
+func (s Step) allows(t *tool.Spec) (bool, string) {
+	if p := matching(s.Deny, t); p != "" {
 		return false, p
 	}
-	if len(s.Allow) == 0 {
+	if s.Allow == nil {
 		return true, ""
 	}
-	p := t.match(s.Allow)
-	if p == "" && t.Name == "apply_patch" { // apply_patch writes files
-		p = match(s.Allow, "write")
+	p := matching(s.Allow, t)
+	if p == "" && t.With != "" {
+		p = match(s.Allow, t.With)
 	}
 	return p != "", p
 }
 
-// match returns the first pattern that matches the tool or its plug-in, or "".
-func (t Tool) match(patterns []string) string {
-	if p := match(patterns, t.Name); p != "" || t.Plugin == "" {
+// matching returns the first pattern that matches the tool or its plug-in, or "".
+func matching(patterns []string, t *tool.Spec) string {
+	if p := match(patterns, fold(t.Name)); p != "" || t.Plugin == "" {
 		return p
 	}
-	if i := slices.IndexFunc(patterns, t.isOwner); i >= 0 {
+	if i := slices.IndexFunc(patterns, func(p string) bool { return isOwner(p, t) }); i >= 0 {
 		return patterns[i]
 	}
 	return ""
 }
 
 // isOwner reports whether a pattern stands for the tools of the tool's plug-in.
-func (t Tool) isOwner(pattern string) bool { return pattern == t.Plugin || pattern == allPlugins }
+func isOwner(pattern string, t *tool.Spec) bool { return pattern == t.Plugin || pattern == allPlugins }
 
 // isNamed reports whether the configuration allows the optional tool. What a model
 // asks for its subagents does not.
-func (p Pipeline) isNamed(t Tool) bool {
-	named := func(pattern string) bool { return pattern == t.Name || t.isOwner(pattern) }
+func (p Pipeline) isNamed(t *tool.Spec) bool {
+	name := fold(t.Name)
+	named := func(pattern string) bool { return pattern == name || isOwner(pattern, t) }
 	return slices.ContainsFunc(p, func(s Step) bool {
 		return s.Key != "" && slices.ContainsFunc(s.Allow, named) || slices.ContainsFunc(s.Also, named)
 	})
 }
 
 // optional returns the step that removes the optional tools that no step allows.
-func (p Pipeline) optional(tools []Tool) Step {
+func (p Pipeline) optional(tools []tool.Spec) Step {
 	s := Step{Label: "optional", Key: "tools.alsoAllow"}
-	for _, t := range tools {
-		if t = t.canonical(); t.Optional && !p.isNamed(t) {
-			s.Deny = append(s.Deny, t.Name)
+	for i := range tools {
+		if t := &tools[i]; t.Optional && !p.isNamed(t) {
+			s.Deny = append(s.Deny, fold(t.Name))
 		}
 	}
 	return s
 }
 
-// canonical returns the tool with its canonical name.
-func (t Tool) canonical() Tool {
-	t.Name = Name(t.Name)
-	return t
-}
-
 // empty reports whether the step has no effect.
-func (s Step) empty() bool { return len(s.Allow) == 0 && len(s.Deny) == 0 && len(s.Also) == 0 }
+func (s Step) empty() bool { return s.Allow == nil && len(s.Deny) == 0 && len(s.Also) == 0 }
 
 // Pipeline is the ordered steps of a conversation. The zero Pipeline removes
 // nothing.
@@ -113,17 +104,20 @@ type Outcome struct {
 // Apply applies the pipeline to the tools. An allow list that contains only
 // unknown tools is ignored with a warning, because a misspelled name must not
 // remove everything else.
-func (p Pipeline) Apply(tools []Tool) Outcome {
+func (p Pipeline) Apply(tools []tool.Spec) Outcome {
 	o := Outcome{}
-	left := slices.Clone(tools)
+	left := make([]*tool.Spec, len(tools))
+	for i := range tools {
+		left[i] = &tools[i]
+	}
 	for _, s := range p.complete(tools) {
 		s, warning := s.withoutUnknown(tools)
 		if warning != "" {
 			o.Warnings = append(o.Warnings, warning)
 		}
 		r := Removal{Label: s.Label, Key: s.Key}
-		left = slices.DeleteFunc(left, func(t Tool) bool {
-			allow, _ := s.allows(t.canonical())
+		left = slices.DeleteFunc(left, func(t *tool.Spec) bool {
+			allow, _ := s.allows(t)
 			if !allow {
 				r.Names = append(r.Names, t.Name)
 			}
@@ -140,7 +134,7 @@ func (p Pipeline) Apply(tools []Tool) Outcome {
 }
 
 // complete returns the steps with the one about optional tools, if it has an effect.
-func (p Pipeline) complete(tools []Tool) Pipeline {
+func (p Pipeline) complete(tools []tool.Spec) Pipeline {
 	if s := p.optional(tools); !s.empty() {
 		return append(slices.Clip(p), s)
 	}
@@ -149,10 +143,10 @@ func (p Pipeline) complete(tools []Tool) Pipeline {
 
 // withoutUnknown returns the step without its allow list if that has only
 // unknown names, and a warning about unknown names.
-func (s Step) withoutUnknown(tools []Tool) (Step, string) {
+func (s Step) withoutUnknown(tools []tool.Spec) (Step, string) {
 	var unknown []string
-	for _, p := range s.Allow {
-		if !known(p) && !slices.ContainsFunc(tools, func(t Tool) bool { return t.canonical().match([]string{p}) != "" }) {
+	for _, p := range s.Unknown {
+		if !slices.ContainsFunc(tools, func(t tool.Spec) bool { return matching([]string{p}, &t) != "" }) {
 			unknown = append(unknown, p)
 		}
 	}
@@ -160,7 +154,7 @@ func (s Step) withoutUnknown(tools []Tool) (Step, string) {
 		return s, ""
 	}
 	text := cmp.Or(s.Key, s.Label) + ": no tool is named " + strings.Join(unknown, ", ")
-	if len(unknown) == len(s.Allow) {
+	if len(unknown) == len(s.Allow) && s.Profile == "" {
 		s.Allow = nil
 		text += "; the list is left out"
 	}
@@ -184,12 +178,13 @@ type Explanation struct {
 }
 
 // Explain returns the decisions about one of the tools.
-func (p Pipeline) Explain(name string, tools []Tool) Explanation {
-	t := Tool{Name: Name(name)}
-	if i := slices.IndexFunc(tools, func(other Tool) bool { return Name(other.Name) == t.Name }); i >= 0 {
-		t = tools[i].canonical()
+func (p Pipeline) Explain(name string, tools []tool.Spec) Explanation {
+	name = fold(name)
+	t := &tool.Spec{Name: name}
+	if i := slices.IndexFunc(tools, func(other tool.Spec) bool { return fold(other.Name) == name || slices.Contains(other.Names, name) }); i >= 0 {
+		t = &tools[i]
 	}
-	e := Explanation{Name: t.Name, Allowed: true}
+	e := Explanation{Name: fold(t.Name), Allowed: true}
 	for _, s := range p.complete(tools) {
 		s, _ = s.withoutUnknown(tools)
 		allow, pattern := s.allows(t)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 // allTools is a set with a tool of each kind.
@@ -28,20 +30,11 @@ func config(t *testing.T, text string) Config {
 	return c
 }
 
-// named returns tools of Chela.
-func named(names ...string) []Tool {
-	var out []Tool
-	for _, n := range names {
-		out = append(out, Tool{Name: n})
-	}
-	return out
-}
-
 // remaining returns the tools that a pipeline leaves of allTools, and the step
 // and key that removed each other tool.
 func remaining(t *testing.T, global, agent string, c Conversation) ([]string, map[string]string) {
 	t.Helper()
-	o := New(config(t, global), config(t, agent), "agents.entries.main", c).Apply(named(allTools...))
+	o := catalog.Pipeline(config(t, global), config(t, agent), "agents.entries.main", c).Apply(named(allTools...))
 	by := map[string]string{}
 	for _, r := range o.Removed {
 		for _, n := range r.Names {
@@ -298,7 +291,7 @@ func TestSections(t *testing.T) {
 			if slices.Contains(got, "exec") || by["exec"] != tt.by {
 				t.Errorf("exec removed by %q, want %q", by["exec"], tt.by)
 			}
-			e := New(config(t, tt.global), config(t, tt.agent), "agents.entries.main", tt.c).Explain("Exec", named(allTools...))
+			e := catalog.Pipeline(config(t, tt.global), config(t, tt.agent), "agents.entries.main", tt.c).Explain("Exec", named(allTools...))
 			if last := e.Steps[len(e.Steps)-1]; e.Allowed || last.Label+" "+last.Key != tt.by || e.By != last.Label {
 				t.Errorf("explained by %+v", e)
 			}
@@ -312,11 +305,27 @@ func TestSections(t *testing.T) {
 	}
 }
 
+// Without a tool that a profile or a sandbox contains, nothing is allowed.
+func TestNothingFits(t *testing.T) {
+	t.Parallel()
+	none, boxed := NewCatalog(tool.Set{}), talk()
+	boxed.Sandboxed = true
+	for name, p := range map[string]Pipeline{
+		"profile":                       none.Pipeline(config(t, `{"profile":"minimal"}`), Config{}, "", talk()),
+		"profile and a misspelled name": none.Pipeline(config(t, `{"profile":"minimal","alsoAllow":["raed"]}`), Config{}, "", talk()),
+		"sandbox":                       none.Pipeline(Config{}, Config{}, "", boxed),
+	} {
+		if o := p.Apply(named("read", "exec")); len(o.Allowed) > 0 {
+			t.Errorf("%s: available: %q", name, o.Allowed)
+		}
+	}
+}
+
 // A tool of another program may have any name.
 func TestNamesIgnoreCase(t *testing.T) {
 	t.Parallel()
 	for label, p := range map[string]Pipeline{
-		"denied": New(config(t, `{"deny":["files__Delete*"]}`), Config{}, "agents.entries.main", talk()),
+		"denied": catalog.Pipeline(config(t, `{"deny":["files__Delete*"]}`), Config{}, "agents.entries.main", talk()),
 		Owner:    {OwnerOnly("Files__Delete", "Files__DELETE_ALL")},
 	} {
 		o := p.Apply(named("Files__Read", "Files__Delete", "files__delete_all"))
@@ -363,9 +372,12 @@ func TestUnknownNames(t *testing.T) {
 		{`["raed"]`, len(allTools), "tools: no tool is named raed; the list is left out"},
 		{`["raed","exec"]`, 1, "tools: no tool is named raed"},
 		{`["x_search"]`, 0, ""}, // a known tool that this machine does not have
+		{`["group:nodes"]`, 1, ""},
+		{`["group:reading"]`, 0, ""}, // a known group without tools
+		{`["group:raeding"]`, len(allTools), "tools: no tool is named group:raeding; the list is left out"},
 		{`["EXEC","canv*"]`, 2, ""},
 	} {
-		o := New(config(t, `{"allow":`+tt.allow+`}`), Config{}, "agents.entries.main", talk()).Apply(named(allTools...))
+		o := catalog.Pipeline(config(t, `{"allow":`+tt.allow+`}`), Config{}, "agents.entries.main", talk()).Apply(named(allTools...))
 		if len(o.Allowed) != tt.left || strings.Join(o.Warnings, "|") != tt.warns {
 			t.Errorf("%s: left %d, warns %q", tt.allow, len(o.Allowed), o.Warnings)
 		}
@@ -376,7 +388,7 @@ func TestUnknownNames(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	names := []string{"read", "exec", "files__get"}
-	p := New(config(t, `{"profile":"full","allow":["read","files__*"],"deny":["browser"]}`), config(t, `{"deny":["process"]}`), "agents.entries.main", talk())
+	p := catalog.Pipeline(config(t, `{"profile":"full","allow":["read","files__*"],"deny":["browser"]}`), config(t, `{"deny":["process"]}`), "agents.entries.main", talk())
 	want := Outcome{Allowed: []string{"read", "files__get"}, Removed: []Removal{{Label: "global", Key: "tools", Names: []string{"exec"}}}}
 	if diff := cmp.Diff(want, p.Apply(named(names...))); diff != "" {
 		t.Error(diff)
@@ -390,7 +402,7 @@ func TestOutcome(t *testing.T) {
 	}
 	child := talk()
 	child.Depth = 1
-	if e := New(Config{}, Config{}, "", child).Explain("cron", named("cron")); e.By != "every subagent" {
+	if e := catalog.Pipeline(Config{}, Config{}, "", child).Explain("cron", named("cron")); e.By != "every subagent" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -398,48 +410,17 @@ func TestOutcome(t *testing.T) {
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	for rules, want := range map[string]string{``: "full", `{"profile":"full"}`: "full", `{"deny":["read"]}`: "full", `{"profile":"Coding","deny":["read"]}`: "coding"} {
-		if got := New(config(t, rules), Config{}, "", talk()).Profile(); got != want {
+		if got := catalog.Pipeline(config(t, rules), Config{}, "", talk()).Profile(); got != want {
 			t.Errorf("%s: profile %q, want %q", rules, got, want)
 		}
 	}
 	for name, want := range map[string]string{"Bash": "coding full", "session_status": "minimal coding messaging full", "browser": "full"} {
-		if got := strings.Join(ProfilesOf(Tool{Name: name}), " "); got != want {
+		if got := strings.Join(catalog.ProfilesOf(&tool.Spec{Name: catalog.Name(name)}), " "); got != want {
 			t.Errorf("%s: profiles %q, want %q", name, got, want)
 		}
 	}
-	if !Match([]string{"group:fs"}, "List_Dir") || Match([]string{"group:fs"}, "exec") || Match(nil, "exec") {
+	if !catalog.Match([]string{"group:fs"}, "List_Dir") || catalog.Match([]string{"group:fs"}, "exec") || catalog.Match(nil, "exec") {
 		t.Error("Match")
-	}
-}
-
-// The lists that stand without configuration.
-func TestBuiltInLists(t *testing.T) {
-	t.Parallel()
-	boxed, leaf := talk(), talk()
-	boxed.Sandboxed, leaf.Depth = true, 1
-	none := Config{}
-	for _, tt := range []struct {
-		name string
-		got  []string
-		want string
-	}{
-		{"denied to calls from outside", Direct(nil, nil, false).Deny, "exec process spawn fs_write fs_delete fs_move apply_patch terminal portal sessions_spawn sessions_send " +
-			"conversations_list conversations_send conversations_turn cron gateway plugins nodes computer mobile_ui"},
-		{"denied in a sandbox", New(none, none, "", boxed)[0].Deny, "browser canvas nodes computer mobile_ui cron gateway message"},
-		{"allowed in a sandbox", New(none, none, "", boxed)[0].Allow, "read write edit apply_patch ls find grep exec process image sessions_list sessions_history " +
-			"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status plan"},
-		{"denied to a child", New(none, none, "", leaf)[0].Deny, "gateway agents_list cron message sessions_send sessions_delete skills"},
-		{"denied to a child that may have none", New(none, none, "", leaf)[1].Deny, "sessions_list sessions_history sessions_search sessions_spawn"},
-		{"the profile coding", New(config(t, `{"profile":"coding"}`), none, "", talk())[0].Allow, "read write edit apply_patch ls find grep exec process code_execution terminal " +
-			"web_search web_fetch x_search sessions_list sessions_history sessions_send sessions_spawn sessions_search sessions_yield subagents session_status memory_search memory_get " +
-			"agents_list get_goal create_goal update_goal plan ask_user skill_workshop skills cron image image_generate music_generate video_generate bundle-mcp"},
-		{"the profile messaging", New(config(t, `{"profile":"messaging"}`), none, "", talk())[0].Allow, "message sessions_list sessions_history sessions_send sessions_spawn subagents session_status bundle-mcp"},
-		{"other groups", expand([]string{"group:ui", "group:automation", "group:media"}), "browser canvas screen dashboard show_widget portal cron gateway heartbeat_respond " +
-			"image image_generate tts music_generate video_generate"},
-	} {
-		if got := strings.Join(tt.got, " "); got != tt.want {
-			t.Errorf("%s: %s", tt.name, got)
-		}
 	}
 }
 
@@ -455,7 +436,7 @@ func FuzzPipeline(f *testing.F) {
 		}
 		c := talk()
 		c.Sandboxed, c.Depth, c.MaxDepth, c.Sender.ID = bits&1 != 0, int(bits>>1&1), 1, "7"
-		p := New(g, a, "agents.list[0]", c)
+		p := catalog.Pipeline(g, a, "agents.list[0]", c)
 		o := p.Apply(named(allTools...))
 		if diff := cmp.Diff(o, p.Apply(named(allTools...))); diff != "" {
 			t.Error(diff)
@@ -483,14 +464,14 @@ func BenchmarkApply(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		New(g, Config{}, "agents.entries.main", talk()).Apply(named(allTools...))
+		catalog.Pipeline(g, Config{}, "agents.entries.main", talk()).Apply(named(allTools...))
 	}
 }
 
 func TestPlugins(t *testing.T) {
 	t.Parallel()
-	tools := append(named("read", "exec"), Tool{Name: "Weather_Now", Plugin: "weather"}, Tool{Name: "weather_week", Plugin: "weather", Optional: true},
-		Tool{Name: "docs__search", Plugin: MCP}, Tool{Name: "docs__drop", Plugin: MCP})
+	tools := append(named("read", "exec"), tool.Spec{Name: "Weather_Now", Plugin: "weather"}, tool.Spec{Name: "weather_week", Plugin: "weather", Optional: true},
+		tool.Spec{Name: "docs__search", Plugin: MCP}, tool.Spec{Name: "docs__drop", Plugin: MCP})
 	boxed := talk()
 	boxed.Sandboxed = true
 	for _, tt := range []struct {
@@ -519,20 +500,20 @@ func TestPlugins(t *testing.T) {
 		{"TP-07 or one server", `{"sandbox": {"tools": {"alsoAllow": ["docs__*"]}}}`, "", boxed, []string{"read", "exec", "docs__search", "docs__drop"}, 0},
 		{"a server that is not known yet keeps its list", `{"allow": ["notes__*"]}`, "", talk(), nil, 0},
 	} {
-		p := New(config(t, tt.global), config(t, tt.agent), "agents.entries.main", tt.c)
+		p := catalog.Pipeline(config(t, tt.global), config(t, tt.agent), "agents.entries.main", tt.c)
 		o := p.Apply(tools)
 		if !slices.Equal(o.Allowed, tt.want) || len(o.Warnings) != tt.warnings {
 			t.Errorf("%s: %q, warnings %q; want %q", tt.name, o.Allowed, o.Warnings, tt.want)
 		}
-		for _, tool := range tools {
-			if e := p.Explain(tool.Name, tools); e.Allowed != slices.Contains(o.Allowed, tool.Name) {
-				t.Errorf("%s: %s is explained as %+v", tt.name, tool.Name, e)
+		for i := range tools {
+			if e := p.Explain(tools[i].Name, tools); e.Allowed != slices.Contains(o.Allowed, tools[i].Name) {
+				t.Errorf("%s: %s is explained as %+v", tt.name, tools[i].Name, e)
 			}
 		}
 	}
 	t.Run("a subagent's list does not name it", func(t *testing.T) {
 		t.Parallel()
-		p := append(New(Config{}, Config{}, "agents.entries.main", talk()), Limit("session", []string{"weather_week", "read"}, nil))
+		p := append(catalog.Pipeline(Config{}, Config{}, "agents.entries.main", talk()), catalog.Limit("session", []string{"weather_week", "read"}, nil))
 		if o := p.Apply(tools); !slices.Equal(o.Allowed, []string{"read"}) {
 			t.Errorf("%q", o.Allowed)
 		}

@@ -1,11 +1,13 @@
 package prompt
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 // Default limits of the workspace files in a prompt, in characters.
@@ -47,12 +49,13 @@ const (
 type Input struct {
 	Mode Mode
 
-	Tools   []llm.ToolSpec // tools that the policy allows
-	Types   []string       // agent types of sessions_spawn: "name: description"
-	Skills  string         // see skill.Prompt
-	Docs    string         // path of the documentation for the tool read
-	Aliases []string       // of models: "alias: provider/model"
-	Owners  []string       // ids of the persons who own the assistant
+	Tools   []llm.ToolSpec       // tools that the policy allows
+	Roles   map[tool.Role]string // names of tools, which need not be among Tools
+	Types   []string             // types of subagents: "name: description"
+	Skills  string               // see skill.Prompt
+	Docs    string               // path of the documentation for the tool that reads files
+	Aliases []string             // of models: "alias: provider/model"
+	Owners  []string             // ids of the persons who own the assistant
 
 	Dir      string // the workspace
 	Sandbox  string // what the tools cannot do because the session is sandboxed
@@ -141,14 +144,14 @@ func (b *Builder) find(in Input) *built {
 func sameStable(a, b Input) bool {
 	return a.Mode == b.Mode && a.Dir == b.Dir && a.Sandbox == b.Sandbox && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && a.Warn == b.Warn &&
 		a.Docs == b.Docs && a.Skills == b.Skills && slices.Equal(a.Files, b.Files) && slices.Equal(a.Types, b.Types) &&
-		slices.Equal(a.Aliases, b.Aliases) && slices.Equal(a.Owners, b.Owners) &&
+		slices.Equal(a.Aliases, b.Aliases) && slices.Equal(a.Owners, b.Owners) && maps.Equal(a.Roles, b.Roles) &&
 		slices.EqualFunc(a.Tools, b.Tools, func(a, b llm.ToolSpec) bool { return a.Name == b.Name && a.Description == b.Description })
 }
 
 // sameVolatile reports whether the volatile parts of two prompts are equal. It
 // compares every field that volatile reads.
 func sameVolatile(a, b Input) bool {
-	return sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && a.Extra == b.Extra && a.Group == b.Group && a.Title == b.Title && a.Heartbeat == b.Heartbeat &&
+	return maps.Equal(a.Roles, b.Roles) && sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && a.Extra == b.Extra && a.Group == b.Group && a.Title == b.Title && a.Heartbeat == b.Heartbeat &&
 		a.Agent == b.Agent && a.Host == b.Host && a.Repo == b.Repo && a.OS == b.OS && a.Arch == b.Arch &&
 		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking && a.Reasoning == b.Reasoning && slices.Equal(a.Hints, b.Hints)
 }

@@ -13,14 +13,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/needtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// roles are those of the tools that tests name.
+var roles = map[tool.Role]string{
+	tool.RunsCommands: "exec", tool.ReadsFiles: "read", tool.ChangesSettings: "gateway", tool.StartsSubagents: "sessions_spawn",
+	tool.LeadsSubagents: "subagents", tool.WritesSessions: "sessions_send", tool.SearchesMemory: "memory_search", tool.ReadsMemory: "memory_get",
+}
+
 // input returns an Input with every part.
 func input() Input {
 	return Input{
+		Roles: roles,
 		Tools: []llm.ToolSpec{
 			{Name: "read", Description: "Read a file. Long files come in pieces."},
 			{Name: "exec", Description: "Run a command\n in the shell."},
@@ -84,6 +92,8 @@ func TestBuilder(t *testing.T) {
 		func() { in.Thinking = llm.Max },
 		func() { in.Reasoning = "on" },
 		func() { in.Tools = []llm.ToolSpec{{Name: "read"}} },
+		func() { in.Roles = nil },
+		func() { in.Roles = roles },
 		func() { in.Skills = "<available_skills>" },
 		func() { in.Docs = "docs:" },
 		func() { in.Aliases = []string{"a: b/c"} },
@@ -256,7 +266,7 @@ func TestModes(t *testing.T) {
 		}{
 			{nil, ""}, {[]string{"memory_search"}, "with memory_search."}, {[]string{"memory_get"}, "look into MEMORY.md"}, {[]string{"memory_search", "memory_get"}, "lines that you need with memory_get"},
 		} {
-			var in Input
+			in := Input{Roles: roles}
 			for _, name := range tc.tools {
 				in.Tools = append(in.Tools, llm.ToolSpec{Name: name})
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
@@ -39,10 +40,17 @@ var (
 
 const identityLine = "You are a personal assistant running inside Chela.\n"
 
-// has reports whether one of the tools of a prompt has a name.
-func (in *Input) has(name string) bool {
-	return slices.ContainsFunc(in.Tools, func(t llm.ToolSpec) bool { return t.Name == name })
+// tool returns the name of the tool of a prompt that has the role; "": there is none.
+func (in *Input) tool(r tool.Role) string {
+	name := in.Roles[r]
+	if !slices.ContainsFunc(in.Tools, func(t llm.ToolSpec) bool { return t.Name == name }) {
+		return ""
+	}
+	return name
 }
+
+// has reports whether one of the tools of a prompt has the role.
+func (in *Input) has(r tool.Role) bool { return in.tool(r) != "" }
 
 // stable returns the part of a prompt that rarely changes. The sections that only the
 // main agent needs are left out of a minimal prompt.
@@ -55,18 +63,18 @@ func stable(in Input) string {
 		section(&b, "Tool call style", styleText)
 	}
 	section(&b, "Safety", safetyText)
-	if main && in.has("exec") {
+	if main && in.has(tool.RunsCommands) {
 		section(&b, "Chela commands", commandsText)
 	}
-	if in.Skills != "" && in.has("read") {
+	if in.Skills != "" && in.has(tool.ReadsFiles) {
 		section(&b, "Skills (mandatory)", skillsText+in.Skills)
 	}
 	if main {
 		section(&b, "Memory recall", recall(&in))
 		switch {
-		case in.has("gateway"):
+		case in.has(tool.ChangesSettings):
 			section(&b, "Self-update", gatewayText)
-		case in.has("exec"):
+		case in.has(tool.RunsCommands):
 			section(&b, "Self-update", updateText)
 		}
 		if len(in.Aliases) > 0 {
@@ -76,8 +84,8 @@ func stable(in Input) string {
 	if in.Dir != "" {
 		section(&b, dirTitle, dirLabel+Name(in.Dir)+"\nUse it for all files unless instructed otherwise.")
 	}
-	if main && in.Docs != "" && in.has("read") {
-		section(&b, "Documentation", "Chela's documentation: `read` "+in.Docs+" lists its pages. Consult it before you answer questions about Chela or change its settings.")
+	if main && in.Docs != "" && in.has(tool.ReadsFiles) {
+		section(&b, "Documentation", "Chela's documentation: `"+in.tool(tool.ReadsFiles)+"` "+in.Docs+" lists its pages. Consult it before you answer questions about Chela or change its settings.")
 	}
 	section(&b, "Sandbox", in.Sandbox)
 	if main && len(in.Owners) > 0 {
@@ -171,7 +179,7 @@ func tooling(in *Input) string {
 		fmt.Fprintf(&b, "- %s: %s\n", t.Name, humanize.Sentence(t.Description, maxSummary))
 	}
 	b.WriteString(waitingText)
-	if in.has("sessions_spawn") {
+	if in.has(tool.StartsSubagents) {
 		b.WriteString(spawningText)
 		for _, t := range in.Types {
 			b.WriteString("- agentType " + t + "\n")
@@ -185,16 +193,16 @@ const maxSummary = 160
 
 // recall says when to look into the memory; "": there are no tools for it.
 func recall(in *Input) string {
-	search, get := in.has("memory_search"), in.has("memory_get")
-	if !search && !get {
+	search, get := in.tool(tool.SearchesMemory), in.tool(tool.ReadsMemory)
+	if search == "" && get == "" {
 		return ""
 	}
-	how := "search MEMORY.md and memory/*.md with memory_search"
+	how := "search MEMORY.md and memory/*.md with " + search
 	switch {
-	case !search:
-		how = "look into MEMORY.md and memory/*.md with memory_get"
-	case get:
-		how += ", then get only the lines that you need with memory_get"
+	case search == "":
+		how = "look into MEMORY.md and memory/*.md with " + get
+	case get != "":
+		how += ", then get only the lines that you need with " + get
 	}
 	return "Before you answer about earlier work, decisions, dates, people, preferences or todos: " + how + ". If you are still unsure, say that you checked."
 }
@@ -202,11 +210,11 @@ func recall(in *Input) string {
 // messaging says where answers go, and how others are reached.
 func messaging(in *Input) string {
 	lines := []string{"Your answer is sent to the chat that the message came from."}
-	if in.has("sessions_send") {
-		lines = append(lines, "To another session: sessions_send(sessionKey, message).")
+	if name := in.tool(tool.WritesSessions); name != "" {
+		lines = append(lines, "To another session: "+name+"(sessionKey, message).")
 	}
-	if in.has("subagents") {
-		lines = append(lines, "To your subagents: subagents(action: list, steer, kill).")
+	if name := in.tool(tool.LeadsSubagents); name != "" {
+		lines = append(lines, "To your subagents: "+name+"(action: list, steer, kill).")
 	}
 	return strings.Join(append(lines, in.Hints...), "\n")
 }

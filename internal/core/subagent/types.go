@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/frontmatter"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 // Type is a kind of subagent: what it is good for, which tools it has, and what it is
@@ -59,16 +60,9 @@ var (
 	planText string
 )
 
-// readers are the tools of types that only read. Others of their tools would change
-// something.
-var readers = []string{"group:fs", "exec", "web_fetch", "web_search", "image", "session_status", "memory_search", "memory_get"}
-
-// writers are the tools of group:fs that change files.
-var writers = []string{"write", "edit", "apply_patch"}
-
 // Builtin returns the types that always exist.
 func Builtin() []Type {
-	tools := run.Tools{Allow: readers, Deny: writers}
+	tools := run.Tools{Allow: []string{tool.Reading}}
 	return []Type{
 		{Name: "general", Description: "any task, with the same tools as you"},
 		{Name: "explore", Description: "searches files and pages quickly and reports; changes nothing", Tools: tools, ReadOnly: true, Prompt: exploreText},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,19 @@ type Spec struct {
 	Plugin      string          // id of the plug-in that it belongs to; "": it is part of Chela
 	Optional    bool            // the policy must name it, its plug-in or group:plugins
 
+	// What the configuration, the rules and people know of the tool.
+	Names     []string  // other names, in lists and in calls
+	Groups    []string  // names that stand for it in lists, such as "group:fs"
+	Profiles  []string  // profiles that contain it in addition to those of its groups
+	With      string    // name of a tool; a list that allows that one allows this one too
+	Sandboxed Sandboxed // whether sandboxed sessions have it
+	Subagents Subagents // which subagents have it
+	InRuns    bool      // clients can only call it if gateway.tools.allow names it
+	Roles     []Role
+	// Title returns what a call does in one line, for people, without the name of the
+	// tool. nil: the main argument, see chela.CallTitle.
+	Title func(args json.RawMessage) string
+
 	// Keyed says that a call has its effect at most once per Call.ID: a second
 	// Run with the same id changes nothing and returns the result of the first.
 	// After a crash, such a call is repeated like one that only reads.
@@ -57,6 +71,58 @@ type Spec struct {
 	// (durations, process ids). Loop detection ignores them.
 	Volatile []string
 }
+
+// Reading is the group of the tools of subagents that change nothing. The tools only
+// read, or can be restricted to that (see Call.ReadOnly).
+const Reading = "group:reading"
+
+// Sandboxed says whether sandboxed sessions have a tool.
+type Sandboxed int
+
+// The values of Sandboxed.
+const (
+	IfListed Sandboxed = iota // only if a list of the sandbox contains it
+	Inside                    // by default: the tool works inside the sandbox
+	Outside                   // only if alsoAllow of the sandbox contains it: the tool has effects outside of the sandbox
+)
+
+// Subagents says which subagents have a tool.
+type Subagents int
+
+// The values of Subagents.
+const (
+	AllSubagents Subagents = iota
+	Parents                // those that may start subagents
+	NoSubagents
+)
+
+// Role is what other parts of Chela need a tool for. They look for a tool with the role, not
+// for its name.
+type Role string
+
+// The roles.
+const (
+	RunsCommands    Role = "commands"
+	FollowsCommands Role = "background commands" // reports on commands in the background, and ends them
+	ReadsFiles      Role = "read files"
+	WritesFiles     Role = "write files"
+	PatchesFiles    Role = "patch files"
+	TakesNotes      Role = "notes" // the model may use it to save notes before a compaction
+	ChangesSettings Role = "settings"
+	KeepsPlan       Role = "plan"
+	StartsSubagents Role = "start subagents"
+	LeadsSubagents  Role = "lead subagents" // lists, steers and ends them
+	WritesSessions  Role = "write to sessions"
+	SendsMessages   Role = "send messages" // to people or other sessions
+	SearchesMemory  Role = "search memory"
+	ReadsMemory     Role = "read memory"
+)
+
+// Has reports whether the tool has the role.
+func (s *Spec) Has(r Role) bool { return slices.Contains(s.Roles, r) }
+
+// In reports whether the tool belongs to the group.
+func (s *Spec) In(group string) bool { return slices.Contains(s.Groups, group) }
 
 // Call is one invocation of a tool.
 type Call struct {

@@ -16,8 +16,8 @@ import (
 )
 
 // calls publishes that a tool starts, and then that the model is asked again.
-func (b *bench) calls(name, label string) {
-	b.event(chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{Name: name, Label: label}})
+func (b *bench) calls(name, label string, private bool) {
+	b.event(chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{Name: name, Label: label, Private: private}})
 	b.event(chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseModel})
 }
 
@@ -84,7 +84,7 @@ func TestBlocks(t *testing.T) {
 		b.start()
 		r := b.live(chela.PhaseStart)
 		b.delta("I will look.\n\nIt takes a moment.")
-		b.calls("read", "read notes.txt")
+		b.calls("read", "read notes.txt", false)
 		time.Sleep(5 * time.Second)
 		b.delta("Found it.")
 		time.Sleep(5 * time.Second)
@@ -100,7 +100,7 @@ func TestBlocks(t *testing.T) {
 		r := b.live(chela.PhaseStart)
 		b.delta("I will look at the notes.\n\nNow.")
 		time.Sleep(500 * time.Millisecond)
-		b.calls("read", "read notes.txt")
+		b.calls("read", "read notes.txt", false)
 		b.delta("There is milk on the list.\n\nAnd bread on it.\n\nNothing else.")
 		time.Sleep(5 * time.Second)
 		r.Text = "There is milk on the list.\n\nAnd bread on it.\n\nNothing else."
@@ -186,12 +186,12 @@ func TestProgress(t *testing.T) {
 		b.style = Style{Stream: StreamProgress}
 		b.start()
 		r := b.live(chela.PhaseStart)
-		b.calls("read", "read notes.txt")
+		b.calls("read", "read notes.txt", false)
 		time.Sleep(time.Second)
 		b.shown()
 		time.Sleep(time.Second)
 		b.shown("🔧 read notes.txt")
-		b.calls("exec", "exec: curl -H token")
+		b.calls("exec", "exec: curl -H token", true)
 		time.Sleep(5 * time.Second)
 		b.shown("🔧 read notes.txt\n🔧 exec")
 		r.Text = "Done."

@@ -40,7 +40,7 @@ func toolLine(e chela.Event) string {
 // show commands, which may contain anything.
 func step(t *chela.ToolEvent) string {
 	label := t.Label
-	if label == "" || t.Name == "exec" || t.Name == "process" {
+	if label == "" || t.Private {
 		label = t.Name
 	}
 	return "🔧 " + humanize.Truncate(strings.Join(strings.Fields(label), " "), maxStep)

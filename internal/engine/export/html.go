@@ -300,7 +300,7 @@ func (p *page) parts(m *llm.Message) {
 			p.picture(part)
 		case llm.PartCall:
 			if c := part.Call; c != nil {
-				p.put("<details><summary>🔧 %s</summary>\n<pre dir=\"auto\">%s</pre>\n</details>\n", chela.CallTitle(c.Name, c.Args), cmp.Or(c.Raw, indented(c.Args)))
+				p.put("<details><summary>🔧 %s</summary>\n<pre dir=\"auto\">%s</pre>\n</details>\n", c.Label(), cmp.Or(c.Raw, indented(c.Args)))
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func (x *Exporter) redacted(e *session.Entry) session.Entry {
 				p.Redacted = "hidden by the provider"
 			}
 			if c := p.Call; c != nil {
-				p.Call = &llm.ToolCall{ID: c.ID, Name: x.o.Redact(c.Name), Args: x.redactedJSON(c.Args), Raw: x.o.Redact(c.Raw)}
+				p.Call = &llm.ToolCall{ID: c.ID, Name: x.o.Redact(c.Name), Args: x.redactedJSON(c.Args), Raw: x.o.Redact(c.Raw), Title: x.o.Redact(c.Title)}
 			}
 			out.Message.Parts = append(out.Message.Parts, p)
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
 )
 
@@ -47,6 +48,8 @@ type Options struct {
 	// records nothing.
 	Configure func(ctx context.Context, file string, text []byte) error
 	Jobs      Jobs
+	// Tools returns the tools of an agent.
+	Tools func(chela.AgentID) tool.Set
 	// Redact removes known secrets from a text. The content of a file that has one is not
 	// kept; that of a file of the configuration is.
 	Redact func(string) string

@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/history"
 	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
@@ -59,6 +60,7 @@ func (f *fixture) start(t testing.TB) {
 	f.History = history.New(history.Options{
 		Log: slog.New(slog.DiscardHandler), Store: f.store, Files: f.files, Jobs: noJobs{}, Redact: func(s string) string { return s },
 		Config:     func() journal.Options { return journal.Options{} },
+		Tools:      func(chela.AgentID) tool.Set { return tool.Set{} },
 		Workspaces: func() map[chela.AgentID]string { return map[chela.AgentID]string{"main": f.dir} },
 		Configure:  func(context.Context, string, []byte) error { return nil },
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
@@ -158,7 +158,7 @@ func (h *History) plan(ctx context.Context, r Request) (Plan, error) {
 				}
 			}
 		}
-		p.Not, err = acts(tx, r.Session, selected)
+		p.Not, err = h.acts(tx, r.Session, selected)
 		return err
 	})
 	if err != nil {
@@ -224,7 +224,7 @@ func (h *History) name(s journal.Step) string {
 
 // acts returns what the runs of changes, and later ones of their session, did that cannot
 // be taken back.
-func acts(tx store.Reader, home chela.SessionKey, selected []journal.Change) ([]string, error) {
+func (h *History) acts(tx store.Reader, home chela.SessionKey, selected []journal.Change) ([]string, error) {
 	if len(selected) == 0 {
 		return nil, nil
 	}
@@ -264,7 +264,7 @@ func acts(tx store.Reader, home chela.SessionKey, selected []journal.Change) ([]
 	n := map[string]int{}
 	for _, c := range calls {
 		if c.Effect == "acts" && c.Outcome.Result != session.ResultSuspended && c.State != session.Waiting && c.State != session.Denied {
-			n[actName(c.Wire.Name)]++
+			n[h.actName(c)]++
 		}
 	}
 	var out []string
@@ -280,11 +280,16 @@ func acts(tx store.Reader, home chela.SessionKey, selected []journal.Change) ([]
 	return out, nil
 }
 
-func actName(tool string) string {
-	switch {
-	case tool == "exec", tool == "process", tool == "bash", tool == "shell":
+// actName returns what people call what a call did.
+func (h *History) actName(c session.Call) string {
+	t, ok := h.o.Tools(c.Session.Agent()).Find(c.Wire.Name)
+	if !ok {
+		return "other act"
+	}
+	switch s := t.Spec(); {
+	case s.Has(tool.RunsCommands), s.Has(tool.FollowsCommands):
 		return "command"
-	case tool == "message", strings.HasPrefix(tool, "sessions_send"):
+	case s.Has(tool.SendsMessages):
 		return "message"
 	}
 	return "other act"

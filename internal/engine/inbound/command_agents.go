@@ -71,7 +71,7 @@ func maySpawn(ctx context.Context, k *call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if slices.ContainsFunc(specs, func(s tool.Spec) bool { return s.Name == "sessions_spawn" }) {
+	if slices.ContainsFunc(specs, func(s tool.Spec) bool { return s.Has(tool.StartsSubagents) }) {
 		r, err := k.spawnRequest(rest)
 		if err == nil {
 			r, err = k.g.o.Subagents.Ask(ctx, r)
@@ -351,7 +351,7 @@ func logged(m *llm.Message) []string {
 	}
 	for _, p := range m.Parts {
 		if p.Kind == llm.PartCall {
-			lines = append(lines, "call: "+chela.CallTitle(p.Call.Name, p.Call.Args))
+			lines = append(lines, "call: "+p.Call.Label())
 		}
 	}
 	return lines

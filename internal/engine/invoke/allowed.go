@@ -20,17 +20,8 @@ func Allowed(set tool.Set, p policy.Pipeline, who chela.Principal) (tool.Set, po
 		return tool.Set{}, policy.Outcome{}
 	}
 	p = Rules(set, p, who)
-	o := p.Apply(PolicyTools(set))
+	o := p.Apply(set.Specs())
 	return set.Filter(func(sp tool.Spec) bool { return slices.Contains(o.Allowed, sp.Name) }), o
-}
-
-// PolicyTools returns the tools of a set as rules see them.
-func PolicyTools(set tool.Set) []policy.Tool {
-	var out []policy.Tool
-	for _, s := range set.Specs() {
-		out = append(out, policy.Tool{Name: s.Name, Plugin: s.Plugin, Optional: s.Optional})
-	}
-	return out
 }
 
 // Rules returns the pipeline for the principal: the configured one, and for all
@@ -40,9 +31,9 @@ func Rules(set tool.Set, p policy.Pipeline, who chela.Principal) policy.Pipeline
 		return p
 	}
 	var own []string
-	for _, n := range set.Names() {
-		if t, _ := set.Get(n); t.Spec().OwnerOnly {
-			own = append(own, n)
+	for _, s := range set.Specs() {
+		if s.OwnerOnly {
+			own = append(own, s.Name)
 		}
 	}
 	if own == nil {

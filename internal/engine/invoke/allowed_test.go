@@ -24,7 +24,7 @@ func TestAllowed(t *testing.T) {
 	var log bytes.Buffer
 	x := invoke.New(invoke.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	s := scope(read(), exec, &fake{spec: tool.Spec{Name: "nodes", OwnerOnly: true}})
-	s.Policy = policy.New(policy.Config{Rules: policy.Rules{Deny: []string{"exec"}}}, policy.Config{}, "agents.entries.main", policy.Conversation{})
+	s.Policy = policy.Catalog{}.Pipeline(policy.Config{Rules: policy.Rules{Deny: []string{"exec"}}}, policy.Config{}, "agents.entries.main", policy.Conversation{})
 
 	t.Run("TP-12 a tool that a rule removed is refused when it is called", func(t *testing.T) {
 		v := x.For(s)

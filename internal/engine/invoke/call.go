@@ -184,7 +184,7 @@ func (k *call) findTool(context.Context) *verdict {
 		return nil
 	}
 	if s := k.v.s.Shown; s != nil {
-		if _, ok := s.Get(policy.Name(k.wire.Name)); ok && k.v.s.Withheld != "" {
+		if _, ok := s.Find(k.wire.Name); ok && k.v.s.Withheld != "" {
 			return k.refuse(session.DecisionRefused, "withheld", k.v.s.Withheld)
 		} else if ok {
 			return k.refuse(session.DecisionRefused, "fork", "a subagent may not use this tool, only its requester. Do without it, or say in your report what the requester has to do")
@@ -206,7 +206,7 @@ func (k *call) findTool(context.Context) *verdict {
 // notAllowed refuses a tool that exists but is not allowed.
 func (k *call) notAllowed() *verdict {
 	set := k.v.s.Tools
-	e := Rules(set, k.v.s.Policy, k.v.s.Principal).Explain(k.wire.Name, PolicyTools(set))
+	e := Rules(set, k.v.s.Policy, k.v.s.Principal).Explain(k.wire.Name, set.Specs())
 	if e.Allowed || e.By == policy.Owner {
 		return k.refuse(session.DecisionRefused, "owner-only", "only the owner may use this tool")
 	}

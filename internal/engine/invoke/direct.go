@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -91,7 +92,7 @@ type keyedCall struct {
 // executed once; a repetition with other scopes is refused, because it might not get
 // the answer by itself. The error is that of ctx or of the store.
 func (d *Direct) Do(ctx context.Context, who chela.Principal, e DirectCall) (Answer, error) {
-	e.Tool = policy.Name(e.Tool)
+	e.Tool = strings.ToLower(strings.TrimSpace(e.Tool))
 	if e.Tool == "" {
 		return Answer{Refusal: Invalid, Text: "the name of the tool is missing"}, nil
 	}
@@ -199,11 +200,14 @@ func (d *Direct) call(ctx context.Context, who chela.Principal, key chela.Sessio
 	if err != nil {
 		return Answer{}, err
 	}
+	if t, ok := s.Tools.Find(e.Tool); ok { // by another name
+		e.Tool = t.Spec().Name
+	}
 	var deny, allow []string
 	if d.o.Direct != nil {
 		deny, allow = d.o.Direct()
 	}
-	s.Policy = append(slices.Clip(s.Policy), policy.Direct(deny, allow, who.IsOwner()))
+	s.Policy = append(slices.Clip(s.Policy), policy.NewCatalog(s.Tools).Direct(deny, allow, who.IsOwner()))
 	ledger := &directLedger{store: d.o.Store, call: session.Call{
 		ID: id, Session: key, State: session.Planned, Updated: time.Now(),
 		Wire: llm.ToolCall{ID: id, Name: e.Tool, Args: e.withAction(s.Tools)},

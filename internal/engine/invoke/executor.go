@@ -218,10 +218,8 @@ func (v *View) hasTool(name string) bool {
 // lookup returns the tool with the name, or the only tool whose name differs from
 // it just in case, dashes and underscores.
 func (v *View) lookup(name string) (tool.Tool, bool) {
-	for _, n := range [...]string{name, policy.Name(name)} {
-		if t, ok := v.tools.Get(n); ok {
-			return t, true
-		}
+	if t, ok := v.tools.Find(name); ok {
+		return t, true
 	}
 	var found tool.Tool
 	for _, n := range v.tools.Names() {

@@ -34,14 +34,11 @@ func (k *call) runHooks(ctx context.Context) *verdict {
 	return k.addEnv(ctx)
 }
 
-// execTool is the name of the tool that runs commands.
-const execTool = "exec"
-
 // addEnv gives a command the variables of the scope, and asks hooks for more, which
 // replace them.
 func (k *call) addEnv(ctx context.Context) *verdict {
 	point := &k.v.x.hooks.ResolveExecEnv
-	if k.spec.Name != execTool {
+	if !k.spec.Has(tool.RunsCommands) {
 		return nil
 	}
 	if k.v.s.Env != nil && k.v.s.Sandbox == nil {

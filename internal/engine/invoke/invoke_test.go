@@ -961,8 +961,9 @@ func BenchmarkInvoke(b *testing.B) {
 	for i := range 30 {
 		more = append(more, open(fmt.Sprint("tool", i), nil))
 	}
+	count.spec.Groups = []string{"group:fs"}
 	s := scope(append(more, count)...)
-	s.Policy = policy.New(policy.Config{Rules: policy.Rules{Profile: "coding", AlsoAllow: []string{"tool*"}, Deny: []string{"browser", "cron"}}},
+	s.Policy = policy.NewCatalog(s.Tools).Pipeline(policy.Config{Rules: policy.Rules{Profile: "coding", AlsoAllow: []string{"tool*"}, Deny: []string{"browser", "cron"}}},
 		policy.Config{Rules: policy.Rules{Deny: []string{"tool2?"}}}, "agents.entries.main", policy.Conversation{Provider: "openai", Model: "gpt"})
 	s.Budget = usage.Budget{ToolCalls: math.MaxInt, Failures: 20, Identical: math.MaxInt, Tokens: math.MaxInt, Time: time.Hour}
 	s.Started, s.Spent, s.Ledger = time.Now(), func() usage.Sum { return usage.Sum{} }, new(silentLedger)

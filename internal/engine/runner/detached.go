@@ -71,7 +71,7 @@ func (r *Runner) ExecuteDetached(ctx context.Context, it queue.Item, call sessio
 // callDetached carries out the call if it was allowed, and returns what the
 // session is told about it.
 func (r *Runner) callDetached(ctx context.Context, e *Execution, call session.Call) (string, error) {
-	what := fmt.Sprintf("The call %s that waited for approval %s", chela.CallTitle(call.Wire.Name, call.Wire.Args), call.Approval)
+	what := fmt.Sprintf("The call %s that waited for approval %s", e.label(call.Wire), call.Approval)
 	if call.State == session.Started {
 		return what + " was allowed and had started when Chela was interrupted: its outcome is unknown. It was not repeated.", nil
 	}

@@ -47,7 +47,7 @@ func (r *Runner) handle(ctx context.Context, e *Execution, ev agent.Event) error
 		return r.assistant(ctx, e, ev)
 	case agent.ToolStart:
 		r.publish(e, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{
-			ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Call.Args, Label: chela.CallTitle(ev.Call.Name, ev.Call.Args),
+			ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Call.Args, Label: e.label(ev.Call), Private: e.runsCommand(ev.Call.Name),
 			Verbose: cmp.Or(e.run.Overrides.Verbose, e.meta.Verbose, e.profile.Verbose),
 		}})
 	case agent.ToolUpdate:
@@ -64,6 +64,7 @@ func (r *Runner) handle(ctx context.Context, e *Execution, ev agent.Event) error
 // the run is part of the commit that ends it; any other is committed with the
 // calls that it asks for.
 func (r *Runner) assistant(ctx context.Context, e *Execution, ev agent.Event) error {
+	e.title(ev.Message)
 	e.calls.round++
 	e.attempt.stop = ev.Message.Stop
 	now := time.Now()
@@ -188,6 +189,32 @@ func (r *Runner) publishEntries(e *Execution, entries ...*session.Entry) {
 	}
 }
 
+// label describes a call for people.
+func (e *Execution) label(c llm.ToolCall) string {
+	c = e.profile.Tools.Titled(c)
+	return c.Label()
+}
+
+// runsCommand reports whether a tool runs commands, or follows them.
+func (e *Execution) runsCommand(name string) bool {
+	t, ok := e.profile.Tools.Find(name)
+	if !ok {
+		return false
+	}
+	s := t.Spec()
+	return s.Has(tool.RunsCommands) || s.Has(tool.FollowsCommands)
+}
+
+// title adds the titles of the calls of a new message, which are stored with it.
+func (e *Execution) title(m *llm.Message) {
+	for i := range m.Parts {
+		if c := m.Parts[i].Call; c != nil {
+			titled := e.profile.Tools.Titled(*c)
+			m.Parts[i].Call = &titled
+		}
+	}
+}
+
 // toolEnd commits the result of a call, which closes it.
 func (r *Runner) toolEnd(ctx context.Context, e *Execution, ev agent.Event) error {
 	entry := &session.Entry{
@@ -217,7 +244,7 @@ func (r *Runner) toolEnd(ctx context.Context, e *Execution, ev agent.Event) erro
 	}
 	r.publishStored(e, e.meta, entry)
 	r.publish(e, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseResult, Tool: &chela.ToolEvent{
-		ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Ran, Label: chela.CallTitle(ev.Call.Name, ev.Call.Args), Output: ev.Result.PlainText(), Details: entry.Details,
+		ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Ran, Label: e.label(ev.Call), Output: ev.Result.PlainText(), Details: entry.Details,
 		IsError: ev.Result.IsError, Duration: ev.Duration, Verbose: cmp.Or(e.meta.Verbose, e.profile.Verbose),
 	}})
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,9 +25,6 @@ const (
 	flushRounds = 6
 	flushCalls  = 12
 )
-
-// flushTools are the tools with which the model saves notes.
-var flushTools = [...]string{"read", "write", "edit", "ls"}
 
 // flushed reports whether notes were saved since the last compaction.
 func flushed(m session.Meta) bool { return !m.Flushed.IsZero() && m.FlushCount == m.Compactions }
@@ -95,7 +93,7 @@ func (r *Runner) canFlush(ctx context.Context, e *Execution) bool {
 	}
 	scope := r.scope(e)
 	tools, _ := invoke.Allowed(scope.Tools, scope.Policy, scope.Principal)
-	if _, ok := tools.Get("write"); !ok {
+	if tools.Role(tool.WritesFiles) == "" {
 		return false
 	}
 	active, err := store.Get(ctx, r.o.Store, func(rd store.Reader) ([]run.Run, error) { return rd.Runs().Active(e.run.Session) })
@@ -164,8 +162,8 @@ func (r *Runner) flushTurn(ctx context.Context, e *Execution) (end agent.Event, 
 	scope := r.scope(e)
 	shown, _ := invoke.Allowed(scope.Tools, scope.Policy, scope.Principal)
 	scope.Shown, scope.Unattended = &shown, true
-	scope.Withheld = "only the tools read, write, edit and ls are available in this turn"
-	scope.Tools = scope.Tools.Filter(func(s tool.Spec) bool { return slices.Contains(flushTools[:], s.Name) })
+	scope.Tools = scope.Tools.Filter(func(s tool.Spec) bool { return s.Has(tool.TakesNotes) })
+	scope.Withheld = "only these tools are available in this turn: " + strings.Join(scope.Tools.Names(), ", ")
 	view := r.o.Executor.For(scope)
 	prompt := r.request(e, view.Specs(false), open)
 	prompt.Messages = msgs

@@ -41,6 +41,7 @@ type Profile struct {
 	Hints       func(channel string) []string // what the prompt says about a channel; nil: nothing
 	Chat        func(chela.Address) string    // what the prompt says in a chat; nil: nothing
 	Tools       tool.Set
+	Catalog     policy.Catalog                        // of the tools
 	Policy      func(chela.Principal) policy.Pipeline // which tools a principal may use; nil: all
 	// ForkPolicy is the Policy of the session that the session was forked from; nil: it
 	// was not forked.

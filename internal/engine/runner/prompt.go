@@ -14,13 +14,14 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/internal/core/tool"
 )
 
 // request returns the request of a run that may use the tools, without its messages.
 func (r *Runner) request(e *Execution, tools []llm.ToolSpec, open openWork) llm.Request {
 	p, think := e.profile, e.profile.think(e.meta, e.run)
 	return llm.Request{
-		Model: p.Model.ID, MaxTokens: p.MaxTokens, System: r.system(e, tools, think), Note: r.note(tools, open), Tools: tools,
+		Model: p.Model.ID, MaxTokens: p.MaxTokens, System: r.system(e, tools, think), Note: r.note(e, tools, open), Tools: tools,
 		Thinking: think, Fast: e.fast(), Cache: p.Cache, Session: e.meta.ForkOf(e.run).Transcript,
 	}
 }
@@ -66,9 +67,9 @@ func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []l
 }
 
 // note returns what the model is told about what is open in the session.
-func (r *Runner) note(tools []llm.ToolSpec, open openWork) string {
-	plan := ""
-	if slices.ContainsFunc(tools, func(t llm.ToolSpec) bool { return t.Name == planTool }) {
+func (r *Runner) note(e *Execution, tools []llm.ToolSpec, open openWork) string {
+	plan, keeps := "", e.profile.Tools.Role(tool.KeepsPlan)
+	if slices.ContainsFunc(tools, func(t llm.ToolSpec) bool { return t.Name == keeps }) {
 		plan = open.plan.Prompt()
 	}
 	return r.o.Executor.Redact(prompt.Note(plan, subagent.Prompt(open.children)))
@@ -92,9 +93,6 @@ func (r *Runner) promptFiles(e *Execution) []prompt.File {
 	}
 	return files
 }
-
-// planTool is the name of the tool with which the model keeps its plan.
-const planTool = "plan"
 
 // openWork is what has not ended in a session: the model is told of it in each attempt, so that the model knows it even if the messages about it are no longer sent.
 type openWork struct {

@@ -51,6 +51,6 @@ func (e *Execution) permitted(b session.Bounds, o run.Overrides) tool.Set {
 		}
 		return e.profile.Tools.Filter(func(s tool.Spec) bool { return e.allows(s.Name) })
 	}
-	names := session.Permitted(e.profile.Tools.Names(), b, o, policy.Match)
+	names := session.Permitted(e.profile.Tools.Names(), b, o, e.profile.Catalog.Match)
 	return e.profile.Tools.Filter(func(s tool.Spec) bool { return slices.Contains(names, s.Name) && e.allows(s.Name) })
 }

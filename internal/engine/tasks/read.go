@@ -209,7 +209,7 @@ func (v rows) ofItem(it queue.Item) (task.Task, error) {
 		if errors.Is(err, chela.ErrNotFound) {
 			err = nil
 		}
-		return ofCommand(it, chela.CallTitle(call.Wire.Name, call.Wire.Args)), err
+		return ofCommand(it, call.Wire.Label()), err
 	}
 	r, err := v.run(it.Run)
 	return ofMessage(it, r), err

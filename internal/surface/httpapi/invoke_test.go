@@ -60,8 +60,8 @@ func newToolServer(t *testing.T, allow []string, change func(*access.Options)) *
 	s := &toolServer{enter: make(chan bool), leave: make(chan bool)}
 	plain := func(name string) gadget { return gadget{spec: tool.Spec{Name: name}} }
 	set := tool.NewSet(
-		plain("session_status"), plain("exec"), plain("apply_patch"), plain("read"),
-		gadget{spec: tool.Spec{Name: "gateway", OwnerOnly: true}}, gadget{spec: tool.Spec{Name: "danger", Effect: tool.Acts}, ask: true},
+		plain("session_status"), gadget{spec: tool.Spec{Name: "exec", Names: []string{"bash"}, InRuns: true}}, gadget{spec: tool.Spec{Name: "apply_patch", InRuns: true}}, plain("read"),
+		gadget{spec: tool.Spec{Name: "gateway", OwnerOnly: true, InRuns: true}}, gadget{spec: tool.Spec{Name: "danger", Effect: tool.Acts}, ask: true},
 		gadget{spec: tool.Spec{Name: "browser", Schema: json.RawMessage(`{"type":"object","properties":{"action":{"type":"string"},"n":{"type":"integer"}}}`)}},
 		gadget{spec: tool.Spec{Name: "boom"}, run: func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{}, errors.New("open /home/me/secret.txt: no such file")

@@ -263,7 +263,7 @@ func (s *screen) showStored(m wire.Message, results map[string]wire.Message) {
 		}
 		for _, c := range m.Content {
 			if r, ok := results[c.ID]; ok && c.Type == wire.ContentCall {
-				s.printTool(feed.Tool{Name: c.Name, Label: chela.CallTitle(c.Name, c.Arguments)}.Ended(attach.Text(r), r.IsError, r.Details))
+				s.printTool(feed.Tool{Name: c.Name, Label: chela.CallTitle(c.Name, c.Title, c.Arguments)}.Ended(attach.Text(r), r.IsError, r.Details))
 				if p := feed.PlanOfCall(c.Arguments); c.Name == feed.PlanTool && !r.IsError && !feed.PlanOpen(p) {
 					s.planChanged(p)
 				}

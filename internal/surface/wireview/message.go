@@ -155,7 +155,7 @@ func contents(parts []llm.Part) wire.Contents {
 				out = append(out, wire.Content{Type: wire.ContentThinking, Thinking: p.Text})
 			}
 		case llm.PartCall:
-			out = append(out, wire.Content{Type: wire.ContentCall, ID: p.Call.ID, Name: p.Call.Name, Arguments: p.Call.Args})
+			out = append(out, wire.Content{Type: wire.ContentCall, ID: p.Call.ID, Name: p.Call.Name, Arguments: p.Call.Args, Title: p.Call.Title})
 		case llm.PartImage:
 			c := wire.Content{Type: wire.ContentImage, MIME: p.MIME, Bytes: p.Size()}
 			if len(p.Data) <= MaxImage && len(p.Data) > 0 {

@@ -47,7 +47,7 @@ var order = map[string][][]string{
 	"internal/core": {
 		{"chela"},
 		{"frontmatter", "lease", "llm", "plan", "run", "sandbox", "shell"},
-		{"estimate", "media", "queue"},
+		{"estimate", "media", "queue", "tool"},
 		{"**"},
 		{"action", "compact", "pathpolicy", "subagent"},
 		{"plugindir", "prompt", "skill", "store"},

@@ -83,6 +83,17 @@ func TestRegisteredTool(t *testing.T) {
 	}
 }
 
+func TestRegisteredToolDenied(t *testing.T) {
+	for group, want := range map[string]bool{"group:fs": true, "group:toys": false} {
+		_, c := configuredWith(t, `{tools: {greeter: {greeting: "good morning"}, deny: ["`+group+`"]}}`, Options{Model: uses(), Register: func(r *standard.Registry) {
+			r.Tool("greeter", "tools.greeter", func(_ standard.ToolEnv, raw json.RawMessage) ([]tool.Tool, error) { return greeter.New(raw) })
+		}})
+		if got := c.Ask("main", "greet {}").Text; (got == "good morning") != want {
+			t.Errorf("without %s, the tool answers %q", group, got)
+		}
+	}
+}
+
 func TestRegisteredService(t *testing.T) {
 	log := new(metronome.Log)
 	g, c := configuredWith(t, `{first: {tempo: "slow", live: true}, second: {tempo: "slow"}}`, Options{Model: uses(), Register: func(r *standard.Registry) {

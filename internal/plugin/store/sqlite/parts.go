@@ -33,6 +33,8 @@ type partCall struct {
 	Name string `json:"n"`
 	Args string `json:"a,omitempty"`
 	Raw  string `json:"r,omitempty"`
+
+	Title string `json:"l,omitempty"`
 }
 
 // encodeParts returns parts as JSON and reports whether one of them refers to a
@@ -46,7 +48,7 @@ func encodeParts(parts []llm.Part) (s string, refers bool, err error) {
 		}
 		refers = refers || p.Ref != ""
 		if p.Call != nil {
-			stored[i].Call = &partCall{p.Call.ID, p.Call.Name, string(p.Call.Args), p.Call.Raw}
+			stored[i].Call = &partCall{p.Call.ID, p.Call.Name, string(p.Call.Args), p.Call.Raw, p.Call.Title}
 		}
 	}
 	s, err = encode(stored)
@@ -66,7 +68,7 @@ func decodeParts(s string) ([]llm.Part, error) {
 			MIME: p.MIME, Data: p.Data, Ref: p.Ref, Bytes: p.Bytes,
 		}
 		if p.Call != nil {
-			parts[i].Call = &llm.ToolCall{ID: p.Call.ID, Name: p.Call.Name, Args: raw(p.Call.Args), Raw: p.Call.Raw}
+			parts[i].Call = &llm.ToolCall{ID: p.Call.ID, Name: p.Call.Name, Args: raw(p.Call.Args), Raw: p.Call.Raw, Title: p.Call.Title}
 		}
 	}
 	return parts, nil

@@ -67,9 +67,10 @@ func (t cronTool) Spec() tool.Spec {
 		Label:       "Schedule",
 		Description: strings.TrimSpace(description),
 		Effect:      tool.Writes,
-		OwnerOnly:   true,
-		Keyed:       true,
-		Aliases:     map[string]string{"jobId": "id", "patch": "job"},
+		Names:       []string{"automations"}, Groups: []string{"group:automation"}, Profiles: []string{"coding"}, Sandboxed: tool.Outside, Subagents: tool.NoSubagents, InRuns: true,
+		OwnerOnly: true,
+		Keyed:     true,
+		Aliases:   map[string]string{"jobId": "id", "patch": "job"},
 		Schema: json.RawMessage(`{"type":"object","required":["action"],"properties":{
 			"action":{"type":"string","enum":["status","list","get","add","update","remove","run","runs"]},
 			"id":{"type":"string"},

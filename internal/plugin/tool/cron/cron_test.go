@@ -122,7 +122,7 @@ func TestSize(t *testing.T) {
 func TestOwner(t *testing.T) {
 	t.Parallel()
 	set := tool.NewSet(open(t).Tool)
-	child := policy.New(policy.Config{}, policy.Config{}, "", policy.Conversation{Depth: 1, MaxDepth: 2})
+	child := policy.NewCatalog(set).Pipeline(policy.Config{}, policy.Config{}, "", policy.Conversation{Depth: 1, MaxDepth: 2})
 	for _, tt := range []struct {
 		name string
 		p    policy.Pipeline

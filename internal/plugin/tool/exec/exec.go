@@ -136,6 +136,7 @@ func spec() tool.Spec {
 		Label:       "Run command",
 		Description: description,
 		Effect:      tool.Acts,
+		Names:       []string{"bash", "shell"}, Groups: []string{"group:runtime", tool.Reading}, Sandboxed: tool.Inside, InRuns: true, Roles: []tool.Role{tool.RunsCommands},
 		Aliases: map[string]string{
 			"cwd": "workdir", "dir": "workdir",
 			"timeoutSec": "timeoutSeconds", "timeout": "timeoutSeconds",

@@ -67,7 +67,8 @@ func processSpec() tool.Spec {
 		Label:       "Background commands",
 		Description: strings.TrimSpace(processText),
 		Effect:      tool.Acts,
-		Aliases:     map[string]string{"id": "sessionId", "timeoutMs": "timeout", "input": "data"},
+		Groups:      []string{"group:runtime"}, Sandboxed: tool.Inside, InRuns: true, Roles: []tool.Role{tool.FollowsCommands}, Title: processTitle,
+		Aliases: map[string]string{"id": "sessionId", "timeoutMs": "timeout", "input": "data"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","enum":["list","poll","log","write","send-keys","submit","paste","kill","clear","remove"]},
 			"sessionId":{"type":"string"},
@@ -84,6 +85,13 @@ func processSpec() tool.Spec {
 			"bracketed":{"type":"boolean","deprecated":true,"description":"paste: bracketed (default: if the program enabled it)"}},
 			"required":["action"],"additionalProperties":false}`),
 	}
+}
+
+// processTitle returns the title of a call.
+func processTitle(args json.RawMessage) string {
+	var a processArgs
+	_ = json.Unmarshal(args, &a) // a model sent it: a field may have another type
+	return a.Action + " " + a.ID
 }
 
 // Plan determines whether a call only reads.

@@ -34,6 +34,7 @@ func newEdit(o Options) tool.Tool {
 		Name:   "edit",
 		Label:  "Edit file",
 		Effect: tool.Writes,
+		Groups: []string{"group:fs"}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.TakesNotes},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string","minLength":1},
 			"oldText":{"type":"string","minLength":1},

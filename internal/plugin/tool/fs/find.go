@@ -31,9 +31,10 @@ func (a findArgs) paths() []string { return []string{a.Path} }
 
 func newFind(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
-		Name:     "find",
-		Label:    "Find files",
-		Effect:   tool.Reads,
+		Name:   "find",
+		Label:  "Find files",
+		Effect: tool.Reads,
+		Groups: []string{"group:fs", tool.Reading}, Sandboxed: tool.Inside,
 		Parallel: true,
 		Aliases:  map[string]string{"glob": "pattern", "name": "pattern", "dir": "path", "directory": "path"},
 		Schema: json.RawMessage(`{"type":"object","properties":{

@@ -16,7 +16,7 @@ import (
 // Options configure the tools. The zero value is ready to use.
 type Options struct {
 	MaxImage int64 // size of the largest image shown to a model, in bytes; 0: 3.75 MB
-	NoPatch  bool  // omit apply_patch
+	NoPatch  bool  // apply_patch is off
 
 	// Output opens the complete output of a tool that media:<ref> refers to; nil: there
 	// are none.
@@ -42,11 +42,11 @@ func New(o Options) []tool.Tool {
 		o.MaxImage = 3_750_000 // limit of providers, allowing for base64
 	}
 	tools := []tool.Tool{newRead(o), newWrite(o), newEdit(o), newLs(o), newFind(o), newGrep(o)}
-	if !o.NoPatch {
-		o.Paths.Outside = o.PatchOutside
-		tools = append(tools, newPatch(o))
+	o.Paths.Outside = o.PatchOutside
+	if o.NoPatch {
+		return append(tools, tool.Off(newPatch(o))...)
 	}
-	return tools
+	return append(tools, newPatch(o))
 }
 
 // filesOf returns the paths without references to complete outputs.

@@ -41,9 +41,10 @@ func (a grepArgs) paths() []string { return filesOf(a.Path) }
 
 func newGrep(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
-		Name:     "grep",
-		Label:    "Search in files",
-		Effect:   tool.Reads,
+		Name:   "grep",
+		Label:  "Search in files",
+		Effect: tool.Reads,
+		Groups: []string{"group:fs", tool.Reading}, Sandboxed: tool.Inside,
 		Parallel: true,
 		Aliases: map[string]string{
 			"query": "pattern", "regex": "pattern", "include": "glob",

@@ -25,9 +25,10 @@ func (a lsArgs) paths() []string { return []string{a.Path} }
 
 func newLs(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
-		Name:     "ls",
-		Label:    "List folder",
-		Effect:   tool.Reads,
+		Name:   "ls",
+		Label:  "List folder",
+		Effect: tool.Reads,
+		Names:  []string{"list_dir"}, Groups: []string{"group:fs", tool.Reading}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.TakesNotes},
 		Parallel: true,
 		Aliases:  map[string]string{"dir": "path", "directory": "path"},
 		Schema: json.RawMessage(`{"type":"object","properties":{

@@ -36,14 +36,30 @@ func (a patchArgs) paths() []string {
 
 func newPatch(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
-		Name:    "apply_patch",
-		Label:   "Patch files",
-		Effect:  tool.Writes,
+		Name:   "apply_patch",
+		Label:  "Patch files",
+		Effect: tool.Writes,
+		Groups: []string{"group:fs"}, With: "write", Sandboxed: tool.Inside, InRuns: true, Roles: []tool.Role{tool.PatchesFiles}, Title: patchTitle,
 		Aliases: map[string]string{"patch": "input", "diff": "input", "text": "input"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"input":{"type":"string","minLength":1}},
 			"required":["input"],"additionalProperties":false}`),
 	}, patch)
+}
+
+// patchTitle returns the title of a call: the names of the files.
+func patchTitle(args json.RawMessage) string {
+	var a patchArgs
+	_ = json.Unmarshal(args, &a) // a model sent it: a field may have another type
+	var files []string
+	for line := range strings.Lines(a.Input) {
+		for _, op := range [...]string{addFile, updateFile, deleteFile, moveTo} {
+			if file, ok := strings.CutPrefix(line, op); ok {
+				files = append(files, strings.TrimSpace(file))
+			}
+		}
+	}
+	return strings.Join(files, ", ")
 }
 
 // patch computes the new content of all files, and writes them if everything

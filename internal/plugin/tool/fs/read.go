@@ -38,9 +38,10 @@ func (a readArgs) paths() []string { return filesOf(a.Path) }
 
 func newRead(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
-		Name:     "read",
-		Label:    "Read file",
-		Effect:   tool.Reads,
+		Name:   "read",
+		Label:  "Read file",
+		Effect: tool.Reads,
+		Groups: []string{"group:fs", tool.Reading}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.ReadsFiles, tool.TakesNotes},
 		Parallel: true,
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string"},

@@ -28,6 +28,7 @@ func newWrite(o Options) tool.Tool {
 		Name:   "write",
 		Label:  "Write file",
 		Effect: tool.Writes,
+		Groups: []string{"group:fs"}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.WritesFiles, tool.TakesNotes},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string","minLength":1},
 			"content":{"type":"string"}},

@@ -65,6 +65,7 @@ const (
 func (t gatewayTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "gateway", Label: "Settings", Description: strings.TrimSpace(description), Effect: tool.Writes, OwnerOnly: true,
+		Groups: []string{"group:automation"}, Sandboxed: tool.Outside, Subagents: tool.NoSubagents, InRuns: true, Roles: []tool.Role{tool.ChangesSettings},
 		Aliases:  map[string]string{"patch": "raw", "note": "reason", "restartDelayMs": "delayMs"},
 		Volatile: []string{"hash"},
 		Schema: json.RawMessage(`{"type":"object","required":["action"],"properties":{

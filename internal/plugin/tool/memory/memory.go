@@ -60,6 +60,7 @@ type search struct {
 func (search) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "memory_search", Label: "Search memory", Description: searchText, Effect: tool.Reads, Parallel: true,
+		Groups: []string{"group:memory", tool.Reading}, Roles: []tool.Role{tool.SearchesMemory},
 		Schema: json.RawMessage(`{"type":"object","required":["query"],"properties":{
 			"query":{"type":"string"},
 			"maxResults":{"type":"integer","minimum":1,"description":"default 6"},
@@ -107,6 +108,7 @@ type get struct {
 func (get) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "memory_get", Label: "Read memory", Description: getText, Effect: tool.Reads, Parallel: true,
+		Groups: []string{"group:memory", tool.Reading}, Roles: []tool.Role{tool.ReadsMemory},
 		Aliases: map[string]string{"startLine": "from", "limit": "lines"},
 		Schema: json.RawMessage(`{"type":"object","required":["path"],"properties":{
 			"path":{"type":"string"},

@@ -50,6 +50,7 @@ func (t messageTool) Spec() tool.Spec {
 		Label:       "Send message",
 		Description: describe(t.Actions),
 		Effect:      tool.Acts,
+		Groups:      []string{"group:messaging"}, Sandboxed: tool.Outside, Subagents: tool.NoSubagents, Roles: []tool.Role{tool.SendsMessages},
 		Aliases: map[string]string{
 			"content": "message", "mediaUrl": "media", "mediaUrls": "media", "target": "to", "pollQuestion": "question", "pollOption": "options",
 			"pollMulti": "multiple", "threadName": "name",

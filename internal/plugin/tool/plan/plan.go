@@ -22,14 +22,14 @@ import (
 //go:embed plan.md
 var description string
 
-// Options are the dependencies of the tool. All are required.
+// Options are the dependencies of the tool.
 type Options struct {
 	Store   store.Store
 	Publish func(chela.Event) // tells observers of a new plan, after it was committed
 }
 
-// Configured returns the tool, or none if the section of the configuration
-// (tools.updatePlan) is false.
+// Configured returns the tool, which is off if the section of the configuration
+// (tools.updatePlan) is false, or if nobody can be told of a plan.
 func Configured(raw json.RawMessage, o Options) ([]tool.Tool, error) {
 	on := true
 	if len(raw) > 0 {
@@ -37,8 +37,8 @@ func Configured(raw json.RawMessage, o Options) ([]tool.Tool, error) {
 			return nil, fmt.Errorf("tools.updatePlan: %w", err)
 		}
 	}
-	if !on {
-		return nil, nil
+	if !on || o.Publish == nil {
+		return tool.Off(planTool{o}), nil
 	}
 	return []tool.Tool{planTool{o}}, nil
 }
@@ -49,6 +49,7 @@ func (t planTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "plan", Label: "Plan", Description: strings.TrimSpace(description),
 		Effect: tool.Writes, Keyed: true,
+		Names: []string{"update_plan", "progress_card"}, Groups: []string{"group:agents"}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.KeepsPlan}, Title: title,
 		Aliases: map[string]string{"plan": "steps", "todos": "steps"},
 		Schema: json.RawMessage(`{"type":"object","required":["steps"],"properties":{
 			"steps":{"type":"array","maxItems":50,"items":{"type":"object","required":["title"],"properties":{
@@ -61,11 +62,29 @@ func (t planTool) Spec() tool.Spec {
 	}
 }
 
+// title returns the title of a call: how far the plan is, and its steps in progress.
+func title(args json.RawMessage) string {
+	var a planArgs
+	_ = json.Unmarshal(args, &a) // a model sent it: a field may have another type
+	done, now := 0, []string{}
+	for _, s := range a.Steps {
+		switch {
+		case s.State.Final():
+			done++
+		case s.State == plan.InProgress:
+			now = append(now, s.Title)
+		}
+	}
+	return fmt.Sprintf("%d/%d %s", done, len(a.Steps), strings.Join(now, ", "))
+}
+
+type planArgs struct {
+	Steps []plan.Step `json:"steps"`
+}
+
 // Run replaces the plan of the session. A second call with the same steps changes nothing.
 func (t planTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
-	a, err := tool.Decode[struct {
-		Steps []plan.Step `json:"steps"`
-	}](c.Args)
+	a, err := tool.Decode[planArgs](c.Args)
 	if err != nil {
 		return tool.Result{}, err
 	}

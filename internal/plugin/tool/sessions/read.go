@@ -51,6 +51,7 @@ type listTool struct{ ReadOptions }
 func (t listTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "sessions_list", Label: "List sessions", Description: strings.TrimSpace(listDescription), Effect: tool.Reads, Parallel: true,
+		Groups: []string{"group:sessions"}, Profiles: []string{"messaging"}, Sandboxed: tool.Inside, Subagents: tool.Parents,
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"kinds":{"type":"array","items":{"type":"string","enum":["main","group","cron","hook","subagent","other"]}},
 			"activeMinutes":{"type":"number","minimum":1},
@@ -161,6 +162,7 @@ type historyTool struct{ ReadOptions }
 func (t historyTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "sessions_history", Label: "Read session", Description: strings.TrimSpace(historyDescription), Effect: tool.Reads, Parallel: true,
+		Groups: []string{"group:sessions"}, Profiles: []string{"messaging"}, Sandboxed: tool.Inside, Subagents: tool.Parents,
 		Schema: json.RawMessage(`{"type":"object","required":["sessionKey"],"properties":{
 			"sessionKey":{"type":"string"},
 			"limit":{"type":"integer","minimum":1,"maximum":200,"description":"default 50"},
@@ -244,7 +246,7 @@ func (t historyTool) history(key chela.SessionKey, a historyArgs, entries []sess
 		}
 		for _, p := range e.Message.Parts {
 			if p.Kind == llm.PartCall && a.Tools {
-				m.Calls = append(m.Calls, t.redact(chela.CallTitle(p.Call.Name, p.Call.Args)))
+				m.Calls = append(m.Calls, t.redact(p.Call.Label()))
 			}
 		}
 		raw, err := json.Marshal(m)
@@ -266,6 +268,7 @@ type agentsTool struct{ ReadOptions }
 func (t agentsTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "agents_list", Label: "List agents", Description: strings.TrimSpace(agentsDescription), Effect: tool.Reads, Parallel: true,
+		Groups: []string{"group:agents"}, Subagents: tool.NoSubagents,
 		Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 	}
 }

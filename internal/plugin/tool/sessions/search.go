@@ -22,6 +22,7 @@ type searchTool struct{ ReadOptions }
 func (t searchTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "sessions_search", Label: "Search sessions", Description: strings.TrimSpace(searchDescription), Effect: tool.Reads, Parallel: true,
+		Groups: []string{"group:sessions"}, Sandboxed: tool.Inside, Subagents: tool.Parents,
 		Schema: json.RawMessage(`{"type":"object","required":["query"],"properties":{
 			"query":{"type":"string","minLength":1,"maxLength":1000},
 			"sessionKey":{"type":"string"},

@@ -61,9 +61,10 @@ func (t spawnTool) Spec() tool.Spec {
 		Label:       "Start subagent",
 		Description: strings.TrimSpace(spawnDescription),
 		Effect:      tool.Writes,
-		Keyed:       true,
-		Aliases:     map[string]string{"prompt": "task", "message": "task", "name": "taskName", "timeoutSeconds": "runTimeoutSeconds", "agent_id": "agentId"},
-		Volatile:    []string{"runId", "childSessionKey", "running"},
+		Groups:      []string{"group:sessions"}, Profiles: []string{"messaging"}, Sandboxed: tool.Inside, Subagents: tool.Parents, InRuns: true, Roles: []tool.Role{tool.StartsSubagents},
+		Keyed:    true,
+		Aliases:  map[string]string{"prompt": "task", "message": "task", "name": "taskName", "timeoutSeconds": "runTimeoutSeconds", "agent_id": "agentId"},
+		Volatile: []string{"runId", "childSessionKey", "running"},
 		Schema: json.RawMessage(`{"type":"object","required":["task"],"properties":{
 			"task":{"type":"string"},
 			"label":{"type":"string","description":"in lists"},

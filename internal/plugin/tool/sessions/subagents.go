@@ -26,7 +26,8 @@ func (t subagentsTool) Spec() tool.Spec {
 		Label:       "Subagents",
 		Description: strings.TrimSpace(subagentsDescription),
 		Effect:      tool.Writes,
-		Volatile:    []string{"runtime", "tokens"},
+		Groups:      []string{"group:sessions"}, Profiles: []string{"messaging"}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.LeadsSubagents},
+		Volatile: []string{"runtime", "tokens"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","enum":["list","kill","cancel","steer"]},
 			"target":{"type":"string"},

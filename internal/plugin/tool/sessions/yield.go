@@ -24,7 +24,8 @@ func (t yieldTool) Spec() tool.Spec {
 		Label:       "Wait for subagents",
 		Description: strings.TrimSpace(yieldDescription),
 		Effect:      tool.Reads,
-		Volatile:    []string{"waiting"},
+		Groups:      []string{"group:sessions"}, Sandboxed: tool.Inside,
+		Volatile: []string{"waiting"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"message":{"type":"string","description":"note to yourself"}},
 			"additionalProperties":false}`),

@@ -52,6 +52,7 @@ type args struct {
 func (skillsTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "skills", Label: "Skills", Description: text, Effect: tool.Acts,
+		Groups: []string{"group:agents"}, Subagents: tool.NoSubagents,
 		Schema: json.RawMessage(`{"type":"object","required":["action"],"properties":{
 			"action":{"type":"string","enum":["search","install"]},
 			"query":{"type":"string","description":"search: a few words"},

@@ -60,9 +60,10 @@ func (t statusTool) Spec() tool.Spec {
 		Label:       "Session status",
 		Description: description,
 		Effect:      tool.Reads,
-		Parallel:    true,
-		Volatile:    []string{"time"},
-		Aliases:     map[string]string{"session": "sessionKey"},
+		Groups:      []string{"group:sessions", tool.Reading}, Profiles: []string{"minimal", "messaging"}, Sandboxed: tool.Inside,
+		Parallel: true,
+		Volatile: []string{"time"},
+		Aliases:  map[string]string{"session": "sessionKey"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"sessionKey":{"type":"string"}},
 			"additionalProperties":false}`),

@@ -180,7 +180,7 @@ func ttl(minutes *float64) time.Duration {
 }
 
 // ConfiguredFetch returns web_fetch for a section of the configuration (nil:
-// the defaults), or no tool if it is disabled.
+// the defaults), which is off if it is disabled.
 func ConfiguredFetch(raw json.RawMessage, log *slog.Logger, getenv func(string) string) ([]tool.Tool, error) {
 	var c FetchConfig
 	if raw != nil {
@@ -190,13 +190,13 @@ func ConfiguredFetch(raw json.RawMessage, log *slog.Logger, getenv func(string) 
 	}
 	o := c.Options(log, getenv)
 	if o == nil {
-		return nil, nil
+		return tool.Off(NewFetch(FetchOptions{Log: log})), nil
 	}
 	return []tool.Tool{NewFetch(*o)}, nil
 }
 
 // ConfiguredSearch returns web_search for a section of the configuration
-// (nil: the defaults), or no tool if it is disabled. plugins is the section
+// (nil: the defaults), which is off if it is disabled. plugins is the section
 // with the entries of search services.
 func ConfiguredSearch(raw, plugins json.RawMessage, getenv func(string) string) ([]tool.Tool, error) {
 	var c SearchConfig
@@ -213,7 +213,7 @@ func ConfiguredSearch(raw, plugins json.RawMessage, getenv func(string) string) 
 	}
 	o := c.Options(p, getenv)
 	if o == nil {
-		return nil, nil
+		return tool.Off(&searcher{}), nil
 	}
 	search, err := NewSearch(*o)
 	if err != nil {

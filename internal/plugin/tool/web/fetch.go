@@ -121,6 +121,7 @@ func (f *fetcher) Spec() tool.Spec {
 		Label:       "Fetch page",
 		Description: fetchText,
 		Effect:      tool.Reads,
+		Groups:      []string{"group:web", tool.Reading},
 		Parallel:    true,
 		Aliases:     map[string]string{"mode": "extractMode"},
 		Volatile:    []string{"fetchedAt", "tookMs", "cached"},

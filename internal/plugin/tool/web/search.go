@@ -173,6 +173,7 @@ func (s *searcher) Spec() tool.Spec {
 		Label:       "Search the web",
 		Description: searchText,
 		Effect:      tool.Reads,
+		Groups:      []string{"group:web", tool.Reading},
 		Parallel:    true,
 		Aliases:     map[string]string{"q": "query", "search": "query", "limit": "count", "max_results": "count", "lang": "language"},
 		Volatile:    []string{"tookMs", "cached"},

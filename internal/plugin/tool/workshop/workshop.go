@@ -44,6 +44,7 @@ type workshop struct {
 func (t workshop) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "skill_workshop", Label: "Skill proposals", Description: strings.TrimSpace(description), Effect: tool.Writes, OwnerOnly: true,
+		Groups:  []string{"group:agents"},
 		Aliases: map[string]string{"proposal_id": "id", "skill_name": "name", "proposal_content": "content", "support_files": "files"},
 		Schema: json.RawMessage(`{"type":"object","required":["action"],"properties":{
 			"action":{"type":"string","enum":["create","update","revise","list","inspect","read","history","apply","reject","quarantine","rollback"]},

@@ -28,6 +28,9 @@ type Options struct {
 	Subscribe func(func(chela.Event)) (stop func())
 	// Decide resolves an approval as the principal in ctx.
 	Decide func(ctx context.Context, id, decision string) (approval.Request, error)
+	// Commands returns the name of the tool that runs commands: its approvals become
+	// command rules when they are allowed always.
+	Commands func() string
 	// Rules returns the current command rules.
 	Rules func() *allowlist.Source
 	// Redact removes known secrets from a text.

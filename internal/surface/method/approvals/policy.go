@@ -17,10 +17,6 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// commandTool is the tool whose approvals become command rules when they are
-// allowed always.
-const commandTool = "exec"
-
 // policy returns the command rules: those of the document, and the commands
 // that were allowed always. The latter are stored as approvals, never in the
 // document.
@@ -30,7 +26,7 @@ func (m methods) policy(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Exec
 		return wire.ExecPolicySnapshot{}, err
 	}
 	rows, err := store.Get(ctx, m.o.Store, func(r store.Reader) ([]approval.Request, error) {
-		return r.Approvals().Always("", commandTool)
+		return r.Approvals().Always("", m.o.Commands())
 	})
 	if err != nil {
 		return wire.ExecPolicySnapshot{}, err
@@ -100,7 +96,7 @@ func (m methods) setPolicy(ctx context.Context, p rpc.Peer, in wire.ExecPolicySe
 	}
 	who := chela.PrincipalFrom(ctx)
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		rows, err := tx.Approvals().Always("", commandTool)
+		rows, err := tx.Approvals().Always("", m.o.Commands())
 		if err != nil {
 			return err
 		}

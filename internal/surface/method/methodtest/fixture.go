@@ -252,7 +252,7 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return p.tools },
 			Store: h.Store, Invoke: h.direct(p.tools).Do,
 			Rules: func(_ context.Context, _ chela.Principal, _ chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
-				return policy.New(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
+				return policy.NewCatalog(p.tools).Pipeline(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
 			},
 		}),
 		hooks.Methods(hooks.Options{
@@ -269,7 +269,7 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 		}),
 		approvals.Methods(approvals.Options{
 			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: p.dispatcher.Decide,
-			Rules: func() *allowlist.Source { return rules }, Redact: func(s string) string { return s },
+			Rules: func() *allowlist.Source { return rules }, Redact: func(s string) string { return s }, Commands: func() string { return "exec" },
 		}),
 		models.Methods(h.models()),
 		devices.Methods(devices.Options{

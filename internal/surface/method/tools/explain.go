@@ -30,10 +30,11 @@ func (o Options) explain(ctx context.Context, _ rpc.Peer, in wire.ToolsExplainGe
 	set, who := o.Tools(key.Agent()), chela.PrincipalFrom(ctx)
 	names := set.Names()
 	if in.Name != "" {
-		if _, ok := set.Get(policy.Name(in.Name)); !ok {
+		t, ok := set.Find(in.Name)
+		if !ok {
 			return wire.ToolsExplained{}, rpc.Invalid("%s", unknown(set, in.Name))
 		}
-		names = []string{policy.Name(in.Name)}
+		names = []string{t.Spec().Name}
 	}
 	rules, model, err := o.Rules(ctx, who, key, c)
 	if err != nil {
@@ -46,10 +47,10 @@ func (o Options) explain(ctx context.Context, _ rpc.Peer, in wire.ToolsExplainGe
 			return wire.ToolsExplained{}, rpc.Invalid("%v", err)
 		}
 		if !kind.Tools.IsZero() {
-			rules = append(rules, policy.Limit("type "+kind.Name, kind.Tools.Allow, kind.Tools.Deny))
+			rules = append(rules, policy.NewCatalog(set).Limit("type "+kind.Name, kind.Tools.Allow, kind.Tools.Deny))
 		}
 	}
-	all := invoke.PolicyTools(set)
+	all := set.Specs()
 	out := wire.ToolsExplained{
 		ReadOnly: kind.ReadOnly,
 		AgentID:  string(key.Agent()), Model: model.String(), Profile: rules.Profile(), Tools: []wire.ToolExplained{},

@@ -32,7 +32,7 @@ func (asks) Plan(context.Context, tool.Call) (tool.Plan, error) {
 
 func TestInvoke(t *testing.T) {
 	t.Parallel()
-	h := methodtest.New(t, llmtest.NewScript(), named{Name: "read"}, named{Name: "exec"}, fails{named{Name: "boom"}}, asks{named{Name: "danger"}})
+	h := methodtest.New(t, llmtest.NewScript(), named{Name: "read"}, named{Name: "exec", InRuns: true}, fails{named{Name: "boom"}}, asks{named{Name: "danger"}})
 	writer := h.Dial(client.Options{Scopes: []string{"operator.write"}})
 	defer writer.Close()
 	type outcome struct{ Text, Code string }

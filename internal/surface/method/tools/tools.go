@@ -69,14 +69,14 @@ func (o Options) catalog(_ context.Context, _ rpc.Peer, in wire.ToolsGet) (wire.
 	for _, p := range policy.Profiles() {
 		out.Profiles = append(out.Profiles, wire.ToolProfile{ID: p, Label: strings.ToUpper(p[:1]) + p[1:]})
 	}
+	catalog := policy.NewCatalog(set)
 	for _, g := range groups {
 		group := wire.ToolGroup{ID: g.effect.String(), Label: g.label, Source: "core"}
-		for _, n := range set.Names() {
-			t, _ := set.Get(n)
-			if s := t.Spec(); s.Effect == g.effect {
+		for _, s := range set.Specs() {
+			if s.Effect == g.effect {
 				group.Tools = append(group.Tools, wire.ToolInfo{
 					ID: s.Name, Label: cmp.Or(s.Label, s.Name), Description: humanize.Sentence(s.Description, maxSummary), Source: catalogSource(s),
-					PluginID: s.Plugin, Optional: s.Optional, Risk: g.risk, Profiles: policy.ProfilesOf(policy.Tool{Name: s.Name, Plugin: s.Plugin}),
+					PluginID: s.Plugin, Optional: s.Optional, Risk: g.risk, Profiles: catalog.ProfilesOf(&s),
 				})
 			}
 		}

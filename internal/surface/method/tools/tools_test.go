@@ -82,7 +82,8 @@ func TestTools(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	h := methodtest.New(t, llmtest.NewScript(), named{Name: "read", Description: "Reads."}, named{Name: "exec", Effect: tool.Acts}, named{Name: "nodes", OwnerOnly: true})
+	h := methodtest.New(t, llmtest.NewScript(), named{Name: "read", Description: "Reads.", Groups: []string{"group:fs"}, Sandboxed: tool.Inside},
+		named{Name: "exec", Effect: tool.Acts, Names: []string{"bash"}, Groups: []string{"group:runtime"}}, named{Name: "nodes", OwnerOnly: true})
 	h.ToolRules = policy.Config{
 		Rules:      policy.Rules{Profile: "coding", Deny: []string{"E*"}},
 		ByProvider: map[string]policy.Rules{"openai": {Allow: []string{"raed"}}},

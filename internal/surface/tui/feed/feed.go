@@ -327,7 +327,7 @@ func (f *Feed) close(run string) []Step {
 func (f *Feed) tool(run string, t wire.ToolStep) []Step {
 	c, known := f.tools[t.CallID]
 	if !known {
-		c = Tool{ID: t.CallID, Name: t.Name, Label: chela.CallTitle(t.Name, t.Args)}
+		c = Tool{ID: t.CallID, Name: t.Name, Label: chela.CallTitle(t.Name, "", t.Args)}
 	}
 	if t.Meta != "" {
 		c.Label = t.Meta

@@ -1,4 +1,5 @@
-// Package greeter is a tool with configuration, for tests of the registry.
+// Package greeter is a tool with configuration and facts of its own, for tests of the
+// registry and of the rules about tools.
 package greeter
 
 import (
@@ -31,8 +32,17 @@ type greeter struct{ options }
 func (greeter) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "greet", Label: "Greet", Description: "Returns the configured greeting.", Effect: tool.Reads,
-		Schema: json.RawMessage(`{"type": "object", "properties": {}}`),
+		Names: []string{"hail"}, Groups: []string{"group:toys", tool.Reading}, Profiles: []string{"messaging"},
+		Sandboxed: tool.Inside, Subagents: tool.Parents, InRuns: true, Title: title,
+		Schema: json.RawMessage(`{"type": "object", "properties": {"to": {"type": "string"}}}`),
 	}
+}
+
+// title returns who is greeted.
+func title(args json.RawMessage) string {
+	var a struct{ To string }
+	_ = json.Unmarshal(args, &a) // a model sent it
+	return "to " + a.To
 }
 
 // Run implements tool.Tool.
