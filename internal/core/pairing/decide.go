@@ -169,7 +169,7 @@ func managed(t Table, who chela.Principal, id string) (Device, error) {
 	if err != nil {
 		return Device{}, err
 	}
-	if !d.Live() {
+	if !d.Paired() {
 		return Device{}, chela.Errorf(chela.CodeNotFound, "unknown deviceId")
 	}
 	return d, nil

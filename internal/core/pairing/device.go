@@ -68,6 +68,10 @@ func (d Device) Live() bool {
 	return d.Removed.IsZero() && slices.ContainsFunc(d.Grants, Grant.Live)
 }
 
+// Paired reports whether the device was approved and has not been removed. If all of its
+// grants are revoked, it is paired but may not connect.
+func (d Device) Paired() bool { return d.ID != "" && d.Removed.IsZero() }
+
 // Grant returns the grant of a role, or a zero Grant.
 func (d Device) Grant(role string) Grant {
 	if i := d.index(role); i >= 0 {

@@ -420,7 +420,8 @@ func (m *machine) reject() {
 // may reports whether the principal may change a device.
 func (m *machine) may(who chela.Principal, id string) bool {
 	self, isDevice := pairing.DeviceOf(who)
-	return m.models[id].live() && who.May(chela.ScopePairing) && (!isDevice || self == id || who.IsOwner())
+	d := m.models[id]
+	return d.known && !d.removed && who.May(chela.ScopePairing) && (!isDevice || self == id || who.IsOwner())
 }
 
 func (m *machine) rotate(id string) {

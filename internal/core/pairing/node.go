@@ -177,6 +177,9 @@ func RemoveNode(t Table, who chela.Principal, device string, now time.Time) (Dev
 	}
 	d.revoke(g, now)
 	d.Node = nil
+	if len(d.Grants) == 1 { // it was nothing but a node
+		d.Removed = now
+	}
 	if err := t.PutDevice(d); err != nil {
 		return Device{}, fmt.Errorf("device %s: %w", device, err)
 	}

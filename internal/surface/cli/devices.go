@@ -60,7 +60,7 @@ func (c *commands) printDevices(list wire.DevicePairs) {
 			seen = "connected"
 		}
 		rows = append(rows, []string{
-			shortID(d.ID), clientLabel(d.DisplayName, d.ClientID, d.Platform), strings.Join(d.Roles, ","), scopeList(d.Scopes),
+			shortID(d.ID), clientLabel(d.DisplayName, d.ClientID, d.Platform), cmp.Or(strings.Join(d.Roles, ","), "revoked"), scopeList(d.Scopes),
 			ago(d.ApprovedAt.Time()) + " (" + d.ApprovedVia + ")", seen,
 		})
 	}

@@ -80,7 +80,7 @@ func (m methods) list(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Device
 		}
 		all, err := r.Devices().Devices()
 		for _, d := range all {
-			if d.Live() && pairing.MaySee(who, d.ID) {
+			if d.Paired() && pairing.MaySee(who, d.ID) {
 				out.Paired = append(out.Paired, m.device(d))
 			}
 		}

@@ -169,8 +169,14 @@ func TestRevoke(t *testing.T) {
 			if s := state(t, h, "q2"); s == queue.Cancelled {
 				t.Error("another device's message was removed")
 			}
-			if got := list(t, h).Paired; len(got) != 0 {
-				t.Errorf("paired: %+v", got)
+			err := h.Call(t.Context(), wire.MethodDevicePairRename, wire.DeviceRename{ID: "d1", Label: "old phone"}, nil)
+			switch got := list(t, h).Paired; {
+			case c.name == "removed":
+				if len(got) != 0 || err == nil || !strings.HasSuffix(err.Error(), ": unknown deviceId") {
+					t.Errorf("paired: %+v; renamed: %v", got, err)
+				}
+			case err != nil || len(got) != 1 || got[0].DisplayName != "old phone" || len(got[0].Roles) != 0 || got[0].Tokens[0].RevokedAt == 0:
+				t.Errorf("paired: %+v; renamed: %v", got, err)
 			}
 			if a := ask(t, h, "d1", chela.ScopeRead); a.Refusal == nil || !a.Requested.Repair {
 				t.Errorf("it is paired again: %+v", a)
