@@ -225,6 +225,6 @@ func isUI(c wire.ClientInfo) bool { return isPage(c) || c.ID == "openclaw-tui" }
 // has scopes without a device.
 func isOwn(c wire.ClientInfo) bool {
 	return slices.Contains([]wire.ClientInfo{
-		{ID: "cli", Mode: wire.ModeCLI}, {ID: "chela", Mode: wire.ModeCLI}, {ID: "gateway-client", Mode: wire.ModeBackend},
+		{ID: "cli", Mode: wire.ModeCLI}, {ID: "cli", Mode: wire.ModeProbe}, {ID: "chela", Mode: wire.ModeCLI}, {ID: "gateway-client", Mode: wire.ModeBackend},
 	}, wire.ClientInfo{ID: c.ID, Mode: c.Mode})
 }

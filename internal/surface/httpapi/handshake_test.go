@@ -59,7 +59,7 @@ func TestHandshake(t *testing.T) {
 		{"an empty version", attempt{merge: `{"client":{"id":"cli","version":"","platform":"linux","mode":"cli"}}`}, "1008 INVALID_REQUEST invalid connect params: at /client/version: must NOT have fewer than 1 characters"},
 		{"the token, this program as a backend", attempt{merge: `{"client":{"id":"chela","version":"1","platform":"linux","mode":"backend"}}`}, "ok 4 token"},
 		{"the token, a program that is a command", attempt{merge: `{"client":{"id":"gateway-client","version":"1","platform":"linux","mode":"cli"}}`}, "ok 4 token"},
-		{"the token, a probe", attempt{merge: `{"minProtocol":3,"client":{"id":"cli","version":"dev","platform":"linux","mode":"probe"}}`}, "ok 4 token"},
+		{"the token, a probe", attempt{merge: `{"minProtocol":3,"client":{"id":"cli","version":"dev","platform":"linux","mode":"probe"}}`}, "ok 4 token " + readWrite},
 		{"the token, a command in a browser", attempt{header: own}, "ok 4 token"},
 		{"the token, a command elsewhere", attempt{addr: remote, host: "192.168.1.5:18789"}, "ok 4 token"},
 		{"the token, no scopes requested", attempt{drop: "scopes"}, "ok 4 token"},

@@ -230,7 +230,7 @@ func TestOlder(t *testing.T) {
 	p := newPerson(t, older(), s.localConfig())
 	for _, c := range []command{
 		typed("health", "Agents: main (default)"),
-		typed("status", s.URL(), "missing scope: operator.read"), // its probe has no device, and its own gateway grants it no scopes either
+		typed("status", s.URL(), "· reachable "),
 		typed("gateway call health", `"ok": true`),
 		typed("agent --agent main -m hello", greeting),
 		typed("devices list", "Paired"),
