@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -111,15 +110,7 @@ func parseConnect(raw json.RawMessage) (wire.Connect, error) {
 	if err != nil {
 		return p, err
 	}
-	for name, value := range wire.Members(raw) {
-		switch kind := connectTypes[name]; {
-		case kind != "" && string(bytes.TrimSpace(value)) == "null": // which would be decoded as the zero value
-			return p, rpc.Invalid("at /%s: must be %s", name, kind)
-		case name == "role" && p.Role == "":
-			return p, rpc.Invalid("at /role: must NOT have fewer than 1 characters")
-		}
-	}
-	var parts struct{ Client, Auth, Device, Resume json.RawMessage }
+	var parts struct{ Client, Auth, Device, Resume, Role json.RawMessage }
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return p, rpc.Invalid("%v", err) // cannot fail: decoded above
 	}
@@ -132,6 +123,8 @@ func parseConnect(raw json.RawMessage) (wire.Connect, error) {
 		return p, rpc.Invalid("at /client/id: must be equal to one of the allowed values")
 	case !slices.Contains(clientModes[:], p.Client.Mode):
 		return p, rpc.Invalid("at /client/mode: must be equal to one of the allowed values")
+	case p.Role == "" && parts.Role != nil:
+		return p, rpc.Invalid("at /role: must NOT have fewer than 1 characters")
 	case p.Client.Version == "":
 		return p, rpc.Invalid("at /client/version: must NOT have fewer than 1 characters")
 	case p.MinProtocol < 1:
@@ -149,12 +142,6 @@ func check[P any](set bool, raw json.RawMessage, path string) error {
 	}
 	_, err := rpc.Params[P](raw, path)
 	return err
-}
-
-// connectTypes are the JSON types of the properties that are not null.
-var connectTypes = map[string]string{
-	"client": "object", "role": "string", "scopes": "array", "caps": "array", "auth": "object", "device": "object", "commands": "array",
-	"permissions": "object", "pathEnv": "string", "locale": "string", "userAgent": "string",
 }
 
 // clientIDs are the client ids the protocol defines.

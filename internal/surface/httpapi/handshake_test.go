@@ -55,6 +55,8 @@ func TestHandshake(t *testing.T) {
 		{"null as the scopes", attempt{merge: `{"scopes":null}`}, "1008 INVALID_REQUEST invalid connect params: at /scopes: must be array"},
 		{"null as the abilities", attempt{merge: `{"caps":null}`}, "1008 INVALID_REQUEST invalid connect params: at /caps: must be array"},
 		{"null as the locale", attempt{merge: `{"locale":null}`}, "1008 INVALID_REQUEST invalid connect params: at /locale: must be string"},
+		{"null as a name of the client", attempt{merge: `{"client":{"id":"cli","version":"1","platform":"linux","mode":"cli","displayName":null}}`}, "1008 INVALID_REQUEST invalid connect params: at /client/displayName: must be string"},
+		{"null as the models", attempt{merge: `{"modelCatalog":null}`}, "ok 4 token " + readWrite},
 		{"an empty role", attempt{merge: `{"role":""}`}, "1008 INVALID_REQUEST invalid connect params: at /role: must NOT have fewer than 1 characters"},
 		{"an empty version", attempt{merge: `{"client":{"id":"cli","version":"","platform":"linux","mode":"cli"}}`}, "1008 INVALID_REQUEST invalid connect params: at /client/version: must NOT have fewer than 1 characters"},
 		{"the token, this program as a backend", attempt{merge: `{"client":{"id":"chela","version":"1","platform":"linux","mode":"backend"}}`}, "ok 4 token"},

@@ -25,6 +25,7 @@ type paramSpec struct {
 	refused  map[string]bool // see Method.Refusing
 	required []string        // in the order of the struct
 	integers []integer
+	types    map[string]string // JSON types of the properties for which null is no value
 }
 
 // integer is a property that is an integer.
@@ -84,13 +85,16 @@ func specOf(method string, t reflect.Type) paramSpec {
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("rpc: parameters of %s are %v, want a struct", method, t))
 	}
-	s := paramSpec{known: map[string]bool{}, idle: map[string]bool{}, refused: map[string]bool{}}
+	s := paramSpec{known: map[string]bool{}, idle: map[string]bool{}, refused: map[string]bool{}, types: map[string]string{}}
 	for f := range t.Fields() {
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			panic(fmt.Sprintf("rpc: parameters of %s: field %s has no json name", method, f.Name))
 		}
 		s.known[name] = true
+		if !reflect.PointerTo(f.Type).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+			s.types[name] = schemaType(f.Type)
+		}
 		if !strings.Contains(opts, "omit") {
 			s.required = append(s.required, name)
 		}
@@ -110,16 +114,31 @@ func specOf(method string, t reflect.Type) paramSpec {
 }
 
 // Params decodes parameters, or the object at a path within them. It rejects
-// missing and unknown properties, null instead of an integer, and integers below the tag
-// min of their field.
+// missing and unknown properties, null for a property whose type does not decode it
+// itself, and integers below the tag min of their field.
 func Params[P any](raw json.RawMessage, path string) (P, error) {
 	var p P
 	t := reflect.TypeFor[P]()
-	if _, err := specOf(t.Name(), t).check(raw, path, false); err != nil {
+	s := specOf(t.Name(), t)
+	if _, err := s.check(raw, path, false); err != nil {
 		return p, err
+	}
+	for name, value := range wire.Members(raw) {
+		if kind := s.types[name]; kind != "" && string(bytes.TrimSpace(value)) == "null" { // which would be decoded as the zero value
+			return p, Invalid("at %s: must be %s", strings.TrimSuffix("/"+path, "/")+"/"+name, kind)
+		}
 	}
 	err := decode(raw, &p)
 	return p, err
+}
+
+// ReadOrigin checks the property conversationReadOrigin of a method: only the client itself
+// reads the conversations that it names.
+func ReadOrigin(origin string) error {
+	if origin == "" || origin == wire.OriginOperator {
+		return nil
+	}
+	return Invalid("at /conversationReadOrigin: must be %s", wire.OriginOperator)
 }
 
 // check returns an error that lists missing, unknown and refused properties. It

@@ -29,8 +29,8 @@ func (o Options) action(ctx context.Context, p rpc.Peer, in wire.MessageAction) 
 	if in.Owner != nil && !*in.Owner {
 		return wire.MessageResult{}, rpc.Invalid("at /senderIsOwner: must be true: a call has the rights of the client")
 	}
-	if in.Origin != "" && in.Origin != wire.OriginOperator {
-		return wire.MessageResult{}, rpc.Invalid("at /conversationReadOrigin: must be %s", wire.OriginOperator)
+	if err := rpc.ReadOrigin(in.Origin); err != nil {
+		return wire.MessageResult{}, err
 	}
 	act, ok := action.Parse(in.Action)
 	if !ok {

@@ -16,8 +16,8 @@ import (
 
 // invoke executes one tool call. A failed call is also a result.
 func (o Options) invoke(ctx context.Context, p rpc.Peer, in wire.ToolsInvoke) (wire.ToolsInvoked, error) {
-	if in.Origin != "" && in.Origin != wire.OriginOperator {
-		return wire.ToolsInvoked{}, rpc.Invalid("at /conversationReadOrigin: must be %s", wire.OriginOperator)
+	if err := rpc.ReadOrigin(in.Origin); err != nil {
+		return wire.ToolsInvoked{}, err
 	}
 	p.Yield()
 	a, err := o.Invoke(ctx, chela.PrincipalFrom(ctx), invoke.DirectCall{
