@@ -665,6 +665,15 @@ func (c *Current) CheckModel(id chela.AgentID, ref string) error {
 	return err
 }
 
+// FindLevel implements cron.Config.
+func (c *Current) FindLevel(id chela.AgentID, ref, name string) (llm.Level, error) {
+	info, err := c.Load().AgentModels(id).Info(ref)
+	if err != nil {
+		return "", err
+	}
+	return llm.FindLevel(name, info.Ref(), info.LevelNames())
+}
+
 // Heartbeats implements heartbeat.Config of the engine.
 func (c *Current) Heartbeats() []heartbeat.Settings {
 	g := c.Load()

@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/job"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -30,7 +31,10 @@ func (settings) HasAgent(chela.AgentID) bool            { return true }
 func (settings) Sends(session.Meta, chela.Address) bool { return true }
 
 func (settings) CheckModel(chela.AgentID, string) error { return nil }
-func (settings) Location() *time.Location               { return time.UTC }
+func (settings) FindLevel(_ chela.AgentID, _, name string) (llm.Level, error) {
+	return llm.FindLevel(name, "mock/m", []string{"off", "high"})
+}
+func (settings) Location() *time.Location { return time.UTC }
 
 func open(t testing.TB) *sqlite.DB {
 	t.Helper()
@@ -148,6 +152,35 @@ func TestTwo(t *testing.T) {
 			t.Errorf("%d items for %d runs", len(carried), total)
 		}
 	})
+}
+
+// TestLevel stores jobs with thinking levels of the model only.
+func TestLevel(t *testing.T) {
+	t.Parallel()
+	s := scheduler(open(t), nil)
+	j := job.Job{
+		Name: "report", Enabled: true, Principal: chela.Owner("test"), Schedule: job.Schedule{Kind: job.KindCron, Expr: "0 9 1 1 *"},
+		Payload: job.Payload{Kind: job.AgentTurn, Message: "report", Thinking: "medium"},
+	}
+	const refused = `payload.thinking: "medium" is not a level of mock/m; use one of off, high`
+	if _, err := s.Add(t.Context(), j); err == nil || err.Error() != refused {
+		t.Errorf("add: %v, want %s", err, refused)
+	}
+	j.Payload.Thinking = "Highest"
+	j, err := s.Add(t.Context(), j)
+	if err != nil || j.Payload.Thinking != "high" {
+		t.Fatalf("another name of a level: %q, %v", j.Payload.Thinking, err)
+	}
+	set := func(level string) error {
+		_, err := s.Update(t.Context(), j.ID, func(j job.Job) (job.Job, error) { j.Payload.Thinking = level; return j, nil }, "")
+		return err
+	}
+	if err := set("medium"); err == nil || err.Error() != refused {
+		t.Errorf("update: %v, want %s", err, refused)
+	}
+	if err := set(""); err != nil {
+		t.Errorf("update: %v", err)
+	}
 }
 
 // TestIdle looks at a scheduler that has nothing to do.

@@ -103,6 +103,13 @@ func (s *Scheduler) store(tx store.Tx, j *job.Job, old job.Job, now time.Time) e
 			return chela.Errorf(chela.CodeInvalid, "payload.model: %q cannot be used: %v", m, err)
 		}
 	}
+	if p := &j.Payload; p.Thinking != "" && (p.Thinking != old.Payload.Thinking || p.Model != old.Payload.Model) {
+		level, err := s.o.Config.FindLevel(j.ForAgent(), p.Model, p.Thinking)
+		if err != nil {
+			return chela.Errorf(chela.CodeInvalid, "payload.thinking: %w", err)
+		}
+		p.Thinking = string(level)
+	}
 	st := &j.State
 	switch {
 	case !j.Enabled:

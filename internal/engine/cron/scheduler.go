@@ -10,6 +10,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/job"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -56,6 +57,9 @@ type Config interface {
 	HasAgent(chela.AgentID) bool
 	// CheckModel returns why an agent cannot use a model.
 	CheckModel(id chela.AgentID, ref string) error
+	// FindLevel returns the thinking level with the name, which must be one of an agent's
+	// model; an empty ref is its default model.
+	FindLevel(id chela.AgentID, ref, name string) (llm.Level, error)
 	// Sends reports whether what a session says is sent to a chat.
 	Sends(session.Meta, chela.Address) bool
 	// Location returns the zone in which times are shown to people and models.

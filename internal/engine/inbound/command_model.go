@@ -36,8 +36,8 @@ func modelCommands() []Command {
 			run:  (*call).think,
 			within: func(_ *call, args string) bool {
 				word, rest := cut(args)
-				_, whole := ParseLevel(args)
-				_, ok := ParseLevel(word)
+				_, whole := llm.ParseLevel(args)
+				_, ok := llm.ParseLevel(word)
 				return ok && rest != "" && !whole
 			},
 		},
@@ -196,22 +196,11 @@ func (k *call) listModels() string {
 	return b.String()
 }
 
-// levels returns the thinking levels that a model supports.
-func levels(m llm.Model) []string {
-	out := []string{string(llm.Off)}
-	for _, l := range m.Levels {
-		if !slices.Contains(out, string(l)) {
-			out = append(out, string(l))
-		}
-	}
-	return out
-}
-
 // think is /think.
 func (k *call) think() (string, error) {
 	m := k.g.o.Model(k.meta)
-	s := setting{"Thinking", &k.meta.Think, string(k.g.o.Inherit(k.meta).Think), levels(m)}
-	if l, ok := ParseLevel(k.args); ok {
+	s := setting{"Thinking", &k.meta.Think, string(k.g.o.Inherit(k.meta).Think), m.LevelNames()}
+	if l, ok := llm.ParseLevel(k.args); ok {
 		if !m.Thinks(l) {
 			return "", refusef("%s does not support the thinking level %s. Levels: %s.", m.Ref(), l, strings.Join(s.values, ", "))
 		}

@@ -201,7 +201,7 @@ func (d *directives) take(s string, p directiveRules) int {
 	}
 	switch name {
 	case "think", "thinking", "t":
-		level, ok := ParseLevel(value)
+		level, ok := llm.ParseLevel(value)
 		if !ok {
 			return 0
 		}
@@ -249,29 +249,4 @@ func (d *directives) set(to *string, value string, values []string, n int) int {
 func ends(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return s == "" || unicode.IsSpace(r)
-}
-
-// ParseLevel returns the thinking level with the name s.
-func ParseLevel(s string) (llm.Level, bool) {
-	s = strings.Join(strings.Fields(strings.ToLower(s)), " ")
-	for _, l := range llm.Levels {
-		if s == string(l) {
-			return l, true
-		}
-	}
-	switch s {
-	case "none", "no":
-		return llm.Off, true
-	case "min", "think":
-		return llm.Minimal, true
-	case "on", "think hard":
-		return llm.Low, true
-	case "med", "mid", "think harder":
-		return llm.Medium, true
-	case "highest", "ultrathink", "ultra":
-		return llm.High, true
-	case "x-high", "x_high", "extra-high":
-		return llm.XHigh, true
-	}
-	return "", false
 }

@@ -111,18 +111,6 @@ func TestParseExec(t *testing.T) {
 	}
 }
 
-func TestParseLevel(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]llm.Level{
-		"HIGH": llm.High, "x-high": llm.XHigh, "highest": llm.High, "think  hard": llm.Low, "ultrathink": llm.High,
-		"off": llm.Off, "max": llm.Max, "loud": "", "": "",
-	} {
-		if got, ok := ParseLevel(in); got != want || ok != (want != "") {
-			t.Errorf("ParseLevel(%q) = %q, %v", in, got, ok)
-		}
-	}
-}
-
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	for _, c := range Commands() {
@@ -179,6 +167,6 @@ func FuzzCommand(f *testing.F) {
 				t.Errorf("parseDirectives(%q) added the word %q", s, word)
 			}
 		}
-		_, _ = ParseLevel(s)
+		_, _ = llm.ParseLevel(s)
 	})
 }

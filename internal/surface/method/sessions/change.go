@@ -172,6 +172,9 @@ func (m methods) change(ctx context.Context, key chela.SessionKey, in wire.Sessi
 			return rpc.Invalid("cannot archive the main session (%s); reset it instead", key)
 		}
 		in := in
+		if in.Thinking.Value, err = m.level(meta, in); err != nil {
+			return err
+		}
 		if in.UnreadAt.Set && in.UnreadAt.Value != wire.At(meta.Unread) {
 			in.Unread.Set = false
 		}
@@ -181,6 +184,23 @@ func (m methods) change(ctx context.Context, key chela.SessionKey, in wire.Sessi
 		return tx.Sessions().Put(meta)
 	})
 	return meta, born, err
+}
+
+// level returns the thinking level that a patch sets. It must be one of the model that the
+// session has then.
+func (m methods) level(meta session.Meta, in wire.SessionsPatch) (string, error) {
+	if in.Thinking.Value == "" {
+		return "", nil
+	}
+	if in.Model.Set {
+		meta.Model = in.Model.Value
+	}
+	model := m.o.Rows.Model(meta)
+	l, err := llm.FindLevel(in.Thinking.Value, model.Provider+"/"+model.Model, model.Options)
+	if err != nil {
+		return "", rpc.Invalid("at /thinkingLevel: %v", err)
+	}
+	return string(l), nil
 }
 
 // newSession returns a new session, which is not stored yet.
@@ -266,12 +286,11 @@ func (m methods) check(ctx context.Context, in wire.SessionsPatch) (wire.Session
 		return in, rpc.Invalid("at /fastMode: must be true, false or auto")
 	}
 	in.Fast.Value = string(fast)
-	levels, modes := names(llm.Levels[:]), names(queue.Modes[:])
+	modes := names(queue.Modes[:])
 	for _, f := range []struct {
 		name, value string
 		of          []string
 	}{
-		{"thinkingLevel", in.Thinking.Value, levels},
 		{"verboseLevel", in.Verbose.Value, []string{"off", "on", "full"}},
 		{"responseUsage", in.UsageLine.Value, []string{"off", "tokens", "full"}},
 		{"queueMode", in.QueueMode.Value, modes},
