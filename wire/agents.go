@@ -85,7 +85,8 @@ type AgentFile struct {
 	Expected  bool    `json:"expectedAbsent,omitempty"` // missing and optional
 	Size      int64   `json:"size,omitempty"`
 	UpdatedAt Millis  `json:"updatedAtMs,omitempty"`
-	Content   *string `json:"content,omitempty"` // agents.files.get only
+	Hash      string  `json:"hash,omitempty"`    // hex SHA-256 of the content; with Content only, "" if that is not complete
+	Content   *string `json:"content,omitempty"` // agents.files.get and set only
 }
 
 // AgentFileGet holds the parameters of agents.files.get.
@@ -106,6 +107,7 @@ type AgentFileSet struct {
 	AgentID string `json:"agentId"`
 	Name    string `json:"name"`
 	Content string `json:"content"`
+	Hash    string `json:"expectedHash,omitempty"` // refuse if the present content has another one
 }
 
 // AgentFileWritten is the result of agents.files.set.

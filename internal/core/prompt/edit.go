@@ -1,6 +1,8 @@
 package prompt
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +29,15 @@ type Info struct {
 	Size     int64
 	Changed  time.Time
 	Missing  bool
-	Optional bool // it may be missing
+	Optional bool   // it may be missing
+	Hash     string // hex SHA-256 of the content, after Read and Write; "": missing, or longer than MaxWrite
 }
+
+// ChangedError reports that a file was not written because it is not as it was read.
+type ChangedError struct{ Name, Hash string } // Hash is that of the present content; "": there is none
+
+// Error returns a message that says what to do.
+func (e *ChangedError) Error() string { return e.Name + " changed since it was read; read it again" }
 
 // Stat returns the description of a bootstrap file.
 func (w *Workspace) Stat(name string) (Info, error) {
@@ -79,20 +88,40 @@ func (w *Workspace) Read(name string) (Info, string, error) {
 		return info, "", fmt.Errorf("workspace: %w", err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxRead))
+	b, err := io.ReadAll(io.LimitReader(f, maxRead+1))
 	if err != nil {
 		return info, "", fmt.Errorf("workspace: %w", err)
 	}
-	return info, strings.ToValidUTF8(string(b), "\ufffd"), nil
+	if len(b) <= MaxWrite {
+		info.Hash = hash(b)
+	}
+	return info, strings.ToValidUTF8(string(b[:min(len(b), maxRead)]), "\ufffd"), nil
 }
 
-// Write creates or replaces a bootstrap file.
-func (w *Workspace) Write(name, text string) (Info, error) {
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Write creates or replaces a bootstrap file. If expected is not empty, it must be the hash
+// of the present content, or the error is a [ChangedError].
+func (w *Workspace) Write(name, text, expected string) (Info, error) {
+	w.edit.Lock()
+	defer w.edit.Unlock()
 	if len(text) > MaxWrite {
 		return Info{}, chela.Errorf(chela.CodeInvalid, "%s: %d bytes exceed the limit of %d bytes", name, len(text), MaxWrite)
 	}
 	if _, err := w.Stat(name); err != nil {
 		return Info{}, err
+	}
+	if expected != "" {
+		have, _, err := w.Read(name)
+		if err != nil {
+			return Info{}, err
+		}
+		if have.Hash != expected {
+			return Info{}, &ChangedError{name, have.Hash}
+		}
 	}
 	if err := os.MkdirAll(w.dir, 0o700); err != nil {
 		return Info{}, fmt.Errorf("workspace: %w", err)
@@ -105,7 +134,9 @@ func (w *Workspace) Write(name, text string) (Info, error) {
 	if err := atomicfile.WriteIn(root, name, []byte(text), 0o600); err != nil {
 		return Info{}, fmt.Errorf("workspace: %w", err)
 	}
-	return w.Stat(name)
+	info, err := w.Stat(name)
+	info.Hash = hash([]byte(text))
+	return info, err
 }
 
 // Identity returns the agent's name and emoji from the workspace's IDENTITY.md. A
@@ -115,7 +146,7 @@ func (w *Workspace) Identity() (name, emoji string) { return identity(w.File(ide
 // SetIdentity writes a name and an emoji into IDENTITY.md. An empty value leaves
 // the present one unchanged.
 func (w *Workspace) SetIdentity(name, emoji string) error {
-	_, text, err := w.Read(identityFile)
+	info, text, err := w.Read(identityFile)
 	if err != nil {
 		return err
 	}
@@ -124,7 +155,7 @@ func (w *Workspace) SetIdentity(name, emoji string) error {
 			text = withValue(text, f.key, f.value)
 		}
 	}
-	_, err = w.Write(identityFile, text)
+	_, err = w.Write(identityFile, text, info.Hash)
 	return err
 }
 

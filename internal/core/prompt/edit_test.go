@@ -34,7 +34,7 @@ func TestIdentity(t *testing.T) {
 	if name, emoji := w.Identity(); name != "" || emoji != "" {
 		t.Errorf("identity of a new workspace: %q, %q; want none", name, emoji)
 	}
-	if _, err := w.Write("IDENTITY.md", "- **Name:** Anna"); err != nil {
+	if _, err := w.Write("IDENTITY.md", "- **Name:** Anna", ""); err != nil {
 		t.Fatal(err)
 	}
 	if name, _ := w.Identity(); name != "Anna" {
@@ -65,7 +65,7 @@ func TestEdit(t *testing.T) {
 	for _, name := range []string{"notes.md", "agents.md", "", "../AGENTS.md", "memory/x.md"} {
 		_, err := w.Stat(name)
 		_, _, rerr := w.Read(name)
-		_, werr := w.Write(name, "x")
+		_, werr := w.Write(name, "x", "")
 		for _, err := range []error{err, rerr, werr} {
 			if chela.CodeOf(err) != chela.CodeInvalid {
 				t.Errorf("%q: %v", name, err)
@@ -76,11 +76,11 @@ func TestEdit(t *testing.T) {
 		t.Errorf("a file of no workspace: %+v, %q, %v", info, text, err)
 	}
 	most := strings.Repeat("x", MaxWrite)
-	if _, err := w.Write("TOOLS.md", most+"x"); chela.CodeOf(err) != chela.CodeInvalid {
+	if _, err := w.Write("TOOLS.md", most+"x", ""); chela.CodeOf(err) != chela.CodeInvalid {
 		t.Errorf("a file that is too long: %v", err)
 	}
 	before := time.Now().Add(-time.Minute)
-	info, err := w.Write("TOOLS.md", most)
+	info, err := w.Write("TOOLS.md", most, "")
 	if err != nil || info.Size != MaxWrite || info.Missing || info.Optional || info.Changed.Before(before) {
 		t.Errorf("written %+v, %v", info, err)
 	}

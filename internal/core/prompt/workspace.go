@@ -122,6 +122,8 @@ type Workspace struct {
 	dir  string
 	rule pathpolicy.Rule
 
+	edit sync.Mutex // held while a file is compared and written
+
 	mu    sync.Mutex
 	cache map[string]cached
 	beat  [2]string // HEARTBEAT.md as it was last read, and without its tasks

@@ -85,6 +85,9 @@ func (s *schema) allow() {
 	} {
 		add(task, "execution", "hasTranscript") // in lists of work in the background
 	}
+	for _, result := range []string{"AgentsFilesGetResult", "AgentsFilesSetResult"} { // newer than this schema
+		add(property(result, "file"), "hash")
+	}
 	add(s.Definitions["ModelChoice"], "local") // newer than this schema; the command models list shows it
 	add(property("ModelsListResult", "models").Items, "local")
 }

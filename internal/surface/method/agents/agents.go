@@ -47,7 +47,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodAgentIdentity, op, chela.ScopeRead, m.identity),
 		rpc.New(wire.MethodAgentsFilesList, op, chela.ScopeRead, m.files),
 		rpc.New(wire.MethodAgentsFilesGet, op, chela.ScopeRead, m.file),
-		rpc.New(wire.MethodAgentsFilesSet, op, chela.ScopeAdmin, m.write).Refusing("expectedHash"),
+		rpc.New(wire.MethodAgentsFilesSet, op, chela.ScopeAdmin, m.write),
 		rpc.New(wire.MethodWorkspaceList, op, chela.ScopeRead, m.entries),
 		rpc.New(wire.MethodWorkspaceGet, op, chela.ScopeRead, m.content),
 	}

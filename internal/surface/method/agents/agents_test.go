@@ -1,7 +1,9 @@
 package agents_test
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +59,24 @@ func TestFiles(t *testing.T) {
 		t.Errorf("a missing file: %+v", got.File)
 	}
 
+	write := func(hash, text string) error {
+		return h.Call(t.Context(), wire.MethodAgentsFilesSet, wire.AgentFileSet{AgentID: "main", Name: "SOUL.md", Content: text, Hash: hash}, nil)
+	}
+	if err := write(strings.ToUpper(got.File.Hash), "be kinder\n"); err != nil {
+		t.Errorf("the content that was read: %v", err)
+	}
+	err := write(got.File.Hash, "be rude\n")
+	we, ok := errors.AsType[*wire.Error](err)
+	if !ok || we.Message != "SOUL.md changed since it was read; read it again" || !strings.Contains(string(we.Details), fmt.Sprintf("%x", sha256.Sum256([]byte("be kinder\n")))) {
+		t.Errorf("content that has changed: %v", err)
+	}
+	if err := os.Remove(filepath.Join(h.Workspace, "SOUL.md")); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(got.File.Hash, "be rude\n"); err == nil || !strings.Contains(err.Error(), "changed since it was read") {
+		t.Errorf("a file that was removed: %v", err)
+	}
+
 	outside := filepath.Join(t.TempDir(), "secret")
 	if err := errors.Join(os.WriteFile(outside, []byte("hidden"), 0o600), os.Symlink(outside, filepath.Join(h.Workspace, "TOOLS.md"))); err != nil {
 		t.Fatal(err)
@@ -86,8 +106,8 @@ func TestFiles(t *testing.T) {
 	}
 	reader := h.Dial(client.Options{Scopes: []string{"operator.read"}})
 	defer reader.Close()
-	err := reader.Call(t.Context(), wire.MethodAgentsFilesSet, wire.AgentFileSet{AgentID: "main", Name: "SOUL.md", Content: "x"}, nil)
-	if we, ok := errors.AsType[*wire.Error](err); !ok || we.Detail() != wire.DetailMissingScope {
+	err = reader.Call(t.Context(), wire.MethodAgentsFilesSet, wire.AgentFileSet{AgentID: "main", Name: "SOUL.md", Content: "x"}, nil)
+	if we, ok = errors.AsType[*wire.Error](err); !ok || we.Detail() != wire.DetailMissingScope {
 		t.Errorf("written with the read scope: %v", err)
 	}
 }

@@ -2,8 +2,10 @@ package agents
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/surface/rpc"
@@ -47,7 +49,12 @@ func (m methods) write(_ context.Context, _ rpc.Peer, in wire.AgentFileSet) (wir
 	if err != nil {
 		return wire.AgentFileWritten{}, err
 	}
-	info, err := a.Files.Write(in.Name, in.Content)
+	info, err := a.Files.Write(in.Name, in.Content, strings.ToLower(in.Hash))
+	if e, ok := errors.AsType[*prompt.ChangedError](err); ok {
+		return wire.AgentFileWritten{}, wire.Errorf(wire.InvalidRequest, "%v", e).With(map[string]any{
+			"type": "agent_file_conflict", "name": e.Name, "currentHash": e.Hash,
+		})
+	}
 	if err != nil {
 		return wire.AgentFileWritten{}, err
 	}
@@ -69,6 +76,6 @@ func (m methods) named(id, name string) (Agent, error) {
 func file(a Agent, i prompt.Info) wire.AgentFile {
 	return wire.AgentFile{
 		Name: i.Name, Path: filepath.Join(a.Files.Dir(), i.Name), Missing: i.Missing, Expected: i.Missing && i.Optional,
-		Size: i.Size, UpdatedAt: wire.At(i.Changed),
+		Size: i.Size, UpdatedAt: wire.At(i.Changed), Hash: i.Hash,
 	}
 }
