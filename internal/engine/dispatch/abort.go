@@ -18,10 +18,28 @@ import (
 // messages and all runs, and those of the sessions that Options.Stopping returns. It
 // does not wait for a run in progress to end.
 func (d *Dispatcher) Abort(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error) {
+	return d.abort(ctx, id, func(tx store.Tx) ([]stoppedWork, error) { return d.stopTree(tx, key, id) })
+}
+
+// AbortRuns is like Abort for all work of a session, but leaves its waiting messages: the
+// next of them begins a run.
+func (d *Dispatcher) AbortRuns(ctx context.Context, key chela.SessionKey) ([]chela.RunID, error) {
+	return d.abort(ctx, "", func(tx store.Tx) ([]stoppedWork, error) {
+		list, err := d.stopOthers(tx, key)
+		if err != nil {
+			return nil, err
+		}
+		s := stoppedWork{session: key}
+		err = d.stopActive(tx, "", &s)
+		return append([]stoppedWork{s}, list...), err
+	})
+}
+
+// abort commits what stop stops, and stops it in this process.
+func (d *Dispatcher) abort(ctx context.Context, id chela.RunID, stop func(store.Tx) ([]stoppedWork, error)) ([]chela.RunID, error) {
 	var stopped []stoppedWork
-	err := d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		var err error
-		stopped, err = d.stopTree(tx, key, id)
+	err := d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) (err error) {
+		stopped, err = stop(tx)
 		return err
 	})
 	if err != nil {
@@ -147,8 +165,7 @@ type stoppedWork struct {
 	running   chela.RunID        // the run that is marked as running, whose stop is requested; empty: none
 }
 
-// stopRows cancels waiting messages, stops suspended runs, and requests the stop of the
-// run in progress.
+// stopRows cancels waiting messages and does what stopActive does.
 func (d *Dispatcher) stopRows(tx store.Tx, key chela.SessionKey, id chela.RunID) (stoppedWork, error) {
 	s := stoppedWork{session: key}
 	waiting, err := tx.Queue().Waiting(key)
@@ -164,9 +181,16 @@ func (d *Dispatcher) stopRows(tx store.Tx, key chela.SessionKey, id chela.RunID)
 	if err := tx.Queue().Set(queue.Cancelled, s.cancelled...); err != nil {
 		return s, err
 	}
-	active, err := tx.Runs().Active(key)
+	err = d.stopActive(tx, id, &s)
+	return s, err
+}
+
+// stopActive stops the suspended runs of a session, and requests the stop of the run in
+// progress.
+func (d *Dispatcher) stopActive(tx store.Tx, id chela.RunID, s *stoppedWork) error {
+	active, err := tx.Runs().Active(s.session)
 	if err != nil {
-		return s, err
+		return err
 	}
 	for _, r := range active {
 		if r.State != run.Running || id != "" && r.ID != id {
@@ -174,17 +198,17 @@ func (d *Dispatcher) stopRows(tx store.Tx, key chela.SessionKey, id chela.RunID)
 		}
 		s.running = r.ID
 		if _, err := tx.Runs().RequestStop(r.ID, "stopped"); err != nil { // another process may carry it out
-			return s, err
+			return err
 		}
 		w, err := runner.Withdraw(tx, r, time.Now()) // from now on nobody can allow its calls
 		if err != nil {
-			return s, err
+			return err
 		}
 		s.withdrawn = append(s.withdrawn, w...)
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
+		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: s.session})
 	}
 	var withdrawn []approval.Request
-	s.runs, withdrawn, err = d.runner.StopSuspended(tx, key, id)
+	s.runs, withdrawn, err = d.runner.StopSuspended(tx, s.session, id)
 	s.withdrawn = append(s.withdrawn, withdrawn...)
-	return s, err
+	return err
 }

@@ -6,8 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -56,7 +54,7 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSessionsSend, op, chela.ScopeWrite, m.sendTo("")).StartsWork().Ignoring("timeoutMs", "mentions"),
 		rpc.New(wire.MethodSessionsSteer, op, chela.ScopeWrite, m.sendTo(string(queue.Steer))).StartsWork().
 			Ignoring("timeoutMs", "mentions"),
-		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey).Ignoring("clearQueued"),
+		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey),
 		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).StartsWork().
 			Ignoring( // the answer goes to the client only
 				"deliver", "bestEffortDeliver", "channel", "accountId", "threadId", "groupId", "groupChannel", "groupSpace", "replyTo", "replyChannel",
@@ -154,9 +152,9 @@ func (m methods) thinking(ctx context.Context, key chela.SessionKey, name string
 		return "", err
 	}
 	model := m.o.Rows.Model(meta)
-	level, ok := inbound.ParseLevel(name)
-	if !ok || !slices.Contains(model.Options, string(level)) {
-		return "", rpc.Invalid("at /thinking: %q is not a level of %s/%s; use one of %s", name, model.Provider, model.Model, strings.Join(model.Options, ", "))
+	level, err := llm.FindLevel(name, model.Provider+"/"+model.Model, model.Options)
+	if err != nil {
+		return "", rpc.Invalid("at /thinking: %v", err)
 	}
 	return string(level), nil
 }
@@ -203,7 +201,11 @@ func (m methods) abort(ctx context.Context, _ rpc.Peer, in wire.ChatAbort) (wire
 	if err != nil {
 		return wire.ChatAborted{}, err
 	}
-	ids, err := m.o.Dispatcher.Abort(ctx, key, chela.RunID(in.RunID))
+	return aborted(m.o.Dispatcher.Abort(ctx, key, chela.RunID(in.RunID)))
+}
+
+// aborted returns the result of an abort that stopped the work with the ids.
+func aborted(ids []chela.RunID, err error) (wire.ChatAborted, error) {
 	out := wire.ChatAborted{OK: err == nil, Aborted: len(ids) > 0, RunIDs: []string{}}
 	for _, id := range ids {
 		out.RunIDs = append(out.RunIDs, string(id))
@@ -213,8 +215,15 @@ func (m methods) abort(ctx context.Context, _ rpc.Peer, in wire.ChatAbort) (wire
 
 // abortKey aborts the runs of a session named by its key or by one of its runs.
 func (m methods) abortKey(ctx context.Context, p rpc.Peer, in wire.SessionsAbort) (wire.ChatAborted, error) {
-	if in.Key == "" && in.RunID == "" {
+	switch {
+	case in.Key == "" && in.RunID == "":
 		return wire.ChatAborted{}, rpc.Invalid("key or runId must be set")
+	case in.RunID == "" && !in.ClearQueued:
+		key, err := m.storedKey(ctx, in.Key, in.AgentID)
+		if err != nil {
+			return wire.ChatAborted{}, err
+		}
+		return aborted(m.o.Dispatcher.AbortRuns(ctx, key))
 	}
 	if in.Key == "" {
 		err := m.o.Store.View(ctx, func(r store.Reader) error {

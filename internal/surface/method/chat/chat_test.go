@@ -804,9 +804,30 @@ func TestSendForms(t *testing.T) {
 	if diff := cmp.Diff(wire.ChatAborted{OK: true, Aborted: true, RunIDs: []string{"k2"}}, got); diff != "" {
 		t.Errorf("abort of a waiting message (-want +got):\n%s", diff)
 	}
-	got = methodtest.Do[wire.ChatAborted](t, h, wire.MethodSessionsAbort, wire.SessionsAbort{Key: "main"})
+	got = methodtest.Do[wire.ChatAborted](t, h, wire.MethodSessionsAbort, wire.SessionsAbort{Key: "main", ClearQueued: true})
 	if !slices.Contains(got.RunIDs, "k0") || slices.Contains(got.RunIDs, "k2") {
 		t.Errorf("abort of the session: %+v", got)
+	}
+}
+
+// TestAbortRun stops the run of a session, and leaves the message that waits.
+func TestAbortRun(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+		if strings.Contains(r.Messages[len(r.Messages)-1].PlainText(), "first") {
+			return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}
+		}
+		return llmtest.Say("answered")
+	}))
+	for _, id := range []string{"first", "second"} {
+		methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: id, IdempotencyKey: id, QueueMode: "followup"})
+	}
+	got := methodtest.Do[wire.ChatAborted](t, h, wire.MethodSessionsAbort, wire.SessionsAbort{Key: "main"})
+	if diff := cmp.Diff(wire.ChatAborted{OK: true, Aborted: true, RunIDs: []string{"first"}}, got); diff != "" {
+		t.Errorf("abort of the run (-want +got):\n%s", diff)
+	}
+	if end := h.End("second"); end.State != wire.StateFinal || end.Message.Text() != "answered" {
+		t.Errorf("the message that waited: %+v", end)
 	}
 }
 
