@@ -393,6 +393,7 @@ type SessionCompacted struct {
 	Key       string `json:"key"`
 	Compacted bool   `json:"compacted"`
 	Reason    string `json:"reason,omitempty"` // why it was not compacted
+	Kept      int    `json:"kept,omitempty"`   // with maxLines: the number of lines that stay
 
 	Result *CompactionResult `json:"result,omitempty"` // of a summary
 }
@@ -409,7 +410,7 @@ type CompactionResult struct {
 type SessionsCompact struct {
 	Key      string `json:"key"`
 	AgentID  string `json:"agentId,omitempty"`
-	MaxLines int    `json:"maxLines,omitempty" min:"1"` // keep only about the newest entries, without a summary; 0: summarize
+	MaxLines int    `json:"maxLines,omitempty" min:"1"` // keep only the newest lines, without a summary: the first line of a transcript, and messages; 0: summarize
 }
 
 // SessionReset is the result of sessions.reset.
@@ -502,9 +503,10 @@ type SessionsSend struct {
 // SessionsAbort holds the parameters of sessions.abort. Key or RunID is set.
 // The result is the one of chat.abort.
 type SessionsAbort struct {
-	Key     string `json:"key,omitempty"`
-	RunID   string `json:"runId,omitempty"`
-	AgentID string `json:"agentId,omitempty"`
+	Key         string `json:"key,omitempty"`
+	RunID       string `json:"runId,omitempty"`
+	AgentID     string `json:"agentId,omitempty"`
+	ClearQueued bool   `json:"clearQueued,omitempty"` // without RunID: also cancel the waiting messages
 }
 
 // Subscribed is the result of the subscribe methods.

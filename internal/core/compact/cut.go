@@ -47,7 +47,26 @@ func (p Plan) Replaced() int { return len(p.Old) + len(p.Prefix) }
 // and a call with its result. A cut is at the beginning of a turn if the limits
 // permit it, else within the newest turn that they do not permit to stay whole. ok is
 // false if there is nothing to cut.
-func NewPlan(entries []session.Entry, l Limits) (p Plan, ok bool) {
+func NewPlan(entries []session.Entry, l Limits) (Plan, bool) {
+	return newPlan(entries, func(sent []session.Entry, starts, suffix []int) int { return choose(sent, starts, suffix, l) })
+}
+
+// KeepLast is a plan that keeps exactly the newest n messages, also within a turn, but not
+// the results of calls that do not stay.
+func KeepLast(entries []session.Entry, n int) (Plan, bool) {
+	return newPlan(entries, func(sent []session.Entry, _, _ []int) int {
+		at := len(sent) - max(n, 1)
+		for at > 0 && at < len(sent)-1 && sent[at].Message.Role == llm.RoleTool {
+			at++
+		}
+		return at
+	})
+}
+
+// newPlan is a plan for the cut before the entry whose index choose returns; 0: there is
+// nothing to cut. starts are the indexes of the first entries of turns, suffix the tokens
+// from each entry on.
+func newPlan(entries []session.Entry, choose func(sent []session.Entry, starts, suffix []int) int) (p Plan, ok bool) {
 	cut, sent := session.SentEntries(entries)
 	if n := len(entries); n > 0 {
 		p.Last = entries[n-1].Seq
@@ -59,12 +78,12 @@ func NewPlan(entries []session.Entry, l Limits) (p Plan, ok bool) {
 		}
 	}
 	starts := turnStarts(sent)
-	suffix := make([]int, len(sent)+1) // tokens from each entry on
+	suffix := make([]int, len(sent)+1)
 	for i := len(sent) - 1; i >= 0; i-- {
 		suffix[i] = suffix[i+1] + estimate.Messages(sent[i].Message)
 	}
 	p.Before += suffix[0]
-	at := choose(sent, starts, suffix, l)
+	at := choose(sent, starts, suffix)
 	if at <= 0 {
 		return p, false
 	}
@@ -79,31 +98,6 @@ func NewPlan(entries []session.Entry, l Limits) (p Plan, ok bool) {
 		p.Prefix = nil
 	}
 	return p, true
-}
-
-// KeepLast is a plan that keeps about the newest n messages: from the beginning of the
-// turn with the first of them. If that is the first turn, its end stays, without results
-// of calls that do not.
-func KeepLast(entries []session.Entry, n int) (Plan, bool) {
-	_, sent := session.SentEntries(entries)
-	if n >= len(sent) || n < 1 {
-		return Plan{}, false
-	}
-	from := 0
-	for _, s := range turnStarts(sent) {
-		if s <= len(sent)-n {
-			from = s
-		}
-	}
-	if from == 0 {
-		from = len(sent) - n
-	}
-	l := Limits{}
-	for i := from; i < len(sent); i++ {
-		l.Keep += estimate.Messages(sent[i].Message)
-	}
-	l.Most = l.Keep
-	return NewPlan(entries, l)
 }
 
 // choose returns the index of the first entry that stays; 0: all do.

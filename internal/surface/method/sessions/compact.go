@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,19 +109,14 @@ func (m methods) compactionOf(ctx context.Context, transcript string, id chela.R
 	return out, ok, err
 }
 
-// keepLast excludes all but about the newest n entries.
-func (m methods) keepLast(ctx context.Context, key chela.SessionKey, n int, out *wire.SessionCompacted) error {
-	op := chela.Operation{ID: uuid.NewString(), Name: "compact"}
-	m.operation(key, chela.PhaseStart, op)
-	err := m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		var err error
-		out.Reason, err = keepLastTx(tx, key, n, time.Now())
+// keepLast excludes all but the newest lines of the transcript, of which the first says what
+// it is, as in OpenClaw's files.
+func (m methods) keepLast(ctx context.Context, key chela.SessionKey, lines int, out *wire.SessionCompacted) error {
+	err := m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) (err error) {
+		out.Kept, out.Compacted, err = keepLastTx(tx, key, lines-1, time.Now())
 		return err
 	})
-	out.Compacted = err == nil && out.Reason == ""
-	op.Completed, op.Reason = out.Compacted, out.Reason
-	m.operation(key, chela.PhaseEnd, op)
-	if out.Compacted {
+	if err == nil && out.Compacted {
 		m.notify(key, chela.PhaseCompacted)
 	}
 	return err
@@ -129,23 +125,24 @@ func (m methods) keepLast(ctx context.Context, key chela.SessionKey, n int, out 
 // leftOut stands for the beginning of a turn of which only the end is kept.
 const leftOut = "The messages before were left out at the request of the person."
 
-// keepLastTx stores a cut without a summary, or returns why there is none.
-func keepLastTx(tx store.Tx, key chela.SessionKey, n int, now time.Time) (string, error) {
+// keepLastTx stores a cut before the newest n messages without a summary. It returns the
+// number of lines that stay.
+func keepLastTx(tx store.Tx, key chela.SessionKey, n int, now time.Time) (kept int, compacted bool, err error) {
 	meta, err := find(tx.Sessions(), key)
 	if err != nil {
-		return "", err
+		return 0, false, err
 	}
-	active, err := tx.Runs().Active(key)
-	if err != nil || len(active) > 0 {
-		return "a run is in progress", err
+	if err := idle(tx, key); err != nil {
+		return 0, false, err
 	}
 	entries, err := tx.Sessions().Entries(meta.ID, 0, 0)
 	if err != nil {
-		return "", err
+		return 0, false, err
 	}
 	p, ok := compact.KeepLast(entries, n)
 	if !ok {
-		return "there are not more lines", nil
+		_, sent := session.SentEntries(entries)
+		return len(sent) + 1, false, nil
 	}
 	c := session.Compaction{Reason: session.CompactManual, TokensBefore: p.Before, TokensAfter: p.Stays, Compacted: p.Replaced()}
 	summary := p.Previous
@@ -157,15 +154,29 @@ func keepLastTx(tx store.Tx, key chela.SessionKey, n int, now time.Time) (string
 		session.NewCompaction(p.First, summary, "", c, now),
 		&session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Text: text, NanoUSD: -1},
 	); err != nil {
-		return "", err
+		return 0, false, err
 	}
 	meta.Updated = now
 	meta.Compactions++
 	meta.Context = max(meta.Context-int64(p.Before-p.Stays), 0)
 	meta.EndFork()
-	return "", tx.Sessions().Put(meta)
+	return len(p.Kept) + 1, true, tx.Sessions().Put(meta)
 }
 
-func (m methods) operation(key chela.SessionKey, phase chela.Phase, op chela.Operation) {
-	m.o.Bus.Publish(chela.Event{Session: key, Stream: chela.StreamOperation, Phase: phase, Data: op})
+// idle returns an error if a session has a run, or messages that wait.
+func idle(tx store.Tx, key chela.SessionKey) error {
+	waiting, err := tx.Queue().Waiting(key)
+	if err != nil {
+		return err
+	}
+	active, err := tx.Runs().Active(key)
+	switch {
+	case err != nil:
+		return err
+	case slices.ContainsFunc(waiting, func(it queue.Item) bool { return it.Kind == queue.Message }):
+		return chela.Errorf(chela.CodeConflict, "it has queued work; retry after it finishes")
+	case len(active) > 0:
+		return chela.Errorf(chela.CodeConflict, "it has an active run; retry after it finishes")
+	}
+	return nil
 }

@@ -64,9 +64,10 @@ func TestKeepLast(t *testing.T) {
 	for _, tc := range []struct {
 		key   string
 		lines int
+		kept  int
 		want  string // what is sent to the model, without the note about what was left out
 	}{
-		{"s0", 2, "done a"}, {"s1", 4, "look b found b done b"}, {"s1", 2, "done b"}, {"s2", 3, "found a done a"},
+		{"s0", 2, 2, "done a"}, {"s1", 5, 5, "look b found b done b"}, {"s1", 4, 4, "found b done b"}, {"s1", 3, 2, "done b"}, {"s2", 3, 2, "done a"},
 	} {
 		out := methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact, wire.SessionsCompact{Key: tc.key, MaxLines: tc.lines})
 		_, es := stored(t, h, chela.SessionKey("agent:main:"+tc.key))
@@ -79,14 +80,14 @@ func TestKeepLast(t *testing.T) {
 				sent = append(sent, text)
 			}
 		}
-		if got := strings.Join(sent, " "); !out.Compacted || got != tc.want {
+		if got := strings.Join(sent, " "); !out.Compacted || out.Kept != tc.kept || got != tc.want {
 			t.Errorf("%s, %d lines: %+v, the model is sent %q, want %q", tc.key, tc.lines, out, got, tc.want)
 		}
 		if n := len(es); n < 4 {
 			t.Errorf("%s: the transcript has %d entries", tc.key, n)
 		}
 	}
-	if out := methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact, wire.SessionsCompact{Key: "s0", MaxLines: 2}); out.Compacted || out.Reason != "there are not more lines" {
+	if out := methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact, wire.SessionsCompact{Key: "s0", MaxLines: 2}); out.Compacted || out.Reason != "" || out.Kept != 2 {
 		t.Errorf("again: %+v", out)
 	}
 }
@@ -273,6 +274,9 @@ func TestCreateAndPatch(t *testing.T) {
 		"key": "work", "label": nil, "model": "mock/m2", "agentRuntime": nil, "fastMode": "auto", "execHost": "sandbox", "execSecurity": "deny", "execAsk": "always", "verboseLevel": "full", "queueMode": "collect", "responseUsage": "tokens", "sendPolicy": "deny",
 	})
 	want := wire.SessionEntry{Model: "mock/m2", Thinking: "high", Fast: "auto", SessionExec: wire.SessionExec{ExecHost: "sandbox", ExecSecurity: "deny", ExecAsk: "always"}, Verbose: "full", UsageLine: "tokens", QueueMode: "collect", SendPolicy: "deny"}
+	if other := methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, map[string]any{"key": "work", "thinkingLevel": "Highest"}); other.Entry.Thinking != "high" {
+		t.Errorf("another name of a level: %q", other.Entry.Thinking)
+	}
 	if diff := cmp.Diff(want, patched.Entry, cmpopts.IgnoreFields(wire.SessionEntry{}, "SessionID", "CreatedAt", "SinceAt", "UpdatedAt", "ReadAt")); diff != "" {
 		t.Errorf("patched (-want +got):\n%s", diff)
 	}
@@ -284,7 +288,8 @@ func TestCreateAndPatch(t *testing.T) {
 		{map[string]any{"key": "work", "verboseLevel": "loud"}, "invalid sessions.patch params: at /verboseLevel: must be one of off, on, full"},
 		{map[string]any{"key": "work", "sendPolicy": "off"}, "invalid sessions.patch params: at /sendPolicy: must be one of allow, deny"},
 		{map[string]any{"key": "work", "permissionMode": "full"}, "invalid sessions.patch params: at root: property 'permissionMode' is not supported"},
-		{map[string]any{"key": "work", "thinkingLevel": "hard"}, "invalid sessions.patch params: at /thinkingLevel: must be one of off, minimal, low, medium, high, xhigh, adaptive, max"},
+		{map[string]any{"key": "work", "thinkingLevel": "hard"}, "invalid sessions.patch params: at /thinkingLevel: \"hard\" is not a level of mock/m1; use one of off, high"},
+		{map[string]any{"key": "work", "thinkingLevel": "medium"}, "invalid sessions.patch params: at /thinkingLevel: \"medium\" is not a level of mock/m1; use one of off, high"},
 		{map[string]any{"key": "nope", "label": "x"}, "no session agent:main:nope: not found"},
 		{map[string]any{"key": "work", "mood": "x"}, "invalid sessions.patch params: at root: unexpected property 'mood'"},
 		{map[string]any{"key": "work", "label": strings.Repeat("x", 201)}, "invalid sessions.patch params: at /label: must NOT have more than 200 characters"},
