@@ -11,7 +11,38 @@ const (
 	MethodThemesList         = "themes.list"
 	MethodUsersList          = "users.list"
 	MethodEnvironmentsList   = "environments.list"
+	MethodAssistantChat      = "openclaw.chat"
+	MethodWizardStart        = "wizard.start"
 )
+
+// AssistantChat holds the parameters of openclaw.chat, a conversation with an assistant that
+// sets OpenClaw up.
+type AssistantChat struct {
+	SessionID string `json:"sessionId"`
+	Message   string `json:"message,omitempty"`
+	Welcome   string `json:"welcomeVariant,omitempty"` // onboarding, new-agent
+}
+
+// AssistantReply is the result of openclaw.chat.
+type AssistantReply struct {
+	SessionID string `json:"sessionId"`
+	Reply     string `json:"reply"`
+	Action    string `json:"action"` // always none
+}
+
+// WizardStart holds the parameters of wizard.start.
+type WizardStart struct {
+	Flow    string `json:"flow,omitempty"`    // setup, channels
+	Channel string `json:"channel,omitempty"` // "": any
+}
+
+// WizardStarted is the result of wizard.start: a wizard that has ended with an error.
+type WizardStarted struct {
+	SessionID string `json:"sessionId"`
+	Done      bool   `json:"done"`
+	Status    string `json:"status"`
+	Error     string `json:"error"`
+}
 
 // UpdateStatus is the result of update.status. Chela does not update itself and does not
 // look for new versions: both properties are null.

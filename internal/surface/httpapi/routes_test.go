@@ -201,7 +201,7 @@ func TestUI(t *testing.T) {
 		s := newTestServer(t, nil)
 		for path, want := range map[string]string{
 			"/": page, "/chat/agent:main:main": page, "/index.html": page, "/settings": page,
-			"/assets/app.js": "run()", "/chat/assets/app.js": "run()", "/favicon.ico": "icon", "/missing.js": "404 page not found\n",
+			"/assets/app.js": "run()", "/chat/assets/app.js": "run()", "/favicon.ico": "icon", "/settings/device/favicon.ico": "icon", "/missing.js": "404 page not found\n",
 		} {
 			_, got, h := s.get(local, "localhost", path, nil)
 			if got != want {

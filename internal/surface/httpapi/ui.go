@@ -83,6 +83,10 @@ func (u *UI) file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	info, err := fs.Stat(u.Files, name)
+	if errors.Is(err, fs.ErrNotExist) { // the page links to files beside it, also from an address below
+		name = path.Base(name)
+		info, err = fs.Stat(u.Files, name)
+	}
 	if err != nil || !info.Mode().IsRegular() {
 		http.NotFound(w, r)
 		return

@@ -3,16 +3,21 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"github.com/chela-ai/chela/internal/kit/needtest"
@@ -28,6 +33,8 @@ type browser struct {
 
 	mu     sync.Mutex
 	frames []wsFrame
+	errors []string // of the page and its console
+	loads  int      // documents that the page loaded
 }
 
 // wsFrame is a WebSocket frame that the page sent or received.
@@ -92,10 +99,30 @@ func newBrowser(t testing.TB, names ...string) *browser {
 	return b
 }
 
-// see records the WebSocket frames.
+// see records the WebSocket frames, errors and loaded documents.
 func (b *browser) see(ev any) {
 	var s wsFrame
 	switch ev := ev.(type) {
+	case *runtime.EventExceptionThrown:
+		b.fault(fmt.Sprint(ev.ExceptionDetails.Text, " ", describe(ev.ExceptionDetails.Exception)))
+		return
+	case *runtime.EventConsoleAPICalled:
+		if ev.Type == "error" {
+			b.fault(describe(ev.Args...))
+		}
+		return
+	case *log.EventEntryAdded:
+		if ev.Entry.Level == log.EntryLevelError {
+			b.fault(ev.Entry.Text + " " + ev.Entry.URL)
+		}
+		return
+	case *page.EventFrameNavigated:
+		if ev.Frame.ParentID == "" {
+			b.mu.Lock()
+			b.loads++
+			b.mu.Unlock()
+		}
+		return
 	case *network.EventWebSocketFrameSent:
 		s.Sent, s.Text = true, string(ev.Response.PayloadData)
 	case *network.EventWebSocketFrameReceived:
@@ -107,6 +134,37 @@ func (b *browser) see(ev any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.frames = append(b.frames, s)
+}
+
+func (b *browser) fault(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.errors = append(b.errors, strings.TrimSpace(text))
+}
+
+// describe returns objects of the page as text.
+func describe(objects ...*runtime.RemoteObject) string {
+	var out []string
+	for _, o := range objects {
+		if o != nil {
+			out = append(out, cmp.Or(o.Description, string(o.Value)))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// Errors returns the errors from index n.
+func (b *browser) Errors(n int) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.errors[min(n, len(b.errors)):])
+}
+
+// Loads returns the number of documents that the page has loaded.
+func (b *browser) Loads() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.loads
 }
 
 // Frames returns the frames from index n.

@@ -78,6 +78,9 @@ var resultless = []string{
 
 // irregular are the definitions whose names do not follow from their methods.
 var irregular = map[string]string{
+	"openclaw.chat params": "SystemAgentChatParams",
+	"openclaw.chat result": "SystemAgentChatResult",
+
 	"agent.identity.get params": "AgentIdentityParams",
 	"agent.identity.get result": "AgentIdentityResult",
 	"config.schema result":      "ConfigSchemaResponse",
@@ -162,6 +165,8 @@ func (g *golden) calls() []call {
 		{"talk.catalog", m{}, nil},
 		{"themes.list", m{}, nil},
 		{"users.list", m{}, nil},
+		{"openclaw.chat", m{"sessionId": "one", "welcomeVariant": "new-agent"}, nil},
+		{"wizard.start", m{"flow": "channels", "channel": "telegram"}, nil},
 		{"environments.list", m{}, nil},
 		{"system.info", m{}, nil},
 		{"logs.tail", m{"limit": 20}, nil},

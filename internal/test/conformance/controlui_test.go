@@ -359,6 +359,7 @@ func TestControlUICuts(t *testing.T) {
 	b.Await("no message field", `!!document.querySelector('`+composer+`')`)
 	b.say("echo before the cuts")
 	b.Shows("before the cuts")
+	loads := b.Loads()
 	const cuts = 10
 	for i := range cuts {
 		n := len(b.Frames(0))
@@ -384,6 +385,7 @@ func TestControlUICuts(t *testing.T) {
 		}
 	}
 	b.succeeded(t)
+	t.Logf("the page was loaded %d times during the cuts", b.Loads()-loads)
 }
 
 // receives waits for a frame from index n.

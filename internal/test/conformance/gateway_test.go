@@ -54,7 +54,9 @@ func build(m *testing.M) (int, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("build: %w\n%s", err, out)
 	}
-	return m.Run(), nil
+	code := m.Run()
+	inVain.print(os.Stdout)
+	return code, nil
 }
 
 // token is the token of the gateway.

@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -28,7 +29,32 @@ func absent() []rpc.Method {
 		rpc.New(wire.MethodEnvironmentsList, op, chela.ScopeRead, answer[wire.None](wire.EnvironmentsList{
 			Environments: []wire.Environment{{ID: "gateway", Type: "local", Label: "Gateway local", Status: "available"}},
 		})),
+		rpc.New(wire.MethodAssistantChat, op, chela.ScopeAdmin, assist).Reads(),
+		rpc.New(wire.MethodWizardStart, op, chela.ScopeAdmin, startWizard).Reads(),
 	}
+}
+
+// assist answers for the assistant that sets OpenClaw up, with the commands that do so here.
+func assist(_ context.Context, _ rpc.Peer, in wire.AssistantChat) (wire.AssistantReply, error) {
+	return wire.AssistantReply{SessionID: in.SessionID, Action: "none", Reply: `Chela has no assistant for its settings. They are changed with commands on the machine of the gateway:
+
+    chela agents add NAME      # a new agent
+    chela channels add NAME    # a chat app, such as telegram
+    chela onboard              # a model, and everything else that a new installation needs
+
+Or ask the assistant itself in a chat.`}, nil
+}
+
+// startWizard refuses to set something up step by step.
+func startWizard(_ context.Context, _ rpc.Peer, in wire.WizardStart) (wire.WizardStarted, error) {
+	command := "chela onboard"
+	if in.Flow == "channels" {
+		command = "chela channels add " + cmp.Or(in.Channel, "NAME")
+	}
+	return wire.WizardStarted{
+		SessionID: "none", Done: true, Status: "error",
+		Error: "this is set up with a command on the machine of the gateway: " + command,
+	}, nil
 }
 
 // silence says that nobody can talk.
