@@ -203,7 +203,7 @@ func TestFailedMessages(t *testing.T) {
 	t.Run("a window that is too small for a run is not kept: its server may get a larger one", func(t *testing.T) {
 		t.Parallel()
 		model := diligent(first(llmtest.Status(400, "request (5120 tokens) exceeds the available context size (4096 tokens), try increasing it")))
-		g := Start(t, Options{Model: model})
+		g := Start(t, Options{Model: model, Config: exec})
 		cl := g.Client()
 		end := cl.Ask("main", "long")
 		for _, want := range []string{"too small: 4096 tokens (source: provider)", "Start the server of the model with a larger context"} {
@@ -235,7 +235,7 @@ func TestFailedMessages(t *testing.T) {
 		}
 		reqs := model.Requests()
 		got := sentTo(reqs[len(reqs)-1])
-		if !strings.Contains(got, "tool: the call has ended, but its result is left out: ") || !strings.Contains(got, "[This request was not completed: ") || strings.Contains(got, "not carried out") {
+		if !strings.Contains(got, "toolResult: the call has ended, but its result is left out: ") || !strings.Contains(got, "[This request was not completed: ") || strings.Contains(got, "not carried out") {
 			t.Errorf("the model is sent:\n%s", got)
 		}
 	})
