@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/budget"
+	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/sessions"
 	"github.com/chela-ai/chela/internal/plugin/tool/status"
 )
@@ -33,40 +34,44 @@ func (g *Generation) makeTools(c Config) error {
 		return err
 	}
 	env := standard.ToolEnv{
-		Log: g.o.Log, Getenv: c.Env, Environ: g.o.Environ, Store: g.o.Store, Files: g.o.Files, Publish: g.o.Bus.Publish,
-		Plugins: c.Sections.Section("plugins"),
-		Broker:  broker, Never: g.private, Notes: g.notes, Commands: g.commands, Rules: g.Allowed.Rules, RecordUse: g.recordUse,
-		Status: g.status, Location: g.zone, Vision: g.vision, ImageSide: g.Settings.Agent.ImageSide,
-		Memory:  g.Memory,
-		Gateway: g.o.Gateway, Proposals: g.o.Proposals,
-		Act: g.o.Act, Actions: g.actions(c),
+		Store: g.o.Store, Location: g.zone,
+		Files: standard.FileEnv{Media: g.o.Files, Vision: g.vision, ImageSide: g.Settings.Agent.ImageSide},
+		Commands: exec.Options{
+			Broker: broker, Backends: g.backends, Granted: standard.Granted(g.o.Store), Never: g.private, Notes: g.notes, Commands: g.commands,
+			Rules: g.Allowed.Rules, RecordUse: g.recordUse, Environ: g.o.Environ, Interactive: true,
+		},
+		Sessions: standard.SessionEnv{
+			Publish: g.o.Bus.Publish, Status: g.status, Memory: g.Memory,
+			Read: sessions.ReadOptions{
+				Store: g.o.Store, Sharing: g.sharing, Agents: g.agents, Redact: g.o.Redact,
+				Allowed: func(from, to chela.AgentID) bool { return g.Settings.Subagents(from).Allows(from, to) },
+			},
+		},
+		Web:       standard.WebEnv{Log: g.o.Log, Getenv: c.Env, Plugins: c.Sections.Section("plugins")},
+		Assistant: standard.AssistantEnv{Act: g.o.Act, Actions: g.actions(c), Gateway: g.o.Gateway, Proposals: g.o.Proposals},
 	}
+	// A nil pointer in an interface is not nil.
 	if g.Settings.Skills.Registry.URL != "" && g.o.Skills != nil {
-		env.Skills = g.o.Skills
+		env.Assistant.Skills = g.o.Skills
 	}
 	if g.o.Schedule != nil {
-		env.Scheduler = g.o.Schedule
+		env.Assistant.Scheduler = g.o.Schedule
 	}
 	if g.o.Journal != nil {
-		env.Journal = g.o.Journal
-		env.CommandStarts = func(ctx context.Context) { g.o.Journal.Started(ctx, journal.SourceFrom(ctx)) }
+		env.Files.Journal = g.o.Journal
+		env.Commands.Starts = func(ctx context.Context) { g.o.Journal.Started(ctx, journal.SourceFrom(ctx)) }
 	}
 	if g.o.Spawner != nil {
-		env.Spawner = g.o.Spawner
+		env.Sessions.Spawner = g.o.Spawner
 	}
 	if g.o.Relay != nil {
-		env.Sender = g.o.Relay
-	}
-	env.Sessions = sessions.ReadOptions{
-		Store: g.o.Store, Sharing: g.sharing, Agents: g.agents, Redact: g.o.Redact,
-		Allowed: func(from, to chela.AgentID) bool { return g.Settings.Subagents(from).Allows(from, to) },
+		env.Sessions.Sender = g.o.Relay
 	}
 	if g.mcp != nil {
-		env.Servers = func() []tool.Tool { return g.mcp.Tools(g.Servers) }
+		env.Web.Servers = func() []tool.Tool { return g.mcp.Tools(g.Servers) }
 	}
-	env.Backends = g.backends
 	if b := g.Cage(); b != nil {
-		env.Cage = b
+		env.Commands.Cage = b
 	}
 	shared, err := g.o.Registry.NewTools(env, c.Sections.Section)
 	if err != nil {

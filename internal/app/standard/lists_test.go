@@ -24,7 +24,11 @@ func all(t *testing.T) tool.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := standard.ToolEnv{Broker: broker, Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" }, Publish: func(chela.Event) {}, Commands: exec.NewCommands(exec.CommandOptions{})}
+	env := standard.ToolEnv{
+		Web:      standard.WebEnv{Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" }},
+		Sessions: standard.SessionEnv{Publish: func(chela.Event) {}},
+		Commands: exec.Options{Broker: broker, Interactive: true, Commands: exec.NewCommands(exec.CommandOptions{})},
+	}
 	tools, err := r.NewTools(env, conf{}.Section)
 	if err != nil {
 		t.Fatal(err)

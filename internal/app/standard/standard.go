@@ -111,19 +111,16 @@ func Providers(r *Registry) {
 // Tools registers the tools.
 func Tools(r *Registry) {
 	r.Tool("exec", "tools.exec", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
-		t, err := exec.Configured(raw, exec.Options{
-			Broker: env.Broker, Cage: env.Cage, Backends: env.Backends, Granted: granted(env.Store), Never: env.Never, Notes: env.Notes, Commands: env.Commands, Rules: env.Rules, RecordUse: env.RecordUse, Starts: env.CommandStarts, Environ: env.Environ, Interactive: true,
-		})
-		return one(t, err)
+		return one(exec.Configured(raw, env.Commands))
 	})
 	r.Tool("process", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Commands != nil, env.Commands.Tool()), nil
+		return offered(env.Commands.Commands != nil, env.Commands.Commands.Tool()), nil
 	})
 	r.Tool("session_status", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		return one(status.New(status.Options{Status: env.Status, Location: env.Location}), nil)
+		return one(status.New(status.Options{Status: env.Sessions.Status, Location: env.Location}), nil)
 	})
 	r.Tool("plan", "tools.updatePlan", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
-		return plan.Configured(raw, plan.Options{Store: env.Store, Publish: env.Publish})
+		return plan.Configured(raw, plan.Options{Store: env.Store, Publish: env.Sessions.Publish})
 	})
 	r.Tool("sessions_spawn", "tools.sessions_spawn", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		var o sessions.SpawnOptions
@@ -132,26 +129,26 @@ func Tools(r *Registry) {
 				return nil, err
 			}
 		}
-		return offered(env.Spawner != nil, sessions.NewSpawn(env.Spawner, o), sessions.NewSubagents(env.Spawner), sessions.NewYield(env.Spawner)), nil
+		return offered(env.Sessions.Spawner != nil, sessions.NewSpawn(env.Sessions.Spawner, o), sessions.NewSubagents(env.Sessions.Spawner), sessions.NewYield(env.Sessions.Spawner)), nil
 	})
 	r.Tool("sessions_send", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Sender != nil, sessions.NewSend(env.Sender)), nil
+		return offered(env.Sessions.Sender != nil, sessions.NewSend(env.Sessions.Sender)), nil
 	})
 	r.Tool("sessions_list", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Sessions.Store != nil, sessions.NewRead(env.Sessions)...), nil
+		return offered(env.Sessions.Read.Store != nil, sessions.NewRead(env.Sessions.Read)...), nil
 	})
 	r.Tool("skills", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Skills != nil, skills.New(env.Skills)), nil
+		return offered(env.Assistant.Skills != nil, skills.New(env.Assistant.Skills)), nil
 	})
 	r.Tool("cron", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Scheduler != nil, cron.New(cron.Options{Scheduler: env.Scheduler, Store: env.Store, Location: env.Location})), nil
+		return offered(env.Assistant.Scheduler != nil, cron.New(cron.Options{Scheduler: env.Assistant.Scheduler, Store: env.Store, Location: env.Location})), nil
 	})
 	r.Tool("gateway", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Gateway != nil, gateway.New(env.Gateway)), nil
+		return offered(env.Assistant.Gateway != nil, gateway.New(env.Assistant.Gateway)), nil
 	})
 	r.Tool("skill_workshop", "skills.workshop", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
-		t, err := workshop.Configured(raw, env.Proposals)
-		return offered(env.Proposals != nil, t), err
+		t, err := workshop.Configured(raw, env.Assistant.Proposals)
+		return offered(env.Assistant.Proposals != nil, t), err
 	})
 	r.Tool("memory_search", "plugins.slots", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		var slots struct {
@@ -162,35 +159,35 @@ func Tools(r *Registry) {
 				return nil, err
 			}
 		}
-		return offered(env.Memory != nil && slots.Memory != "none", memory.New(memory.Options{Index: env.Memory})...), nil
+		return offered(env.Sessions.Memory != nil && slots.Memory != "none", memory.New(memory.Options{Index: env.Sessions.Memory})...), nil
 	})
 	r.Tool("web_fetch", "tools.web.fetch", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
-		return web.ConfiguredFetch(raw, env.Log, env.Getenv)
+		return web.ConfiguredFetch(raw, env.Web.Log, env.Web.Getenv)
 	})
 	r.Tool("web_search", "tools.web.search", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
-		return web.ConfiguredSearch(raw, env.Plugins, env.Getenv)
+		return web.ConfiguredSearch(raw, env.Web.Plugins, env.Web.Getenv)
 	})
 	r.Tool("mcp", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		if env.Servers == nil {
+		if env.Web.Servers == nil {
 			return nil, nil
 		}
-		return env.Servers(), nil
+		return env.Web.Servers(), nil
 	})
 	r.FileTool("fs", "tools.exec.applyPatch", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
 		var output func(string) (*os.File, error)
-		if env.Files != nil {
-			output = env.Files.OpenOutput
+		if env.Files.Media != nil {
+			output = env.Files.Media.OpenOutput
 		}
-		return fs.Configured(raw, rule, output, docs.Pages, r.BundledSkills(), env.Journal)
+		return fs.Configured(raw, rule, output, docs.Pages, r.BundledSkills(), env.Files.Journal)
 	})
 	r.FileTool("image", "", func(env ToolEnv, rule pathpolicy.Rule, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Vision != nil, media.New(media.Options{Files: env.Files, Paths: rule, Side: env.ImageSide, Model: env.Vision})), nil
+		return offered(env.Files.Vision != nil, media.New(media.Options{Files: env.Files.Media, Paths: rule, Side: env.Files.ImageSide, Model: env.Files.Vision})), nil
 	})
 	r.FileTool("message", "tools.message", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
 		t, err := message.Configured(raw, message.Options{
-			Do: env.Act, Files: env.Files, Paths: rule, Actions: env.Actions,
+			Do: env.Assistant.Act, Files: env.Files.Media, Paths: rule, Actions: env.Assistant.Actions,
 		})
-		return offered(env.Act != nil, t), err
+		return offered(env.Assistant.Act != nil, t), err
 	})
 }
 
@@ -264,9 +261,9 @@ func deletions(b *bus.Bus) (deleted <-chan struct{}, cancel func()) {
 	return c, cancel
 }
 
-// granted returns the rights that standing approvals gave to the commands of a
+// Granted returns the rights that standing approvals gave to the commands of a
 // session. own leaves out the approvals that another session asked for.
-func granted(s store.Store) func(context.Context, chela.SessionKey, bool) ([]string, error) {
+func Granted(s store.Store) func(context.Context, chela.SessionKey, bool) ([]string, error) {
 	return func(ctx context.Context, key chela.SessionKey, own bool) (rights []string, err error) {
 		err = s.View(ctx, func(r store.Reader) error {
 			rights = nil

@@ -60,8 +60,8 @@ func TestTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := standard.ToolEnv{
-		Broker: broker,
-		Log:    slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" }, Commands: exec.NewCommands(exec.CommandOptions{}),
+		Web:      standard.WebEnv{Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" }},
+		Commands: exec.Options{Broker: broker, Interactive: true, Commands: exec.NewCommands(exec.CommandOptions{})},
 	}
 	tools, err := r.NewTools(env, conf{}.Section)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestTools(t *testing.T) {
 		}
 	}
 	with := func(commands *exec.Commands, c conf) (int, error) {
-		env.Commands = commands
+		env.Commands.Commands = commands
 		tools, err := r.NewTools(env, c.Section)
 		return len(tool.NewSet(tools...).Names()), err
 	}
