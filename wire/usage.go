@@ -104,6 +104,8 @@ type SessionUsage struct {
 // UsageDetail is a total, broken down by day and model.
 type UsageDetail struct {
 	UsageSum
+	Messages MessageCounts `json:"messageCounts"`
+
 	Dates  []string     `json:"activityDates"`
 	Daily  []UsagePoint `json:"dailyBreakdown"`
 	Models []UsageGroup `json:"modelUsage"`
@@ -131,18 +133,18 @@ type UsageGroups struct {
 	Daily     []UsageActivity `json:"daily"`
 }
 
-// MessageCounts counts messages. An answer of a model is one message of the assistant;
-// messages of people are not counted.
+// MessageCounts counts messages. An answer of a model is one message of the assistant; the
+// others are those that began or joined runs, for as long as the gateway keeps them.
 type MessageCounts struct {
 	Total     int64 `json:"total"`
-	User      int64 `json:"user"` // always 0: not stored
+	User      int64 `json:"user"`
 	Assistant int64 `json:"assistant"`
 	Calls     int64 `json:"toolCalls"`
 	Results   int64 `json:"toolResults"`
 	Errors    int64 `json:"errors"` // failed tool calls
 }
 
-// ToolUsage counts the tool calls, at most the latest 20,000.
+// ToolUsage counts the tool calls.
 type ToolUsage struct {
 	Calls int64       `json:"totalCalls"`
 	Names int         `json:"uniqueTools"`

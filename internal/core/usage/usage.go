@@ -53,10 +53,23 @@ type Query struct {
 	BySession bool          // a sum per session, ordered by key first
 }
 
+// Activity counts what happened in a session on a day: messages, or calls of a tool that have
+// the same result.
+type Activity struct {
+	Day     string // YYYY-MM-DD
+	Session chela.SessionKey
+	Tool    string // "": messages that began a run or joined one
+	Result  string // of the calls: ok, error and others; "": they have not ended
+	Count   int64
+}
+
 // Reader reads usage.
 type Reader interface {
 	// Sums returns sums by day and model, oldest first.
 	Sums(Query) ([]Sum, error)
+	// Activity counts messages and tool calls by session, day, tool and result, in this
+	// order. Rows that maintenance has removed are not counted. BySession is ignored.
+	Activity(Query) ([]Activity, error)
 	// OfRun returns the total of one run.
 	OfRun(chela.RunID) (Sum, error)
 	// Committed returns the amount spent or held in the named scope. Only calls for

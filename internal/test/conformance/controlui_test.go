@@ -385,6 +385,7 @@ func TestControlUICuts(t *testing.T) {
 		}
 	}
 	b.succeeded(t)
+	// The page reloads itself, once, if it loads a module while the gateway is away.
 	t.Logf("the page was loaded %d times during the cuts", b.Loads()-loads)
 }
 

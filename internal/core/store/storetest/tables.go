@@ -1021,6 +1021,39 @@ func testUsage(t *testing.T, s store.Store) {
 	late := second
 	late.Day = "2026-11-23"
 	same(t, "of days with an offset", sums(usage.Query{Since: day2, Offset: 16 * time.Hour}), []usage.Sum{late})
+	update(t, s, func(tx store.Tx) error {
+		for _, it := range []queue.Item{
+			{ID: "a1", Key: "a1", Session: "agent:usage:a", Kind: queue.Message, State: queue.Waiting, Created: at(0)},
+			{ID: "a2", Key: "a2", Session: "agent:usage:a", Kind: queue.Message, State: queue.Waiting, Created: day2},
+			{ID: "a3", Key: "a3", Session: "agent:usage:a", Kind: queue.Event, State: queue.Waiting, Created: at(0)},
+			{ID: "a4", Key: "a4", Session: "agent:usage:a", Kind: queue.Message, State: queue.Waiting, Created: at(0)},
+		} {
+			if _, err := tx.Queue().Put(it); err != nil {
+				return err
+			}
+			if it.ID != "a4" { // it still waits
+				if err := tx.Queue().Set(queue.Done, it); err != nil {
+					return err
+				}
+			}
+		}
+		return tx.Calls().Plan(
+			session.Call{ID: "u1", Session: "agent:usage:a", Wire: llm.ToolCall{Name: "look"}, Updated: at(0)},
+			session.Call{ID: "u2", Session: "agent:usage:a", Wire: llm.ToolCall{Name: "look"}, Updated: at(1)},
+			session.Call{ID: "u3", Session: "agent:usage:a", Wire: llm.ToolCall{Name: "read"}, Updated: day2},
+		)
+	})
+	activity := func(q usage.Query) []usage.Activity {
+		q.Session = "agent:usage:a"
+		return get(t, s, func(r store.Reader) ([]usage.Activity, error) { return r.Usage().Activity(q) })
+	}
+	said := usage.Activity{Day: "2026-11-21", Session: "agent:usage:a", Count: 1}
+	looked, then, read := said, said, said
+	looked.Tool, looked.Count = "look", 2
+	then.Day, read.Day, read.Tool = "2026-11-22", "2026-11-22", "read"
+	same(t, "activity", activity(usage.Query{}), []usage.Activity{said, looked, then, read})
+	same(t, "activity until", activity(usage.Query{Until: day2}), []usage.Activity{said, looked})
+	same(t, "activity since", activity(usage.Query{Since: day2}), []usage.Activity{then, read})
 	first.Day = ""
 	total := get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("r1") })
 	total.Provider, total.Model = "p", "m" // these fields may be empty in a total

@@ -160,6 +160,8 @@ func TestChecksumUses(t *testing.T) {
 		{name: "outbox.OfRun", table: "outbox", view: func(v r) error { return second(v.Outbox().OfRun("r")) }},
 		{name: "outbox.Undelivered", table: "outbox", prepare: "UPDATE outbox SET state = 'failed'", view: func(v r) error { return second(v.Outbox().Undelivered(9)) }},
 		{name: "usage.Sums", table: "usage", view: func(v r) error { return second(v.Usage().Sums(usage.Query{})) }},
+		{name: "usage.Activity, item", table: "item", prepare: "UPDATE item SET kind = 'message', state = 'done'", view: func(v r) error { return second(v.Usage().Activity(usage.Query{})) }},
+		{name: "usage.Activity, call", table: "call", view: func(v r) error { return second(v.Usage().Activity(usage.Query{})) }},
 		{name: "usage.OfRun", table: "usage", view: func(v r) error { return second(v.Usage().OfRun("r")) }},
 		{name: "usage.SettleHold", table: "hold", update: func(v w) error { return v.Usage().SettleHold("h", 1) }},
 		{name: "devices.Device", table: "device", view: func(v r) error { return second(v.Devices().Device("d")) }},

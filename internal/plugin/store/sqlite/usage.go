@@ -46,6 +46,21 @@ func (t usageTable) Sums(q usage.Query) ([]usage.Sum, error) {
 	}, query, int64(q.Offset/time.Second), q.BySession, q.Since, unixNano(q.Until), str(q.Session))
 }
 
+// Activity counts messages and tool calls by session, day, tool and result.
+func (t usageTable) Activity(q usage.Query) ([]usage.Activity, error) {
+	const (
+		day     = "date(at / 1000000000 + ?1, 'unixepoch')"
+		between = " >= ?2 AND (?3 = 0 OR at < ?3) AND (?4 = '' OR session = ?4) AND "
+		query   = "SELECT session, " + day + " AS day, tool, result, count(*) FROM (" +
+			"SELECT session, created AS at, '' AS tool, '' AS result FROM item WHERE kind = 'message' AND state IN ('taken', 'done') AND created" + between + itemIntact +
+			" UNION ALL SELECT session, updated AS at, name, outcome FROM call WHERE updated" + between + callIntact +
+			") GROUP BY session, day, tool, result ORDER BY session, day, tool, result"
+	)
+	return collect(t.c, func(r *row) (usage.Activity, error) {
+		return usage.Activity{Session: chela.SessionKey(r.text()), Day: r.text(), Tool: r.text(), Result: r.text(), Count: r.int()}, nil
+	}, query, int64(q.Offset/time.Second), q.Since, unixNano(q.Until), str(q.Session))
+}
+
 // OfRun returns the total of one run. It finds the rows by time, to avoid an index
 // that every turn would write; one minute of tolerance allows for a clock that was
 // set back.

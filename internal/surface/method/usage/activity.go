@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -13,34 +12,31 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// maxCalls is the number of tool calls that are counted, the latest ones.
-const maxCalls = 20_000
-
-// addCalls adds the tool calls, whose days are offset from UTC.
-func addCalls(g *wire.UsageGroups, calls []session.Call, offset time.Duration) {
+// addActivity adds messages and tool calls.
+func addActivity(g *wire.UsageGroups, all []usage.Activity) {
 	byTool, byDay := map[string]int64{}, map[string]*wire.UsageActivity{}
 	for i := range g.Daily {
 		byDay[g.Daily[i].Date] = &g.Daily[i]
 	}
-	for _, c := range calls {
-		byTool[c.Wire.Name]++
-		day := c.Updated.UTC().Add(offset).Format(time.DateOnly)
-		d := byDay[day]
+	for _, a := range all {
+		count(&g.Messages, a)
+		d := byDay[a.Day]
 		if d == nil {
-			d = &wire.UsageActivity{UsagePoint: wire.UsagePoint{Date: day}}
-			byDay[day] = d
+			d = &wire.UsageActivity{UsagePoint: wire.UsagePoint{Date: a.Day}}
+			byDay[a.Day] = d
 		}
-		d.Calls++
-		g.Messages.Calls++
-		if c.Outcome.Result != "" {
-			g.Messages.Results++
+		if a.Tool == "" {
+			d.Messages += a.Count
+			continue
 		}
-		if c.Outcome.Result == session.ResultError {
-			g.Messages.Errors++
-			d.Errors++
+		byTool[a.Tool] += a.Count
+		d.Calls += a.Count
+		if a.Result == string(session.ResultError) {
+			d.Errors += a.Count
 		}
 	}
-	g.Tools = wire.ToolUsage{Calls: int64(len(calls)), Names: len(byTool), Tools: []wire.ToolCount{}}
+	g.Messages.Total = g.Messages.User + g.Messages.Assistant
+	g.Tools = wire.ToolUsage{Calls: g.Messages.Calls, Names: len(byTool), Tools: []wire.ToolCount{}}
 	for _, name := range slices.Sorted(maps.Keys(byTool)) {
 		g.Tools.Tools = append(g.Tools.Tools, wire.ToolCount{Name: name, Count: byTool[name]})
 	}
@@ -50,6 +46,21 @@ func addCalls(g *wire.UsageGroups, calls []session.Call, offset time.Duration) {
 		daily = append(daily, *byDay[day])
 	}
 	g.Daily = daily
+}
+
+// count adds an activity to the counts of messages and calls.
+func count(m *wire.MessageCounts, a usage.Activity) {
+	if a.Tool == "" {
+		m.User += a.Count
+		return
+	}
+	m.Calls += a.Count
+	if a.Result != "" {
+		m.Results += a.Count
+	}
+	if a.Result == string(session.ResultError) {
+		m.Errors += a.Count
+	}
 }
 
 // byChannel returns the totals by the channel of the sessions, the most expensive first.

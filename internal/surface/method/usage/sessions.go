@@ -55,15 +55,25 @@ func (m methods) sessions(ctx context.Context, _ rpc.Peer, in wire.SessionsUsage
 		if out.Aggregates.Channels, err = byChannel(r, sums); err != nil {
 			return err
 		}
-		calls, err := r.Calls().Recent(session.CallQuery{Session: q.Session, Since: q.Since, Limit: maxCalls})
+		activity, err := r.Usage().Activity(q)
 		if err != nil {
 			return err
 		}
-		calls = slices.DeleteFunc(calls, func(c session.Call) bool {
-			return in.AgentID != "" && c.Session.Agent() != chela.AgentID(in.AgentID) || !q.Until.IsZero() && !c.Updated.Before(q.Until)
-		})
-		addCalls(&out.Aggregates, calls, q.Offset)
+		if in.AgentID != "" {
+			activity = slices.DeleteFunc(activity, func(a usage.Activity) bool { return a.Session.Agent() != chela.AgentID(in.AgentID) })
+		}
+		addActivity(&out.Aggregates, activity)
 		out.Sessions, err = mostExpensive(r, sums, rpc.Limit(in.Limit, defaultSessions, maxSessions))
+		for i := range out.Sessions {
+			s := &out.Sessions[i]
+			s.Usage.Messages = wire.MessageCounts{Assistant: s.Usage.Calls}
+			for _, a := range activity {
+				if string(a.Session) == s.Key {
+					count(&s.Usage.Messages, a)
+				}
+			}
+			s.Usage.Messages.Total = s.Usage.Messages.User + s.Usage.Messages.Assistant
+		}
 		return err
 	})
 	return out, err
@@ -82,7 +92,6 @@ func aggregate(sums []usage.Sum) wire.UsageGroups {
 		days[s.Day] = append(days[s.Day], s)
 		g.Messages.Assistant += s.Calls
 	}
-	g.Messages.Total = g.Messages.Assistant
 	for _, p := range points(sums) {
 		t := total(days[p.Date])
 		g.CostDaily = append(g.CostDaily, wire.UsageDay{Date: p.Date, UsageSum: t})

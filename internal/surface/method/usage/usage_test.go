@@ -138,7 +138,10 @@ func TestSessions(t *testing.T) {
 	}
 	day := now.Format(time.DateOnly)
 	a := got.Aggregates
-	if m := (wire.MessageCounts{Total: a.Messages.Assistant, Assistant: 3}); a.Messages != m || a.Tools.Calls != 0 || a.Tools.Tools == nil || a.Latency == nil {
+	if m := got.Sessions[1].Usage.Messages; m.User != 1 || m.Assistant != 2 || m.Total != 3 {
+		t.Errorf("messages of the session: %+v", m)
+	}
+	if m := (wire.MessageCounts{Total: 4, User: 1, Assistant: 3}); a.Messages != m || a.Tools.Calls != 0 || a.Tools.Tools == nil || a.Latency == nil {
 		t.Errorf("messages %+v, tools %+v, latency %v", a.Messages, a.Tools, a.Latency)
 	}
 	if len(a.Channels) != 1 || a.Channels[0].Channel != chela.LocalChannel || a.Channels[0].Totals.Cost != got.Totals.Cost {
@@ -150,7 +153,7 @@ func TestSessions(t *testing.T) {
 	if len(a.ModelDays) != 2 || a.ModelDays[0].Model != "m" || a.ModelDays[0].Count != 2 || a.ModelDays[0].Tokens != 2000 {
 		t.Errorf("by day and model: %+v", a.ModelDays)
 	}
-	if len(a.Daily) != 1 || a.Daily[0].Messages != 3 || a.Daily[0].Tokens != got.Totals.Total {
+	if len(a.Daily) != 1 || a.Daily[0].Messages != 4 || a.Daily[0].Tokens != got.Totals.Total {
 		t.Errorf("by day, with messages: %+v", a.Daily)
 	}
 	if got.End != day || len(got.Sessions[0].Usage.Dates) != 1 || got.Sessions[0].Usage.Dates[0] != day || got.Sessions[0].Usage.Daily[0].Tokens != 1000 {
