@@ -32,9 +32,6 @@ type MemoryStatus struct {
 	// Indexing is set, and Index is not, while the index is compared with many files.
 	Indexing *MemoryProgress `json:"indexing,omitempty"`
 	Index    *MemoryIndexed  `json:"index,omitempty"`
-	Dreaming struct {
-		Enabled bool `json:"enabled"`
-	} `json:"dreaming"`
 }
 
 // MemoryEmbedding is the state of the provider of embeddings.
