@@ -180,7 +180,7 @@ func (d *Authenticator) anonymous(a Attempt, auth wire.Auth) (Grant, error) {
 		return Grant{}, wire.Errorf(wire.NotPaired, "device identity required").With(map[string]any{"code": "DEVICE_IDENTITY_REQUIRED"})
 	}
 	g := Grant{Principal: chela.Principal{ID: "owner", Credential: d.o.Mode, Scopes: []chela.Scope{}}, Method: d.o.Mode, Mode: d.o.Mode}
-	if a.Source.Local && !a.Source.Browser && isOwn(p.Client) {
+	if a.Source.Local && !a.Source.Browser && (isOwn(p.Client) || isOldProbe(p)) {
 		g.Principal.Scopes = knownScopes(p.Scopes)
 	}
 	return g, nil
@@ -221,10 +221,16 @@ func inBrowser(c wire.ClientInfo) bool {
 // isUI reports whether the client is a user interface, which needs a device.
 func isUI(c wire.ClientInfo) bool { return isPage(c) || c.ID == "openclaw-tui" }
 
+// isOldProbe reports whether the client is a probe of the command line that takes the gateway
+// for unreachable if it may not read. Newer ones expect no scopes.
+func isOldProbe(p wire.Connect) bool {
+	return p.Client.ID == "cli" && p.Client.Mode == wire.ModeProbe && p.MaxProtocol < wire.Version
+}
+
 // isOwn reports whether the client is a command or program of the owner, which
 // has scopes without a device.
 func isOwn(c wire.ClientInfo) bool {
 	return slices.Contains([]wire.ClientInfo{
-		{ID: "cli", Mode: wire.ModeCLI}, {ID: "cli", Mode: wire.ModeProbe}, {ID: "chela", Mode: wire.ModeCLI}, {ID: "gateway-client", Mode: wire.ModeBackend},
+		{ID: "cli", Mode: wire.ModeCLI}, {ID: "chela", Mode: wire.ModeCLI}, {ID: "gateway-client", Mode: wire.ModeBackend},
 	}, wire.ClientInfo{ID: c.ID, Mode: c.Mode})
 }
