@@ -40,13 +40,14 @@ func Profiles() []string { return []string{"minimal", "coding", "messaging", "fu
 // know about a tool is in its spec. The zero Catalog knows no tools. A Catalog is immutable.
 type Catalog struct {
 	tools  []tool.Spec
+	known  map[string]bool     // names of the tools
 	names  map[string]string   // other names to names
 	groups map[string][]string // names of the tools
 }
 
 // NewCatalog returns the Catalog of a set.
 func NewCatalog(set tool.Set) Catalog {
-	k := Catalog{tools: slices.Clone(set.Known()), names: map[string]string{}, groups: map[string][]string{}}
+	k := Catalog{tools: slices.Clone(set.Known()), known: map[string]bool{}, names: map[string]string{}, groups: map[string][]string{}}
 	for _, a := range absent {
 		if !slices.ContainsFunc(k.tools, func(t tool.Spec) bool { return t.Name == a.Name }) {
 			k.tools = append(k.tools, a)
@@ -57,6 +58,7 @@ func NewCatalog(set tool.Set) Catalog {
 	}
 	for i := range k.tools {
 		t := &k.tools[i]
+		k.known[t.Name] = true
 		for _, n := range t.Names {
 			k.names[n] = t.Name
 		}
@@ -167,9 +169,9 @@ func (k Catalog) Match(patterns []string, name string) bool {
 // plug-ins, which need not exist yet.
 func (k Catalog) unknown(patterns []string) []string {
 	var out []string
-	for _, p := range patterns {
-		if p != MCP && p != allPlugins && !strings.Contains(p, "__") &&
-			!slices.ContainsFunc(k.tools, func(t tool.Spec) bool { return match([]string{p}, t.Name) != "" }) {
+	for i, p := range patterns {
+		if !k.known[p] && p != MCP && p != allPlugins && !strings.Contains(p, "__") &&
+			len(k.where(func(t *tool.Spec) bool { return match(patterns[i:i+1], t.Name) != "" })) == 0 {
 			out = append(out, p)
 		}
 	}

@@ -122,6 +122,19 @@ func (s Set) Find(name string) (Tool, bool) {
 	return s.Get(s.names[name])
 }
 
+// SpecOf returns the spec of the tool that Find returns; nil: there is none. It makes no
+// copy, unlike the tool. Callers must not modify it.
+func (s Set) SpecOf(name string) *Spec {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if s.tools[name] == nil {
+		name = s.names[name]
+	}
+	if i, ok := slices.BinarySearchFunc(s.specs, name, func(sp Spec, n string) int { return strings.Compare(sp.Name, n) }); ok {
+		return &s.specs[i]
+	}
+	return nil
+}
+
 // Names returns the names of the tools, sorted.
 func (s Set) Names() []string {
 	var names []string
@@ -158,10 +171,8 @@ func (s Set) Roles() map[Role]string {
 
 // Titled returns the call with the title that its tool gives to it.
 func (s Set) Titled(c llm.ToolCall) llm.ToolCall {
-	if t, ok := s.Find(c.Name); ok && json.Valid(c.Args) {
-		if title := t.Spec().Title; title != nil {
-			c.Title = title(c.Args)
-		}
+	if sp := s.SpecOf(c.Name); sp != nil && sp.Title != nil && json.Valid(c.Args) {
+		c.Title = sp.Title(c.Args)
 	}
 	return c
 }

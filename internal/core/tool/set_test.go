@@ -123,3 +123,38 @@ func TestEffect(t *testing.T) {
 		}
 	}
 }
+
+// A set knows tools that it does not contain, and tools by their other names.
+func TestKnown(t *testing.T) {
+	t.Parallel()
+	run := named{Name: "exec", Names: []string{"bash"}, Roles: []tool.Role{tool.RunsCommands}}
+	s := tool.NewSet(append(tool.Off(named{Name: "image"}, named{Name: "plan", Roles: []tool.Role{tool.KeepsPlan}}), run, named{Name: "read"})...)
+	names := func(list []tool.Spec) (out []string) {
+		for _, sp := range list {
+			out = append(out, sp.Name)
+		}
+		return out
+	}
+	few := s.Filter(func(sp tool.Spec) bool { return sp.Name == "read" })
+	for what, got := range map[string][]string{
+		"exec read": s.Names(), "exec image plan read": names(s.Known()), "read": few.Names(), "exec image plan read ": names(few.Known()),
+		"exec image plan read  ": names(s.With(tool.Off(run)...).Known()), "exec plan read": s.With(named{Name: "plan"}).Names(),
+	} {
+		if diff := cmp.Diff(strings.Fields(what), got); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+	for name, want := range map[string]string{"exec": "exec", " Bash ": "exec", "image": "", "shell": ""} {
+		got, found := s.Find(name)
+		sp := s.SpecOf(name)
+		if found != (want != "") || found && got.Spec().Name != want || (sp != nil) != found || found && sp.Name != want {
+			t.Errorf("%q is %v, with spec %v", name, got, sp)
+		}
+	}
+	if few.SpecOf("bash") != nil {
+		t.Error("a tool that was filtered out is found by its other name")
+	}
+	if s.Role(tool.RunsCommands) != "exec" || s.Role(tool.KeepsPlan) != "" || len(s.Roles()) != 1 || s.Roles()[tool.RunsCommands] != "exec" {
+		t.Errorf("roles %v", s.Roles())
+	}
+}

@@ -282,11 +282,9 @@ func (h *History) acts(tx store.Reader, home chela.SessionKey, selected []journa
 
 // actName returns what people call what a call did.
 func (h *History) actName(c session.Call) string {
-	t, ok := h.o.Tools(c.Session.Agent()).Find(c.Wire.Name)
-	if !ok {
-		return "other act"
-	}
-	switch s := t.Spec(); {
+	s := h.o.Tools(c.Session.Agent()).SpecOf(c.Wire.Name)
+	switch {
+	case s == nil:
 	case s.Has(tool.RunsCommands), s.Has(tool.FollowsCommands):
 		return "command"
 	case s.Has(tool.SendsMessages):

@@ -197,12 +197,8 @@ func (e *Execution) label(c llm.ToolCall) string {
 
 // runsCommand reports whether a tool runs commands, or follows them.
 func (e *Execution) runsCommand(name string) bool {
-	t, ok := e.profile.Tools.Find(name)
-	if !ok {
-		return false
-	}
-	s := t.Spec()
-	return s.Has(tool.RunsCommands) || s.Has(tool.FollowsCommands)
+	s := e.profile.Tools.SpecOf(name)
+	return s != nil && (s.Has(tool.RunsCommands) || s.Has(tool.FollowsCommands))
 }
 
 // title adds the titles of the calls of a new message, which are stored with it.
