@@ -88,9 +88,9 @@ var dayNames = [...]struct {
 // the zone of the turn.
 func (t *turn) place(text string) (loc *time.Location, name, rest string) {
 	for _, z := range hanPlaces() {
-		if strings.Contains(text, z.place) {
+		if strings.Contains(text, z.name) {
 			if loc, err := time.LoadLocation(z.zone); err == nil {
-				return loc, z.place, strings.Replace(text, z.place, " ", 1)
+				return loc, z.name, strings.Replace(text, z.name, " ", 1)
 			}
 		}
 	}
@@ -108,7 +108,7 @@ func (t *turn) place(text string) (loc *time.Location, name, rest string) {
 func zoneOf(city string) *time.Location {
 	words := strings.Fields(strings.ToLower(city))
 	for _, z := range places() {
-		if z.place == strings.Join(words, " ") {
+		if z.name == strings.Join(words, " ") {
 			loc, _ := time.LoadLocation(z.zone) // without a database of zones there is none
 			return loc
 		}
@@ -160,15 +160,15 @@ var hanPlaces = zones(`北京 Asia/Shanghai|上海 Asia/Shanghai|广州 Asia/Sha
 	`阿姆斯特丹 Europe/Amsterdam|布鲁塞尔 Europe/Brussels|斯德哥尔摩 Europe/Stockholm|雅典 Europe/Athens|开罗 Africa/Cairo|约翰内斯堡 Africa/Johannesburg|纽约 America/New_York|华盛顿 America/New_York|波士顿 America/New_York|芝加哥 America/Chicago|` +
 	`洛杉矶 America/Los_Angeles|旧金山 America/Los_Angeles|西雅图 America/Los_Angeles|多伦多 America/Toronto|温哥华 America/Vancouver|圣保罗 America/Sao_Paulo|悉尼 Australia/Sydney|墨尔本 Australia/Melbourne|奥克兰 Pacific/Auckland|夏威夷 Pacific/Honolulu`)
 
-// placeZone is the time zone of a place.
-type placeZone struct{ place, zone string }
+// city is a place with its time zone.
+type city struct{ name, zone string }
 
 // zones returns a function that reads a list of places with their time zones.
-func zones(list string) func() []placeZone {
-	return sync.OnceValue(func() (out []placeZone) {
+func zones(list string) func() []city {
+	return sync.OnceValue(func() (out []city) {
 		for entry := range strings.SplitSeq(list, "|") {
 			i := strings.LastIndexByte(entry, ' ')
-			out = append(out, placeZone{entry[:i], entry[i+1:]})
+			out = append(out, city{entry[:i], entry[i+1:]})
 		}
 		return out
 	})

@@ -796,7 +796,9 @@ func TestConfigured(t *testing.T) {
 		if err != nil {
 			got = "error"
 		}
-		for _, tl := range tools {
+		set := tool.NewSet(tools...)
+		for _, name := range set.Names() {
+			tl, _ := set.Get(name)
 			_, outside := tl.(tool.Planner)
 			switch patch := tl.Spec().Name == "apply_patch"; {
 			case outside && !patch:

@@ -73,8 +73,9 @@ func (o Options) action(ctx context.Context, p rpc.Peer, in wire.MessageAction) 
 	return o.do(ctx, p, r, a.Media, a.Files)
 }
 
-// params decodes the parameters of an action. Those that are null, false or empty, and marks
-// of the client such as __agentId, are left out; unknown ones are an error.
+// params decodes the parameters of an action. Those that are null, false or empty, the name of
+// the action, which OpenClaw's command line repeats, and marks of the client such as
+// __agentId are left out; unknown ones are an error.
 func params(raw json.RawMessage) (a wire.MessageParams, err error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -82,7 +83,7 @@ func params(raw json.RawMessage) (a wire.MessageParams, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		v := bytes.TrimSpace(all[name])
-		if empty := string(v); strings.HasPrefix(name, "__") || empty == "null" || empty == "false" || empty == `""` || empty == "[]" {
+		if empty := string(v); name == "action" || strings.HasPrefix(name, "__") || empty == "null" || empty == "false" || empty == `""` || empty == "[]" {
 			delete(all, name)
 			continue
 		}

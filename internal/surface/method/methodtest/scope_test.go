@@ -38,7 +38,7 @@ var needs = map[chela.Scope][]string{
 	},
 	chela.ScopeQuestions: {"question.list"},
 	chela.ScopeAdmin: {
-		"system-event", "set-heartbeats", "update.status", "backup.create", "agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
+		"openclaw.chat", "wizard.start", "system-event", "set-heartbeats", "update.status", "backup.create", "agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
 		"budget.set", "models.probe", "models.authLogout", "sandbox.test", "sandbox.recreate", "hooks.install",
 		"cron.add", "cron.update", "cron.remove", "cron.run", "cron.scratch.get", "cron.scratch.set", "cron.export", "cron.import",
 	},
