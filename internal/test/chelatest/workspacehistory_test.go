@@ -73,7 +73,7 @@ func TestWorkspaceHistory(t *testing.T) {
 		if b.Action != wire.ChangeDeleted || c.Action != wire.ChangeCreated || other.Action != wire.ChangeCreated {
 			t.Errorf("%s, %s and %s", b.Action, c.Action, other.Action)
 		}
-		u.undo("", "memory/b.md: bring back (+1 -0), changed", "by a command, or by you", "memory/c.md: delete", "other.txt: delete", "cannot be: 1 command.")
+		u.undo("", "memory/b.md: bring back (+1 -0), changed", "by a command, or by you", "memory/c.md: delete", "other.txt: delete", "cannot be: whatever else 1 command did (only files")
 		if got := u.files("workspace/memory"); got != "/a.md -rw-r----- \"one\\ntwo\\n\"\n/b.md -rw-r----- \"one\\n\"\n" {
 			t.Errorf("after the undo:\n%s", got)
 		}
