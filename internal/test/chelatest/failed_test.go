@@ -200,6 +200,15 @@ func TestFailedMessages(t *testing.T) {
 			t.Errorf("the model is sent:\n%s", got)
 		}
 	})
+	t.Run("a program is told that the model said nothing after a failed tool", func(t *testing.T) {
+		t.Parallel()
+		g := Start(t, Options{Model: llmtest.NewScript(llmtest.Call("1", "read", `{"path":"nothing.txt"}`), llmtest.Say(""), llmtest.Say(""))})
+		var out wire.AgentResult
+		err := g.Client().Client.Await(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "read it", SessionKey: "main", IdempotencyKey: "quiet"}, nil, &out)
+		if err != nil || out.Result == nil || out.Result.Meta.Stop != wire.StopUnable {
+			t.Errorf("%+v, %v", out.Result, err)
+		}
+	})
 	t.Run("a window that is too small for a run is not kept: its server may get a larger one", func(t *testing.T) {
 		t.Parallel()
 		model := diligent(first(llmtest.Status(400, "request (5120 tokens) exceeds the available context size (4096 tokens), try increasing it")))
