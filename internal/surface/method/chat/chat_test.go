@@ -813,8 +813,10 @@ func TestSendForms(t *testing.T) {
 // TestAbortRun stops the run of a session, and leaves the message that waits.
 func TestAbortRun(t *testing.T) {
 	t.Parallel()
+	begun := make(chan struct{})
 	h := methodtest.New(t, llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
 		if strings.Contains(r.Messages[len(r.Messages)-1].PlainText(), "first") {
+			close(begun)
 			return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}
 		}
 		return llmtest.Say("answered")
@@ -822,6 +824,7 @@ func TestAbortRun(t *testing.T) {
 	for _, id := range []string{"first", "second"} {
 		methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: id, IdempotencyKey: id, QueueMode: "followup"})
 	}
+	<-begun // before that, the message only waits, and is left
 	got := methodtest.Do[wire.ChatAborted](t, h, wire.MethodSessionsAbort, wire.SessionsAbort{Key: "main"})
 	if diff := cmp.Diff(wire.ChatAborted{OK: true, Aborted: true, RunIDs: []string{"first"}}, got); diff != "" {
 		t.Errorf("abort of the run (-want +got):\n%s", diff)
