@@ -197,10 +197,7 @@ func (m *Set) known() (llm.Catalog, error) {
 			out.Models = append(out.Models, c)
 		}
 	}
-	out.Providers = slices.Concat(slices.Sorted(maps.Keys(m.o.Providers)), slices.Sorted(maps.Keys(m.o.Made)), []string{Offline.Provider})
-	for _, s := range slices.Concat(services[:], locals[:]) {
-		out.Providers = append(out.Providers, s.id)
-	}
+	out.Providers = slices.Concat(slices.Sorted(maps.Keys(m.o.Providers)), slices.Sorted(maps.Keys(m.o.Made)), Known())
 	maps.Copy(out.Aliases, common.Aliases)
 	out.Models = append(out.Models, llm.Model{
 		Provider: Offline.Provider, ID: Offline.Model, Name: "built-in assistant (not a language model)", Price: &llm.Price{},

@@ -83,15 +83,12 @@ func (m *Set) Unusable(id string) error {
 // Unknown returns the error about the name of a model whose provider is neither known nor
 // configured; nil: it is one of them, or the name is none.
 func (m *Set) Unknown(ref string) error {
-	info, err := m.Catalog().Resolve(ref)
-	if err != nil {
-		return nil
+	catalog := m.Catalog()
+	info, err := catalog.Resolve(ref)
+	if err != nil || slices.Contains(catalog.Providers, info.Provider) {
+		return nil //nolint:nilerr // it is no name of a model
 	}
-	id := info.Provider
-	if _, configured := m.o.Providers[id]; configured || m.o.Made[id] != nil || serviceOf(id).api != "" || id == Offline.Provider {
-		return nil
-	}
-	return unknownProvider(id)
+	return unknownProvider(info.Provider)
 }
 
 // BadProvider returns the error about a setting of a configured provider that makes every
