@@ -35,7 +35,6 @@ func addActivity(g *wire.UsageGroups, all []usage.Activity) {
 			d.Errors += a.Count
 		}
 	}
-	g.Messages.Total = g.Messages.User + g.Messages.Assistant
 	g.Tools = wire.ToolUsage{Calls: g.Messages.Calls, Names: len(byTool), Tools: []wire.ToolCount{}}
 	for _, name := range slices.Sorted(maps.Keys(byTool)) {
 		g.Tools.Tools = append(g.Tools.Tools, wire.ToolCount{Name: name, Count: byTool[name]})
@@ -48,10 +47,26 @@ func addActivity(g *wire.UsageGroups, all []usage.Activity) {
 	g.Daily = daily
 }
 
+// addCounts adds the messages and tool calls of each session.
+func addCounts(sessions []wire.SessionUsage, all []usage.Activity) {
+	counts := make(map[string]*wire.MessageCounts, len(sessions))
+	for i := range sessions {
+		s := &sessions[i]
+		s.Usage.Messages = wire.MessageCounts{Assistant: s.Usage.Calls, Total: s.Usage.Calls}
+		counts[s.Key] = &s.Usage.Messages
+	}
+	for _, a := range all {
+		if m := counts[string(a.Session)]; m != nil {
+			count(m, a)
+		}
+	}
+}
+
 // count adds an activity to the counts of messages and calls.
 func count(m *wire.MessageCounts, a usage.Activity) {
 	if a.Tool == "" {
 		m.User += a.Count
+		m.Total += a.Count
 		return
 	}
 	m.Calls += a.Count

@@ -64,16 +64,7 @@ func (m methods) sessions(ctx context.Context, _ rpc.Peer, in wire.SessionsUsage
 		}
 		addActivity(&out.Aggregates, activity)
 		out.Sessions, err = mostExpensive(r, sums, rpc.Limit(in.Limit, defaultSessions, maxSessions))
-		for i := range out.Sessions {
-			s := &out.Sessions[i]
-			s.Usage.Messages = wire.MessageCounts{Assistant: s.Usage.Calls}
-			for _, a := range activity {
-				if string(a.Session) == s.Key {
-					count(&s.Usage.Messages, a)
-				}
-			}
-			s.Usage.Messages.Total = s.Usage.Messages.User + s.Usage.Messages.Assistant
-		}
+		addCounts(out.Sessions, activity)
 		return err
 	})
 	return out, err
@@ -92,6 +83,7 @@ func aggregate(sums []usage.Sum) wire.UsageGroups {
 		days[s.Day] = append(days[s.Day], s)
 		g.Messages.Assistant += s.Calls
 	}
+	g.Messages.Total = g.Messages.Assistant
 	for _, p := range points(sums) {
 		t := total(days[p.Date])
 		g.CostDaily = append(g.CostDaily, wire.UsageDay{Date: p.Date, UsageSum: t})
