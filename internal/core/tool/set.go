@@ -113,23 +113,23 @@ func (s Set) Get(name string) (Tool, bool) {
 	return t, ok
 }
 
-// Find returns the tool with the name, which may be one of its other names, in any case.
-func (s Set) Find(name string) (Tool, bool) {
+// resolve returns the name of the tool with the name, which may be one of its other names, in
+// any case.
+func (s Set) resolve(name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
-	if t, ok := s.tools[name]; ok {
-		return t, true
+	if s.tools[name] == nil {
+		return s.names[name]
 	}
-	return s.Get(s.names[name])
+	return name
 }
+
+// Find returns the tool with the name, which may be one of its other names, in any case.
+func (s Set) Find(name string) (Tool, bool) { return s.Get(s.resolve(name)) }
 
 // SpecOf returns the spec of the tool that Find returns; nil: there is none. It makes no
 // copy, unlike the tool. Callers must not modify it.
 func (s Set) SpecOf(name string) *Spec {
-	name = strings.ToLower(strings.TrimSpace(name))
-	if s.tools[name] == nil {
-		name = s.names[name]
-	}
-	if i, ok := slices.BinarySearchFunc(s.specs, name, func(sp Spec, n string) int { return strings.Compare(sp.Name, n) }); ok {
+	if i, ok := slices.BinarySearchFunc(s.specs, s.resolve(name), func(sp Spec, n string) int { return strings.Compare(sp.Name, n) }); ok {
 		return &s.specs[i]
 	}
 	return nil
