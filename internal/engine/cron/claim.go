@@ -147,12 +147,9 @@ type start struct {
 // begin claims a slot and puts the work of the job into the queue. The run without an id
 // says that the slot was left out.
 func (s *Scheduler) begin(tx store.Tx, j *job.Job, slot, now time.Time, how start) (job.Run, error) {
-	none, due := job.Run{}, slot
-	switch {
-	case how.forced:
+	none, due := job.Run{}, j.State.Due.Time()
+	if how.forced {
 		due = time.Time{}
-	case j.State.Due > 0:
-		due = j.State.Due.Time()
 	}
 	if j.State.Run != "" && !how.forced { // the last run has not ended
 		return none, s.advance(tx, j, slot, now)
@@ -298,8 +295,8 @@ func sessionOf(j job.Job) chela.SessionKey {
 const unattended = "This turn was started by a schedule, and nobody is present to answer questions. Do the task with what you have. " +
 	"Your final reply is what the person gets: write only the result. If there is nothing to report, reply with exactly " + run.NoReply + "."
 
-// put puts the work of a run into the queue; due is when it should have begun, and zero for
-// one that a person began. It returns where the answer is to go.
+// put puts the work of a run into the queue; due is the slot that was missed, or zero. It
+// returns where the answer is to go.
 func (s *Scheduler) put(tx store.Tx, j job.Job, r job.Run, found string, due, now time.Time) (job.Destination, error) {
 	key := "cron:" + string(j.ID) + ":" + fmt.Sprint(int64(r.Slot))
 	if r.Forced {
