@@ -16,19 +16,31 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 )
 
-// all returns the tools of a plain build without configuration. Most of them are off.
-func all(t *testing.T) tool.Set {
+// environ returns what the tools of a plain build may use: commands and the web.
+func environ(t *testing.T, r *standard.Registry) standard.ToolEnv {
 	t.Helper()
-	r := standard.New()
 	broker, err := r.NewBroker(standard.SandboxEnv{}, conf{}.Section)
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := standard.ToolEnv{
+	return standard.ToolEnv{
 		Web:      standard.WebEnv{Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" }},
-		Sessions: standard.SessionEnv{Publish: func(chela.Event) {}},
 		Commands: exec.Options{Broker: broker, Interactive: true, Commands: exec.NewCommands(exec.CommandOptions{})},
 	}
+}
+
+// all returns the tools of a plain build without configuration. Most of them are off.
+func all(t *testing.T) tool.Set {
+	t.Helper()
+	r := standard.New()
+	env := environ(t, r)
+	env.Sessions.Publish = func(chela.Event) {}
+	return made(t, r, env)
+}
+
+// made returns the tools of a build without configuration.
+func made(t *testing.T, r *standard.Registry, env standard.ToolEnv) tool.Set {
+	t.Helper()
 	tools, err := r.NewTools(env, conf{}.Section)
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package standard_test
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/llm"
-	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
@@ -55,24 +53,8 @@ func (c conf) Section(path string) json.RawMessage {
 
 func TestTools(t *testing.T) {
 	r := standard.New()
-	broker, err := r.NewBroker(standard.SandboxEnv{}, conf{}.Section)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := standard.ToolEnv{
-		Web:      standard.WebEnv{Log: slog.New(slog.DiscardHandler), Getenv: func(string) string { return "" }},
-		Commands: exec.Options{Broker: broker, Interactive: true, Commands: exec.NewCommands(exec.CommandOptions{})},
-	}
-	tools, err := r.NewTools(env, conf{}.Section)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := r.NewFileTools(env, pathpolicy.Rule{}, conf{}.Section)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tools = append(tools, files...)
-	set := tool.NewSet(tools...)
+	env := environ(t, r)
+	set := made(t, r, env)
 	want := []string{"apply_patch", "edit", "exec", "find", "grep", "ls", "process", "read", "session_status", "web_fetch", "web_search", "write"}
 	got := slices.Sorted(slices.Values(set.Names()))
 	if diff := cmp.Diff(want, got); diff != "" {
