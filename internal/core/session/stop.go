@@ -9,9 +9,8 @@ import (
 )
 
 // StopOf returns why the model ended the last answer of a run that began at a time and
-// wrote to a transcript; "": it gave no answer. If Chela said that the model gave none, it is
-// StopUnable. It searches from the end, since most
-// callers ask about a recent run.
+// wrote to a transcript; "": it gave no answer. If Chela said that the model gave none, it
+// is StopUnable. It searches from the end, since most callers ask about a recent run.
 func StopOf(r Reader, transcript string, id chela.RunID, began time.Time) (llm.StopReason, error) {
 	for n := 8; ; n *= 8 {
 		last, err := r.Last(transcript, n)

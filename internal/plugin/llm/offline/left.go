@@ -106,8 +106,8 @@ func (c clause) named(part string) string {
 	}), part), 120)
 }
 
-// meaning returns what is left of a part of a clause without the words that say nothing,
-// and without the entities that the plan has used.
+// meaning returns the words of a part of a clause that the plan has not used and that are not
+// fillers, and the entities that it has not used.
 func (m match) meaning(part string) string {
 	for _, known := range m.read.known {
 		part = known.ReplaceAllString(part, " ")
@@ -121,7 +121,7 @@ func (m match) meaning(part string) string {
 	return meaning(part)
 }
 
-// meaning returns a text without the words that say nothing.
+// meaning returns a text without its fillers.
 func meaning(text string) string {
 	text = plainHan().ReplaceAllString(strings.ToLower(text), " ")
 	text = noWord().ReplaceAllString(plainWords().ReplaceAllString(text, " "), " ")
@@ -137,7 +137,7 @@ func misspelt(word string) bool {
 }
 
 var (
-	// plainWords are words that say nothing which an intent does not know, such as its verbs.
+	// plainWords are fillers, and words that intents expect anyway, such as verbs.
 	plainWords = lazy(`(?i)\b(?:an?|the|this|that|these|those|it|its|my|our|your|i|i'm|i'd|me|we|us|you|they|them|their|is|are|am|was|be|being|been|do|does|did|have|has|had|got|` +
 		`can|could|would|will|want|need|like|please|thanks|of|in|on|at|to|into|from|for|with|by|about|inside|within|under|through|as|and|also|too|just|so|now|here|there|there's|ok|okay|` +
 		`what|what's|whats|where|which|hey|hi|hello|chela|any|some|all|every|everything|anything|s|` +
