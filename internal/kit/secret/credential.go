@@ -34,6 +34,8 @@ var named = [...]credentialFormat{
 	{strict: `(?i)--(?:api-?key|token|secret|password)[ =]\\?["']?([^\s"'\\]{6,})`, markers: "--api --token --secret --password"}, // a flag
 	{strict: `(?i)\\?"(?:api_?key|token|access_?token|refresh_?token|client_?secret|secret|password)\\?"\s*:\s*\\?"([^"\\]{6,})`,
 		markers: "apikey api_key token secret password"}, // a member of an object
+	{strict: `\b(?:mysql|mariadb)[a-z-]*(?:\s[^|;&\n]*?)?\s-p\\?["']?([^\s"'\\]+)`, markers: "mysql mariadb"},
+	{strict: `\b(?:sshpass\s+-p|redis-cli(?:\s[^|;&\n]*?)?\s-a)\s*\\?["']?([^\s"'\\]+)`, markers: "sshpass redis-cli"},
 	{strict: `\s(?:-u|--user)[ =]\\?["']?[^\s:"'\\]+:([^\s"'\\]*[^\s"'\\0-9][^\s"'\\]*)`, markers: "-u --user"}, // of curl
 }
 
