@@ -70,6 +70,7 @@ func TestErrors(t *testing.T) {
 		{"{é: [1, Infinity]}", 1, 9, "Infinity has no JSON form"},
 		{"-Infinity", 1, 1, "-Infinity has no JSON form"},
 		{"NaN", 1, 1, "NaN has no JSON form"},
+		{"\xff\xfe{\x00}\x00", 1, 1, "the text is UTF-16; save it as UTF-8"},
 		{"\x00", 1, 1, `'\x00' where a value is expected`},
 	} {
 		_, err := ToJSON([]byte(tc.in))

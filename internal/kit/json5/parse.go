@@ -1,6 +1,7 @@
 package json5
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
@@ -54,6 +55,9 @@ type Document struct {
 func Parse(src []byte) (d *Document, err error) {
 	if len(src) > MaxSize {
 		return nil, errorAt(nil, 0, "%d bytes, at most %d", len(src), MaxSize)
+	}
+	if bytes.HasPrefix(src, []byte("\xff\xfe")) || bytes.HasPrefix(src, []byte("\xfe\xff")) {
+		return nil, errorAt(nil, 0, "the text is UTF-16; save it as UTF-8")
 	}
 	defer func() {
 		switch r := recover().(type) {
