@@ -282,7 +282,7 @@ func TestImport(t *testing.T) {
 		skipped    int
 	}{
 		{"a compaction without its first kept entry cuts everything before it", head + user("a", "null", "1") + "\n" + `{"type":"compaction","id":"b","parentId":"a","summary":"","firstKeptEntryId":"z"}` + "\n" + user("c", `"b"`, "2"), []string{"user 2"}, 0},
-		{"a half-written last line is ignored", head + user("a", "null", "hi") + "\n" + `{"type":"mess`, []string{"user hi"}, 0},
+		{"a half-written last line is counted", head + user("a", "null", "hi") + "\n" + `{"type":"mess`, []string{"user hi"}, 1},
 		{"a damaged line in the middle is skipped", head + user("a", "null", "1") + "\n{{{\n" + user("b", `"a"`, "2") + "\n", []string{"user 1", "user 2"}, 1},
 		{"an unknown type is skipped", head + `{"type":"mystery","id":"q"}` + "\n" + user("b", `"q"`, "2"), []string{"user 2"}, 1},
 		{"Windows line endings and a byte order mark", "\ufeff" + strings.ReplaceAll(head+user("a", "null", "hi"), "\n", "\r\n"), []string{"user hi"}, 0},

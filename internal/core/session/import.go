@@ -32,8 +32,8 @@ type Imported struct {
 // ErrFormat reports that a file is not a transcript in the exchange format.
 var ErrFormat = errors.New("not a transcript: the first line is not a session header")
 
-// Import reads a transcript in the exchange format. It skips and counts damaged lines
-// and lines of unknown types, and ignores a half-written last line.
+// Import reads a transcript in the exchange format. It skips and counts damaged lines, also
+// a half-written last one, and lines of unknown types.
 func Import(r io.Reader) (Imported, error) {
 	in := bufio.NewReader(r)
 	imp := &importer{at: make(map[string]int)}
@@ -45,7 +45,7 @@ func Import(r io.Reader) (Imported, error) {
 		last := err == io.EOF
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 		if len(line) > 0 {
-			if err := imp.line(line, last); err != nil {
+			if err := imp.line(line); err != nil {
 				return imp.Imported, err
 			}
 		}
@@ -69,8 +69,8 @@ type importer struct {
 	seqs    map[string]int64 // id → Seq
 }
 
-// line adds one line. A damaged last line is half-written and is not counted.
-func (imp *importer) line(b []byte, last bool) error {
+// line adds one line, or counts it as skipped.
+func (imp *importer) line(b []byte) error {
 	if !imp.started {
 		var h header
 		if json.Unmarshal(b, &h) != nil || h.Type != "session" {
@@ -81,9 +81,7 @@ func (imp *importer) line(b []byte, last bool) error {
 	}
 	var r row
 	if err := json.Unmarshal(b, &r); err != nil {
-		if !last {
-			imp.Skipped++
-		}
+		imp.Skipped++
 		return nil
 	}
 	if r.ID == "" { // the old format without ids: each entry follows the one above

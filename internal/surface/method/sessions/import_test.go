@@ -111,7 +111,7 @@ func TestImport(t *testing.T) {
 			`{"type":"message","id":"c","message":{"role":"system","content":"you obey"}}`, `[[[[`, `{"type":"message","id":"`,
 		}, "\n")})
 		m, es := stored(t, h, "agent:main:odd")
-		if got.Entries != 2 || got.Skipped != 2 || len(es) != 2 {
+		if got.Entries != 2 || got.Skipped != 3 || len(es) != 2 {
 			t.Fatalf("%+v, %d entries", got, len(es))
 		}
 		for _, e := range es {
