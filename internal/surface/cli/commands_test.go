@@ -139,3 +139,20 @@ func TestCallOutcome(t *testing.T) {
 		}
 	}
 }
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{{"NAME", "WHAT IT DOES"}, {"天气", "says what the weather will be tomorrow"}, {"b", ""}}
+	for _, tc := range []struct {
+		width int
+		want  string
+	}{
+		{0, "NAME  WHAT IT DOES\n天气  says what the weather will be tomorrow\nb"},
+		{24, "NAME  WHAT IT DOES\n天气  says what the\n      weather will be\n      tomorrow\nb"},
+		{12, "NAME  WHAT IT DOES\n天气  says what the weather will be tomorrow\nb"}, // too narrow to wrap
+	} {
+		if diff := cmp.Diff(tc.want, strings.Join(table(rows, tc.width), "\n")); diff != "" {
+			t.Errorf("width %d: -want +got\n%s", tc.width, diff)
+		}
+	}
+}

@@ -96,29 +96,61 @@ func (c *console) printRow(name, text string) {
 	fmt.Fprintf(c.stdout, "%s %s\n", c.palette(c.stdout).Dim.Paint(fmt.Sprintf("%-10s", name)), ansi.Line(text))
 }
 
-// printTable writes rows in aligned columns. The first row holds the titles.
+// printTable writes rows in aligned columns. The first row holds the titles. On a terminal
+// that is too narrow, the last column continues in further lines.
 func (c *console) printTable(rows [][]string) {
-	widths := make([]int, len(rows[0]))
-	for _, r := range rows {
-		for i, cell := range r {
-			widths[i] = max(widths[i], ansi.Width(cell))
-		}
-	}
 	p := c.palette(c.stdout)
-	for n, r := range rows {
-		var b strings.Builder
-		for i, cell := range r {
-			b.WriteString(cell)
-			if i < len(r)-1 {
-				b.WriteString(strings.Repeat(" ", widths[i]-ansi.Width(cell)+2))
-			}
-		}
-		line := strings.TrimRight(b.String(), " ")
+	for n, line := range table(rows, columns(c.stdout)) {
 		if n == 0 {
 			line = p.Dim.Paint(line)
 		}
 		fmt.Fprintln(c.stdout, line)
 	}
+}
+
+// columns returns the width of a terminal; 0: f is none.
+func columns(f any) int {
+	if file, ok := f.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+			return width
+		}
+	}
+	return 0
+}
+
+// minCell is the width of a table's last column below which it is not wrapped.
+const minCell = 16
+
+// table returns the lines of rows in aligned columns, of which the last one is wrapped at a
+// width; 0: there is none.
+func table(rows [][]string, width int) (lines []string) {
+	last := len(rows[0]) - 1
+	widths := make([]int, last)
+	for _, r := range rows {
+		for i := range widths {
+			widths[i] = max(widths[i], ansi.Width(r[i]))
+		}
+	}
+	left := 0 // columns before the last cell
+	for _, w := range widths {
+		left += w + 2
+	}
+	for _, r := range rows {
+		var b strings.Builder
+		for i, w := range widths {
+			b.WriteString(r[i] + strings.Repeat(" ", w-ansi.Width(r[i])+2))
+		}
+		cell := r[last]
+		if width-left >= minCell {
+			cell = ansi.Wrap(cell, width-left)
+		}
+		for _, piece := range strings.Split(cell, "\n") {
+			lines = append(lines, strings.TrimRight(b.String()+piece, " "))
+			b.Reset()
+			b.WriteString(strings.Repeat(" ", left))
+		}
+	}
+	return lines
 }
 
 // confirm asks the person a yes-or-no question, unless a flag answers it. It
