@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 )
 
@@ -91,6 +93,15 @@ func (m *Set) Unknown(ref string) error {
 	return unknownProvider(info.Provider)
 }
 
+// Check returns why a model cannot be chosen by its name: it is none, or its provider is
+// neither known nor configured.
+func (m *Set) Check(ref string) error {
+	if _, err := m.Info(ref); err != nil {
+		return err
+	}
+	return m.Unknown(ref)
+}
+
 // BadProvider returns the error about a setting of a configured provider that makes every
 // request to it fail; nil: there is none.
 func (m *Set) BadProvider() error {
@@ -105,6 +116,9 @@ func (m *Set) BadProvider() error {
 			if _, err := m.o.NewProvider(p.API, dialect.Options{Name: id}); err != nil {
 				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.api: %w", id, err)
 			}
+		}
+		if k := p.APIKey; k.Source == secret.File && !filepath.IsAbs(k.ID) {
+			return chela.Errorf(chela.CodeInvalid, "models.providers.%s.apiKey: %s: want an absolute path", id, k)
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.Headers)) {
 			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(p.Headers[name]) {

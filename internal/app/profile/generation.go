@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -505,7 +506,33 @@ func elevatedAs(m session.Meta, r run.Run) session.Meta {
 // types returns the agent types that an agent may start, and the problems of files of
 // its workspace that define none.
 func (g *Generation) types(id chela.AgentID) []subagent.Type {
-	return subagent.MergeTypes(g.Folder(g.Workspace(id)).Types(), g.pluginTypes)
+	own, plugins := g.Folder(g.Workspace(id)).Types(), slices.Clone(g.pluginTypes)
+	for _, list := range [...][]subagent.Type{own, plugins} {
+		for i := range list {
+			g.checkType(id, &list[i])
+		}
+	}
+	return subagent.MergeTypes(own, plugins)
+}
+
+// checkType says which tools and which model of an agent type's file there are not. If it
+// allows no tool that there is, it cannot be used: without the list, it would have all.
+func (g *Generation) checkType(id chela.AgentID, t *subagent.Type) {
+	if t.Problem != "" {
+		return
+	}
+	catalog := g.catalogs[id]
+	allow, deny := catalog.Unknown(t.Tools.Allow), catalog.Unknown(t.Tools.Deny)
+	unknown := slices.Concat(allow, deny)
+	none := t.File + ": no tool is named " + strings.Join(unknown, ", ")
+	switch err := g.AgentModels(id).Check(t.Model); {
+	case len(allow) > 0 && len(allow) == len(t.Tools.Allow):
+		t.Problem = none
+	case len(unknown) > 0:
+		t.Warning = none
+	case err != nil:
+		t.Warning = fmt.Sprintf("%s: the configured model is used: %v", t.File, err)
+	}
 }
 
 // Model returns the model of the session's next run. It does no I/O, so that
@@ -661,8 +688,7 @@ func (c *Current) Subagents(id chela.AgentID) subagent.Config { return c.Load().
 
 // CheckModel implements spawn.Config.
 func (c *Current) CheckModel(id chela.AgentID, ref string) error {
-	_, err := c.Load().AgentModels(id).Info(ref)
-	return err
+	return c.Load().AgentModels(id).Check(ref)
 }
 
 // FindLevel implements cron.Config.

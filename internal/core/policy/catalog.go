@@ -165,8 +165,11 @@ func (k Catalog) Match(patterns []string, name string) bool {
 	return match(k.Expand(patterns), k.Name(name)) != ""
 }
 
-// unknown returns the patterns that match no tool of the catalog, except those that may match tools of
-// plug-ins, which need not exist yet.
+// Unknown returns the names and patterns of a list that match no tool of the catalog, except
+// those that may match tools of plug-ins, which need not exist yet.
+func (k Catalog) Unknown(list []string) []string { return k.unknown(k.Expand(list)) }
+
+// unknown is Unknown of an expanded list.
 func (k Catalog) unknown(patterns []string) []string {
 	var out []string
 	for i, p := range patterns {

@@ -1,6 +1,7 @@
 package subagent
 
 import (
+	"cmp"
 	_ "embed" // the prompts
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/frontmatter"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
@@ -25,14 +27,16 @@ type Type struct {
 	Model       string // provider/model; empty: the configured one
 	Think       string // thinking level; empty: the configured one
 	Prompt      string
+	File        string // as people are told it; empty: none
 	Problem     string // why its file does not define it, with the file and the line; empty: it does
+	Warning     string // what its file says that has no effect, with the file; empty: nothing
 }
 
-// Problems returns the problems of types.
+// Problems returns the problems of types, and their warnings.
 func Problems(list []Type) (out []string) {
 	for _, t := range list {
-		if t.Problem != "" {
-			out = append(out, t.Problem)
+		if text := cmp.Or(t.Problem, t.Warning); text != "" {
+			out = append(out, text)
 		}
 	}
 	return out
@@ -49,7 +53,7 @@ func AddType(list []Type, taken map[string]string, name, base string, text []byt
 	if first, ok := taken[t.Name]; ok {
 		return append(list, Type{Name: t.Name, Problem: fmt.Sprintf("%s: the name %s is taken by %s", name, t.Name, first)})
 	}
-	taken[t.Name] = name
+	taken[t.Name], t.File = name, name
 	return append(list, t)
 }
 
@@ -100,6 +104,13 @@ func ParseType(file string, text []byte) (Type, error) {
 	}
 	if t.Model == "inherit" {
 		t.Model = ""
+	}
+	if t.Think != "" {
+		level, ok := llm.ParseLevel(t.Think)
+		if !ok {
+			return Type{}, fmt.Errorf("thinking %q: want one of %s", t.Think, strings.Join(llm.Model{Levels: llm.Levels[:]}.LevelNames(), ", "))
+		}
+		t.Think = string(level)
 	}
 	if r := []rune(t.Description); len(r) > maxDescription {
 		t.Description = string(r[:maxDescription-1]) + "…"

@@ -28,6 +28,7 @@ func TestParseType(t *testing.T) {
 		{"Be strict.", subagent.Type{}, "it does not begin with front matter"},
 		{"---\nname: x\n", subagent.Type{}, "front matter: it begins in line 1, and no line --- ends it"},
 		{"---\nname: x\n---\n", subagent.Type{}, "it has no description"},
+		{"---\ndescription: d\nthinking: hugely\n---\n", subagent.Type{}, `thinking "hugely": want one of off, minimal, low,`},
 		{"---\nname: a b\ndescription: d\n---\n", subagent.Type{}, `name "a b"`},
 		{"---\nname: [\n---\n", subagent.Type{}, "front matter: "},
 		{"---\ndescription: d\ntools: {a: 1}\n---\n", subagent.Type{}, "front matter: "},

@@ -372,7 +372,7 @@ func (k *call) agents() (string, error) {
 		}
 	}
 	if len(k.problems) > 0 {
-		b.WriteString("\n\nTypes of subagents that cannot be used:\n- " + strings.Join(k.problems, "\n- "))
+		b.WriteString("\n\nProblems of agent types:\n- " + strings.Join(k.problems, "\n- "))
 	}
 	state, err := k.sessionState(k.key)
 	if err != nil {

@@ -536,6 +536,9 @@ func TestSubagents(t *testing.T) {
 		for name, text := range map[string]string{
 			"critic.md": "--- \nname: critic\ndescription: for reviews: text and code\n---", "other.md": "---\nname: Critic\ndescription: d\n---\n",
 			"pilot.md": "---\nname: pilot\ndescription: [\n---\n",
+			"none.md":  "---\ndescription: d\ntools: reed, wrote\n---\n",
+			"some.md":  "---\ndescription: d\ntools: read, wrote\n---\n",
+			"odd.md":   "---\ndescription: d\nmodel: nonesuch/x\n---\n",
 		} {
 			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
 				t.Fatal(err)
@@ -545,12 +548,16 @@ func TestSubagents(t *testing.T) {
 		if !strings.Contains(end.Text, `the agent type \"pilot\" cannot be used: agents/pilot.md: front matter: line 3: `) {
 			t.Errorf("a type that is not valid: %q", end.Text)
 		}
+		if end := c.Ask("main", task("say x", "agentType", "none")); !strings.Contains(end.Text, "agents/none.md: no tool is named reed, wrote") {
+			t.Errorf("a type none of whose tools exists: %q", end.Text)
+		}
 		main := systemOf(f.Requests()[0])
 		if !strings.Contains(main, "\n- agentType critic: for reviews: text and code\n") || strings.Contains(main, "pilot") {
 			t.Errorf("the prompt of the main session:\n%s", main)
 		}
 		list := c.Ask("main", "/agents").Text
-		for _, want := range []string{"- agents/other.md: the name critic is taken by agents/critic.md", "- agents/pilot.md: front matter: line 3: "} {
+		for _, want := range []string{"- agents/other.md: the name critic is taken by agents/critic.md", "- agents/pilot.md: front matter: line 3: ",
+			"- agents/none.md: no tool is named reed, wrote", "- agents/some.md: no tool is named wrote", "- agents/odd.md: the configured model is used: "} {
 			if !strings.Contains(list, want) {
 				t.Errorf("no %q in /agents: %s", want, list)
 			}
