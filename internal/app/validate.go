@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/egress"
+	"github.com/chela-ai/chela/internal/core/window"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/webhook"
 	"github.com/chela-ai/chela/internal/surface/cli"
@@ -70,8 +71,14 @@ func workspaces(s cli.Start, t *config.Tree) error {
 	home := settings.Environ(t)("HOME")
 	for _, id := range opts.Roster() {
 		dir := opts.Workspace(id, s.State, home)
-		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			return chela.Errorf(chela.CodeInvalid, "the workspace of agent %s: %s is not a folder", id, dir)
+		have := dir // the part of the path that exists
+		info, err := os.Stat(have)
+		for err != nil && have != filepath.Dir(have) {
+			have = filepath.Dir(have)
+			info, err = os.Stat(have)
+		}
+		if err == nil && !info.IsDir() {
+			return chela.Errorf(chela.CodeInvalid, "the workspace of agent %s, %s: %s is not a folder", id, dir, have)
 		}
 	}
 	return nil
@@ -125,13 +132,17 @@ func exposed(t *config.Tree) error {
 
 // checkChange returns the error about what a changed configuration chooses, unless it was
 // chosen before: a model of an unknown provider, or a port that is none, which a variable
-// may hide, a provider that cannot be asked, or an id that another agent has.
+// may hide, a provider that cannot be asked, a context window with which no run begins, or an
+// id that another agent has.
 func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *model.Set) error {
 	if err := writtenPort(next); err != nil && writtenPort(now) == nil {
 		return err
 	}
 	if err := after.BadProvider(); err != nil && before.BadProvider() == nil {
 		return err
+	}
+	if w := tooSmall(next); w != nil && tooSmall(now) == nil {
+		return w
 	}
 	if empty := emptyAddress(next); empty != "" && emptyAddress(now) == "" {
 		return chela.Errorf(chela.CodeInvalid, "%s is empty", empty)
@@ -145,6 +156,18 @@ func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *
 		if err := after.Unknown(ref); err != nil && !(slices.Contains(had, ref) && before.Unknown(ref) != nil) {
 			return chela.Errorf(chela.CodeInvalid, "%s: %w", path, err)
 		}
+	}
+	return nil
+}
+
+// tooSmall returns the error about a context window for all agents with which no run begins.
+func tooSmall(t *config.Tree) error {
+	opts, err := settings.Read(t)
+	if err != nil {
+		return nil //nolint:nilerr // something else is wrong
+	}
+	if n := opts.Agent.ContextTokens; n != 0 && n < window.MinWindow {
+		return chela.Errorf(chela.CodeInvalid, "agents.defaults.contextTokens: %d tokens are too few for a run; want at least %d", n, window.MinWindow)
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ func TestValidate(t *testing.T) {
 		{`{gateway: {port: 70000}}`, "gateway.port"},
 		{`{hooks: {path: "../.."}}`, "hooks.path"},
 		{fmt.Sprintf(`{agents: {defaults: {workspace: %q}}}`, os.Args[0]), "is not a folder"},
+		{fmt.Sprintf(`{agents: {defaults: {workspace: %q}}}`, filepath.Join(os.Args[0], "a", "b")), os.Args[0] + " is not a folder"},
 		{`{gateway: {bind: "custom"}}`, "customBindHost"},
 		{`{gateway: {controlUi: {root: "/nowhere/ui"}}}`, "gateway.controlUi.root"},
 		{`{gateway: {controlUi: {root: "/nowhere/ui", enabled: false}}}`, ""},
