@@ -152,6 +152,10 @@ func (m *Set) get(ctx context.Context, id, url string, body []byte, into any) bo
 	return err == nil && res.StatusCode == http.StatusOK
 }
 
+// ollamaWindow is the largest context window that is asked for of a model whose window is
+// not configured, in tokens. The server takes memory for all of it.
+const ollamaWindow = 32 << 10
+
 // askOllama requests the abilities of each model. Models without a response remain
 // unchanged.
 func (m *Set) askOllama(ctx context.Context, root string, models []found) {
@@ -169,7 +173,7 @@ func (m *Set) askOllama(ctx context.Context, root string, models []found) {
 			models[i].can(said.Abilities, "completion")
 			for name, v := range said.Info {
 				if n, ok := v.(float64); ok && strings.HasSuffix(name, ".context_length") {
-					models[i].model.Context = int(n)
+					models[i].model.Context = min(int(n), ollamaWindow)
 				}
 			}
 		})

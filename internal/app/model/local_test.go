@@ -73,9 +73,9 @@ func TestProbe(t *testing.T) {
 		no, yes := false, true
 		free := &llm.Price{}
 		want := []llm.Model{
-			{Provider: "ollama", ID: "plain", Name: "plain", Context: 131072, Price: free, Compat: llm.Compat{SupportsTools: &no}},
+			{Provider: "ollama", ID: "plain", Name: "plain", Context: 32768, Price: free, Compat: llm.Compat{SupportsTools: &no}},
 			{Provider: "ollama", ID: "small", Name: "small", Context: 8192, Price: free, Compat: llm.Compat{SupportsTools: &yes}},
-			{Provider: "ollama", ID: "able", Name: "able", Context: 40960, Images: true, Levels: []llm.Level{llm.Low, llm.Medium, llm.High}, Price: free, Compat: llm.Compat{SupportsTools: &yes}},
+			{Provider: "ollama", ID: "able", Name: "able", Context: 32768, Images: true, Levels: []llm.Level{llm.Low, llm.Medium, llm.High}, Price: free, Compat: llm.Compat{SupportsTools: &yes}},
 		}
 		all := m.Catalog().Models
 		if d := cmp.Diff(want, all[len(all)-3:]); d != "" {

@@ -35,7 +35,7 @@ var services = [...]service{
 
 // locals is the model servers, probed in this order.
 var locals = [...]service{
-	{"ollama", standard.OpenAI, "http://127.0.0.1:11434/v1", []string{"OLLAMA_API_KEY"}, ""},
+	{"ollama", standard.Ollama, "http://127.0.0.1:11434/v1", []string{"OLLAMA_API_KEY"}, ""},
 	{"lmstudio", standard.OpenAI, "http://127.0.0.1:1234/v1", []string{"LM_API_TOKEN", "LMSTUDIO_API_KEY"}, ""},
 	{"llamacpp", standard.OpenAI, "http://127.0.0.1:8080/v1", []string{"LLAMACPP_API_KEY"}, ""},
 	{"vllm", standard.OpenAI, "http://127.0.0.1:8000/v1", []string{"VLLM_API_KEY"}, ""},

@@ -205,7 +205,7 @@ func TestProviderErrors(t *testing.T) {
 		{"no key", nil, "openai", "there is no key for openai", "chela models auth openai"},
 		{"not known", nil, "acme", `unknown provider "acme"`, "chela config set models.providers.acme.baseUrl URL"},
 		{"a key that is missing", conf{"models": `{"providers": {"acme": {"baseUrl": "http://h", "apiKey": "env:GONE"}}}`}, "acme", "the key of acme: secret env:GONE: the variable is not set", "chela config set models.providers.acme.apiKey KEY"},
-		{"an unknown api", conf{"models": `{"providers": {"acme": {"baseUrl": "http://h", "api": "telepathy"}}}`}, "acme", `provider acme: api "telepathy" is not supported yet; use one of ` + standard.Anthropic + ", " + standard.OpenAI + ", " + standard.Offline, "chela config set models.providers.acme.api " + standard.OpenAI},
+		{"an unknown api", conf{"models": `{"providers": {"acme": {"baseUrl": "http://h", "api": "telepathy"}}}`}, "acme", `provider acme: api "telepathy" is not supported yet; use one of ` + standard.Anthropic + ", " + standard.OpenAI + ", " + standard.Responses + ", " + standard.Gemini + ", " + standard.Ollama + ", " + standard.Offline, "chela config set models.providers.acme.api " + standard.OpenAI},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -40,8 +40,11 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/channel/telegram"
 	"github.com/chela-ai/chela/internal/plugin/llm/anthropic"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
+	"github.com/chela-ai/chela/internal/plugin/llm/gemini"
 	"github.com/chela-ai/chela/internal/plugin/llm/offline"
+	"github.com/chela-ai/chela/internal/plugin/llm/ollama"
 	"github.com/chela-ai/chela/internal/plugin/llm/openai"
+	"github.com/chela-ai/chela/internal/plugin/llm/responses"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/docker"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
@@ -98,6 +101,9 @@ func Channels(r *Registry) {
 const (
 	Anthropic = "anthropic-messages"
 	OpenAI    = "openai-completions"
+	Responses = "openai-responses"
+	Gemini    = "google-generative-ai"
+	Ollama    = "ollama"
 	Offline   = "offline"
 )
 
@@ -105,6 +111,9 @@ const (
 func Providers(r *Registry) {
 	r.Provider(Anthropic, func(o dialect.Options) llm.Provider { return anthropic.New(o) })
 	r.Provider(OpenAI, func(o dialect.Options) llm.Provider { return openai.New(o) })
+	r.Provider(Responses, func(o dialect.Options) llm.Provider { return responses.New(o) })
+	r.Provider(Gemini, func(o dialect.Options) llm.Provider { return gemini.New(o) })
+	r.Provider(Ollama, func(o dialect.Options) llm.Provider { return ollama.New(o) })
 	r.Provider(Offline, func(dialect.Options) llm.Provider { return offline.New() })
 }
 

@@ -146,7 +146,7 @@ func Classify(status int, kind, message string) Class {
 	switch {
 	case status == 402, (status == 400 || status == 403 || status == 429) && has(billingWords[:]):
 		return ClassBilling
-	case status == 401, status == 403:
+	case status == 401, status == 403, status == 400 && strings.Contains(text, "api key not valid"):
 		return ClassAuth
 	case status == 429:
 		return ClassRate

@@ -34,8 +34,8 @@ type Part struct {
 	Kind PartKind `json:"type"`
 	Text string   `json:"text,omitempty"` // text, or thinking, which may be hidden and empty
 
-	// Signature authenticates a thinking part to the provider that made it.
-	// Redacted is the encrypted form if the provider hides the text.
+	// Signature authenticates a thinking part to the provider that made it, or the thinking
+	// that led to a call. Redacted is the encrypted form if the provider hides the text.
 	Signature string `json:"signature,omitempty"`
 	Redacted  string `json:"redacted,omitempty"`
 

@@ -24,12 +24,15 @@ type switchedService struct {
 	service *wiretest.Service
 }
 
-// switchedServices returns Anthropic, OpenAI, and all services with the format of
+// switchedServices returns a service of each format, and all services with the format of
 // OpenAI that deviate from it.
 func switchedServices() []switchedService {
 	all := []switchedService{
 		{name: "anthropic", url: "https://api.anthropic.com", wire: llmtest.Anthropic},
 		{name: "openai", url: "https://api.openai.com/v1", wire: llmtest.OpenAI},
+		{name: "responses", url: "https://responses.invalid/v1", wire: llmtest.Responses},
+		{name: "google", url: "https://generativelanguage.googleapis.com/v1beta", wire: llmtest.Gemini},
+		{name: "ollama-own", url: "https://ollama-own.invalid/v1", wire: llmtest.Ollama},
 	}
 	for i := range wiretest.Services {
 		s := &wiretest.Services[i]
@@ -59,7 +62,9 @@ func TestSwitchModels(t *testing.T) {
 					asked[s.name]++
 					turn := fmt.Sprintf("turn-%s-%d", s.name, asked[s.name])
 					end := got.Body[max(0, bytes.LastIndex(got.Body, []byte("please look"))):]
-					if bytes.Contains(end, []byte(`"tool_result"`)) || bytes.Contains(end, []byte(`"role":"tool"`)) {
+					if slices.ContainsFunc([]string{`"tool_result"`, `"role":"tool"`, `"function_call_output"`, `"functionResponse"`}, func(mark string) bool {
+						return bytes.Contains(end, []byte(mark))
+					}) {
 						return llmtest.Think("It is decided.", "c2lnLW9mLQ==", llmtest.Say("seen by "+s.name))
 					}
 					return llmtest.Think("Let me see.", "c2lnLW9mLQ==", llmtest.Calls(
@@ -70,7 +75,7 @@ func TestSwitchModels(t *testing.T) {
 				})
 				srv.Service = s.service
 				_, hc := srv.Pipe()
-				host := strings.TrimPrefix(strings.TrimSuffix(s.url, "/v1"), "https://")
+				host, _, _ := strings.Cut(strings.TrimPrefix(s.url, "https://"), "/")
 				ways[host] = hc.Transport
 				t.Cleanup(srv.Close)
 				api := string(s.wire)

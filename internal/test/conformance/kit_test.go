@@ -53,6 +53,12 @@ func older() kit {
 	}
 }
 
+// libraries are the libraries of model services that OpenClaw's packages do not depend on,
+// or in another version.
+func libraries() kit {
+	return kit{name: "libraries", Needs: map[string]string{"@google/genai": "3.3.0", "ollama": "0.6.4"}}
+}
+
 func runtimeKit() kit {
 	arch := runtime.GOARCH
 	if arch == "amd64" {

@@ -62,6 +62,34 @@ func TestLibraries(t *testing.T) {
 			  "tools": [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]}`,
 			"tool_use",
 		},
+		{
+			"responses", "/v1", llmtest.Responses,
+			`{"model": "m", "instructions": "s", "max_output_tokens": 100, "input": [
+				{"role": "user", "content": "hi"},
+				{"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+				{"type": "function_call_output", "call_id": "c1", "output": "x"}],
+			  "tools": [{"type": "function", "name": "look", "strict": false, "parameters": {"type": "object", "properties": {}}}]}`,
+			"completed",
+		},
+		{
+			"gemini", "", llmtest.Gemini,
+			`{"model": "m", "config": {"systemInstruction": {"parts": [{"text": "s"}]}, "maxOutputTokens": 100, "thinkingConfig": {"includeThoughts": true},
+				"tools": [{"functionDeclarations": [{"name": "look", "parameters": {"type": "object", "properties": {"at": {"type": "integer"}}}}]}]},
+			  "contents": [
+				{"role": "user", "parts": [{"text": "hi"}]},
+				{"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "look", "args": {}}}]},
+				{"role": "user", "parts": [{"functionResponse": {"id": "c1", "name": "look", "response": {"output": "x"}}}]}]}`,
+			"STOP",
+		},
+		{
+			"ollama", "", llmtest.Ollama,
+			`{"model": "m", "think": true, "options": {"num_ctx": 8192}, "messages": [
+				{"role": "system", "content": "s"}, {"role": "user", "content": "hi"},
+				{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "look", "arguments": {}}}]},
+				{"role": "tool", "tool_name": "look", "content": "x"}],
+			  "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]}`,
+			"stop",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +126,11 @@ func TestLibraries(t *testing.T) {
 // library makes a request with a provider's library.
 func library(t *testing.T, kind, url, request string) answered {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), node(t), "testdata/sdk.mjs", packages(t, current()), kind, url)
+	from := current()
+	if kind == "gemini" || kind == "ollama" {
+		from = libraries()
+	}
+	cmd := exec.CommandContext(t.Context(), node(t), "testdata/sdk.mjs", packages(t, from), kind, url)
 	cmd.Stdin = strings.NewReader(request)
 	out, err := cmd.Output()
 	if err != nil {

@@ -14,7 +14,7 @@ func BenchmarkDecode(b *testing.B, w Wire, open Open) {
 	step.Parts = append([]llm.Part{step.Parts[0], llm.Text(strings.Repeat("The answer has *words*, \"quotes\" and\nlines – 世界. ", 800))}, step.Parts[1:]...)
 	step.Chunk = 20
 	body := Body(w, step)
-	p := open("http://bench.invalid", AnswerClient(body, func([]byte) error { return nil }))
+	p := open("http://bench.invalid", AnswerClient(w, body, func([]byte) error { return nil }))
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkRequest(b *testing.B, open Open) {
 // BenchmarkStream measures the decoding of an answer of 2,000 deltas.
 func BenchmarkStream(b *testing.B, w Wire, open Open) {
 	body := Body(w, Say(strings.Repeat("Some \"text\" of a file.\n", 2000)))
-	p := open("http://bench.invalid", AnswerClient(body, func([]byte) error { return nil }))
+	p := open("http://bench.invalid", AnswerClient(w, body, func([]byte) error { return nil }))
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {

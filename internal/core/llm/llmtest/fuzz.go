@@ -16,11 +16,12 @@ import (
 
 // AnswerClient returns a client that answers every request with body. It passes
 // each request's body to saw.
-func AnswerClient(body []byte, saw func(request []byte) error) *http.Client {
-	return &http.Client{Transport: answering{body, saw}}
+func AnswerClient(w Wire, body []byte, saw func(request []byte) error) *http.Client {
+	return &http.Client{Transport: answering{w, body, saw}}
 }
 
 type answering struct {
+	wire Wire
 	body []byte
 	saw  func([]byte) error
 }
@@ -39,7 +40,7 @@ func (a answering) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK, Request: req, Body: io.NopCloser(bytes.NewReader(a.body)),
-		Header: http.Header{"Content-Type": {"text/event-stream"}},
+		Header: http.Header{"Content-Type": {a.wire.contentType()}},
 	}, nil
 }
 
@@ -70,8 +71,15 @@ func ServiceBody(at *wiretest.Service, step Step) []byte {
 }
 
 func validator(w Wire) func([]byte) error {
-	if w == OpenAI {
+	switch w {
+	case OpenAI:
 		return wiretest.Compatible
+	case Responses:
+		return wiretest.ResponsesCompatible
+	case Ollama:
+		return wiretest.Ollama
+	case Gemini:
+		return func(body []byte) error { return wiretest.Gemini("m", body) }
 	}
 	return wiretest.Anthropic
 }
@@ -91,7 +99,7 @@ func FuzzDecode(f *testing.F, w Wire, open Open) {
 	}
 	valid := validator(w)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		p := open("http://fuzz.invalid", AnswerClient(body, valid))
+		p := open("http://fuzz.invalid", AnswerClient(w, body, valid))
 		r := Ask("Hi")
 		c, err := Collect(t.Context(), p, r)
 		if err != nil {
@@ -106,7 +114,7 @@ func FuzzDecode(f *testing.F, w Wire, open Open) {
 		}
 		r.Messages = append(r.Messages, llm.User("Next"))
 		var refused error
-		p = open("http://fuzz.invalid", AnswerClient(body, func(b []byte) error { refused = valid(b); return refused }))
+		p = open("http://fuzz.invalid", AnswerClient(w, body, func(b []byte) error { refused = valid(b); return refused }))
 		if _, err := Collect(t.Context(), p, r); err != nil || refused != nil {
 			t.Errorf("the answer cannot be sent back: %v, %v", err, refused)
 		}
@@ -149,7 +157,7 @@ func FuzzRequest(f *testing.F, w Wire, open Open) {
 			var bodies [2][]byte
 			for i := range bodies {
 				var refused error
-				hc := AnswerClient(nil, func(b []byte) error { bodies[i], refused = b, valid(b); return refused })
+				hc := AnswerClient(w, nil, func(b []byte) error { bodies[i], refused = b, valid(b); return refused })
 				if _, err := Collect(t.Context(), open("http://fuzz.invalid", hc), &part); err != nil || refused != nil {
 					t.Errorf("%d messages: %v, %v", n, err, refused)
 				}

@@ -19,7 +19,7 @@ import (
 func Golden(t *testing.T, w Wire, open Open, file string, update bool) {
 	t.Helper()
 	var got txtar.Archive
-	for _, c := range Conversation() {
+	for _, c := range Conversation(w) {
 		srv := NewServer(t, w, Say("ok"))
 		p := open(srv.Pipe())
 		if c, err := Collect(t.Context(), p, c.Request); err != nil || c.Err != nil {
@@ -55,7 +55,7 @@ type Named struct {
 
 // Conversation returns requests that cover what conversations contain: a plain
 // one, one with tools, images and thinking, and one with every option.
-func Conversation() []Named {
+func Conversation(w Wire) []Named {
 	call := func(id, name, args string) llm.Part {
 		c := ToolCall(id, name, args)
 		return llm.Part{Kind: llm.PartCall, Call: &c}
@@ -85,7 +85,7 @@ func Conversation() []Named {
 	full := &llm.Request{
 		Model: "golden-1", System: system, Messages: msgs, Tools: tools, MaxTokens: 2000, Thinking: llm.High,
 		Temperature: 0.5, HasTemperature: true, Cache: "long", Session: "session-1",
-		Params: json.RawMessage(`{"top_p": 0.9, "temperature": null}`),
+		Params: w.params(),
 	}
 	closing := *full
 	closing.Tools, closing.Thinking, closing.Cache, closing.Params = nil, llm.Off, "none", nil
@@ -98,6 +98,18 @@ func Conversation() []Named {
 		{"note.json", noted},
 		{"fast.json", &llm.Request{Model: "golden-1", Messages: []*llm.Message{llm.User("Hi")}, Fast: true}},
 	}
+}
+
+// params are request fields of a configuration: they add one, and remove one of the
+// dialect.
+func (w Wire) params() json.RawMessage {
+	switch w {
+	case Gemini:
+		return json.RawMessage(`{"generationConfig": {"topP": 0.9, "temperature": null}}`)
+	case Ollama:
+		return json.RawMessage(`{"options": {"top_p": 0.9, "temperature": null}, "keep_alive": "1h"}`)
+	}
+	return json.RawMessage(`{"top_p": 0.9, "temperature": null}`)
 }
 
 // RerouteClient returns a client that sends all requests through hc to the

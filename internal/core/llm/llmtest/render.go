@@ -21,8 +21,13 @@ func encode(v any) []byte {
 // errorJSON is the body of an HTTP error.
 func errorJSON(w Wire, f *Fault) []byte {
 	e := object{"type": f.kind(), "message": f.message()}
-	if w == OpenAI {
+	switch w {
+	case Gemini:
+		return encode(object{"error": object{"code": f.Status, "status": f.kind(), "message": f.message()}})
+	case OpenAI, Responses:
 		return encode(object{"error": e})
+	case Ollama:
+		return encode(object{"error": f.message()})
 	}
 	return encode(object{"type": "error", "error": e})
 }

@@ -23,7 +23,24 @@ type Wire string
 const (
 	Anthropic Wire = "anthropic-messages"
 	OpenAI    Wire = "openai-completions"
+	Responses Wire = "openai-responses"
+	Gemini    Wire = "google-generative-ai"
+	Ollama    Wire = "ollama" // lines of JSON instead of events
 )
+
+// contentType returns the type of the answers.
+func (w Wire) contentType() string {
+	if w == Ollama {
+		return "application/x-ndjson"
+	}
+	return "text/event-stream; charset=utf-8"
+}
+
+// endsOnce reports whether only the last event of an answer says that it is complete.
+func (w Wire) endsOnce() bool { return w == Responses || w == Gemini || w == Ollama }
+
+// wholeCalls reports whether a call is one object, with its arguments.
+func (w Wire) wholeCalls() bool { return w == Gemini || w == Ollama }
 
 // ReceivedRequest is a request that a server received.
 type ReceivedRequest struct {
@@ -196,10 +213,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // check returns why a request is invalid.
 func (s *Server) check(r *http.Request, body []byte) error {
-	path := "/v1/messages"
-	if s.wire == OpenAI {
-		path = "/chat/completions"
-	}
+	path := map[Wire]string{Anthropic: "/v1/messages", OpenAI: "/chat/completions", Responses: "/responses", Gemini: ":streamGenerateContent", Ollama: "/api/chat"}[s.wire]
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, path) {
 		return fmt.Errorf("%s %s: want POST …%s", r.Method, r.URL.Path, path)
 	}
@@ -208,6 +222,9 @@ func (s *Server) check(r *http.Request, body []byte) error {
 	}
 	if s.wire == Anthropic && r.Header.Get("Anthropic-Version") == "" {
 		return fmt.Errorf("no anthropic-version")
+	}
+	if s.wire == Gemini && r.URL.RawQuery != "alt=sse" {
+		return fmt.Errorf("query %q: without alt=sse, it answers with a list", r.URL.RawQuery)
 	}
 	return s.valid(r, body)
 }
@@ -220,6 +237,15 @@ func (s *Server) valid(r *http.Request, body []byte) error {
 		return wiretest.Anthropic(body)
 	case s.wire == Anthropic:
 		return wiretest.AnthropicCompatible(body)
+	case s.wire == Ollama:
+		return wiretest.Ollama(body)
+	case s.wire == Gemini:
+		_, model, _ := strings.Cut(r.URL.Path, "/models/")
+		return wiretest.Gemini(model, body)
+	case s.wire == Responses && r.Host == "api.openai.com":
+		return wiretest.Responses(body)
+	case s.wire == Responses:
+		return wiretest.ResponsesCompatible(body)
 	case at != nil:
 		return at.Valid(r.Header, body)
 	case r.Host == "api.openai.com":
@@ -230,14 +256,20 @@ func (s *Server) valid(r *http.Request, body []byte) error {
 
 // service returns the known service for a request, or nil.
 func (s *Server) service(r *http.Request) *wiretest.Service {
-	if s.Service != nil || s.wire == Anthropic {
+	if s.Service != nil || s.wire != OpenAI {
 		return s.Service
 	}
 	return wiretest.At(r.Host)
 }
 
 func (s *Server) authorised(r *http.Request) bool {
-	return r.Header.Get("Authorization") == "Bearer "+s.Key || s.wire == Anthropic && r.Header.Get("X-Api-Key") == s.Key
+	switch s.wire {
+	case Gemini:
+		return r.Header.Get("X-Goog-Api-Key") == s.Key
+	case Anthropic:
+		return r.Header.Get("Authorization") == "Bearer "+s.Key || r.Header.Get("X-Api-Key") == s.Key
+	}
+	return r.Header.Get("Authorization") == "Bearer "+s.Key
 }
 
 // refuse rejects a request.
@@ -285,7 +317,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, ste
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Content-Type", s.wire.contentType())
 	if f.Whole {
 		h.Set("Content-Type", "application/json")
 	}
@@ -316,9 +348,16 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte, ste
 func (s *Server) events(request []byte, step *Step, at *wiretest.Service) [][]byte {
 	f := &step.Fault
 	var all [][]byte
-	if s.wire == OpenAI {
+	switch s.wire {
+	case OpenAI:
 		all = openaiEvents(request, step, at)
-	} else {
+	case Responses:
+		all = responsesEvents(request, step)
+	case Gemini:
+		all = geminiEvents(request, step)
+	case Ollama:
+		all = ollamaLines(request, step)
+	default:
 		all = anthropicEvents(request, step)
 	}
 	if f.Body != nil {
@@ -395,8 +434,11 @@ func (s *Server) hang(w http.ResponseWriter, r *http.Request, ping time.Duration
 // connected.
 func (s *Server) ping(w http.ResponseWriter, r *http.Request, after time.Duration) bool {
 	beat := ": keep-alive\n\n"
-	if s.wire == Anthropic {
+	switch s.wire {
+	case Anthropic:
 		beat = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+	case Ollama:
+		beat = "\n" // of a proxy; the server itself has none
 	}
 	if !s.sleep(r, after) {
 		return false

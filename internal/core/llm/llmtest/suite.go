@@ -110,6 +110,9 @@ func (s suite) text(t *testing.T) {
 			}
 		}
 		for _, want := range []llm.StopReason{llm.StopLength, llm.StopRefusal} {
+			if want == llm.StopRefusal && s.wire == Ollama {
+				break // no model of it refuses in that way
+			}
 			if c := mustAnswer(t, p, Ask("Hi")); c.Message.Stop != want {
 				t.Errorf("stop = %q, want %q", c.Message.Stop, want)
 			}
@@ -136,7 +139,7 @@ func (s suite) thinking(t *testing.T) {
 		r.Tools = []llm.ToolSpec{Tool("look")}
 		mustAnswer(t, p, r)
 		last := srv.Requests()[1].Body
-		if got, want := bytes.Contains(last, []byte("c2lnbmVk")), s.wire == Anthropic; got != want {
+		if got, want := bytes.Contains(last, []byte("c2lnbmVk")), s.wire != OpenAI && s.wire != Ollama; got != want {
 			t.Errorf("signature sent back: %v, want %v: %s", got, want, last)
 		}
 
@@ -326,9 +329,15 @@ func (s suite) faults(t *testing.T) {
 		"no JSON":    {in(Fault{Body: func([]byte) []byte { return []byte("data: {\"type\":\n\n") }}), llm.ClassNetwork, 0},
 		"huge event": {in(Fault{Body: func([]byte) []byte { return append([]byte("data: "), make([]byte, 17<<20)...) }}), llm.ClassNetwork, 0},
 		"flood": {in(Fault{Body: func([]byte) []byte {
+			if s.wire == Ollama {
+				return bytes.Repeat([]byte("{}"+strings.Repeat(" ", 1<<20)+"\n"), 70)
+			}
 			return bytes.Repeat([]byte("data: {}\n\n: "+strings.Repeat("x", 1<<20)+"\n\n"), 70)
 		}}), llm.ClassNetwork, 0},
 	} {
+		if s.wire == Ollama && name == "rate in the stream" {
+			continue // a server of one's own has no rates
+		}
 		t.Run(name, func(t *testing.T) {
 			s.with(t, func(t *testing.T, srv *Server, p llm.Provider) {
 				c := ask(t, p, Ask("Hi"))
@@ -377,7 +386,7 @@ func (s suite) bodies(t *testing.T) {
 		"invalid UTF-8":            {replace("Some", "S\xffme"), "S\ufffdme text"},
 		"half a character":         {replace("Some", `S\ud800me`), "S\ufffdme text"},
 		"unknown events":           {func(b []byte) []byte { return append([]byte("event: new\ndata: {\"type\":\"new\"}\n\n"), b...) }, want},
-		"last event doubled":       {double, want},
+		"doubled at the end":       {double, want},
 		"no blank line at the end": {func(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\n")) }, want},
 		"no line end at the end":   {func(b []byte) []byte { return bytes.TrimRight(b, "\n") }, want},
 		"no last event":            {withoutLast, want},
@@ -386,10 +395,22 @@ func (s suite) bodies(t *testing.T) {
 			return append(b, "data: not even JSON\n\n"...)
 		}, want},
 	} {
+		switch {
+		case s.wire.wholeCalls() && name == "doubled at the end":
+			continue // the last event but one is text
+		case s.wire == Ollama && slices.Contains([]string{"CR", "byte order mark", "comments", "no space", "unknown events"}, name):
+			continue // it has no events
+		}
 		t.Run(name, func(t *testing.T) {
 			step := Say("Some text")
 			step.Fault.Body = tt.body
 			s.with(t, func(t *testing.T, _ *Server, p llm.Provider) {
+				if s.wire.endsOnce() && strings.Contains(name, "last event") { // only it says that nothing follows
+					if c := ask(t, p, Ask("Hi")); llm.ClassOf(c.Err) != llm.ClassNetwork {
+						t.Errorf("an answer that may be cut: %v", c.Err)
+					}
+					return
+				}
 				if got := mustAnswer(t, p, Ask("Hi")).Message.PlainText(); got != tt.text {
 					t.Errorf("text = %q, want %q", got, tt.text)
 				}
@@ -401,7 +422,7 @@ func (s suite) bodies(t *testing.T) {
 // withoutLast drops the last event, which only says that there is no other.
 func withoutLast(b []byte) []byte {
 	b = bytes.TrimRight(b, "\n")
-	return b[:bytes.LastIndex(b, []byte("\n\n"))]
+	return b[:bytes.LastIndexByte(b, '\n')]
 }
 
 // double repeats the last two events.
@@ -501,7 +522,7 @@ func (s suite) thinks(t *testing.T) {
 
 // stop tests callers that cancel the context or break out of the range.
 func (s suite) stop(t *testing.T) {
-	step := Say("Some text that is longer than one delta")
+	step := Say(strings.Repeat("Some text that is longer than one delta. ", 10))
 	step.Fault.Hang = HangMiddle
 	t.Run("cancel", func(t *testing.T) {
 		s.with(t, func(t *testing.T, srv *Server, p llm.Provider) {
@@ -539,11 +560,15 @@ func (s suite) stop(t *testing.T) {
 func (s suite) usage(t *testing.T) {
 	with := func(u llm.Usage, f Fault) Step { step := Say("Some text"); step.Usage, step.Fault = &u, f; return step }
 	want := llm.Usage{Input: 100, Output: 20, CacheRead: 3000}
+	told := want
+	if s.wire == Ollama { // it does not say what it had evaluated before
+		told = llm.Usage{Input: 3100, Output: 20}
+	}
 	absurd := llm.Usage{Input: -5, Output: 1 << 60}
 	t.Run("USAGE-01 numbers are the same for each wire format", func(t *testing.T) {
 		s.with(t, func(t *testing.T, _ *Server, p llm.Provider) {
-			if got := mustAnswer(t, p, Ask("Hi")).Usage; got != want {
-				t.Errorf("usage = %+v, want %+v", got, want)
+			if got := mustAnswer(t, p, Ask("Hi")).Usage; got != told {
+				t.Errorf("usage = %+v, want %+v", got, told)
 			}
 		}, with(want, Fault{}))
 	})
@@ -552,8 +577,8 @@ func (s suite) usage(t *testing.T) {
 			return bytes.ReplaceAll(b, []byte(`"output_tokens":1}`), []byte(`"output_tokens":0}`))
 		}
 		s.with(t, func(t *testing.T, _ *Server, p llm.Provider) {
-			if got := mustAnswer(t, p, Ask("Hi")).Usage; got != want {
-				t.Errorf("usage = %+v, want %+v", got, want)
+			if got := mustAnswer(t, p, Ask("Hi")).Usage; got != told {
+				t.Errorf("usage = %+v, want %+v", got, told)
 			}
 		}, with(want, Fault{Body: late}))
 	})
@@ -595,6 +620,9 @@ func (s suite) arguments(t *testing.T) {
 		"words":     {`at one`, `{}`, `at one`},
 		"a list":    {`[1]`, `[1]`, ""},
 	} {
+		if s.wire.wholeCalls() && strings.TrimSpace(tt.wire) != "" {
+			continue // the arguments are always an object
+		}
 		t.Run(name, func(t *testing.T) {
 			c := llm.ToolCall{ID: "a", Name: "nobody_knows", Args: json.RawMessage(tt.wire)}
 			s.with(t, func(t *testing.T, _ *Server, p llm.Provider) {
@@ -604,6 +632,9 @@ func (s suite) arguments(t *testing.T) {
 				}
 			}, Calls(c))
 		})
+	}
+	if s.wire.wholeCalls() {
+		return
 	}
 	t.Run("PROV-12 a stream that ends in a call's arguments", func(t *testing.T) {
 		step := Call("a", "look", `{"at":`)

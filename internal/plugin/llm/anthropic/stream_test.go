@@ -18,7 +18,7 @@ func answer(t *testing.T, data ...string) *llmtest.Collected {
 	for _, d := range data {
 		fmt.Fprintf(&body, "data: %s\n\n", d)
 	}
-	p := open("http://h", llmtest.AnswerClient(body.Bytes(), func([]byte) error { return nil }))
+	p := open("http://h", llmtest.AnswerClient(llmtest.Anthropic, body.Bytes(), func([]byte) error { return nil }))
 	c, err := llmtest.Collect(t.Context(), p, llmtest.Ask("Hi"))
 	if err != nil {
 		t.Errorf("contract violation: %v", err)

@@ -155,7 +155,7 @@ func (a *Answer) message(provider, model string) *llm.Message {
 		switch {
 		case p.Kind == llm.PartCall:
 			c := p.call(text)
-			m.Parts = append(m.Parts, llm.Part{Kind: p.Kind, Call: &c})
+			m.Parts = append(m.Parts, llm.Part{Kind: p.Kind, Call: &c, Signature: string(p.sign)})
 		case p.Kind == llm.PartThinking && (text != "" || len(p.sign) > 0 || p.Redacted != ""):
 			m.Parts = append(m.Parts, llm.Part{Kind: p.Kind, Text: text, Signature: string(p.sign), Redacted: p.Redacted})
 		case p.Kind == llm.PartText && text != "":

@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -44,6 +46,10 @@ type Decoder interface {
 
 // Client calls an endpoint of a service.
 type Client struct {
+	// Address returns the address of requests for a model, below the endpoint; nil: all
+	// go to the endpoint.
+	Address func(endpoint *url.URL, model string) *url.URL
+
 	images    Images
 	tiers     Tiers
 	name      string
@@ -181,7 +187,7 @@ func withNote(note string, yield func(llm.Event, error) bool) func(llm.Event, er
 func (c *Client) stream(
 	ctx context.Context, cancel func(), model string, body *Body, d Decoder, a *Answer,
 ) error {
-	resp, err := c.post(ctx, body)
+	resp, err := c.post(ctx, model, body)
 	if err != nil {
 		return err
 	}
@@ -199,7 +205,7 @@ func (c *Client) stream(
 	return err
 }
 
-func (c *Client) post(ctx context.Context, body *Body) (*http.Response, error) {
+func (c *Client) post(ctx context.Context, model string, body *Body) (*http.Response, error) {
 	if c.err != nil {
 		return nil, &llm.Error{Class: llm.ClassFormat, Message: c.err.Error()}
 	}
@@ -207,6 +213,9 @@ func (c *Client) post(ctx context.Context, body *Body) (*http.Response, error) {
 	req := c.template.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
 	}))
+	if c.Address != nil {
+		req.URL = c.Address(req.URL, model)
+	}
 	req.Body, req.ContentLength = body.Reader(), int64(body.Size())
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
 	resp, err := c.transport.RoundTrip(req)
@@ -244,7 +253,11 @@ func read(resp *http.Response, alive func(), d Decoder, a *Answer) error {
 			return err
 		}
 	default:
-		for data, err := range sse.Read(in, 0) {
+		events := sse.Read(in, 0)
+		if kind == "application/x-ndjson" {
+			events = lines(in)
+		}
+		for data, err := range events {
 			if err != nil {
 				return fmt.Errorf("%w: %w", errCut, err)
 			}
@@ -261,6 +274,23 @@ func read(resp *http.Response, alive func(), d Decoder, a *Answer) error {
 		return errCut
 	}
 	return nil
+}
+
+// lines returns the lines of a stream of JSON values, one a line, without blank ones. A line
+// is valid until the next iteration.
+func lines(r io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		s := bufio.NewScanner(r)
+		s.Buffer(nil, sse.DefaultLimit)
+		for s.Scan() {
+			if line := bytes.TrimSpace(s.Bytes()); len(line) > 0 && !yield(line, nil) {
+				return
+			}
+		}
+		if err := s.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
 }
 
 // isReported reports whether an error of a Decoder is of the service, or of the

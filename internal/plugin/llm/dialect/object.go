@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -111,15 +112,35 @@ func (o *Object) Raw(name, value string) {
 // Body adds the remaining params and begins the last field. The caller appends
 // its value and the closing brace to the result.
 func (o *Object) Body(name string) *Body {
-	rest := make([]string, 0, len(o.params))
-	for k := range o.params {
-		rest = append(rest, k)
-	}
-	slices.Sort(rest)
-	for _, k := range rest {
-		o.raw(k, o.params[k])
-	}
+	o.rest()
 	o.buf = o.name(name)
 	o.flush()
 	return &o.body
+}
+
+// Nested adds a field with an object, unless it is empty. Its members are those that add
+// adds, overridden by those of the object that params has at that name.
+func (o *Object) Nested(name string, add func(*Object)) {
+	var params json.RawMessage
+	if own := o.params[name]; len(own) > 0 && own[0] == '{' {
+		params = own
+		delete(o.params, name)
+	}
+	n, err := NewObject(params)
+	if err != nil { // params was decoded before, so its members are JSON
+		return
+	}
+	add(n)
+	n.rest()
+	if n.started {
+		n.body.Add(n.buf)
+		o.Field(name, func(b []byte) []byte { return append(append(b, n.body.Bytes()...), '}') })
+	}
+}
+
+// rest adds the remaining params.
+func (o *Object) rest() {
+	for _, k := range slices.Sorted(maps.Keys(o.params)) {
+		o.raw(k, o.params[k])
+	}
 }

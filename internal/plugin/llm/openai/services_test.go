@@ -323,7 +323,7 @@ func TestCompat(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var body []byte
-			hc := llmtest.AnswerClient(nil, func(b []byte) error { body = b; return nil })
+			hc := llmtest.AnswerClient(llmtest.OpenAI, nil, func(b []byte) error { body = b; return nil })
 			p := New(Options{
 				Name: "mine", BaseURL: tt.base, HTTP: hc,
 				Model: func(id string) llm.Model {
@@ -361,7 +361,7 @@ func TestReplay(t *testing.T) {
 	t.Parallel()
 	p := testServices[0]
 	var body []byte
-	hc := llmtest.AnswerClient(nil, func(b []byte) error { body = b; return nil })
+	hc := llmtest.AnswerClient(llmtest.OpenAI, nil, func(b []byte) error { body = b; return nil })
 	prov := New(Options{Name: p.name, BaseURL: p.base, HTTP: hc})
 	r := p.long(nil)
 	r.Messages = r.Messages[:4]

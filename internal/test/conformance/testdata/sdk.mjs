@@ -1,6 +1,6 @@
 // Makes a request with a provider's own library and writes the parsed answer.
 //
-//   node sdk.mjs MODULES openai|anthropic URL < request.json
+//   node sdk.mjs MODULES openai|responses|gemini|ollama|anthropic URL < request.json
 //
 //   out  {"text":"…","thinking":"…","calls":[{"id","name","arguments"}],"stop":"…","input":1,"output":2}
 //        {"status":429,"error":"…"}
@@ -40,10 +40,53 @@ async function anthropic() {
   };
 }
 
+async function responses() {
+  const { OpenAI } = require("openai");
+  const done = await new OpenAI(options).responses.stream(request).finalResponse();
+  const of = (type) => done.output.filter((i) => i.type === type);
+  return {
+    text: done.output_text,
+    thinking: of("reasoning").flatMap((i) => i.summary.map((p) => p.text)).join(""),
+    calls: of("function_call").map((c) => ({ id: c.call_id, name: c.name, arguments: JSON.parse(c.arguments) })),
+    stop: done.status,
+    input: done.usage.input_tokens,
+    output: done.usage.output_tokens,
+  };
+}
+
+async function gemini() {
+  const { GoogleGenAI } = require("@google/genai");
+  const out = { text: "", thinking: "", calls: [], stop: "", input: 0, output: 0 };
+  for await (const chunk of await new GoogleGenAI({ apiKey: "k", httpOptions: { baseUrl: baseURL } }).models.generateContentStream(request)) {
+    const [candidate] = chunk.candidates ?? [];
+    for (const part of candidate?.content?.parts ?? []) {
+      if (part.functionCall) out.calls.push({ id: part.functionCall.id, name: part.functionCall.name, arguments: part.functionCall.args });
+      else if (part.thought) out.thinking += part.text;
+      else out.text += part.text ?? "";
+    }
+    out.stop = candidate?.finishReason ?? out.stop;
+    out.input = chunk.usageMetadata?.promptTokenCount ?? out.input;
+    out.output = chunk.usageMetadata?.candidatesTokenCount ?? out.output;
+  }
+  return out;
+}
+
+async function ollama() {
+  const { Ollama } = require("ollama");
+  const out = { text: "", thinking: "", calls: [], stop: "", input: 0, output: 0 };
+  for await (const line of await new Ollama({ host: baseURL }).chat({ ...request, stream: true })) {
+    out.text += line.message.content;
+    out.thinking += line.message.thinking ?? "";
+    for (const c of line.message.tool_calls ?? []) out.calls.push({ id: c.id, name: c.function.name, arguments: c.function.arguments });
+    if (line.done) Object.assign(out, { stop: line.done_reason, input: line.prompt_eval_count, output: line.eval_count });
+  }
+  return out;
+}
+
 let out;
 try {
-  out = await { openai, anthropic }[kind]();
+  out = await { openai, responses, gemini, ollama, anthropic }[kind]();
 } catch (e) {
-  out = { status: e.status ?? 0, error: String(e.message) };
+  out = { status: e.status ?? e.status_code ?? 0, error: String(e.message) };
 }
 process.stdout.write(JSON.stringify(out) + "\n");

@@ -1,0 +1,101 @@
+package ollama
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
+)
+
+// body encodes the request. What changes with each turn is last, so that successive
+// requests of a conversation have the same prefix, which the server keeps evaluated.
+func (p *Provider) body(r *llm.Request, no omitted) (*dialect.Body, error) {
+	o, err := dialect.NewObject(r.Params, "model", "messages", "stream")
+	if err != nil {
+		return nil, err
+	}
+	r = p.adapter.Adapt(r)
+	model := p.model(r.Model)
+	o.String("model", r.Model)
+	o.Raw("stream", "true")
+	if !no.think {
+		o.Raw("think", think(r, model))
+	}
+	o.Nested("options", func(o *dialect.Object) { options(o, r, model) })
+	if len(r.Tools) > 0 {
+		o.Piece("tools", p.tools.Encode(r.Tools, dialect.SameTools, encodeTools))
+	}
+	body := o.Body("messages")
+	body.AddString("[")
+	body.Add(p.system.Encode(r.System, slices.Equal[[]llm.Block], encodeSystem))
+	e := encoder{provider: p.name, images: dialect.SupportsImages(model)}
+	if !e.add(body, r.Messages, r.Note) {
+		return nil, dialect.ErrNoMessages
+	}
+	return body, nil
+}
+
+// think returns whether a model thinks, or how much, as JSON; "": the model decides. Only one
+// family of models has levels.
+func think(r *llm.Request, m llm.Model) string {
+	off := r.Thinking == "" || r.Thinking == llm.Off
+	switch {
+	case m.ID != "" && len(m.Levels) == 0, m.ID == "" && off:
+		return ""
+	case off:
+		return "false"
+	case strings.Contains(r.Model, "gpt-oss"):
+		return strconv.Quote(string(dialect.Nearest(r.Thinking, []llm.Level{llm.Low, llm.Medium, llm.High})))
+	}
+	return "true"
+}
+
+// unknownWindow is the context window that is asked for of an unknown model, in tokens. The
+// server's own default is smaller than the instructions of an assistant.
+const unknownWindow = 32 << 10
+
+// options adds the options of a request. The server makes a window of num_ctx tokens.
+func options(o *dialect.Object, r *llm.Request, m llm.Model) {
+	o.Int("num_ctx", cmp.Or(m.Context, unknownWindow))
+	if r.MaxTokens > 0 {
+		o.Int("num_predict", r.MaxTokens)
+	}
+	if t := r.Temperature; r.HasTemperature && !math.IsNaN(t) && !math.IsInf(t, 0) {
+		o.Float("temperature", t)
+	}
+}
+
+func encodeTools(tools []llm.ToolSpec) []byte {
+	b := []byte{'['}
+	for i, t := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"function":{`...)
+		if t.Description != "" {
+			b = append(dialect.AppendString(append(b, `"description":`...), t.Description), ',')
+		}
+		b = dialect.AppendString(append(b, `"name":`...), t.Name)
+		b = dialect.AppendSchema(append(b, `,"parameters":`...), t.Schema)
+		b = append(b, `},"type":"function"}`...)
+	}
+	return append(b, ']')
+}
+
+// encodeSystem returns the system message, with a trailing comma, or nothing if it is empty.
+func encodeSystem(blocks []llm.Block) []byte {
+	var texts []string
+	for _, s := range blocks {
+		if strings.TrimSpace(s.Text) != "" {
+			texts = append(texts, s.Text)
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return append(dialect.AppendString([]byte(`{"content":`), strings.Join(texts, "\n\n")), `,"role":"system"},`...)
+}
