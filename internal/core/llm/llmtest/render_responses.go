@@ -13,8 +13,12 @@ func responsesEvents(request []byte, s *Step) [][]byte {
 		o["type"], o["sequence_number"] = kind, len(all)
 		all = append(all, fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, encode(o)))
 	}
+	output := []any{} // the complete items
 	head := func(status string) object {
-		o := object{"id": "resp_scripted", "object": "response", "created_at": 1, "model": modelOf(request), "status": status, "usage": nil, "error": nil}
+		o := object{
+			"id": "resp_scripted", "object": "response", "created_at": 1, "model": modelOf(request), "status": status,
+			"output": output, "usage": nil, "error": nil,
+		}
 		if isFast(request) {
 			o["service_tier"] = map[bool]string{true: "priority", false: "default"}[s.Usage == nil || s.Usage.Fast]
 		}
@@ -23,7 +27,7 @@ func responsesEvents(request []byte, s *Step) [][]byte {
 	add("response.created", object{"response": head("in_progress")})
 	add("response.in_progress", object{"response": head("in_progress")})
 	for i := range s.Parts {
-		responsesItem(&s.Parts[i], i, s.Chunk, add)
+		output = append(output, responsesItem(&s.Parts[i], i, s.Chunk, add))
 	}
 	if f := &s.Fault; f.Error {
 		o := head("failed")
@@ -48,16 +52,20 @@ func responsesEvents(request []byte, s *Step) [][]byte {
 	return all
 }
 
-// responsesItem adds the events of a part.
-func responsesItem(p *llm.Part, index, chunk int, add func(kind string, o object)) {
+// responsesItem adds the events of a part and returns the complete item.
+func responsesItem(p *llm.Part, index, chunk int, add func(kind string, o object)) object {
 	item := object{"id": fmt.Sprintf("item_%d", index), "status": "in_progress"}
+	send := func(kind string, o object) {
+		o["item_id"], o["output_index"] = item["id"], index
+		add(kind, o)
+	}
 	deltas := func(kind, text string, more object) {
 		for _, c := range chunks(text, chunk) {
-			o := object{"item_id": item["id"], "output_index": index, "delta": c}
+			o := object{"delta": c}
 			for k, v := range more {
 				o[k] = v
 			}
-			add(kind, o)
+			send(kind, o)
 		}
 	}
 	added := func() { add("response.output_item.added", object{"output_index": index, "item": item}) }
@@ -66,7 +74,7 @@ func responsesItem(p *llm.Part, index, chunk int, add func(kind string, o object
 		item["type"], item["summary"] = "reasoning", []any{}
 		added()
 		part := object{"type": "summary_text", "text": ""}
-		add("response.reasoning_summary_part.added", object{"output_index": index, "summary_index": 0, "part": part})
+		send("response.reasoning_summary_part.added", object{"summary_index": 0, "part": part})
 		deltas("response.reasoning_summary_text.delta", p.Text, object{"summary_index": 0})
 		item["summary"], item["encrypted_content"] = []any{object{"type": "summary_text", "text": p.Text}}, p.Signature
 	case llm.PartCall:
@@ -74,16 +82,17 @@ func responsesItem(p *llm.Part, index, chunk int, add func(kind string, o object
 		added()
 		deltas("response.function_call_arguments.delta", argsOf(p.Call), nil)
 		item["arguments"] = argsOf(p.Call)
-		add("response.function_call_arguments.done", object{"output_index": index, "arguments": item["arguments"]})
+		send("response.function_call_arguments.done", object{"arguments": item["arguments"]})
 	default:
 		item["type"], item["role"], item["content"] = "message", "assistant", []any{}
 		added()
 		part := object{"type": "output_text", "text": "", "annotations": []any{}}
-		add("response.content_part.added", object{"output_index": index, "content_index": 0, "part": part})
+		send("response.content_part.added", object{"content_index": 0, "part": part})
 		deltas("response.output_text.delta", p.Text, object{"content_index": 0})
 		item["content"] = []any{object{"type": "output_text", "text": p.Text, "annotations": []any{}}}
-		add("response.output_text.done", object{"output_index": index, "content_index": 0, "text": p.Text})
+		send("response.output_text.done", object{"content_index": 0, "text": p.Text})
 	}
 	item["status"] = "completed"
 	add("response.output_item.done", object{"output_index": index, "item": item})
+	return item
 }

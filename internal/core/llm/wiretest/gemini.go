@@ -124,9 +124,6 @@ func (r *geminiRequest) tools() error {
 		if f.Parameters == nil {
 			continue
 		}
-		if err := wireSchema(f.Parameters); err != nil {
-			return fmt.Errorf("tool %s: %w", f.Name, err)
-		}
 		if err := geminiSchema(f.Parameters, true); err != nil {
 			return fmt.Errorf("tool %s: %w", f.Name, err)
 		}
@@ -150,7 +147,10 @@ func geminiSchema(raw json.RawMessage, top bool) error {
 	if err := strict(raw, &s); err != nil {
 		return fmt.Errorf("schema: invalid JSON payload received: %w", err)
 	}
-	if top && len(s.Properties) == 0 {
+	switch {
+	case top && !strings.EqualFold(s.Type, "object"): // the service's own library writes OBJECT
+		return fmt.Errorf("schema: type %q: want object", s.Type)
+	case top && len(s.Properties) == 0:
 		return errors.New("schema: parameters.properties: should be non-empty for OBJECT type")
 	}
 	if s.Items != nil {
