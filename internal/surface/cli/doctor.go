@@ -20,7 +20,7 @@ func (c *commands) doctor() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found := c.app.Check(cmd.Context(), s)
+			found := append(c.app.Check(cmd.Context(), s), c.checkService(cmd.Context(), s)...)
 			failed := slices.ContainsFunc(found, func(f Finding) bool { return f.Status == StatusFail })
 			err = c.print(map[string]any{"ok": !failed, "findings": found}, func() { c.printFindings(found) })
 			if err == nil && failed {

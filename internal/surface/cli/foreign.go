@@ -13,7 +13,7 @@ var foreign = [...]struct{ name, instead string }{
 	{"browser", ""},
 	{"clawbot", ""},
 	{"configure", "onboard"},
-	{"daemon", "gateway run"},
+	{"daemon", "gateway --help"},
 	{"dashboard", "gateway status"},
 	{"dns", ""},
 	{"docs", "--help"},

@@ -20,6 +20,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/kit/cert"
+	"github.com/chela-ai/chela/internal/kit/daemon"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/kit/spelling"
 	"github.com/chela-ai/chela/wire"
@@ -29,7 +30,10 @@ func (c *commands) gateway() *cobra.Command {
 	cmd := c.gatewayRun()
 	cmd.Use, cmd.Short = "gateway", "Run the gateway, or query a running one"
 	cmd.Args = noArgs
-	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayCall())
+	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayCall(), c.gatewayInstall(), c.gatewayUninstall(),
+		c.gatewayService("start", "Start the service", daemon.Manager.Start, true),
+		c.gatewayService("stop", "Stop the service until it is started, or you log in again", daemon.Manager.Stop, false),
+		c.gatewayService("restart", "Restart the service; unfinished work resumes", daemon.Manager.Restart, true))
 	return cmd
 }
 
@@ -144,6 +148,8 @@ type gatewayState struct {
 	Config  string `json:"configPath"`
 	URL     string `json:"url"`
 	Port    string `json:"port"` // open, closed, or none: an engine without a port
+
+	Service *daemon.State `json:"service,omitempty"` // nil: there is no service manager
 }
 
 func (c *commands) gatewayStatus() *cobra.Command {
@@ -180,6 +186,11 @@ func (c *commands) gatewayState(ctx context.Context) (gatewayState, error) {
 		}
 	}
 	st.Port = portState(ctx, st.URL)
+	if m, name, err := c.services(s); err == nil { // otherwise there can be no service
+		if service, err := m.State(ctx, name); err == nil {
+			st.Service = &service
+		}
+	}
 	return st, nil
 }
 
@@ -251,6 +262,15 @@ func (c *commands) printGateway(st gatewayState) {
 	c.printRow("port", st.URL+" ("+st.Port+")")
 	c.printRow("state", st.State)
 	c.printRow("config", st.Config)
+	switch v := st.Service; {
+	case v == nil:
+	case !v.Installed:
+		c.printRow("service", "none; "+c.commandLine("gateway install")+" makes one")
+	case v.PID > 0:
+		c.printRow("service", fmt.Sprintf("%s, %s, process %d, %s", v.Manager, v.Detail, v.PID, v.File))
+	default:
+		c.printRow("service", fmt.Sprintf("%s, %s, %s", v.Manager, v.Detail, v.File))
+	}
 }
 
 // remote holds the flags that select a gateway by its URL.

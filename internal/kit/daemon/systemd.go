@@ -1,0 +1,164 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// systemd runs services as units of the user's manager.
+type systemd struct{ Env }
+
+// unit is the text of a unit. It is restarted unless its configuration is wrong (78); after
+// five starts within a minute, systemd gives up.
+const unit = `# Written by chela gateway install. systemctl --user edit %[1]s adds settings.
+[Unit]
+Description=%[2]s
+StartLimitIntervalSec=60
+StartLimitBurst=5
+
+[Service]
+ExecStart=%[3]s
+%[4]sRestart=always
+RestartSec=5
+RestartPreventExitStatus=78
+SuccessExitStatus=143
+TimeoutStopSec=30
+
+[Install]
+WantedBy=default.target
+`
+
+func (m systemd) file(name string) string {
+	dir := m.Getenv("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(m.Home, ".config")
+	}
+	return filepath.Join(dir, "systemd", "user", name+".service")
+}
+
+func (m systemd) text(s Spec) string {
+	words := []string{quoteUnit(s.Program)}
+	for _, a := range s.Args {
+		words = append(words, quoteUnit(a))
+	}
+	env := ""
+	if s.Path != "" {
+		env = "Environment=" + strings.ReplaceAll(quoteUnit("PATH="+s.Path), "$$", "$") + "\n" // nothing is expanded there
+	}
+	return fmt.Sprintf(unit, s.Name, strings.ReplaceAll(s.Title, "%", "%%"), strings.Join(words, " "), env)
+}
+
+// quoteUnit quotes a word of a unit: a percent sign begins a specifier, and a dollar sign a
+// variable.
+func quoteUnit(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`, "\n", `\n`).Replace(s) + `"`
+}
+
+// Written implements Manager.
+func (m systemd) Written(s Spec) (want, have string, err error) {
+	have, err = read(m.file(s.Name))
+	return m.text(s), have, err
+}
+
+// reached returns why the user's manager cannot be asked.
+func (m systemd) reached(ctx context.Context) error {
+	if err := m.tell(ctx, "systemctl", "--user", "show-environment"); err != nil {
+		return fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	return nil
+}
+
+// Install implements Manager.
+func (m systemd) Install(ctx context.Context, s Spec) error {
+	if err := m.reached(ctx); err != nil {
+		return err
+	}
+	if err := write(m.file(s.Name), m.text(s)); err != nil {
+		return err
+	}
+	return m.all(ctx, []string{"daemon-reload"}, []string{"enable", s.Name + ".service"}, []string{"restart", s.Name + ".service"})
+}
+
+// all gives the manager commands until one fails.
+func (m systemd) all(ctx context.Context, commands ...[]string) error {
+	for _, args := range commands {
+		if err := m.tell(ctx, "systemctl", append([]string{"--user"}, args...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Uninstall implements Manager.
+func (m systemd) Uninstall(ctx context.Context, name string) error {
+	have, err := read(m.file(name))
+	if err != nil || have == "" {
+		return err
+	}
+	if m.reached(ctx) == nil { // otherwise nothing runs
+		if err := m.all(ctx, []string{"disable", "--now", name + ".service"}); err != nil {
+			return err
+		}
+	}
+	if err := remove(m.file(name)); err != nil {
+		return err
+	}
+	_ = m.all(ctx, []string{"daemon-reload"}, []string{"reset-failed", name + ".service"}) // it is gone in any case
+	return nil
+}
+
+// Start implements Manager.
+func (m systemd) Start(ctx context.Context, name string) error {
+	_ = m.all(ctx, []string{"reset-failed", name + ".service"}) // a person starts it, however often it failed
+	return m.all(ctx, []string{"start", name + ".service"})
+}
+
+// Stop implements Manager.
+func (m systemd) Stop(ctx context.Context, name string) error {
+	return m.all(ctx, []string{"stop", name + ".service"})
+}
+
+// Restart implements Manager.
+func (m systemd) Restart(ctx context.Context, name string) error {
+	return m.all(ctx, []string{"restart", name + ".service"})
+}
+
+// State implements Manager.
+func (m systemd) State(ctx context.Context, name string) (State, error) {
+	st := State{Manager: "systemd", File: m.file(name)}
+	have, err := read(st.File)
+	if err != nil || have == "" {
+		return st, err
+	}
+	st.Installed = true
+	out, err := m.Run(ctx, "systemctl", "--user", "show", "--property=ActiveState,SubState,MainPID,Result", name+".service")
+	if err != nil {
+		st.Detail = "systemd does not answer"
+		return st, nil //nolint:nilerr // the file is there
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(out) {
+		k, v, _ := strings.Cut(strings.TrimSpace(line), "=")
+		values[k] = v
+	}
+	st.Running = values["ActiveState"] == "active"
+	st.Detail = values["ActiveState"]
+	if values["SubState"] == "auto-restart" || values["ActiveState"] == "failed" {
+		st.Detail += ", " + values["Result"]
+	}
+	st.PID, _ = strconv.Atoi(values["MainPID"])
+	return st, nil
+}
+
+// Stays implements Manager.
+func (m systemd) Stays(ctx context.Context) (bool, string) {
+	out, err := m.Run(ctx, "loginctl", "show-user", strconv.Itoa(m.UID), "--property=Linger")
+	if _, ok := err.(*exec.ExitError); err != nil && !ok {
+		return true, "" // nobody can tell
+	}
+	return strings.TrimSpace(out) == "Linger=yes", "loginctl enable-linger"
+}
