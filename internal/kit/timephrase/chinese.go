@@ -40,11 +40,17 @@ var chinese = grammar{
 				s.repeat(1, day)
 			default:
 				for _, a := range chineseAmounts(g["d"]) {
-					if g["skip"] == "隔" && a.n == 1 && a.unit == day { // one day is left out
+					if g["skip"] == "隔" && a.n == 1 && (a.unit == day || a.unit == week) { // one is left out
 						a.n = 2
 					}
 					s.repeat(a.n, a.unit)
 				}
+			}
+		}},
+		{form: chineseForm(`每 个? 月 的? (?:第 (?P<n>[一二三四五]|[1-5]) 个?|最后 一? 个?) {week} (?P<d>{dow})`), read: func(g map[string]string, s *spec) {
+			s.every, s.n, s.dows, s.nth = month, 1, append(s.dows, chineseDay(g["d"])), "L"
+			if g["n"] != "" {
+				s.nth = strconv.Itoa(chineseInt(g["n"]))
 			}
 		}},
 		{form: chineseForm(`(?:每 个? )?工作日`), read: func(_ map[string]string, s *spec) { s.dows = append(s.dows, 1, 2, 3, 4, 5) }},

@@ -2,6 +2,7 @@ package timephrase
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ var englishNames = strings.NewReplacer(
 	"{d}", `(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday|mon|tues?|wed|thu(?:rs?)?|fri|sat|sun)`,
 	"{month}", `(?:january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?`,
 	"{dom}", `(?:\d{1,2}(?:st|nd|rd|th)?)\b`, "{ord}", `(?:\d{1,2}(?:st|nd|rd|th)|first|last day)\b`,
+	"{nth}", `(?:second|third|fourth|fifth|\d{1,2}(?:nd|rd|th))`,
 	"{h}", `(?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`,
 	"{at}", `(?:at|@|by|around)\s*`,
 )
@@ -37,11 +39,14 @@ var english = grammar{
 	accept: func(_ *part, _, match, after string) (string, bool) { return match, !startsWord(match, after) },
 	parts: []part{
 		{form: englishForm(`(?:in|after)\s+(?P<d>{dur})(?:'?s? time\b)?|(?P<e>{dur})\s+(?:from now|later)\b`), read: func(g map[string]string, s *spec) {
+			var units [year + 1]bool
 			for _, a := range englishAmounts(g["d"] + g["e"]) {
 				s.amount(a.n, a.unit)
+				s.unclear = s.unclear || units[a.unit] // in 5 minutes and 10 minutes: one time, or two
+				units[a.unit] = true
 			}
 		}},
-		{form: englishForm(`(?:every|each)\s+(?:(?P<n>other|second|third)\s+(?P<u>(?:day|week|month|hour|minute)s?\b)|(?P<half>half[ -](?:an )?hour\b)|(?P<hours>hour and a half\b)|(?P<d>{dur})|(?P<u2>{unit}))` +
+		{form: englishForm(`(?:every|each)\s+(?:(?P<n>other|{nth})\s+(?P<u>(?:day|week|month|hour|minute)s?\b)|(?P<half>half[ -](?:an )?hour\b)|(?P<hours>hour and a half\b)|(?P<d>{dur})|(?P<u2>{unit}))` +
 			`|(?P<ly>hourly|daily|everyday|weekly|monthly|yearly|annually)\b`), read: englishEvery},
 		{form: englishForm(`(?:every|each)\s+(?:weekday|(?:working|work|business)[ ]?day)s?\b|(?:on\s+)?(?:weekdays|(?:working|work|business)[ ]?days)\b`), read: func(_ map[string]string, s *spec) {
 			s.dows = append(s.dows, 1, 2, 3, 4, 5)
@@ -51,6 +56,20 @@ var english = grammar{
 			for _, name := range englishDays().FindAllString(g["l"], -1) {
 				s.dows = append(s.dows, weekdayOf(name))
 			}
+		}},
+		{form: englishForm(`(?:every|each)\s+(?P<n>other|{nth})\s+(?P<d>{d})\b`), read: func(g map[string]string, s *spec) {
+			s.repeat(englishNth(g["n"]), week)
+			s.dows = append(s.dows, weekdayOf(g["d"]))
+		}},
+		{form: englishForm(`(?:every fortnight|fortnightly)\b`), read: func(_ map[string]string, s *spec) { s.repeat(2, week) }},
+		{form: englishForm(`bi-?(?:weekly|monthly|annually)\b`), read: func(_ map[string]string, s *spec) { s.unclear = true }},
+		{form: englishForm(`(?:on\s+)?(?:(?:every|each|the)\s+)?(?P<n>first|last|1st|{nth})\s+(?P<d>{d})\s+(?:of|in)\s+(?:(?:the|every|each)\s+month|(?P<once>(?:this|next)\s+month|{month}|the\s+year))\b`), read: func(g map[string]string, s *spec) {
+			s.every, s.n, s.dows = month, 1, append(s.dows, weekdayOf(g["d"]))
+			s.nth = "L"
+			if g["n"] != "last" {
+				s.nth = strconv.Itoa(int(englishNth(g["n"])))
+			}
+			s.unclear = s.unclear || g["once"] != ""
 		}},
 		{form: englishForm(`(?:every|each)\s+(?P<p>morning|afternoon|evening|night|noon|midnight|lunchtime)\b|(?P<q>nightly)\b`), read: func(g map[string]string, s *spec) {
 			s.every, s.n, s.part = day, 1, partOf(g["p"]+g["q"])
@@ -238,11 +257,7 @@ func englishEvery(g map[string]string, s *spec) {
 	case g["hours"] != "":
 		s.repeat(1.5, hour)
 	case g["n"] != "":
-		n := 2.0
-		if strings.EqualFold(g["n"], "third") {
-			n = 3
-		}
-		s.repeat(n, englishUnit(g["u"]))
+		s.repeat(englishNth(g["n"]), englishUnit(g["u"]))
 	case g["u2"] != "":
 		s.repeat(1, englishUnit(g["u2"]))
 	default:
@@ -257,6 +272,17 @@ func englishEvery(g map[string]string, s *spec) {
 		}
 		s.repeat(total, second)
 	}
+}
+
+// englishNth reads "other", "third" or "3rd".
+func englishNth(s string) float64 {
+	switch s = strings.ToLower(s); s {
+	case "other":
+		return 2
+	case "first", "second", "third", "fourth", "fifth":
+		return float64(1 + slices.Index([]string{"first", "second", "third", "fourth", "fifth"}, s))
+	}
+	return float64(number(strings.TrimRight(s, "stndrh")))
 }
 
 func readEnglishClock(g map[string]string, s *spec) {

@@ -51,6 +51,7 @@ type spec struct {
 	every        unit
 	n            int // of every; 0: it is not a number
 	dows         []time.Weekday
+	nth          string // which one of such days of a month: 1 to 5, or L; empty: all
 	part         daytime
 	tonight      bool
 	clock        bool
@@ -333,6 +334,10 @@ func (s *spec) recurrence(p *Phrase, h, m int) {
 		}
 	}
 	switch {
+	case s.nth != "" && (len(s.dows) != 1 || s.every != month || s.hasDay() || h >= 24 || s.nth > "5" && s.nth != "L"):
+		p.Err = ErrUnclear
+	case s.nth != "":
+		p.Cron = fmt.Sprintf("%d %d * * %d#%s", m, h, s.dows[0], s.nth)
 	case len(s.dows) > 0 && (s.every == hour && 24%n == 0 || s.every == minute && 60%n == 0) && !timed:
 		step := "*"
 		if n > 1 {

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -107,15 +108,18 @@ func everyCron(d time.Duration) string {
 
 var (
 	// What limits a reminder, at the beginning of what it is about.
-	headLimit = lazy(`(?i)^[\s,]*(?:(?:and|by|via|but|except|excluding|unless|until|till|only|if|as long as|while|between|starting|beginning|from|within|during|up to|at most|no more than|once|twice)\b` +
-		`|(?:for|over)\s+(?:the next\s+)?(?:an?|\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve|half an)\s*(?:seconds?|minutes?|mins?|hours?|h|days?|weeks?|months?|years?)\b|(?:\d+|two|three|four|five|ten) times\b).*`)
+	headLimit = lazy(`(?i)^[\s,]*(?:(?:and|or|every|each|by|via|but|except|excluding|unless|until|till|only|if|as long as|while|between|starting|beginning|from|within|during|up to|at most|no more than|once|twice)\b` +
+		`|(?:for|over)\s+(?:the next\s+)?(?:an?|\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve|half an)\s*(?:seconds?|minutes?|mins?|hours?|h|days?|weeks?|months?|years?)\b|(?:\d+|two|three|four|five|ten) times\b|(?:this|next|the rest of (?:the|this))\s+(?:week|month|year|spring|summer|autumn|fall|winter)\b).*`)
 	dangling   = lazy(`(?i)[\s,](?:until|till|since|from|before|after|except|unless)[\s.,]*$`)
 	tailUnless = lazy(`(?i)[\s,;](?:unless)\b.*`)
 	tailExcept = lazy(`(?i)[\s,;](?:except(?:ing)?|excluding|but not|but only|apart from|other than|at most|no more than)\b.*`)
 	tailUntil  = lazy(`(?i)[\s,;](?:until|till|starting|beginning)\s+(.*)`)
-	tailFor    = lazy(`(?i)[\s,;]for\s+(?:the next\s+)?(\S+\s+\S+)$`)
-	limitHan   = lazy(`除非.*|(?:^|[，,\s])(?:如果|要是|假如|若是?).*|\p{Han}*(?:除外|例外)|直到.*|\p{Han}*为止|(?:一共|总共|共|最多|只|仅)(?:提醒)?(?:\d+|[一二两三四五六七八九十几]+)[次遍回天].*|持续.*|但是?(?:不|别|只|除).*|仅限.*|只在.*|不包括.*|[，,]\s*(?:一直)?到.*|(?:^|[，,])\s*从.*(?:开始|起).*`)
-	denialEnd  = lazy(`(?i)(?:\b(?:don'?t|do not|never|not)|不要?|不用|不必|不需要?|无需|勿|别|甭)(?:再|来|去)?\s*$`)
+	// tailEvent is an end that is no time.
+	tailEvent = lazy(`(?i)[\s,;](?:until|till)\s+(?:christmas|xmas|easter|new year|thanksgiving|halloween|(?:the )?end of|(?:the )?(?:weekend|holidays?|spring|summer|autumn|fall|winter)|my birthday|further notice|i\b).*`)
+	tailSpan  = lazy(`(?i)[\s,;](?:this|next|the rest of (?:the|this))\s+(?:week|month|year)[\s.!]*$`)
+	tailFor   = lazy(`(?i)[\s,;]for\s+(?:the next\s+)?(\S+\s+\S+)$`)
+	limitHan  = lazy(`除非.*|(?:^|[，,\s])(?:如果|要是|假如|若是?).*|\p{Han}*(?:除外|例外)|直到.*|\p{Han}*为止|(?:一共|总共|共|最多|只|仅)(?:提醒)?(?:\d+|[一二两三四五六七八九十几]+)[次遍回天].*|持续.*|但是?(?:不|别|只|除).*|仅限.*|只在.*|不包括.*|[，,]\s*(?:一直)?到.*|(?:^|[，,])\s*从.*(?:开始|起).*`)
+	denialEnd = lazy(`(?i)(?:\b(?:don'?t|do not|never|not)|不要?|不用|不必|不需要?|无需|勿|别|甭)(?:再|来|去)?\s*$`)
 	// remindWords are words around a request for a reminder that say nothing.
 	remindWords = lazy(`(?i)\b(?:(?:don'?t|do not) forget|set|create|make|schedule|start|add|new|daily|weekly|hourly|monthly|reminder|alarm|timer|sure|remember|then|hey)\b|(?:别|不要)忘[了记]?|设置?|设定|定|建立?|创建|新建|添?加|闹[钟铃]|提醒|时候|务必|记得|一定|届时|准时|按时|在|于|要|每|次|好|谢谢|辛苦`)
 )
@@ -138,6 +142,9 @@ func (t *turn) limit(text string, p timephrase.Phrase) string {
 		return w
 	}
 	if w := tailExcept().FindString(text); w != "" {
+		return w
+	}
+	if w := cmp.Or(tailEvent().FindString(text), tailSpan().FindString(text)); w != "" {
 		return w
 	}
 	if g := tailUntil().FindStringSubmatch(text); g != nil {

@@ -162,6 +162,19 @@ func TestReminders(t *testing.T) {
 			"2月31号提醒我跳舞":                               "“2月31号”这个时间不存在",
 			"remind me every month on the 22nd to pay": "on the 22nd of every month at 09:00",
 			"每年3月3号提醒我祝贺小王":                            "每年3月3日 09:00",
+
+			"remind me every second Monday to call mum":                  "every 14 days, first on Monday 30 November at 09:00: call mum",
+			"remind me every other Tuesday at 9 to water the plants":     "every 14 days, first on Tuesday 1 December at 09:00: water the plants",
+			"remind me fortnightly on Monday at 9 to vacuum":             "every 14 days, first on Monday 30 November at 09:00: vacuum",
+			"remind me biweekly on Monday to water":                      "I do not know which time",
+			"remind me the first Monday of the month to back up":         "on the 1st Monday of every month at 09:00, first on Monday 7 December at 09:00: back up",
+			"每月最后一个周五下午5点提醒我交周报":                                         "每月最后一个星期五 17:00",
+			"remind me every 3rd day at 10 to shave":                     "every 3 days, first tomorrow, Thursday 26 November, at 10:00: shave",
+			"remind me in 5 min and 10 min to stir":                      "I do not know which time",
+			"remind me every Tuesday this month at 9 to swim":            "I cannot keep to “this month",
+			"remind me on Tuesdays at 9 to swim until Christmas":         "I cannot keep to “until Christmas”",
+			"remind me next Tuesday at 9 or 10 to call":                  "I cannot keep to “or 10",
+			"remind me every day at 8 to wait until the kettle whistles": "every day at 08:00",
 		} {
 			has(t, k.say(say), want)
 		}

@@ -153,6 +153,9 @@ func (t *turn) weekdays(dow string) string {
 		return t.pick(localized{"every weekday", "每个工作日"})
 	}
 	var list []string
+	if day, nth, ok := strings.Cut(dow, "#"); ok {
+		return t.nthWeekday(day, nth)
+	}
 	for name := range strings.SplitSeq(dow, ",") {
 		d, err := strconv.Atoi(name)
 		if err != nil || d < 0 || d > 7 {
@@ -171,6 +174,26 @@ func (t *turn) weekdays(dow string) string {
 		return "every " + strings.Join(list[:n-1], ", ") + " and " + list[n-1]
 	}
 	return "every " + list[0]
+}
+
+// nthWeekday returns "on the second Monday of every month", or "" if it is not plain.
+func (t *turn) nthWeekday(day, nth string) string {
+	d, err := strconv.Atoi(day)
+	if err != nil || d < 0 || d > 7 {
+		return ""
+	}
+	n, err := strconv.Atoi(nth)
+	switch {
+	case nth == "L" && t.chinese:
+		return "每月最后一个" + chineseDay(d%7)
+	case nth == "L":
+		return "on the last " + time.Weekday(d%7).String() + " of every month"
+	case err != nil:
+		return ""
+	case t.chinese:
+		return fmt.Sprintf("每月第%d个%s", n, chineseDay(d%7))
+	}
+	return fmt.Sprintf("on the %s %s of every month", ordinal(n), time.Weekday(d%7))
 }
 
 // first returns when a schedule is due first; zero if that is not known.
