@@ -118,12 +118,14 @@ type directiveRules struct {
 }
 
 // parseDirectives removes directives from a text, such as "/think low" and "/queue
-// steer", and commands. A directive without a valid value remains in the text.
+// steer", and commands. A directive without a valid value remains in the text, and so does
+// a command that the text is about.
 func parseDirectives(text string, p directiveRules) directives {
 	d := directives{text: text}
 	if !strings.Contains(text, "/") {
 		return d
 	}
+	lines := strings.Contains(strings.TrimSpace(text), "\n")
 	var out strings.Builder
 	rest, found := text, false
 	start := true // rest begins with a word
@@ -134,13 +136,15 @@ func parseDirectives(text string, p directiveRules) directives {
 		}
 		out.WriteString(rest[:i])
 		rest = rest[i:]
-		n := d.take(rest, p)
-		if n == 0 {
+		after := d
+		after.names = slices.Clip(d.names)
+		n := after.take(rest, p)
+		if n == 0 || mentions(out.String(), rest[n:], lines) {
 			out.WriteByte('/')
 			rest, start = rest[1:], false
 			continue
 		}
-		found, start = true, true
+		d, found, start = after, true, true
 		rest = strings.TrimLeft(rest[n:], " \t")
 	}
 	if !found {
@@ -149,6 +153,19 @@ func parseDirectives(text string, p directiveRules) directives {
 	out.WriteString(rest)
 	d.text = strings.TrimSpace(out.String())
 	return d
+}
+
+// objects are the words before a command that a text is about.
+var objects = strings.Fields("a about an as by called command commands does for from had has have is like named of on or run runs said say says than that the type typed use used uses using was with without")
+
+// mentions reports whether a text is about the command that stands between two parts of it:
+// in the middle of several lines, which were probably pasted, or where an object stands.
+func mentions(before, after string, lines bool) bool {
+	words := strings.Fields(before)
+	if len(words) == 0 || strings.TrimSpace(after) == "" {
+		return false
+	}
+	return lines || slices.Contains(objects, strings.ToLower(strings.Trim(words[len(words)-1], ",;:")))
 }
 
 // slash returns the position of the next slash at the beginning of a word, or -1.
