@@ -409,6 +409,8 @@ func TestReload(t *testing.T) {
 			`{models: {providers: {one: {api: "telepathy"}}}}`:       `telepathy`,
 			`{models: {providers: {one: {headers: {"A b": "c"}}}}}`:  `models.providers.one.headers: "A b" cannot be sent as an HTTP header`,
 			`{models: {providers: {one: {apiKey: "file:key"}}}}`:     "models.providers.one.apiKey: file:key: want an absolute path",
+			`{budget: {usdPerDay: 0}}`:                               "budget.usdPerDay: 0 does not limit anything",
+			`{agents: {defaults: {budget: {toolCalls: 0}}}}`:         "agents.defaults.budget.toolCalls: 0 does not limit anything",
 			`{agents: {defaults: {contextTokens: 12}}}`:              "agents.defaults.contextTokens: 12 tokens are too few for a run; want at least 16000",
 			`{agents: {defaults: {model: "offline/x"}}}`:             `agents.defaults.model: offline has no model "x"`,
 			`{agents: {entries: {ops: {model: "nope/x"}}}}`:          `agents.entries.ops.model: unknown provider "nope"`,

@@ -144,6 +144,11 @@ func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *
 	if w := tooSmall(next); w != nil && tooSmall(now) == nil {
 		return w
 	}
+	for _, path := range noBudgets(next) {
+		if !slices.Contains(noBudgets(now), path) {
+			return chela.Errorf(chela.CodeInvalid, "%s: 0 does not limit anything; want a larger number, or a negative one for no limit", path)
+		}
+	}
 	if empty := emptyAddress(next); empty != "" && emptyAddress(now) == "" {
 		return chela.Errorf(chela.CodeInvalid, "%s is empty", empty)
 	}
@@ -170,6 +175,20 @@ func tooSmall(t *config.Tree) error {
 		return chela.Errorf(chela.CodeInvalid, "agents.defaults.contextTokens: %d tokens are too few for a run; want at least %d", n, window.MinWindow)
 	}
 	return nil
+}
+
+// noBudgets returns the paths of budgets for all agents that are 0, which stands for the
+// default.
+func noBudgets(t *config.Tree) (out []string) {
+	for _, k := range config.Keys() {
+		if k.Path == "budget.usdPerDay" || strings.HasPrefix(k.Path, "agents.defaults.budget.") {
+			var n *float64
+			if raw := config.At(t.Written(), k.Path); raw != nil && json.Unmarshal(raw, &n) == nil && n != nil && *n == 0 {
+				out = append(out, k.Path)
+			}
+		}
+	}
+	return out
 }
 
 // emptyAddress returns the path of an address of a provider that is written as an empty

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -18,6 +19,12 @@ func (g *Generation) makeWorkspaces(ctx context.Context) error {
 	for _, id := range g.Settings.Roster() {
 		dir := g.Workspace(id)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
+			if to, lerr := os.Readlink(dir); lerr == nil {
+				return chela.Errorf(chela.CodeUnavailable, "the workspace %s is a link to %s, where no folder is: is a disk missing?", dir, to)
+			}
+			if _, serr := os.Stat(dir); serr == nil {
+				return chela.Errorf(chela.CodeInvalid, "the workspace %s is not a folder", dir)
+			}
 			return fmt.Errorf("workspace: %w", err)
 		}
 		if err := g.claimConfig(dir); err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/json5"
 )
 
 // maxFile is the maximum size of a file of jobs, in bytes.
@@ -40,6 +41,9 @@ func ParseFile(raw []byte) ([]Job, error) {
 	}
 	v, err := decode(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")))
 	if err != nil {
+		if _, where := json5.Parse(raw); where != nil { // it says the line and the column
+			err = where
+		}
 		return nil, invalid("the file is not JSON: %v", err)
 	}
 	file, _ := v.(map[string]any)

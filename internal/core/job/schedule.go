@@ -75,7 +75,7 @@ func (s Schedule) Check() error {
 		return err
 	case KindEvery:
 		if d := time.Duration(s.EveryMs) * time.Millisecond; d < MinEvery || s.EveryMs > int64(maxEvery/time.Millisecond) {
-			return invalid("schedule.everyMs: %d is out of range; want at least %d", s.EveryMs, MinEvery.Milliseconds())
+			return invalid("schedule.everyMs: %d is out of range; want at least %d, which is %s", s.EveryMs, MinEvery.Milliseconds(), MinEvery)
 		}
 		if s.AnchorMs < 0 || s.AnchorMs.Time().Year() > maxYear {
 			return invalid("schedule.anchorMs: %d is not a time", s.AnchorMs)

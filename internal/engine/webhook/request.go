@@ -8,14 +8,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/htmlindex"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/untrusted"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // Request is a request to a webhook.
@@ -82,7 +88,11 @@ func badRequest(format string, args ...any) error {
 
 // readOrder returns what a request orders. skip: a transform decided that nothing is done.
 func (a *Acceptor) readOrder(r Request, h *Hooks) (o order, m *mapping, payload any, err error) {
-	dec := json.NewDecoder(bytes.NewReader(r.Body))
+	body, err := r.text()
+	if err != nil {
+		return o, nil, nil, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
 	if err := dec.Decode(&payload); err != nil {
 		return o, nil, nil, badRequest("the body is not valid JSON")
@@ -98,7 +108,7 @@ func (a *Acceptor) readOrder(r Request, h *Hooks) (o order, m *mapping, payload 
 		if !r.Token {
 			return o, nil, nil, ErrUnauthorized
 		}
-		o, err = direct(r)
+		o, err = direct(r, body, members)
 		return o, nil, payload, err
 	}
 	source, _ := members["source"].(string)
@@ -116,11 +126,31 @@ func (a *Acceptor) readOrder(r Request, h *Hooks) (o order, m *mapping, payload 
 	return o, m, payload, err
 }
 
+// text returns the body in UTF-8. A signature is of the bytes as they were sent.
+func (r Request) text() ([]byte, error) {
+	body := bytes.TrimPrefix(r.Body, []byte("\xef\xbb\xbf"))
+	if utf8.Valid(body) {
+		return body, nil
+	}
+	_, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // the door checked it
+	if enc, err := htmlindex.Get(params["charset"]); err == nil {
+		if text, err := enc.NewDecoder().Bytes(body); err == nil && utf8.Valid(text) {
+			return text, nil
+		}
+	}
+	return nil, badRequest("the body is not UTF-8; if it is in another encoding, name it: Content-Type: application/json; charset=iso-8859-1")
+}
+
 // direct reads a request to /hooks/wake or /hooks/agent.
-func direct(r Request) (o order, err error) {
-	if err := json.Unmarshal(r.Body, &o.fields); err != nil {
+func direct(r Request, body []byte, members map[string]any) (o order, err error) {
+	if err := json.Unmarshal(body, &o.fields); err != nil {
 		if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return o, badRequest("%s: a %s is not accepted here", cmp.Or(t.Field, "the body"), t.Value)
+		}
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			if one, err := json.Marshal(map[string]any{name: members[name]}); err == nil && json.Unmarshal(one, new(fields)) != nil {
+				return o, badRequest("%s: this value is not accepted here", name)
+			}
 		}
 		return o, badRequest("the body has a member of a wrong type")
 	}
@@ -207,7 +237,7 @@ func (m *mapping) order(r Request, payload any, sum string) (order, error) {
 		return s
 	}
 	o.fields = fields{
-		Action: m.Action, WakeMode: m.WakeMode, Name: render(m.name), AgentID: m.AgentID, Session: render(m.session), Lasting: m.SessionMode,
+		Action: m.Action, WakeMode: m.WakeMode, Name: clip(humanize.OneLine(render(m.name)), maxName-len("…")), AgentID: m.AgentID, Session: render(m.session), Lasting: m.SessionMode,
 		Deliver: m.Deliver, Channel: m.Channel, To: text(render(m.to)), Account: m.AccountID, Model: m.Model, Thinking: m.Thinking, Timeout: m.Timeout,
 	}
 	o.own = m.session.Constant()

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/chela-ai/chela/internal/kit/spelling"
 )
 
 // group returns a command that only has subcommands.
@@ -26,7 +30,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		cmd.SuggestionsMinimumDistance = 2
 	}
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = cmd.CommandPath() + " " + near[0]
+		hint = cmd.CommandPath() + " " + slices.MinFunc(near, func(a, b string) int {
+			return cmp.Compare(spelling.Distance(args[0], a), spelling.Distance(args[0], b))
+		})
 	}
 	return usage(withHint(err, hint))
 }

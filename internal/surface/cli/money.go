@@ -39,7 +39,7 @@ func tokensOf(s wire.UsageSum) string {
 func (c *commands) usageReport() *cobra.Command {
 	in := wire.UsageCost{Mode: "gateway"}
 	cmd := &cobra.Command{Use: "usage", Short: "Show the usage and the cost of model calls", Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		if in.Days < 0 {
+		if in.Days < 0 || in.Days == 0 && cmd.Flags().Changed("days") {
 			return usage(errors.New("--days: want a positive number"))
 		}
 		return query(cmd.Context(), c, wire.MethodUsageCost, in, c.printUsage)

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -208,10 +209,14 @@ func (c *commands) sessionsImport() *cobra.Command {
 				return fmt.Errorf("import: %w", err)
 			}
 			in.JSONL = string(text)
-			return query(cmd.Context(), c, wire.MethodSessionsImport, in, func(out wire.SessionImported) {
+			err = query(cmd.Context(), c, wire.MethodSessionsImport, in, func(out wire.SessionImported) {
 				fmt.Fprintf(c.stdout, "%s: imported %s\n", out.Key, humanize.Many(out.Entries, "entry"))
 				c.printSkipped(out)
 			})
+			if err != nil && !errors.Is(err, errReported) {
+				err = fmt.Errorf("%s: %w", args[0], err)
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&in.Key, "session", "", "`KEY` of the new session, which must not exist (default: a generated key)")

@@ -353,6 +353,21 @@ func TestWebhooks(t *testing.T) {
 		}
 	})
 	keep := Options{Config: Config{"cron.sessionRetention": json.RawMessage(`"1h"`)}}
+	inBubble(t, "bodies in other encodings, and names that are no line", `"mappings": [{"match": {"path": "ci"}, "name": "Build {{name}}", "messageTemplate": "{{log}}"}]`, Options{}, func(t *testing.T, h *hooked) {
+		latin := "{\"message\": \"Gr\xfc\xdfe aus K\xf6ln\"}"
+		h.refused(h.post("/hooks/agent", latin), http.StatusBadRequest, "the body is not UTF-8")
+		a := h.request(http.MethodPost, "/hooks/agent", latin, map[string]string{"Authorization": "Bearer " + hookToken, "Content-Type": "application/json; charset=iso-8859-1"})
+		h.ended(a.Run)
+		h.ended(h.accepted("/hooks/agent", "\ufeff{\"message\": \"with a mark\"}").Run)
+		h.ended(h.accepted("/hooks/ci", `{"name": "two\nlines\u0007`+strings.Repeat("x", 300)+`", "log": "three"}`).Run)
+		got := strings.Join(h.prompts(), "\n")
+		for _, want := range []string{"Grüße aus Köln", "with a mark", "three"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("the model got %q, want %q", got, want)
+			}
+		}
+		h.refused(h.post("/hooks/agent", `{"message": "a", "timeoutSeconds": "soon"}`), http.StatusBadRequest, "timeoutSeconds: this value is not accepted here")
+	})
 	inBubble(t, "sessions of isolated runs are deleted some time after their last use", `"allowRequestSessionKey": true, "mappings": [{"match": {"path": "log"}, "sessionMode": "persistent", "messageTemplate": "{{text}}"}]`, keep, func(t *testing.T, h *hooked) {
 		own := h.accepted("/hooks/agent", `{"message": "m", "wakeMode": "next-heartbeat"}`).Session
 		named := h.accepted("/hooks/agent", `{"message": "m", "sessionKey": "hook:named", "wakeMode": "next-heartbeat"}`).Session
