@@ -4,7 +4,7 @@
 # both; "0 0-3 * * *" and "0 0,1,2,3 * * *" only in the first of them. So a job that is
 # narrowed from every hour to the night silently pauses for two hours. (croner 11.0.1, with
 # the same lines, has both hours in all three.)
-# Seen: the times of New York on 2027-11-07, with their offset from UTC, see want below.
+# Seen: the times of New York on 2025-11-02, with their offset from UTC, see want below.
 # Exits with 1 if that changes.
 set -eu
 dir=$(mktemp -d)
@@ -24,7 +24,7 @@ import cronParser from "cron-parser";
 import { Cron } from "croner";
 
 const tz = "America/New_York";
-const from = new Date("2027-11-07T00:30:00-04:00");
+const from = new Date("2025-11-02T00:30:00-04:00");
 const format = new Intl.DateTimeFormat("en-GB", { timeZone: tz, hour: "2-digit", minute: "2-digit", timeZoneName: "shortOffset" });
 const show = (dates) => dates.map((d) => format.format(d).replace(" GMT", "")).join(" ");
 for (const line of ["0 * * * *", "0 0-3 * * *", "0 0,1,2,3 * * *"]) {

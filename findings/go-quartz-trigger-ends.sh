@@ -1,6 +1,6 @@
 #!/bin/sh
 # github.com/reugn/go-quartz v0.15.2 (needs Go): a trigger that recurs each day ends for good
-# on the day on which the clock skips its hour. In New York, on 2027-03-14, 02:00 to 03:00
+# on the day on which the clock skips its hour. In New York, on 2025-03-09, 02:00 to 03:00
 # does not exist. Every 20 minutes from 02:00 to 02:40 then gives 01:00 and 01:20, times
 # before the gap that the line does not name, and after them the error "trigger has
 # expired", as if the line named a year that is past. A job at 02:30 runs at 01:30.
@@ -10,8 +10,8 @@ set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
-want='0 0/20 2 * * *: 13 02:40, 14 01:00, 14 01:20, trigger has expired
-0 30 2 * * *: 14 01:30, 15 02:30, 16 02:30, 17 02:30'
+want='0 0/20 2 * * *: 08 02:40, 09 01:00, 09 01:20, trigger has expired
+0 30 2 * * *: 09 01:30, 10 02:30, 11 02:30, 12 02:30'
 cat >main.go <<'GO'
 package main
 
@@ -34,7 +34,7 @@ func main() {
 		if err != nil {
 			panic(err)
 		}
-		at := time.Date(2027, 3, 13, 2, 30, 0, 0, zone).UnixNano()
+		at := time.Date(2025, 3, 8, 2, 30, 0, 0, zone).UnixNano()
 		var seen []string
 		for range 4 {
 			if at, err = trigger.NextFireTime(at); err != nil {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# github.com/coreos/go-systemd/v22 v22.7.0 (needs Go): two things that systemd does are not
-# undone by its library in Go. A comment between the lines of a long command is allowed
+# github.com/coreos/go-systemd/v22 v22.7.0 (needs Go): two things that systemd knows fail in
+# its library for Go. A comment between the lines of a long command is allowed
 # (systemd.syntax says that it is skipped), but Deserialize ends the command with it and
 # fails at the next line. And the name of a unit for a path with letters that are not ASCII
 # is made right, but UnitNamePathUnescape leaves the escapes of it as they are.

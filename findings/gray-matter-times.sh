@@ -2,8 +2,7 @@
 # npm gray-matter 4.0.3 (needs Node): a time of day in front matter is a number or a text
 # depending on the time. "9:30", "10:30" and "24:00" are read in base 60, as 570, 630 and
 # 1440; "09:30" and "0:30" are texts, because digits after a leading zero would have to be
-# octal. Two lines of one list of times thus differ in type. yaml 2.9.1, which reads the
-# same files elsewhere, has texts for all.
+# octal. Two lines of one list of times thus differ in type. yaml 2.9.1 has texts for all.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu
