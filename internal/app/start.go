@@ -22,6 +22,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/daemon"
 	"github.com/chela-ai/chela/internal/engine/webhook"
 	"github.com/chela-ai/chela/internal/kit/process"
 	"github.com/chela-ai/chela/internal/surface/cli"
@@ -34,7 +35,8 @@ func Build(r *standard.Registry) cli.App {
 	return cli.App{
 		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
 		Webhooks: webhooks, Validate: s.validate, Refuse: s.refuse, Ineffective: s.ineffective, Unusable: s.unusable, Check: doctor.Doctor{Registry: r, Validate: s.validate, Ineffective: s.ineffective}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
-		Store: backup.Database{Store: r.DefaultStore(), Version: Version, Attach: attach},
+		Services: func() (daemon.Manager, error) { return daemon.Open(daemon.Env{Run: standard.RunProgram}) },
+		Store:    backup.Database{Store: r.DefaultStore(), Version: Version, Attach: attach},
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/daemon"
 	"github.com/chela-ai/chela/internal/engine/webhook"
-	"github.com/chela-ai/chela/internal/kit/daemon"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/wire"
 )
@@ -100,8 +100,7 @@ type App struct {
 	// Audit lists the security weaknesses of an installation. With fix, it
 	// tightens file modes that are too permissive.
 	Audit func(ctx context.Context, s Start, fix bool) ([]Weakness, error)
-	// Services returns the service manager of the machine; nil: the one of the operating
-	// system.
+	// Services returns the service manager of the machine.
 	Services func() (daemon.Manager, error)
 	// Program is the path of the program that a service runs; empty: this one.
 	Program string

@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/daemon"
 	"github.com/chela-ai/chela/internal/kit/cert"
-	"github.com/chela-ai/chela/internal/kit/daemon"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/kit/spelling"
 	"github.com/chela-ai/chela/wire"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/chela-ai/chela/internal/kit/daemon"
+	"github.com/chela-ai/chela/internal/core/daemon"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 )
 
@@ -26,11 +26,7 @@ func (c *commands) services(s Start) (daemon.Manager, string, error) {
 	if s.Profile != "" {
 		name += "-" + s.Profile
 	}
-	open := c.app.Services
-	if open == nil {
-		open = func() (daemon.Manager, error) { return daemon.Open(daemon.Env{}) }
-	}
-	m, err := open()
+	m, err := c.app.Services()
 	return m, name, err
 }
 

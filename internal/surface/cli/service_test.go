@@ -12,7 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/app/standard"
-	"github.com/chela-ai/chela/internal/kit/daemon"
+	"github.com/chela-ai/chela/internal/core/daemon"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 

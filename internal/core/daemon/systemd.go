@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -157,7 +156,7 @@ func (m systemd) State(ctx context.Context, name string) (State, error) {
 // Stays implements Manager.
 func (m systemd) Stays(ctx context.Context) (bool, string) {
 	out, err := m.Run(ctx, "loginctl", "show-user", strconv.Itoa(m.UID), "--property=Linger")
-	if _, ok := err.(*exec.ExitError); err != nil && !ok {
+	if err != nil {
 		return true, "" // nobody can tell
 	}
 	return strings.TrimSpace(out) == "Linger=yes", "loginctl enable-linger"

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/chela-ai/chela/internal/kit/daemon"
+	"github.com/chela-ai/chela/internal/core/daemon"
 )
 
 // machine is a machine whose service manager records what it is told.

@@ -4,13 +4,11 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -60,15 +58,18 @@ type Manager interface {
 // ErrNone says that there is no service manager for the user, as in most containers.
 var ErrNone = errors.New("there is no service manager here")
 
-// Env is what a [Manager] uses of the machine. Its zero fields are the machine's own.
+// Env is what a [Manager] uses of the machine. All but Run may be zero, for the machine's own.
 type Env struct {
 	OS     string
 	Home   string
 	UID    int
 	Getenv func(string) string
-	// Run runs a program to its end and returns what it wrote.
-	Run func(ctx context.Context, name string, args ...string) (output string, err error)
+	Run    Runner
 }
+
+// Runner runs a program to its end and returns what it wrote. The error is one of fs if there
+// is no such program: [fs.ErrNotExist].
+type Runner func(ctx context.Context, name string, args ...string) (output string, err error)
 
 // timeout is the time limit of a program of the service manager. Stopping a service waits
 // until it has ended.
@@ -89,9 +90,6 @@ func Open(e Env) (Manager, error) {
 	if e.Getenv == nil {
 		e.Getenv = os.Getenv
 	}
-	if e.Run == nil {
-		e.Run = run
-	}
 	switch e.OS {
 	case "linux":
 		return systemd{e}, nil
@@ -103,25 +101,15 @@ func Open(e Env) (Manager, error) {
 	return nil, fmt.Errorf("%w: %s", ErrNone, e.OS)
 }
 
-// run implements Env.Run.
-func run(ctx context.Context, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = time.Second
-	err := cmd.Run()
-	return out.String(), err
-}
-
 // tell runs a program of the service manager. The error says what it wrote.
 func (e Env) tell(ctx context.Context, name string, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	out, err := e.Run(ctx, name, args...)
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, exec.ErrNotFound) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: no program %s", ErrNone, name)
 	}
 	if out = strings.Join(strings.Fields(out), " "); out == "" {
