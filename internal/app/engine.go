@@ -70,6 +70,7 @@ import (
 	webhookchannel "github.com/chela-ai/chela/internal/plugin/channel/webhook"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
+	"github.com/chela-ai/chela/internal/surface/modelapi"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
 )
@@ -146,6 +147,8 @@ type Engine struct {
 	forgetter *forget.Forgetter
 	metrics   *metrics.Metrics
 	gateway   *methods.Gateway
+	inbox     *inbound.Gate
+	models    *modelapi.API // of the port; nil: there is none
 	started   time.Time
 	instance  string // id of this start
 
@@ -329,6 +332,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 	exporter := e.exporter()
 	e.forgetter = e.makeForgetter()
 	in := e.inbound(e.dispatch, exporter)
+	e.inbox = in
 	e.gateway = methods.New(methods.Options{
 		Log: o.Log, Version: Version, State: o.State, Database: e.databasePath(), Instance: e.instance, Started: e.started,
 		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Proposals: e.proposed, Export: exporter.Write, Forget: e.forgetter, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Act: e.actor.Do, Tasks: list, Scheduler: e.cron, History: e.history,
@@ -656,6 +660,9 @@ func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 	e.stopHooks(ctx, why.RestartMs > 0)
 	last, cancel := atLeast(ctx, disconnectTime)
 	defer cancel()
+	if e.models != nil {
+		e.models.Close(last)
+	}
 	if e.outbound != nil {
 		e.outbound.Cancel()
 	}

@@ -12,11 +12,13 @@ import (
 	"github.com/chela-ai/chela/internal/app/metrics"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
+	"github.com/chela-ai/chela/internal/surface/modelapi"
 	hookapi "github.com/chela-ai/chela/internal/surface/webhook"
 )
 
@@ -110,6 +112,11 @@ func (e *Engine) routes(p *port) (httpapi.Options, error) {
 		Metrics: func(ctx context.Context) ([]httpapi.Metric, error) { return e.readMetrics(ctx, p) },
 	}
 	o.Post = e.channels.Poster
+	e.models = modelapi.New(modelapi.Options{
+		Log: e.o.Log, Store: e.store, Bus: e.bus, Gate: e.inbox, Runs: e.dispatch, Agents: e.current.Agents, Default: chela.DefaultAgent, Started: e.started,
+		Enabled: func(key string) bool { return g.HTTP.Endpoints[key].Enabled },
+	})
+	o.Models = e.models
 	if h := e.webhooks.Hooks(); h.Path() != "/"+strings.Trim(g.UI.Base, "/") {
 		o.Webhooks = &httpapi.Webhooks{Path: h.Path(), Handler: hookapi.New(hookapi.Options{Log: e.o.Log, Hooks: e.webhooks.Hooks, Accept: e.webhooks.Accept})}
 	}

@@ -56,6 +56,11 @@ type Options struct {
 		Origins []string `json:"allowedOrigins"`
 	} `json:"controlUi"`
 	Proxies []string `json:"trustedProxies"`
+	HTTP    struct {
+		Endpoints map[string]struct {
+			Enabled bool `json:"enabled"`
+		} `json:"endpoints"`
+	} `json:"http"`
 
 	listener net.Listener // see Listen.Listener
 }

@@ -134,6 +134,15 @@ type Inbound struct {
 	PromptMode string `json:"promptMode,omitempty"`
 	Light      bool   `json:"light,omitempty"`
 
+	// Prompt is what a client adds to the system prompt of that run. Earlier is what was
+	// said before the message, in a conversation that the client keeps itself.
+	Prompt  string `json:"prompt,omitempty"`
+	Earlier string `json:"earlier,omitempty"`
+
+	// Digest identifies what a client sent, so that it is told if it uses an ID for two
+	// messages; empty: it is not compared.
+	Digest string `json:"digest,omitempty"`
+
 	// Reaction is the emoji that the sender set on the message ReplyTo of the account. The
 	// message has no text then, and starts no run.
 	Reaction string `json:"reaction,omitempty"`

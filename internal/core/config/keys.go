@@ -115,7 +115,8 @@ var preserved = [...]struct {
 	{"", "agents.list[].memorySearch.", memoryPreserved},
 	{"", "hooks.", "internal.handlers internal.installs"},
 	{"", "gateway.", `
-		allowRealIpFallback channelHealthCheckMinutes channelMaxRestartsPerHour channelStaleEventThresholdMinutes handshakeTimeoutMs http
+		allowRealIpFallback channelHealthCheckMinutes channelMaxRestartsPerHour channelStaleEventThresholdMinutes handshakeTimeoutMs http.securityHeaders
+		http.endpoints.chatCompletions.* http.endpoints.responses.*
 		push tailscale webchat
 	`},
 	{"", "messages.", "messagePrefix statusReactions suppressToolErrors tts"},
@@ -801,6 +802,14 @@ var documented = [...]Key{
 	{Path: "gateway.remote.token", Kind: Secret, Idle: true, Doc: "token"},
 	{Path: "gateway.remote.password", Kind: Secret, Idle: true, Doc: "password"},
 	{Path: "gateway.trustedProxies", Kind: Texts, Doc: "proxies whose forwarded client addresses are trusted"},
+	{Path: "gateway.http", Kind: Object, Doc: "the assistant in the forms of model services"},
+	{Path: "gateway.http.endpoints", Kind: Object, Doc: "the endpoints that are served"},
+	{Path: "gateway.http.endpoints.chatCompletions", Kind: Object, Doc: "OpenAI's chat completions"},
+	{Path: "gateway.http.endpoints.chatCompletions.enabled", Kind: Bool, Default: "false", Doc: "serve POST /v1/chat/completions"},
+	{Path: "gateway.http.endpoints.responses", Kind: Object, Doc: "OpenAI's responses"},
+	{Path: "gateway.http.endpoints.responses.enabled", Kind: Bool, Default: "false", Doc: "serve POST /v1/responses"},
+	{Path: "gateway.http.endpoints.messages", Kind: Object, Doc: "Anthropic's messages"},
+	{Path: "gateway.http.endpoints.messages.enabled", Kind: Bool, Default: "false", Doc: "serve POST /v1/messages"},
 	{Path: "gateway.tools", Kind: Object, Doc: "tools that may be called without a model (POST /tools/invoke, tools.invoke)"},
 	{Path: "gateway.tools.deny", Kind: Texts, Doc: "additional denied tools"},
 	{Path: "gateway.tools.allow", Kind: Texts, Doc: "tools of the built-in deny list that the owner may call"},

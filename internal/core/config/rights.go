@@ -41,6 +41,7 @@ var (
 		{"gateway.auth.trustedProxy.requiredHeaders", forbids, ""}, {"gateway.auth.trustedProxy.allowUsers", permits, ""}, {"gateway.auth.trustedProxy.allowLoopback", ranked, off},
 		{"gateway.bind", ranked, "loopback|tailnet|lan auto custom"}, {"gateway.tls.enabled", ranked, on}, {"gateway.trustedProxies", grants, ""},
 		{"gateway.controlUi.allowedOrigins", grants, ""}, {"gateway.tools.deny", forbids, ""}, {"gateway.tools.allow", grants, ""},
+		{"gateway.http.endpoints.chatCompletions.enabled", ranked, off}, {"gateway.http.endpoints.responses.enabled", ranked, off}, {"gateway.http.endpoints.messages.enabled", ranked, off},
 		{"commands.bash", ranked, off}, {"commands.mcp", ranked, off}, {"commands.plugins", ranked, off}, {"commands.restart", ranked, off}, {"commands.debug", ranked, off},
 		{"commands.config", ranked, off}, {"commands.ownerAllowFrom", grants, ""}, {"commands.allowFrom.*", permits, ""},
 		{"hooks.enabled", ranked, off}, {"hooks.token", proof, ""}, {"hooks.allowRequestSessionKey", ranked, off}, {"hooks.allowedSessionKeyPrefixes", grants, ""},

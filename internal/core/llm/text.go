@@ -11,6 +11,9 @@ const (
 	// OverheardHeading begins a user message with the messages of a chat since the last
 	// answer that did not address the assistant.
 	OverheardHeading = "[Messages in this chat since your last answer, which are context and not addressed to you]"
+	// EarlierHeading begins a user message with what was said before the next one, in a
+	// conversation that a client keeps itself.
+	EarlierHeading = "[Earlier messages of this conversation, as the client has them]"
 	// WaitingPrefix begins the result of a call that waits for a decision. The id of
 	// the approval follows.
 	WaitingPrefix = "waiting for approval "

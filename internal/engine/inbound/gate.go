@@ -179,6 +179,9 @@ func check(in chela.Inbound) error {
 	if len(in.Text) > MaxText {
 		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of text, at most %d", len(in.Text), MaxText)
 	}
+	if n := max(len(in.Earlier), len(in.Prompt)); n > MaxText {
+		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of earlier messages or instructions, at most %d", n, MaxText)
+	}
 	if len(in.Media) > MaxMedia {
 		return chela.Errorf(chela.CodeInvalid, "message: %d attachments, at most %d", len(in.Media), MaxMedia)
 	}
@@ -212,7 +215,7 @@ func check(in chela.Inbound) error {
 // that commands and the messages that follow them have none. Names and types are
 // also cut, because a message should not be refused for them.
 func (g *Gate) clean(in *chela.Inbound) {
-	in.Text = g.o.Redact(in.Text)
+	in.Text, in.Earlier, in.Prompt = g.o.Redact(in.Text), g.o.Redact(in.Earlier), g.o.Redact(in.Prompt)
 	short := func(s string) string { return humanize.TruncateBytes(g.o.Redact(s), maxID) }
 	in.Sender.Name, in.Group = short(in.Sender.Name), short(in.Group)
 	in.Media = slices.Clone(in.Media)
@@ -314,6 +317,7 @@ func (k *call) item(now time.Time) queue.Item {
 	it.Overrides.Fast, it.Inbound.Fast = in.Fast, ""
 	it.Inbound.Model = "" // see enqueue
 	it.Overrides.PromptMode, it.Inbound.PromptMode = in.PromptMode, ""
+	it.Overrides.Prompt, it.Inbound.Prompt = in.Prompt, ""
 	if it.Inbound.Light = false; in.Light {
 		it.Overrides.Context = run.ContextLight
 	}

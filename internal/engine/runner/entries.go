@@ -28,7 +28,8 @@ func resultEntry(id chela.RunID, k session.Call, text string, isError bool, now 
 
 // inputEntries returns the entries of items that join a run, in the order in which the
 // model reads them: events for the next run in one list, what was said in the chat in
-// another one, the summary of dropped messages, then the other items.
+// another one, the summary of dropped messages, then the other items, each after what the
+// client says was said before it.
 func inputEntries(items []queue.Item, summary string, id chela.RunID, now time.Time) []*session.Entry {
 	var out []*session.Entry
 	add := func(m *llm.Message) *session.Entry {
@@ -58,6 +59,9 @@ func inputEntries(items []queue.Item, summary string, id chela.RunID, now time.T
 			e.Origin = originOf(it)
 			e.Origin.Kind = cmp.Or(e.Origin.Kind, chela.OriginSystem)
 			continue
+		}
+		if said := it.Inbound.Earlier; said != "" {
+			add(llm.User(llm.EarlierHeading + "\n" + said)).Origin = chela.Origin{Kind: chela.OriginSystem}
 		}
 		e := add(userMessage(it.Inbound))
 		e.Origin = originOf(it)

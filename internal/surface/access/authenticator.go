@@ -126,11 +126,10 @@ func (d *Authenticator) Bearer(r *http.Request) (chela.Principal, bool) {
 		g, err := d.proxyUser(f, nil)
 		return g.Principal, err == nil
 	}
-	word, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(word, "Bearer") || text == "" {
+	text := bearer(r.Header)
+	if text == "" {
 		return chela.Principal{}, false
 	}
-	text = strings.TrimSpace(text)
 	if d.isSharedSecret(text, text) {
 		return chela.Owner(d.o.Mode), true
 	}
@@ -149,6 +148,19 @@ func (d *Authenticator) Bearer(r *http.Request) (chela.Principal, bool) {
 		return chela.Principal{}, false
 	}
 	return pass.Principal(), true
+}
+
+// bearer returns the credential of a request: that of the Authorization header or, without
+// such a header, of X-Api-Key, which clients of Anthropic's API send; "": there is none.
+func bearer(h http.Header) string {
+	if h.Get("Authorization") == "" {
+		return strings.TrimSpace(h.Get("X-Api-Key"))
+	}
+	word, text, _ := strings.Cut(h.Get("Authorization"), " ")
+	if !strings.EqualFold(word, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(text)
 }
 
 // proxyUser returns the grant of the user whom a trusted proxy reports.

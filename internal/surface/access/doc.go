@@ -5,7 +5,7 @@
 // credential is in the URL, it comes through an unknown proxy, the host name is
 // unknown (DNS rebinding), or the origin is not allowed (a foreign web page).
 // Then the client authenticates: a WebSocket client in its first frame
-// ([Authenticator.Connect]), an HTTP client with the Authorization header
+// ([Authenticator.Connect]), an HTTP client with the Authorization header or X-Api-Key
 // ([Authenticator.Bearer]). Both return a chela.Principal; there is no other
 // source of principals.
 //

@@ -5,6 +5,7 @@
 //	/readyz /ready     ready to serve; local or authenticated requests also see which part is not
 //	/metrics           Prometheus metrics, for local or authenticated requests
 //	/tools/invoke      one tool call, for authenticated requests
+//	/v1/               the assistant in the forms of model services (package modelapi)
 //	/hooks/            work that other programs order (package webhook)
 //	/                  the Control UI and its bootstrap configuration
 //

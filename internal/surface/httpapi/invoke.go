@@ -2,11 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
-	"mime"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -95,28 +91,11 @@ func statusOf(r invoke.Refusal) int {
 // readBody decodes a request's body, one JSON value, and reports whether it
 // succeeded. Otherwise it answers the request.
 func readBody(w http.ResponseWriter, r *http.Request, into any) bool {
-	// A form or a plain text can be sent by any web page without asking first.
-	if kind := r.Header.Get("Content-Type"); kind != "" {
-		if t, _, err := mime.ParseMediaType(kind); err != nil || t != "application/json" {
-			access.Error(w, http.StatusUnsupportedMediaType, kindInvalid, "send the body as JSON, with Content-Type: application/json")
-			return false
-		}
-	}
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every connection supports deadlines
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	switch _, large := errors.AsType[*http.MaxBytesError](err); {
-	case large:
-		access.Error(w, http.StatusRequestEntityTooLarge, kindInvalid, "Payload too large")
-		return false
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		access.Error(w, http.StatusRequestTimeout, kindInvalid, "Request body timeout")
-		return false
-	case err != nil:
-		access.Error(w, http.StatusBadRequest, kindInvalid, "cannot read the request body")
+	b, status, why := access.Body(w, r, maxBody, bodyTime)
+	if status != 0 {
+		access.Error(w, status, kindInvalid, why)
 		return false
 	}
-	_ = c.SetReadDeadline(time.Time{})
 	if err := json.Unmarshal(b, into); err != nil {
 		access.Error(w, http.StatusBadRequest, kindInvalid, "invalid request body: "+err.Error())
 		return false

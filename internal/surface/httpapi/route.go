@@ -26,6 +26,7 @@ type Route struct {
 
 	fallback bool // it answers for paths that no other route has
 	serve    http.HandlerFunc
+	refuse   http.HandlerFunc // answers requests without a credential; nil: a general answer
 }
 
 // probes are the paths that are answered even to locked-out addresses.
@@ -52,6 +53,11 @@ func Routes(o Options) []Route {
 		out = append(out, Route{Pattern: "POST /tools/invoke", For: Credential, StartsWork: true, serve: s.invoke},
 			fallback("/tools/invoke", notAllowed(http.MethodPost)))
 	}
+	if m := o.Models; m != nil {
+		for _, p := range m.Patterns() {
+			out = append(out, Route{Pattern: p, For: Credential, StartsWork: strings.HasPrefix(p, "POST "), serve: m.ServeHTTP, refuse: m.Refuse})
+		}
+	}
 	if h := o.Webhooks; h != nil {
 		out = append(out, Route{Pattern: "POST " + h.Path + "/", For: WebhookToken, StartsWork: true, serve: h.Handler.ServeHTTP},
 			get(h.Path+"/", Anyone, h.Handler.ServeHTTP))
@@ -59,12 +65,12 @@ func Routes(o Options) []Route {
 	if o.Post != nil {
 		out = append(out, Route{Pattern: "POST /", For: Platform, StartsWork: true, fallback: true, serve: s.post()})
 	}
-	more := []Route{fallback("/{$}", s.withoutUI), fallback("/", notFound)}
+	more := []Route{fallback("/{$}", s.withoutUI), fallback("/", s.notFound)}
 	if o.UI != nil {
 		more = o.UI.routes()
 	}
 	for _, other := range [...]string{"/api/", "/mcp", "/v1/", "/hooks/", "/tools/", "/__openclaw__/"} {
-		more = append(more, fallback(other, notFound))
+		more = append(more, fallback(other, s.notFound))
 	}
 	for _, r := range more {
 		if !slices.ContainsFunc(out, func(have Route) bool { return have.Pattern == r.Pattern }) {
@@ -83,7 +89,7 @@ func (s server) post() http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := s.o.Post(r.URL.Path)
 		if h == nil { // it was there a moment ago
-			notFound(w, r)
+			s.notFound(w, r)
 			return
 		}
 		select {
@@ -99,12 +105,9 @@ func (s server) post() http.HandlerFunc {
 
 // notFound answers requests for what does not exist, in the form of the interface that the
 // client expects there.
-func notFound(w http.ResponseWriter, r *http.Request) {
-	if strings.HasPrefix(r.URL.Path, "/v1/") {
-		access.WriteJSON(w, http.StatusNotFound, map[string]any{"error": map[string]any{
-			"message": "This version has no interface like OpenAI's. Programs use its WebSocket protocol, POST /tools/invoke, webhooks or signed HTTP chat.",
-			"type":    "invalid_request_error", "param": nil, "code": "not_found",
-		}})
+func (s server) notFound(w http.ResponseWriter, r *http.Request) {
+	if m := s.o.Models; m != nil && strings.HasPrefix(r.URL.Path, "/v1/") {
+		m.NotFound(w, r)
 		return
 	}
 	access.Error(w, http.StatusNotFound, "not_found", "there is nothing at "+r.URL.Path)
@@ -134,10 +137,13 @@ func (s server) admit(route Route) http.HandlerFunc {
 			who, ok = s.o.Auth.Bearer(r)
 			r = r.WithContext(chela.WithPrincipal(r.Context(), who))
 		}
-		if !ok {
+		switch {
+		case ok:
+			route.serve(w, r)
+		case route.refuse != nil:
+			route.refuse(w, r)
+		default:
 			access.Error(w, http.StatusUnauthorized, "unauthorized", "Unauthorized")
-			return
 		}
-		route.serve(w, r)
 	}
 }

@@ -32,11 +32,21 @@ type Options struct {
 	Invoke func(context.Context, chela.Principal, invoke.DirectCall) (invoke.Answer, error)
 	// UI is the Control UI; nil: none.
 	UI *UI
+	// Models is the assistant in the forms of model services; nil: there is none.
+	Models Models
 	// Webhooks are the requests of other programs; nil: none.
 	Webhooks *Webhooks
 	// Post returns what receives the posts of a chat platform to a path, which
 	// authenticates them itself; nil: nothing does.
 	Post func(path string) http.Handler
+}
+
+// Models handles requests for models (package modelapi).
+type Models interface {
+	http.Handler                                     // of requests with a credential
+	Patterns() []string                              // of its routes, below /v1/
+	Refuse(http.ResponseWriter, *http.Request)       // answers requests without a credential
+	NotFound(w http.ResponseWriter, r *http.Request) // answers requests to other paths below /v1/
 }
 
 // Webhooks are the webhooks, which authenticate their requests themselves.
@@ -71,11 +81,11 @@ func New(o Options) http.Handler {
 		}
 		_, pattern := mux.Handler(r)
 		if !isClean(r.URL.Path) || fallbacks[pattern] && strings.HasSuffix(pattern, r.URL.Path+"/") { // the mux would redirect, with a page
-			notFound(w, r)
+			s.notFound(w, r)
 			return
 		}
 		if pattern == "" || fallbacks[pattern] && r.Method == http.MethodPost && o.Post(r.URL.Path) == nil {
-			otherMethod(mux, fallbacks, w, r)
+			s.otherMethod(mux, fallbacks, w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -106,7 +116,7 @@ func upgrade(to http.Handler, w http.ResponseWriter, r *http.Request) {
 
 // otherMethod answers a request with a method that the path does not have. fallbacks are the
 // patterns of what is there for no method.
-func otherMethod(mux *http.ServeMux, fallbacks map[string]bool, w http.ResponseWriter, r *http.Request) {
+func (s server) otherMethod(mux *http.ServeMux, fallbacks map[string]bool, w http.ResponseWriter, r *http.Request) {
 	var allow []string
 	for _, method := range [...]string{http.MethodGet, http.MethodPost} {
 		other := r.WithContext(r.Context())
@@ -116,7 +126,7 @@ func otherMethod(mux *http.ServeMux, fallbacks map[string]bool, w http.ResponseW
 		}
 	}
 	if allow == nil {
-		notFound(w, r)
+		s.notFound(w, r)
 		return
 	}
 	notAllowed(allow...)(w, r)

@@ -122,6 +122,7 @@ func (t *turn) hear(text, event string, isNotice bool) {
 		if len(due) == 0 {
 			t.events = append(t.events, notice{text: strings.TrimSpace(strings.TrimPrefix(text, llm.EventsHeading))})
 		}
+	case strings.HasPrefix(text, llm.EarlierHeading): // it answers each message for itself
 	case strings.Contains(text, "answer only "+corerun.HeartbeatOK):
 		t.heartbeat = true
 	default:

@@ -1,0 +1,93 @@
+package modelapi
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/surface/wireview"
+)
+
+// gap is between the messages of a run.
+const gap = "\n\n"
+
+// follower collects what the run of a message says. It observes the bus and never blocks;
+// the request takes what is new when it can write it.
+type follower struct {
+	id    chela.RunID
+	ready chan struct{} // cap 1: something is new
+
+	mu   sync.Mutex
+	said string // the messages before the current one, each with a gap
+	text string // of the current message
+	sent string // what was taken
+	over bool   // the run has ended, or the message is part of another one
+}
+
+func newFollower(id chela.RunID) *follower {
+	return &follower{id: id, ready: make(chan struct{}, 1)}
+}
+
+// observe handles an event of the bus.
+func (f *follower) observe(e chela.Event) {
+	if e.Run != f.id {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case e.Stream == chela.StreamAssistant:
+		f.text = e.Text
+	case e.Stream == chela.StreamLifecycle && e.Phase == chela.PhaseModel:
+		if f.text != "" {
+			f.said += f.text + gap
+		}
+		f.text = ""
+	case e.Stream == chela.StreamLifecycle && (e.Phase == chela.PhaseEnd || e.Phase == chela.PhaseError),
+		e.Stream == chela.StreamSession && e.Phase == chela.PhaseAbsorbed, e.Stream == chela.StreamCommand:
+		f.over = true
+	default:
+		return
+	}
+	select {
+	case f.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the text that is new, and whether there will be no more. Text that may
+// become the mark of a silent answer is held back.
+func (f *follower) take() (text string, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.text == "" || !wireview.Silent(f.text, f.id, false) {
+		text = f.newLocked(f.said + f.text)
+	}
+	return text, f.over
+}
+
+// rest returns what is still to be sent, given the final answer.
+func (f *follower) rest(final string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	shown := strings.TrimPrefix(f.sent, f.said)
+	if final == "" || len(shown) > len(final) && strings.HasPrefix(shown, final) {
+		return "" // nothing more, although something was cut off
+	}
+	return f.newLocked(f.said + final)
+}
+
+// newLocked returns what follows the text that was sent. If the model began the answer
+// anew, that is all of it.
+func (f *follower) newLocked(all string) string {
+	text, ok := strings.CutPrefix(all, f.sent)
+	switch {
+	case ok:
+	case strings.HasPrefix(f.sent, all): // not as far yet
+		return ""
+	default:
+		text = gap + strings.TrimPrefix(all, f.said)
+	}
+	f.sent = all
+	return text
+}
