@@ -266,7 +266,7 @@ func TestNoUI(t *testing.T) {
 		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Auth: s.auth, Upgrade: gateway.Starting(), Post: func(string) http.Handler { return nil }})
 		for path, want := range map[string]string{
 			"/": "npm install --ignore-scripts --prefix ~/openclaw openclaw@", "/chat": "there is nothing at /chat",
-			"/v1/models": `"type":"invalid_request_error"`, "/hooks/x": `{"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
+			"/v1/models": `{"error":{"message":"there is nothing at /v1/models","type":"not_found"}}`, "/hooks/x": `{"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
 		} {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost"+path, nil)
 			r.RemoteAddr = local
@@ -302,7 +302,7 @@ func TestOtherMethods(t *testing.T) {
 	}
 	for request, want := range map[string]string{
 		"POST /nothing": `404  {"error":{"message":"there is nothing at /nothing","type":"not_found"}}`, "PUT /": `404  {"error":{"message":"there is nothing at /","type":"not_found"}}`,
-		"DELETE /v1/models": `404  {"error":{"code":"not_found","message":"This version`, "PATCH /hooks/x": `404  {"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
+		"DELETE /v1/models": `404  {"error":{"message":"there is nothing at /v1/models","type":"not_found"}}`, "PATCH /hooks/x": `404  {"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
 		"POST /healthz":     `405 GET {"error":{"message":"want GET","type":"invalid_request_error"}}`,
 		"PUT /tools/invoke": `405 POST {"error":{"message":"want POST","type":"invalid_request_error"}}`,
 		"GET /v1":           `404  {"error":`, "GET /hooks": `404  {"error":`, "GET //v1/models": `404  {"error":`, "GET /v1/../healthz": `404  {"error":`,
@@ -329,7 +329,7 @@ func TestForeignPosts(t *testing.T) {
 		Post: func(string) http.Handler { return nil },
 	})
 	for path, want := range map[string]string{
-		"/v1/chat/completions": `"code":"not_found"`, "/v1/responses": "no interface like OpenAI's", "/hooks/agent": `"type":"not_found"`, "/nothing": `"type":"not_found"`,
+		"/v1/chat/completions": `"type":"not_found"`, "/hooks/agent": `"type":"not_found"`, "/nothing": `"type":"not_found"`,
 	} {
 		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:18789"+path, strings.NewReader("{}"))
 		r.RemoteAddr = local

@@ -187,9 +187,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	x, err := a.accept(w, r, of)
 	if err != nil {
-		if r.Context().Err() == nil {
-			write(w, of, faultOf(a.o.Log, err))
-		}
+		write(w, of, faultOf(a.o.Log, err))
 		return
 	}
 	defer x.cancel()

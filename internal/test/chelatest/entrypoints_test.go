@@ -88,7 +88,7 @@ func TestEntryPoints(t *testing.T) {
 	e := &entry{t: t, model: new(counted)}
 	e.g = chelatest.Start(t, chelatest.Options{
 		Model: e.model, Listen: &endpoint.Listen{Port: -1},
-		Config: chelatest.Config{"hooks": json.RawMessage(`{"enabled": true, "token": "` + entryPointHookToken + `"}`), "gateway": json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}, "controlUi": {"root": %q}}`, entryPointToken, ui))},
+		Config: chelatest.Config{"hooks": json.RawMessage(`{"enabled": true, "token": "` + entryPointHookToken + `"}`), "gateway": json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}, "controlUi": {"root": %q}, "http": {"endpoints": {"chatCompletions": {"enabled": true}, "responses": {"enabled": true}, "messages": {"enabled": true}}}}`, entryPointToken, ui))},
 	})
 	e.methods, e.routes = e.g.EntryPoints()
 	e.url = "http" + strings.TrimPrefix(e.g.URL(), "ws")
@@ -333,10 +333,13 @@ func (e *entry) otherAgent(t *testing.T) {
 func (e *entry) refusedHTTP(t *testing.T, what string, r httpapi.Route, query string, change func(*http.Request), statuses ...int) {
 	t.Helper()
 	method, path := at(r)
+	path, _, _ = strings.Cut(path, "{") // a request for a part of the pattern
 	var body io.Reader
 	if r.For == httpapi.WebhookToken {
 		path += "agent"
 		body = strings.NewReader(`{"message": "do something"}`)
+	} else if strings.HasPrefix(path, "/v1/") && r.StartsWork {
+		body = strings.NewReader(`{"model": "chela", "stream": true, "input": "do something", "messages": [{"role": "user", "content": "do something"}]}`)
 	} else if r.StartsWork {
 		body = strings.NewReader(`{"tool": "write", "args": {"path": "made.txt", "content": "x"}}`)
 	}

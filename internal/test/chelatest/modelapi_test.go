@@ -247,7 +247,7 @@ func (m *asModel) said() []string {
 func TestModelAPI(t *testing.T) {
 	for path, body := range modelForms {
 		usage := &llm.Usage{Input: 70, Output: 9, CacheRead: 5}
-		step := llmtest.Step{Parts: []llm.Part{llm.Text("The answer, in several pieces: 世界.")}, Usage: usage, Chunk: 5}
+		step := llmtest.Step{Parts: []llm.Part{llm.Text("The answer, in several pieces: 世界.")}, Usage: usage, Chunk: 5, Gap: time.Second}
 		o := Options{Model: llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return step })}
 		asModelInBubble(t, "GW-21 "+path+" answers whole and in pieces", o, func(t *testing.T, m *asModel) {
 			a := m.post(path, body("What is it?"))
