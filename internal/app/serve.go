@@ -113,7 +113,8 @@ func (e *Engine) routes(p *port) (httpapi.Options, error) {
 	}
 	o.Post = e.channels.Poster
 	e.models = modelapi.New(modelapi.Options{
-		Log: e.o.Log, Store: e.store, Bus: e.bus, Gate: e.inbox, Runs: e.dispatch, Agents: e.current.Agents, Default: chela.DefaultAgent, Started: e.started,
+		Log: e.o.Log, Store: e.store, Bus: e.bus, Gate: e.inbox, Runs: e.dispatch, Agents: e.current.Agents, Started: e.started,
+		Default: func() chela.AgentID { return e.now().Settings.DefaultAgent() },
 		Enabled: func(key string) bool { return g.HTTP.Endpoints[key].Enabled },
 	})
 	o.Models = e.models

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ const (
 	bodyTime    = time.Minute
 	maxKey      = 256 // bytes of an idempotency key
 	pingTime    = 15 * time.Second
+	lastEntries = 20 // of a session, among which its last answer is
 )
 
 // Options configures an API. All fields are required.
@@ -44,7 +46,7 @@ type Options struct {
 	Gate    *inbound.Gate
 	Runs    Runs
 	Agents  func() []chela.Agent
-	Default chela.AgentID // agent of requests that name none
+	Default func() chela.AgentID // agent of requests that name none
 	Started time.Time
 	// Enabled reports whether an endpoint of gateway.http.endpoints is switched on.
 	Enabled func(key string) bool
@@ -227,6 +229,9 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, of form) (*exchange
 	if err := a.address(r, x); err != nil {
 		return nil, err
 	}
+	if in.earlier, err = a.unseen(r.Context(), x.session, in.earlier); err != nil {
+		return nil, err
+	}
 	sum := sha256.Sum256(body)
 	digest := hex.EncodeToString(sum[:16])
 	x.follower = newFollower(x.id)
@@ -244,6 +249,39 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, of form) (*exchange
 		return nil, err
 	}
 	return x, nil
+}
+
+// unseen returns the earlier messages that are not in the session, as far as can be told: if
+// the client repeats the last answer of the session, those after it.
+func (a *API) unseen(ctx context.Context, key chela.SessionKey, earlier []turn) ([]turn, error) {
+	if len(earlier) == 0 {
+		return nil, nil
+	}
+	last, err := store.Get(ctx, a.o.Store, func(r store.Reader) (string, error) {
+		m, err := r.Sessions().Get(key)
+		if err != nil {
+			return "", err
+		}
+		list, err := r.Sessions().Last(m.ID, lastEntries)
+		for _, e := range slices.Backward(list) {
+			if e.Kind != session.KindMessage || e.Message.Role != llm.RoleAssistant {
+				continue
+			}
+			if text := strings.TrimSpace(e.Message.PlainText()); text != "" {
+				return text, nil
+			}
+		}
+		return "", err
+	})
+	if errors.Is(err, chela.ErrNotFound) {
+		return earlier, nil
+	}
+	for i, t := range slices.Backward(earlier) {
+		if last != "" && t.own && strings.HasSuffix(t.text, last) { // streams have more than the last message of a run
+			return earlier[i+1:], err
+		}
+	}
+	return earlier, err
 }
 
 // same returns an error if the message that was accepted before is another one.

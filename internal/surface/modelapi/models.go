@@ -11,12 +11,12 @@ import (
 // target returns the agent that a model name stands for.
 func (a *API) target(name string) (chela.AgentID, bool) {
 	if name == "" {
-		return a.o.Default, true
+		return a.o.Default(), true
 	}
 	id, ok := strings.CutPrefix(name, "agent:")
 	for _, family := range families {
 		if name == family || name == family+"/default" {
-			return a.o.Default, true
+			return a.o.Default(), true
 		}
 		if rest, is := strings.CutPrefix(name, family+"/"); is {
 			id, ok = rest, true

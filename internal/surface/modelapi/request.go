@@ -30,7 +30,10 @@ type request struct {
 }
 
 // turn is one message of a conversation that the client keeps.
-type turn struct{ who, text string }
+type turn struct {
+	who, text string
+	own       bool // it is of the assistant
+}
 
 // history returns the earlier messages as text for the model.
 func (r *request) history() string {
@@ -402,7 +405,7 @@ func (r *request) converse(list []message) error {
 		}
 		switch {
 		case i < last && text != "":
-			r.earlier = append(r.earlier, turn{who, text})
+			r.earlier = append(r.earlier, turn{who, text, m.Role == "assistant"})
 		case i < last:
 		case m.Role == "assistant":
 			return invalid("messages", "the last message must be one of the user: the assistant does not continue its own answer")

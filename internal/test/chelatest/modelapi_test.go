@@ -344,6 +344,25 @@ func TestModelAPI(t *testing.T) {
 			t.Errorf("the chat got %q", m.said())
 		}
 	})
+	asModelInBubble(t, "a client that repeats the conversation of its session does not double it", Options{}, func(t *testing.T, m *asModel) {
+		ask := func(messages string) {
+			if a := m.post("/v1/chat/completions", `{"model":"chela","user":"u","messages":[`+messages+`]}`); a.status != 200 {
+				t.Fatalf("%d %s", a.status, a.body)
+			}
+		}
+		const one, own, two = `{"role":"user","content":"one"}`, `,{"role":"assistant","content":"answer 1"}`, `,{"role":"user","content":"two"}`
+		ask(one)
+		if ask(one + own + two); !slices.Equal(m.said(), []string{"user: one", "assistant: answer 1", "user: two"}) {
+			t.Errorf("the model got %q", m.said())
+		}
+		ask(one + own + two + `,{"role":"assistant","content":"answer 2"},{"role":"user","content":"I forgot:"}` + `,{"role":"user","content":"three"}`)
+		if got := m.said(); len(got) != 6 || !strings.HasSuffix(got[4], "]\nUser: I forgot:") || got[5] != "user: three" {
+			t.Errorf("the model got %q", got)
+		}
+		if ask(one + `,{"role":"assistant","content":"something else"}` + two); !strings.HasSuffix(m.said()[7], "]\nUser: one\nAssistant: something else") {
+			t.Errorf("the model got %q", m.said())
+		}
+	})
 	asModelInBubble(t, "a response continues another one", Options{}, func(t *testing.T, m *asModel) {
 		first := m.post("/v1/responses", `{"model":"chela","input":"one"}`)
 		m.post("/v1/responses", fmt.Sprintf(`{"model":"chela","input":[{"role":"user","content":[{"type":"input_text","text":"two"}]}],"previous_response_id":%q}`, first.ID))
@@ -403,6 +422,19 @@ func TestModelNames(t *testing.T) {
 		}
 		if a := m.do(http.MethodGet, "/v1/models/gpt-5", "", "anthropic-version", "2023-06-01"); !bytes.Contains(a.body, []byte(`"type":"not_found_error"`)) {
 			t.Errorf("for Anthropic's client: %s", a.body)
+		}
+	})
+}
+
+// TestModelDefault names no agent, where another one than main is the default.
+func TestModelDefault(t *testing.T) {
+	o := Options{Config: Config{"agents.list": json.RawMessage(`[{"id": "main"}, {"id": "work", "default": true}]`)}}
+	asModelInBubble(t, "the default agent answers", o, func(t *testing.T, m *asModel) {
+		for _, name := range []string{"chela", "openclaw/default", ""} {
+			a := m.post("/v1/responses", fmt.Sprintf(`{"model":%q,"input":"hi"}`, name))
+			if key := a.header.Get("X-Chela-Session-Key"); !strings.HasPrefix(key, "agent:work:openresponses:") {
+				t.Errorf("%q: %d, the session is %s", name, a.status, key)
+			}
 		}
 	})
 }
