@@ -75,7 +75,8 @@ func (d *Authenticator) Guard(next http.Handler, probes ...string) http.Handler 
 // write answers the request.
 func (no *refusal) write(w http.ResponseWriter) {
 	if no.after > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(no.after.Round(time.Second)/time.Second)+1))
+		// The clients of OpenAI (7.59.0) and Vercel ignore more than a minute, and come back at once.
+		w.Header().Set("Retry-After", strconv.Itoa(min(60, int(no.after.Round(time.Second)/time.Second)+1)))
 	}
 	Error(w, no.status, no.kind, no.text)
 }

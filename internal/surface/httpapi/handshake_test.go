@@ -392,7 +392,7 @@ func TestGuessing(t *testing.T) {
 		if got, _ := s.connect(attempt{addr: "127.0.0.2:1"}); got != "ok 4 token "+readWrite {
 			t.Errorf("another address: %s, want it accepted", got)
 		}
-		if status, _, h := s.get(local, "127.0.0.1", "/", nil); status != 429 || h.Get("Retry-After") == "" {
+		if status, _, h := s.get(local, "127.0.0.1", "/", nil); status != 429 || h.Get("Retry-After") != "60" {
 			t.Errorf("status %d, Retry-After %q", status, h.Get("Retry-After"))
 		}
 		for _, path := range []string{"/healthz", "/readyz", "/startupz"} {

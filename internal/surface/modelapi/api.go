@@ -30,11 +30,14 @@ import (
 
 // Limits of requests.
 const (
-	maxRequests = 64       // at the same time
+	maxRequests = 64 // at the same time
+	maxLarge    = 4  // of them, whose body is read and has more than small bytes
+	small       = 1 << 20
 	maxBody     = 28 << 20 // bytes: the attachments that a message may have, in base64, and text
 	bodyTime    = time.Minute
 	maxKey      = 256 // bytes of an idempotency key
 	pingTime    = 15 * time.Second
+	closeTime   = time.Second
 	lastEntries = 20 // of a session, among which its last answer is
 )
 
@@ -64,19 +67,22 @@ type Runs interface {
 type API struct {
 	o       Options
 	slots   chan struct{}
+	large   chan struct{}
 	closing chan struct{}
 	once    sync.Once
 }
 
 // New returns an API.
 func New(o Options) *API {
-	return &API{o: o, slots: make(chan struct{}, maxRequests), closing: make(chan struct{})}
+	return &API{o: o, slots: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge), closing: make(chan struct{})}
 }
 
 // Close ends the requests in progress: those whose run has ended get its answer. It waits
-// for them until ctx ends.
+// for them until ctx ends, and no longer than closeTime, since others are still being read.
 func (a *API) Close(ctx context.Context) {
 	a.once.Do(func() { close(a.closing) })
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
 	for range maxRequests {
 		select {
 		case a.slots <- struct{}{}: // nobody leaves it again
@@ -217,6 +223,16 @@ type answer struct {
 
 // accept reads a request and puts its message into the queue.
 func (a *API) accept(w http.ResponseWriter, r *http.Request, of form) (*exchange, error) {
+	if r.ContentLength < 0 || r.ContentLength > small {
+		select {
+		case a.large <- struct{}{}:
+			defer func() { <-a.large }()
+		case <-a.closing:
+			return nil, chela.ErrClosed
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
 	body, status, why := access.Body(w, r, maxBody, bodyTime)
 	if status != 0 {
 		return nil, &fault{status: status, text: why}
@@ -241,6 +257,7 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, of form) (*exchange
 		Text: in.text, Media: in.media, Earlier: in.history(), Prompt: strings.TrimSpace(strings.Join(in.system, gap)), Digest: digest,
 		Mode: string(queue.Followup), Model: header(r, "Model"),
 	})
+	in.system, in.earlier, in.text, in.media = nil, nil, "", nil // a run may take long
 	if err == nil && !x.receipt.New {
 		err = a.same(r.Context(), x, digest)
 	}

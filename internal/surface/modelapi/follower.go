@@ -17,11 +17,12 @@ type follower struct {
 	id    chela.RunID
 	ready chan struct{} // cap 1: something is new
 
-	mu   sync.Mutex
-	said string // the messages before the current one, each with a gap
-	text string // of the current message
-	sent string // what was taken
-	over bool   // the run has ended, or the message is part of another one
+	mu      sync.Mutex
+	pending string // text of earlier messages that was not taken
+	text    string // the current message
+	sent    string // what was taken of it
+	before  string // the message before it; "": it is the first one with a text
+	over    bool   // the run has ended, or the message is part of another one
 }
 
 func newFollower(id chela.RunID) *follower {
@@ -40,9 +41,10 @@ func (f *follower) observe(e chela.Event) {
 		f.text = e.Text
 	case e.Stream == chela.StreamLifecycle && e.Phase == chela.PhaseModel:
 		if f.text != "" {
-			f.said += f.text + gap
+			f.pending += f.newLocked(f.text)
+			f.before = f.text
 		}
-		f.text = ""
+		f.text, f.sent = "", ""
 	case e.Stream == chela.StreamLifecycle && (e.Phase == chela.PhaseEnd || e.Phase == chela.PhaseError),
 		e.Stream == chela.StreamSession && e.Phase == chela.PhaseAbsorbed, e.Stream == chela.StreamCommand:
 		f.over = true
@@ -60,8 +62,9 @@ func (f *follower) observe(e chela.Event) {
 func (f *follower) take() (text string, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.text == "" || !wireview.Silent(f.text, f.id, false) {
-		text = f.newLocked(f.said + f.text)
+	text, f.pending = f.pending, ""
+	if f.text != "" && !wireview.Silent(f.text, f.id, false) {
+		text += f.newLocked(f.text)
 	}
 	return text, f.over
 }
@@ -70,23 +73,29 @@ func (f *follower) take() (text string, over bool) {
 func (f *follower) rest(final string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	shown := strings.TrimPrefix(f.sent, f.said)
-	if final == "" || len(shown) > len(final) && strings.HasPrefix(shown, final) {
-		return "" // nothing more, although something was cut off
+	text := f.pending
+	f.pending = ""
+	switch {
+	case final == "", f.text == "" && final == f.before:
+	case len(f.sent) > len(final) && strings.HasPrefix(f.sent, final): // something was cut off, but it was sent
+	default:
+		text += f.newLocked(final)
 	}
-	return f.newLocked(f.said + final)
+	return text
 }
 
-// newLocked returns what follows the text that was sent. If the model began the answer
-// anew, that is all of it.
+// newLocked returns what all, the current message so far, has in addition to what was taken.
+// If the model began the message anew, that is all of it.
 func (f *follower) newLocked(all string) string {
 	text, ok := strings.CutPrefix(all, f.sent)
 	switch {
+	case ok && f.sent == "" && f.before != "" && text != "":
+		text = gap + text
 	case ok:
 	case strings.HasPrefix(f.sent, all): // not as far yet
 		return ""
 	default:
-		text = gap + strings.TrimPrefix(all, f.said)
+		text = gap + all
 	}
 	f.sent = all
 	return text

@@ -31,6 +31,7 @@ func TestFollower(t *testing.T) {
 		{"something else at the end", []chela.Event{model, says("secret"), end}, "(hidden)", "secret\n\n(hidden)"},
 		{"silence", []chela.Event{model, says("NO_"), says("NO_REPLY"), end}, "", ""},
 		{"nearly silence", []chela.Event{model, says("NO"), says("NO "), says("NO way"), end}, "NO way", "NO way"},
+		{"nothing after the answer", []chela.Event{model, says("Done."), model, end}, "Done.", "Done."},
 		{"another run", []chela.Event{model, {Run: "s", Stream: chela.StreamAssistant, Text: "x"}, says("a"), end}, "a", "a"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -48,7 +49,7 @@ func asModelWith(t *testing.T, endpoints string, o Options) *asModel {
 	if o.Config == nil {
 		o.Config = Config{}
 	}
-	o.Config["gateway"] = json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}, "http": {"endpoints": %s}}`, portToken, endpoints))
+	o.Config["gateway"] = merge(o.Config["gateway"], fmt.Sprintf(`{"auth": {"token": %q}, "http": {"endpoints": %s}}`, portToken, endpoints))
 	o.Listen = &endpoint.Listen{Listener: m.web}
 	m.Gateway = Start(t, o)
 	m.hc = m.web.Client()
@@ -302,6 +303,19 @@ func TestModelAPI(t *testing.T) {
 	asModelInBubble(t, "GW-21 the token is accepted as x-api-key, as Anthropic's clients send it", Options{}, func(t *testing.T, m *asModel) {
 		if a := m.post("/v1/messages", modelForms["/v1/messages"]("hi"), "Authorization", "", "x-api-key", portToken, "anthropic-version", "2023-06-01"); a.status != 200 {
 			t.Errorf("%d %s", a.status, a.body)
+		}
+	})
+	proxy := Options{Config: Config{"gateway": json.RawMessage(`{"auth": {"mode": "trusted-proxy", "trustedProxy": {"userHeader": "X-User"}}, "trustedProxies": ["0.0.0.0"]}`)}}
+	asModelInBubble(t, "a client needs the scope to write", proxy, func(t *testing.T, m *asModel) {
+		for path, body := range modelForms {
+			for scopes, want := range map[string]int{"operator.read": 403, "operator.write": 200} {
+				if a := m.post(path, body("hi"), "X-User", "ann", "X-Openclaw-Scopes", scopes); a.status != want || want == 403 && !strings.Contains(a.message(), "operator.write") {
+					t.Errorf("%s with %s: %d %s", path, scopes, a.status, a.body)
+				}
+			}
+			if a := m.post(path, body("hi")); a.status != 401 {
+				t.Errorf("%s without a user: %d %s", path, a.status, a.body)
+			}
 		}
 	})
 	asModelInBubble(t, "earlier messages and instructions are context", Options{}, func(t *testing.T, m *asModel) {
@@ -693,6 +707,26 @@ func TestModelRun(t *testing.T) {
 					t.Errorf("streamed %s", events)
 				}
 			})
+		}
+	})
+	asks := Options{Model: llmtest.NewScript(llmtest.Call("c", "write", `{"path":"a.txt","content":"x"}`), llmtest.Say("written")), Before: []hook.Before{
+		says("careful", "write", hook.Verdict{Ask: true, Reason: "it is Sunday"}),
+	}}
+	asModelInBubble(t, "a request waits for the approval of a call", asks, func(t *testing.T, m *asModel) {
+		c, got := m.Client(), make(chan string, 1)
+		go func() {
+			got <- streamText(t, m.streamed("/v1/responses", asStream(modelForms["/v1/responses"]("write it"))))
+		}()
+		q := c.question()
+		time.Sleep(5 * time.Minute)
+		select {
+		case text := <-got:
+			t.Fatalf("answered %q before the decision", text)
+		default:
+		}
+		c.decide(q.ID, wire.AllowOnce)
+		if text := <-got; text != "written" {
+			t.Errorf("answered %q", text)
 		}
 	})
 	asModelInBubble(t, "a silent answer is empty, and a cut one says so", Options{Model: llmtest.NewScript(llmtest.Say("NO_REPLY"), llmtest.Say("NO_REPLY"),
