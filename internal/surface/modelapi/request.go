@@ -59,7 +59,7 @@ func decode(body []byte, into any) error {
 		return f
 	}
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return invalid(t.Field, "%s: a %s is not accepted here", cmp.Or(t.Field, "the body"), t.Value)
+		return invalid(t.Field, "%s has the wrong type: %s", cmp.Or(t.Field, "the body"), t.Value)
 	}
 	if err != nil {
 		return invalid("", "the body is not valid JSON: %v", err)

@@ -1,6 +1,7 @@
 // Package conformance runs the published programs of OpenClaw against a gateway:
 // its command line, terminal interface, Control UI and reference client. It
-// validates each answer against the published schema. It also runs the gateway with
+// validates each answer against the published schema. The clients of model services use the
+// gateway as a model. It also runs the gateway with
 // other people's servers: mail goes through Dovecot and Postfix, if they are installed.
 //
 // It also checks the channels and their fakes against the programs of others: a
