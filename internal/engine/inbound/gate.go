@@ -317,7 +317,7 @@ func (k *call) item(now time.Time) queue.Item {
 	it.Overrides.Fast, it.Inbound.Fast = in.Fast, ""
 	it.Inbound.Model = "" // see enqueue
 	it.Overrides.PromptMode, it.Inbound.PromptMode = in.PromptMode, ""
-	it.Overrides.Prompt, it.Inbound.Prompt = in.Prompt, ""
+	it.Overrides.Prompt, it.Inbound.Prompt = cmp.Or(in.Prompt, it.Overrides.Prompt), ""
 	if it.Inbound.Light = false; in.Light {
 		it.Overrides.Context = run.ContextLight
 	}

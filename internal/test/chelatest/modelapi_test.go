@@ -745,6 +745,22 @@ func TestModelRun(t *testing.T) {
 			t.Errorf("%s", a.body)
 		}
 	})
+	again := llmtest.NewScript(llmtest.Status(400, "unwell"), llmtest.Say("better"))
+	asModelInBubble(t, "a failed request is sent again with its instructions", Options{Model: again}, func(t *testing.T, m *asModel) {
+		if a := m.post("/v1/responses", `{"user":"u","input":"hi","instructions":"Rule one."}`); a.status != 500 {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		if a := m.post("/v1/responses", `{"user":"u","input":"/retry"}`); a.status != 200 || !strings.HasPrefix(a.text(), "better") {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+		system := ""
+		for _, b := range m.model.Requests()[1].System {
+			system += b.Text
+		}
+		if !strings.Contains(system, "Rule one.") {
+			t.Error("the instructions are not in the system prompt")
+		}
+	})
 	asModelInBubble(t, "usage at the end of a stream, if the client asks for it", Options{}, func(t *testing.T, m *asModel) {
 		chat := asStream(modelForms["/v1/chat/completions"]("hi"))
 		with := m.streamed("/v1/chat/completions", strings.Replace(chat, "{", `{"stream_options":{"include_usage":true},`, 1))
