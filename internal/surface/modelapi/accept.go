@@ -29,6 +29,7 @@ type exchange struct {
 	id       chela.RunID
 	session  chela.SessionKey
 	created  time.Time
+	keyed    bool // it has an idempotency key
 	follower *follower
 	cancel   func()
 	receipt  inbound.Receipt
@@ -150,6 +151,7 @@ func (a *API) address(r *http.Request, x *exchange) error {
 	case len(key) > maxKey:
 		return invalid("", "the Idempotency-Key has %d bytes, at most %d", len(key), maxKey)
 	case key != "": // the same for each attempt
+		x.keyed = true
 		id = uuid.NewSHA1(uuid.NameSpaceOID, []byte(strings.Join([]string{n.key, chela.PrincipalFrom(r.Context()).ID, key}, "\x1f")))
 	}
 	x.id = chela.RunID(n.id + id.String())

@@ -62,7 +62,7 @@ func (a *API) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
 			ans, f, ended := a.outcome(ctx, x)
 			if !ended {
 				f = &fault{
-					status: http.StatusServiceUnavailable, after: 2,
+					status: http.StatusServiceUnavailable, after: 2, final: !x.keyed, // a request without a key would be another one
 					text: "the gateway stops; the work goes on at its next start, and the answer will be in the session " + string(x.session),
 				}
 			}

@@ -837,8 +837,12 @@ func TestModelStop(t *testing.T) {
 				t.Error(err)
 			}
 			m.Engine = nil
-			if a := <-got; a.status != tt.code || !strings.Contains(a.text()+a.message(), tt.want) {
+			a := <-got
+			if a.status != tt.code || !strings.Contains(a.text()+a.message(), tt.want) {
 				t.Errorf("%d %s", a.status, a.body)
+			}
+			if tt.code == 503 && a.header.Get("X-Should-Retry") != "false" {
+				t.Error("the client may repeat the request, although its work goes on")
 			}
 		})
 	}
