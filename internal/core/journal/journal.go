@@ -39,15 +39,18 @@ const (
 type Version struct {
 	Exists   bool        `json:"exists,omitempty"`
 	Ref      string      `json:"ref,omitempty"`  // of the content in media.Files; empty: it is not kept there
-	Text     string      `json:"text,omitempty"` // the content of a job
+	Text     string      `json:"text,omitempty"` // the content of a job; where a symbolic link leads
 	Hash     string      `json:"hash,omitempty"` // SHA-256; empty: the content is too large
 	Size     int64       `json:"size,omitempty"`
-	Mode     fs.FileMode `json:"mode,omitempty"`
+	Mode     fs.FileMode `json:"mode,omitempty"`    // see [Content.Mode]
 	Modified time.Time   `json:"modified,omitzero"` // of a file that was found changed
 }
 
 // Kept reports whether the target can be brought back to the version.
 func (v Version) Kept() bool { return !v.Exists || v.Ref != "" || v.Text != "" }
+
+// Link reports whether the target is a symbolic link.
+func (v Version) Link() bool { return v.Mode&fs.ModeSymlink != 0 }
 
 // Same reports whether two versions have the same content.
 func (v Version) Same(o Version) bool {

@@ -9,9 +9,12 @@ import (
 // a target that does not exist.
 type Content struct {
 	Exists bool
-	Data   []byte      // nil if Large is set
-	Large  int64       // size of a content that is larger than MaxContent; 0: it is in Data
-	Mode   fs.FileMode // permissions
+	Data   []byte // nil if Large is set
+	Large  int64  // size of a content that is larger than MaxContent; 0: it is in Data
+	// Mode is the permissions of a regular file. It is fs.ModeSymlink if the target is a
+	// symbolic link, and Data is where it leads; fs.ModeIrregular if it is a file that is
+	// not read: one with further names (hard links), a pipe or a device.
+	Mode fs.FileMode
 }
 
 // Edit is a change that is about to be made.

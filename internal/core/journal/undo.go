@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -51,6 +52,9 @@ func Steps(changes []Change) []Step {
 		s := &steps[i]
 		if s.Refused == "" && !s.To.Kept() {
 			s.Refused = fmt.Sprintf("its earlier content (%s) was not kept", humanize.Bytes(s.To.Size))
+			if s.To.Mode == fs.ModeIrregular {
+				s.Refused = "it was a hard link, a pipe or a device before, which is not kept"
+			}
 		}
 	}
 	return steps

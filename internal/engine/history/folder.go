@@ -76,7 +76,7 @@ func (h *History) Folder(ctx context.Context, dir, next string, change func() er
 	return err
 }
 
-// walk calls f with the path of each regular file in a folder, which need not exist.
+// walk calls f with the path of each regular file and link in a folder, which need not exist.
 func (h *History) walk(dir string, f func(path string) error) error {
 	n := 0
 	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
@@ -85,7 +85,7 @@ func (h *History) walk(dir string, f func(path string) error) error {
 			return nil
 		case err != nil:
 			return err
-		case !e.Type().IsRegular():
+		case !listed(e):
 			return nil
 		case n >= maxFiles:
 			return fs.SkipAll
@@ -104,8 +104,8 @@ func (h *History) contents(dir, as string) (map[string]journal.Version, error) {
 	out, left := map[string]journal.Version{}, maxFolder
 	return out, h.walk(dir, func(path string) error {
 		c, err := h.present(path)
-		if err != nil { // a file with several names, for example
-			return nil //nolint:nilerr // it is not recorded
+		if err != nil {
+			return nil //nolint:nilerr // a file that cannot be read is not recorded
 		}
 		v := versionOf(c)
 		if left -= len(c.Data); left >= 0 {

@@ -260,8 +260,12 @@ func (h *History) outcome(c journal.Change) journal.State {
 // versionOf returns the version of a content that is not kept.
 func versionOf(c journal.Content) journal.Version {
 	v := journal.Version{Exists: c.Exists, Mode: c.Mode, Size: int64(len(c.Data)) + c.Large}
-	if c.Exists && c.Large == 0 {
+	switch {
+	case !c.Exists || c.Large > 0:
+	case c.Mode.IsRegular():
 		v.Hash = journal.HashOf(c.Data)
+	default: // not that of a file with the same content
+		v.Hash = c.Mode.String() + journal.HashOf(c.Data)
 	}
 	return v
 }
@@ -269,10 +273,12 @@ func versionOf(c journal.Content) journal.Version {
 // keep stores a content and returns its version.
 func (h *History) keep(kind journal.Kind, c journal.Content) (journal.Version, error) {
 	v := versionOf(c)
-	if !c.Exists || v.Size > journal.MaxContent {
+	text := string(c.Data)
+	switch {
+	case !c.Exists || v.Size > journal.MaxContent, kind == journal.File && h.o.Redact(text) != text:
 		return v, nil
-	}
-	if text := string(c.Data); kind == journal.File && h.o.Redact(text) != text {
+	case !c.Mode.IsRegular():
+		v.Text = text
 		return v, nil
 	}
 	var err error
@@ -283,7 +289,7 @@ func (h *History) keep(kind journal.Kind, c journal.Content) (journal.Version, e
 // content returns the content of a version.
 func (h *History) content(v journal.Version) ([]byte, error) {
 	switch {
-	case !v.Exists, v.Ref == "" && v.Text == "" && v.Size == 0:
+	case !v.Exists, v.Ref == "" && v.Text == "" && v.Size == 0 && v.Mode.IsRegular():
 		return nil, nil
 	case v.Text != "":
 		return []byte(v.Text), nil
@@ -297,18 +303,58 @@ func (h *History) content(v journal.Version) ([]byte, error) {
 	return data, err
 }
 
-// present returns the content of a file. Its path has no links; one that was put on the way
-// is an error.
+// present returns the content of a file, without following links. The file does not exist if
+// a folder is in its place, or something else in the place of a folder on the way.
 func (h *History) present(path string) (journal.Content, error) {
 	dir, base, err := pathpolicy.OpenParent(path, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return journal.Content{}, nil
-	}
 	if err != nil {
+		if at, _ := blocked(path); at != "" || errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 		return journal.Content{}, err
 	}
 	defer dir.Close()
 	return readIn(dir, base, path)
+}
+
+// blocked returns the first element on the way to a file that is not a folder, and what it
+// is; "": there is none.
+func blocked(path string) (at, what string) {
+	if above := filepath.Dir(path); above != path {
+		if at, what = blocked(above); at != "" {
+			return at, what
+		}
+		path = above
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil || info.IsDir():
+		return "", ""
+	case info.Mode()&fs.ModeSymlink != 0:
+		return path, "a link"
+	}
+	return path, "a file"
+}
+
+// obstacle returns why a file cannot be put in a place; "": it can be. gone reports the
+// files that are removed before.
+func (h *History) obstacle(agent chela.AgentID, path string, gone func(string) bool) string {
+	if at, what := blocked(path); at != "" && !gone(at) {
+		return fmt.Sprintf("%s is %s now, not a folder", h.Name(agent, at), what)
+	}
+	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
+		return ""
+	}
+	err := filepath.WalkDir(path, func(at string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && !gone(at) {
+			err = fs.ErrExist
+		}
+		return err
+	})
+	if err != nil {
+		return "a folder with other files is in its place now"
+	}
+	return ""
 }
 
 // modeOf returns the permissions of a file, or else those that it is to have.
@@ -326,14 +372,16 @@ func modeOf(path string, mode fs.FileMode) fs.FileMode {
 
 func readIn(dir *os.Root, base, path string) (journal.Content, error) {
 	info, err := dir.Lstat(base)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return journal.Content{}, nil
-	}
-	if err == nil {
-		err = pathpolicy.CheckFile(path, info)
-	}
-	if err != nil {
+	case err != nil || info.IsDir():
 		return journal.Content{}, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		to, err := dir.Readlink(base)
+		return journal.Content{Exists: true, Data: []byte(to), Mode: fs.ModeSymlink}, err
+	case pathpolicy.CheckFile(path, info) != nil:
+		return journal.Content{Exists: true, Mode: fs.ModeIrregular}, nil
 	}
 	c := journal.Content{Exists: true, Mode: info.Mode().Perm()}
 	if info.Size() > journal.MaxContent {
@@ -351,7 +399,8 @@ func readIn(dir *os.Root, base, path string) (journal.Content, error) {
 	return c, err
 }
 
-// replace gives a file a content, atomically, or deletes it. Of the folders down to folder
+// replace gives a file a content, atomically, or deletes it. A link in its place is replaced
+// itself, and so is a folder without files. Of the folders down to folder
 // that a deletion leaves empty, those that were made for the file are removed. Folders that
 // are missing are made.
 func (h *History) replace(path, folder string, to journal.Version) error {
@@ -371,12 +420,13 @@ func (h *History) replace(path, folder string, to journal.Version) error {
 		return err
 	}
 	defer dir.Close()
-	old, err := dir.Lstat(base)
-	if err == nil {
-		err = pathpolicy.CheckFile(path, old)
+	if old, err := dir.Lstat(base); err == nil && old.IsDir() {
+		if err := removeFolder(dir, base); err != nil {
+			return err
+		}
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if to.Link() {
+		return atomicfile.SymlinkIn(dir, base, string(data))
 	}
 	if err := atomicfile.WriteIn(dir, base, data, to.Mode.Perm()); err != nil {
 		return err
@@ -385,6 +435,22 @@ func (h *History) replace(path, folder string, to journal.Version) error {
 		return dir.Chmod(base, mode)
 	}
 	return nil
+}
+
+// removeFolder removes a folder that has no files, with the folders in it.
+func removeFolder(root *os.Root, name string) error {
+	list, err := fs.ReadDir(root.FS(), name)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if e.IsDir() {
+			if err := removeFolder(root, filepath.Join(name, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return root.Remove(name)
 }
 
 // remove deletes a file, and the empty folders down to folder.

@@ -292,7 +292,7 @@ func (h *History) compare(ctx context.Context, path string, s journal.Source, no
 	defer unlock()
 	c, err := h.present(path)
 	if err != nil || c.Large > 0 || len(c.Data) > maxFile {
-		return nil //nolint:nilerr // a link or another file that is not kept
+		return nil //nolint:nilerr // a file that is not kept
 	}
 	v := versionOf(c)
 	last, err := store.Get(ctx, h.o.Store, func(r store.Reader) (journal.Change, error) {
@@ -304,7 +304,7 @@ func (h *History) compare(ctx context.Context, path string, s journal.Source, no
 		}
 		return journal.Change{Target: path}, err
 	})
-	if err != nil || last.ID != "" && last.After.Same(v) || last.ID == "" && !v.Exists {
+	if err != nil || last.ID != "" && last.After.Same(v) || last.ID == "" && (!v.Exists || v.Mode == fs.ModeIrregular) {
 		return err
 	}
 	if v, err = h.keep(journal.File, c); err != nil {
@@ -359,13 +359,16 @@ func skipped(name string) bool {
 	return strings.HasPrefix(name, ".") || slices.Contains([]string{"node_modules", "__pycache__", "venv"}, name)
 }
 
+// listed reports whether the history has the content of a file: of regular files and links.
+func listed(e fs.DirEntry) bool { return e.Type().IsRegular() || e.Type() == fs.ModeSymlink }
+
 // list returns the files that make an assistant, and then, as far as the limits allow, the
-// others of its workspace. Links are not followed.
+// others of its workspace. Links are among them, and not followed.
 func list(dir string) map[string]stamp {
 	out := map[string]stamp{}
 	bytes := int64(0)
 	add := func(path string, e fs.DirEntry) {
-		if !e.Type().IsRegular() || len(out) >= maxFiles || strings.HasPrefix(e.Name(), ".tmp-") || !utf8.ValidString(path) {
+		if !listed(e) || len(out) >= maxFiles || strings.HasPrefix(e.Name(), ".tmp-") || !utf8.ValidString(path) {
 			return
 		}
 		info, err := e.Info()
@@ -383,6 +386,9 @@ func list(dir string) map[string]stamp {
 	for _, name := range parts {
 		root := filepath.Join(dir, name)
 		if pathpolicy.Real(root) != root {
+			if info, err := os.Lstat(root); err == nil {
+				add(root, fs.FileInfoToDirEntry(info))
+			}
 			continue
 		}
 		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {

@@ -108,7 +108,12 @@ func TestLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := f.Log(t.Context(), history.LogQuery{Agent: "main", Limit: 9})
-	if err != nil || len(list) != 1 || list[0].Target != notes {
+	for _, c := range list {
+		if c.Seen() && !c.After.Link() {
+			t.Errorf("%s was read", c.Target)
+		}
+	}
+	if list = slices.DeleteFunc(list, journal.Change.Seen); err != nil || len(list) != 1 || list[0].Target != notes {
 		t.Errorf("log: %+v, %v", list, err)
 	}
 	p, err := f.Preview(t.Context(), "agent:main:main", history.Request{Session: "agent:main:main", Units: 1})

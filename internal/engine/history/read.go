@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/core/store"
 )
 
@@ -30,7 +32,10 @@ func (h *History) Log(ctx context.Context, q LogQuery) ([]journal.Change, error)
 		return nil, err
 	}
 	sel := journal.Query{Since: q.Since, Before: q.Before, Limit: q.Limit}
-	path := h.path(q.Agent, q.Path)
+	path, err := h.target(ctx, q.Agent, q.Path)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case q.All && q.Path == "":
 		sel.Agent = q.Agent
@@ -51,13 +56,35 @@ func (h *History) list(ctx context.Context, q journal.Query) ([]journal.Change, 
 	return store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Change, error) { return r.Changes().List(q) })
 }
 
-// path returns the absolute path of a file without links. A relative one is in the
-// workspace of the agent.
+// path returns the absolute path of a file. A relative one is in the workspace of the agent,
+// whose links are not followed; nor is one that is the file itself.
 func (h *History) path(agent chela.AgentID, path string) string {
+	dir := h.o.Workspaces()[agent]
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(h.o.Workspaces()[agent], path)
+		path = filepath.Join(dir, path)
 	}
-	return pathpolicy.Real(filepath.Clean(path))
+	real := pathpolicy.Real(dir)
+	for _, at := range [...]string{dir, real} {
+		if rel, err := filepath.Rel(at, path); err == nil && filepath.IsLocal(rel) {
+			return filepath.Join(real, rel)
+		}
+	}
+	return filepath.Join(pathpolicy.Real(filepath.Dir(path)), filepath.Base(path))
+}
+
+// target returns the path of the file whose history is that of a path: if the path leads
+// over links and is not known to have changed itself, the file that it leads to.
+func (h *History) target(ctx context.Context, agent chela.AgentID, path string) (string, error) {
+	at := h.path(agent, path)
+	real := pathpolicy.Real(at)
+	if real == at {
+		return at, nil
+	}
+	list, err := h.list(ctx, journal.Query{Target: at, Limit: maxChanges})
+	if slices.ContainsFunc(list, func(c journal.Change) bool { return !c.Seen() }) {
+		return at, err
+	}
+	return real, err
 }
 
 // minPrefix is the minimum length of the beginning of an id.
@@ -85,16 +112,30 @@ func unknownChange(id string) error {
 
 // Diff returns the difference that a change made.
 func (h *History) Diff(c journal.Change) (journal.Diff, error) {
-	before, err := h.content(c.Before)
+	before, err := h.shown(c.Before)
 	if err != nil {
 		return journal.Diff{}, err
 	}
-	after, err := h.content(c.After)
+	after, err := h.shown(c.After)
 	if err != nil {
 		return journal.Diff{}, err
 	}
 	name := h.Name(c.Agent, c.Target)
 	return journal.DiffOf(name+" before", name+" after", before, after), nil
+}
+
+// shown returns the content of a version as differences show it.
+func (h *History) shown(v journal.Version) ([]byte, error) {
+	data, err := h.content(v)
+	return show(v.Mode, data), err
+}
+
+// show returns a content as differences show it.
+func show(mode fs.FileMode, data []byte) []byte {
+	if mode&fs.ModeSymlink != 0 {
+		return fmt.Appendf(nil, "(a link to %s)\n", data)
+	}
+	return data
 }
 
 // Newest returns the newest change that was made of a file.
@@ -103,7 +144,10 @@ func (h *History) Newest(ctx context.Context, agent chela.AgentID, path string) 
 	if err != nil {
 		return journal.Change{}, err
 	}
-	target := h.path(agent, path)
+	target, err := h.target(ctx, agent, path)
+	if err != nil {
+		return journal.Change{}, err
+	}
 	i := slices.IndexFunc(list, func(c journal.Change) bool { return c.Target == target && c.State == journal.Done && !c.Seen() })
 	if i < 0 {
 		return journal.Change{}, noHistory(path)
@@ -115,15 +159,24 @@ func noHistory(path string) error {
 	return &chela.Error{Code: chela.CodeNotFound, Message: fmt.Sprintf("no change of %s is recorded", pathpolicy.Show(path)), Hint: "chela workspace log"}
 }
 
-// Version returns the version that a file had at a time.
+// Version returns the version that a file had at a time. A link to another file is not that
+// file.
 func (h *History) Version(ctx context.Context, agent chela.AgentID, path string, at time.Time) (journal.Change, journal.Version, error) {
-	list, err := h.list(ctx, journal.Query{Target: h.path(agent, path), Limit: maxChanges})
+	file := h.path(agent, path)
+	list, err := h.list(ctx, journal.Query{Target: file, Limit: maxChanges})
 	list = slices.DeleteFunc(list, func(c journal.Change) bool { return c.State != journal.Done })
-	if err != nil || len(list) == 0 {
-		if err == nil {
-			err = noHistory(path)
-		}
+	if err != nil {
 		return journal.Change{}, journal.Version{}, err
+	}
+	real := pathpolicy.Real(file)
+	switch changed := slices.ContainsFunc(list, func(c journal.Change) bool { return !c.Seen() }); {
+	case !changed && real != file:
+		return journal.Change{}, journal.Version{}, &chela.Error{
+			Code: chela.CodeConflict, Message: fmt.Sprintf("%s is a link to %s, or is reached over one; restore that file", pathpolicy.Show(path), pathpolicy.Show(real)),
+			Hint: "chela workspace restore " + shell.Quote(real) + " --at TIME",
+		}
+	case len(list) == 0:
+		return journal.Change{}, journal.Version{}, noHistory(path)
 	}
 	for _, c := range list {
 		if !c.Time.After(at) {
@@ -155,6 +208,11 @@ func (h *History) Restore(ctx context.Context, c journal.Change, to journal.Vers
 	}
 	if versionOf(now).Same(to) {
 		return false, nil
+	}
+	if to.Exists {
+		if why := h.obstacle(c.Agent, c.Target, func(string) bool { return false }); why != "" {
+			return false, &chela.Error{Code: chela.CodeConflict, Message: why, Hint: "move it away first"}
+		}
 	}
 	src := journal.SourceFrom(ctx)
 	src.Agent, src.Tool = c.Agent, "restore"

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -165,11 +166,16 @@ func (h *History) plan(ctx context.Context, r Request) (Plan, error) {
 		return p, err
 	}
 	steps := journal.Steps(selected)
+	slices.SortStableFunc(steps, func(a, b journal.Step) int { // what is removed makes room for what comes back
+		return cmp.Compare(rank(a), rank(b))
+	})
+	gone := map[string]bool{}
 	for i := range steps {
 		s := Step{Step: steps[i], Name: h.name(steps[i])}
-		if err := h.check(&s, jobs); err != nil {
+		if err := h.check(&s, jobs, func(path string) bool { return gone[path] }); err != nil {
 			return p, err
 		}
+		gone[s.Target] = s.Kind == journal.File && !s.To.Exists && s.Refused == ""
 		steps[i] = s.Step
 		p.Steps = append(p.Steps, s)
 	}
@@ -177,8 +183,17 @@ func (h *History) plan(ctx context.Context, r Request) (Plan, error) {
 	return p, nil
 }
 
-// check compares the target of a step with what its newest change left.
-func (h *History) check(s *Step, jobs map[string]journal.Version) error {
+// rank returns the place of a step among others.
+func rank(s journal.Step) int {
+	if s.To.Exists {
+		return 1
+	}
+	return 0
+}
+
+// check compares the target of a step with what its newest change left. gone reports the
+// files that earlier steps remove.
+func (h *History) check(s *Step, jobs map[string]journal.Version, gone func(string) bool) error {
 	now, data := jobs[s.Target], []byte(jobs[s.Target].Text)
 	if s.Kind != journal.Job {
 		c, err := h.present(s.Target)
@@ -186,9 +201,9 @@ func (h *History) check(s *Step, jobs map[string]journal.Version) error {
 			s.Refused = err.Error()
 			return nil
 		}
-		now, data = versionOf(c), c.Data
+		now, data = versionOf(c), show(c.Mode, c.Data)
 	}
-	from, err := h.content(s.From)
+	from, err := h.shown(s.From)
 	if err != nil {
 		from = nil // the difference is not shown
 	}
@@ -203,8 +218,10 @@ func (h *History) check(s *Step, jobs map[string]journal.Version) error {
 		}
 		s.Conflict = journal.DiffOf("as it was left", "as it is", from, data)
 		return nil
+	case s.Kind == journal.File && s.To.Exists:
+		s.Refused = h.obstacle(s.Changes[0].Agent, s.Target, gone)
 	}
-	to, err := h.content(s.To)
+	to, err := h.shown(s.To)
 	if err != nil {
 		if s.Refused == "" {
 			s.Refused = err.Error()
@@ -272,7 +289,7 @@ func (h *History) acts(tx store.Reader, home chela.SessionKey, selected []journa
 		switch text := humanize.Many(n[what], what); {
 		case n[what] == 0:
 		case what == "command": // the steps take back what it did to files
-			out = append(out, "whatever else "+text+" did (only files of the workspace are recorded, up to 1 MB, no hidden ones, links or empty folders)")
+			out = append(out, "whatever else "+text+" did (only files of the workspace are recorded, up to 1 MB, no hidden ones or empty folders)")
 		default:
 			out = append(out, text)
 		}

@@ -28,12 +28,15 @@ func (h *History) Why(ctx context.Context, agent chela.AgentID, path string, num
 	if err := h.Look(ctx, agent); err != nil {
 		return nil, err
 	}
-	target := h.path(agent, path)
+	target, err := h.target(ctx, agent, path)
+	if err != nil {
+		return nil, err
+	}
 	now, err := h.present(target)
 	switch {
 	case err != nil:
 		return nil, err
-	case !now.Exists:
+	case !now.Exists, !now.Mode.IsRegular():
 		return nil, chela.Errorf(chela.CodeNotFound, "there is no file %s", pathpolicy.Show(path))
 	case now.Large > 0:
 		return nil, chela.Errorf(chela.CodeInvalid, "%s is too large", pathpolicy.Show(path))
@@ -134,7 +137,7 @@ func (h *History) WhyWords(ctx context.Context, agent chela.AgentID, words strin
 	var out []Line
 	for _, path := range paths {
 		now, err := h.present(path)
-		if err != nil || !now.Exists || now.Large > 0 {
+		if err != nil || !now.Exists || now.Large > 0 || !now.Mode.IsRegular() {
 			continue
 		}
 		lines := strings.SplitAfter(strings.TrimSuffix(string(now.Data), "\n"), "\n")

@@ -84,6 +84,23 @@ func createIn(root *os.Root, name string, perm fs.FileMode, write func(io.Writer
 	})
 }
 
+// SymlinkIn makes a symbolic link inside root that leads to a target, which need not exist.
+// If the name is a file or a link, it is replaced, atomically.
+func SymlinkIn(root *os.Root, name, target string) error {
+	dir := filepath.Dir(name)
+	temp := filepath.Join(dir, ".tmp-"+rand.Text())
+	err := root.Symlink(target, temp)
+	if err == nil {
+		if err = root.Rename(temp, name); err != nil {
+			_ = root.Remove(temp)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return syncDir(root, dir)
+}
+
 // place writes a temporary file and renames it to name.
 func place(root *os.Root, name string, perm fs.FileMode, before func(step string) error, write func(*os.File) error) (err error) {
 	dir := filepath.Dir(name)
