@@ -149,6 +149,9 @@ type MemoryForgotten struct {
 	Text     string          `json:"text"` // the findings for people
 }
 
+// FindingUnsearched is the location of a note that could not be searched.
+const FindingUnsearched = "not searched"
+
 // MemoryFinding is a place where something is known about a topic.
 type MemoryFinding struct {
 	Location string `json:"location"`

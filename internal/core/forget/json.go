@@ -43,7 +43,7 @@ func (t Topic) CutJSON(doc string) (rest string, removed, kept []string) {
 // mayOccur reports whether the words may occur in a document, whose strings may have
 // escape sequences.
 func (t Topic) mayOccur(doc string) bool {
-	return strings.Contains(doc, `\u`) || t.all(strings.ToLower(doc))
+	return strings.Contains(doc, `\u`) || t.all(fold(doc))
 }
 
 // cutter copies a document.

@@ -7,6 +7,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
@@ -45,7 +48,7 @@ der die das ein eine mein dein sein ihr unser von zu im in am an für mit über 
 
 // Parse reads a topic as a person writes it.
 func Parse(text string) (Topic, error) {
-	text = strings.Join(strings.Fields(text), " ")
+	text = strings.Join(strings.Fields(norm.NFC.String(text)), " ")
 	t := Topic{text: text}
 	switch n := utf8.RuneCountInString(text); {
 	case text == "":
@@ -54,9 +57,9 @@ func Parse(text string) (Topic, error) {
 		return t, errors.New("the topic is too long: use at most 200 characters")
 	}
 	if phrase, ok := quoted(text); ok {
-		t.words = []word{{text: strings.ToLower(phrase)}}
+		t.words = []word{{text: fold(phrase)}}
 	} else {
-		for _, w := range strings.FieldsFunc(strings.ToLower(text), separates) {
+		for _, w := range strings.FieldsFunc(fold(text), separates) {
 			if !slices.ContainsFunc(t.words, func(have word) bool { return have.text == w }) {
 				t.words = append(t.words, word{text: w, whole: !spaceless(w)})
 			}
@@ -76,6 +79,15 @@ func Parse(text string) (Topic, error) {
 		return t, errors.New("the topic has too many words: use at most 12, or a phrase in quotation marks")
 	}
 	return t, nil
+}
+
+// fold returns a text in the form in which texts are compared: without differences of case,
+// and of how accents are written.
+func fold(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return strings.ToLower(text)
+	}
+	return cases.Fold().String(norm.NFC.String(text))
 }
 
 // quoted returns the text between quotation marks.
@@ -114,7 +126,7 @@ func (t Topic) In(text string) bool {
 // Cut returns a text without the lines that are about the topic, and these lines. instead
 // replaces each group of adjacent lines; "": nothing does.
 func (t Topic) Cut(text, instead string) (rest string, removed []string) {
-	if len(t.words) == 0 || !t.all(strings.ToLower(text)) {
+	if len(t.words) == 0 || !t.all(fold(text)) {
 		return text, nil
 	}
 	lines := strings.SplitAfter(text, "\n")
@@ -139,7 +151,7 @@ func (t Topic) Cut(text, instead string) (rest string, removed []string) {
 	return b.String(), removed
 }
 
-// all reports whether a text in lower case contains the beginnings of all words, which
+// all reports whether a folded text contains the beginnings of all words, which
 // is quickly decided.
 func (t Topic) all(lower string) bool {
 	for _, w := range t.words {
@@ -160,7 +172,7 @@ func (t Topic) lines(lines []string) []bool {
 		if strings.TrimSpace(line) == Removed {
 			continue
 		}
-		lower := strings.ToLower(line)
+		lower := fold(line)
 		for n, w := range t.words {
 			if w.in(lower) {
 				has[i] |= 1 << n
@@ -210,7 +222,7 @@ func isEntry(line string) bool {
 	return ok && number != "" && number != mark && strings.Trim(number, "0123456789") == ""
 }
 
-// in reports whether a line in lower case contains the word.
+// in reports whether a folded line contains the word.
 func (w word) in(line string) bool {
 	for at := 0; ; {
 		i := strings.Index(line[at:], w.text)

@@ -42,7 +42,7 @@ func TestCut(t *testing.T) {
 		{"tomasz locker", "Tomasz:\n- locker 4004\n- desk 7\n", "- desk 7\n"},
 		{"the who", "we heard the who", ""}, // common words alone are taken as they are
 		{"pin 4711", "a\r\nPIN 4711\r\nb\r\n", "a\r\nb\r\n"},
-		{"Größe", "GRÖSSE\nDie größen der Schuhe", "GRÖSSE\n"},
+		{"Größe", "GRÖSSE\nDie größen der Schuhe", ""},
 	} {
 		topic, err := Parse(tt.topic)
 		if err != nil {

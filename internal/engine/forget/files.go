@@ -1,7 +1,6 @@
 package forget
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/forget"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
@@ -33,10 +35,11 @@ func (p *pass) outputs(ctx context.Context) error {
 	}
 	return p.o.Files.Each(ctx, func(name, ref string) error {
 		data, err := p.o.Files.ReadName(name)
-		if err != nil || !isText(data) {
+		text, chars, ok := charset.Text(data)
+		if err != nil || !ok || strings.ContainsRune(text, 0) || !utf8.ValidString(text) || !chars.Fits(data) {
 			return nil // it was removed meanwhile, or is a picture
 		}
-		rest, removed, _ := p.topic.CutText(string(data), "")
+		rest, removed, _ := p.topic.CutText(text, "")
 		if len(removed) == 0 {
 			return nil
 		}
@@ -44,16 +47,20 @@ func (p *pass) outputs(ctx context.Context) error {
 		if !p.remove {
 			return nil
 		}
+		out, err := chars.Encode([]byte(rest))
+		if err != nil {
+			return err
+		}
 		var again string
 		if name == ref {
-			again, err = p.o.Files.Put([]byte(rest))
+			again, err = p.o.Files.Put(out)
 		} else {
-			again, err = p.o.Files.PutOutput(rest)
+			again, err = p.o.Files.PutOutput(string(out))
 		}
 		if err != nil {
 			return err
 		}
-		p.moved = append(p.moved, move{ref: ref, again: again, hash: journal.HashOf(data), hashAgain: journal.HashOf([]byte(rest))})
+		p.moved = append(p.moved, move{ref: ref, again: again, hash: journal.HashOf(data), hashAgain: journal.HashOf(out)})
 		return nil
 	})
 }
@@ -145,22 +152,38 @@ func (p *pass) repository(root *os.Root, dir string) {
 // file searches a file of a workspace.
 func (p *pass) file(root *os.Root, dir, name string) error {
 	info, err := root.Lstat(name)
-	if err != nil || info.Size() == 0 || info.Size() > maxFile {
+	if err != nil || info.Size() == 0 {
+		return nil
+	}
+	at := filepath.Join(dir, filepath.FromSlash(name))
+	unsearched := func(why string) {
+		if IsNote(name) && strings.EqualFold(path.Ext(name), ".md") {
+			p.add(Unsearched, at, why, []string{""})
+		}
+	}
+	if info.Size() > maxFile {
+		unsearched("it is too large")
 		return nil
 	}
 	data, err := root.ReadFile(name)
 	if err != nil {
+		unsearched("it cannot be read")
 		return nil
 	}
-	text := string(bytes.ToValidUTF8(data, nil))
-	if strings.ContainsRune(text, 0) {
+	text, chars, ok := charset.Text(data)
+	if !ok || strings.ContainsRune(text, 0) {
+		unsearched("it is not text, or in an unknown encoding")
 		return nil
 	}
 	rest, removed := p.topic.Cut(text, "")
 	if len(removed) == 0 {
 		return nil
 	}
-	at := filepath.Join(dir, filepath.FromSlash(name))
+	out, err := chars.Encode([]byte(rest))
+	if IsNote(name) && (err != nil || !chars.Fits(data)) {
+		p.add(Unsearched, at, "it has parts that are not valid in its encoding, "+chars.Name+"; save it as UTF-8", removed)
+		return nil
+	}
 	if !IsNote(name) {
 		p.add(OwnFiles, at, "it is your own file", removed)
 		return nil
@@ -173,7 +196,7 @@ func (p *pass) file(root *os.Root, dir, name string) error {
 	if err != nil || now.ModTime() != info.ModTime() || now.Size() != info.Size() {
 		return nil // it was changed meanwhile; the next pass reads it again
 	}
-	if err := atomicfile.WriteIn(root, name, []byte(rest), info.Mode().Perm()); err != nil {
+	if err := atomicfile.WriteIn(root, name, out, info.Mode().Perm()); err != nil {
 		return fmt.Errorf("change %s: %w", at, err)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +31,7 @@ const (
 	Copies      Location = "backups"
 	OwnFiles    Location = "other files of the workspace"
 	Names       Location = "names"
+	Unsearched  Location = "not searched"
 )
 
 // Finding is something that was found.
@@ -253,7 +253,7 @@ type pass struct {
 
 // report returns the findings in the order of the places.
 func (p *pass) report() Report {
-	order := []Location{Notes, Messages, Records, Jobs, Attachments, Inputs, Logs, Names, OwnFiles, Copies}
+	order := []Location{Notes, Messages, Records, Jobs, Attachments, Inputs, Logs, Names, OwnFiles, Unsearched, Copies}
 	list := slices.Clone(p.found)
 	slices.SortStableFunc(list, func(a, b Finding) int {
 		return slices.Index(order, a.Location) - slices.Index(order, b.Location)
@@ -292,9 +292,4 @@ func (p *pass) add(place Location, name, stays string, removed []string) {
 		}
 	}
 	p.found = append(p.found, Finding{Location: place, Name: name, Count: len(removed), Sample: forget.Sample(removed), Stays: stays})
-}
-
-// text reports whether bytes are a text.
-func isText(b []byte) bool {
-	return len(b) > 0 && !strings.ContainsRune(string(b), 0) && strings.ToValidUTF8(string(b), "") == string(b)
 }

@@ -77,7 +77,7 @@ func (r Report) write(b *strings.Builder, in func(Finding) bool, samples bool) {
 		if f.Name != "" {
 			b.WriteString(" (" + short(f.Name) + ")")
 		}
-		if f.Location != Copies {
+		if f.Location != Copies && f.Location != Unsearched {
 			b.WriteString(": " + humanize.Many(f.Count, "line"))
 		}
 		if f.Stays != "" {

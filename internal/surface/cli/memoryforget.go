@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -27,7 +28,7 @@ func (c *commands) memoryForget() *cobra.Command {
 				return err
 			}
 			if dry || !slices.ContainsFunc(found.Findings, func(f wire.MemoryFinding) bool { return f.Stays == "" }) {
-				return c.print(found, func() { c.printForgotten(c.stdout, found) })
+				return cmp.Or(c.print(found, func() { c.printForgotten(c.stdout, found) }), unsearched(found))
 			}
 			if !c.yes {
 				c.printForgotten(c.stderr, found)
@@ -40,11 +41,21 @@ func (c *commands) memoryForget() *cobra.Command {
 			if err := c.call(cmd.Context(), wire.MethodMemoryForget, p, &done); err != nil {
 				return err
 			}
-			return c.print(done, func() { c.printForgotten(c.stdout, done) })
+			return cmp.Or(c.print(done, func() { c.printForgotten(c.stdout, done) }), unsearched(done))
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be removed")
 	return c.withYes(c.withJSON(cmd))
+}
+
+// unsearched returns an error if notes could not be searched: what is in them is not forgotten.
+func unsearched(f wire.MemoryForgotten) error {
+	for _, x := range f.Findings {
+		if x.Location == wire.FindingUnsearched {
+			return fmt.Errorf("not everything was searched: %s: %s", ansi.Line(x.Name), x.Stays)
+		}
+	}
+	return nil
 }
 
 func (c *commands) printForgotten(w io.Writer, f wire.MemoryForgotten) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"unicode/utf16"
 
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
@@ -269,5 +270,64 @@ func TestForget(t *testing.T) {
 				t.Errorf("%q contain it at the end", names)
 			}
 		})
+	})
+}
+
+// TestForgetEncodings checks that notes in other encodings, and with accents as macOS writes
+// them, are found, shown as they are, and keep their encodings, and that a note that cannot
+// be searched is named.
+func TestForgetEncodings(t *testing.T) {
+	t.Parallel()
+	utf16 := func(s string) string {
+		b := []byte{0xff, 0xfe}
+		for _, u := range utf16.Encode([]rune(s)) {
+			b = append(b, byte(u), byte(u>>8))
+		}
+		return string(b)
+	}
+	latin := func(s string) string { return strings.NewReplacer("ü", "\xfc", "ß", "\xdf").Replace(s) }
+	plain := func(s string) string { return s }
+	notes := map[string]func(string) string{
+		"1.md": latin, "2.md": utf16, "3.md": func(s string) string { return strings.ReplaceAll(s, "ü", "u\u0308") },
+		"4.md": func(s string) string { return "\ufeff" + s }, "5.md": strings.ToUpper, "6.md": plain,
+	}
+	const line, rest = "- Jürgen rief an, über die Straße.\r\n", "- Tee für alle.\r\n"
+	for _, topic := range []string{"Jürgen", "ju\u0308rgen", "JÜRGEN strasse"} {
+		t.Run(topic, func(t *testing.T) {
+			t.Parallel()
+			g := Start(t, Options{Model: repeater()})
+			for name, encode := range notes {
+				g.writeIn("workspace/memory/"+name, encode(rest+line+rest))
+			}
+			c := g.Client()
+			c.Ask("main", "Bitte merken: Ju\u0308rgen, Straße.")
+			found := c.Ask("main", "/forget "+topic).Text
+			for name := range notes {
+				if !strings.Contains(found, "memory/"+name+"): 1 line") {
+					t.Errorf("%s is not found: %s", name, found)
+				}
+			}
+			if n := strings.Count(found, "for example: - Jürgen rief an, über die Straße."); n != len(notes)-2 || !strings.Contains(found, "conversations") {
+				t.Errorf("%d lines are shown as they are: %s", n, found)
+			}
+			if done := c.Ask("main", "/forget yes").Text; !strings.Contains(done, "Removed:") {
+				t.Error(done)
+			}
+			for name, encode := range notes {
+				if got := g.readIn("memory/" + name); got != encode(rest+rest) {
+					t.Errorf("%s is %q", name, got)
+				}
+			}
+		})
+	}
+	t.Run("a note that cannot be searched", func(t *testing.T) {
+		t.Parallel()
+		g := Start(t, Options{Model: repeater()})
+		g.writeIn("workspace/memory/1.md", strings.Repeat("\x00\x01\x02\xff", 99))
+		g.writeIn("workspace/memory/picture.png", strings.Repeat("\x00\x01\x02\xff", 99))
+		got := g.Client().Ask("main", "/forget zanzibar").Text
+		if !strings.Contains(got, "not searched (memory/1.md); it is not text") || strings.Contains(got, "picture") {
+			t.Error(got)
+		}
 	})
 }

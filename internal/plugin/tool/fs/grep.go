@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -164,11 +165,11 @@ func (s *search) file(ctx context.Context, name string) error {
 	if err != nil || len(head) == 0 {
 		return nil
 	}
-	chars, ok := textCharset(head, rest == nil)
+	chars, ok := charset.Detect(head, rest == nil)
 	if !ok {
 		return nil
 	}
-	l := chars.lines(head, rest)
+	l := linesOf(chars, head, rest)
 	l.max = searchedLine
 	return s.scan(ctx, name, l)
 }

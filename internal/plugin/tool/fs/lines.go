@@ -117,24 +117,3 @@ func printable(s string) string {
 		return r
 	}, s)
 }
-
-// binary reports whether the beginning of a file is not text. Trailing NUL
-// bytes are ignored, because they may be a hole.
-func binary(head []byte) bool {
-	for len(head) > 0 && head[len(head)-1] == 0 {
-		head = head[:len(head)-1]
-	}
-	if len(head) == 0 {
-		return true
-	}
-	invalid := 0
-	for i := 0; i < len(head); {
-		r, n := utf8.DecodeRune(head[i:])
-		bad := r == utf8.RuneError && n == 1 && utf8.FullRune(head[i:])
-		if bad || r < 0x20 && r != '\n' && r != '\r' && r != '\t' && r != '\f' && r != 0x1b && r != '\b' {
-			invalid++
-		}
-		i += n
-	}
-	return invalid*10 > len(head)
-}

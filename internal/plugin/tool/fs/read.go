@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
@@ -83,22 +84,22 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 	case isImage(mime):
 		return image(f, head, mime, a.Path, info.Size(), maxImage)
 	}
-	if rest != nil && info.Size() <= sample { // then the encoding is certain
+	if rest != nil && info.Size() <= charset.Sample { // then the encoding is certain
 		if head, err = io.ReadAll(io.MultiReader(bytes.NewReader(head), rest)); err != nil {
 			return tool.Result{}, w.PathError(a.Path, err)
 		}
 		rest = nil
 	}
-	chars, ok := textCharset(head, rest == nil)
+	chars, ok := charset.Detect(head, rest == nil)
 	if !ok {
 		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime, humanize.Bytes(info.Size()))), nil
 	}
 	p := newPage(a, w.room)
-	p.charset = chars.note()
+	p.charset = note(chars)
 	if pathpolicy.Secret(w.ResolveLinks(name)) {
 		p.mask = &masker{}
 	}
-	if err := p.fill(ctx, chars.lines(head, rest)); err != nil {
+	if err := p.fill(ctx, linesOf(chars, head, rest)); err != nil {
 		return tool.Result{}, err
 	}
 	return p.result(), nil
@@ -124,7 +125,7 @@ func readOutput(ctx context.Context, w *workspace, a readArgs, o Options, ref st
 	}
 	if mime := http.DetectContentType(head); isImage(mime) {
 		return image(f, head, mime, a.Path, info.Size(), o.MaxImage)
-	} else if binary(head) {
+	} else if charset.Binary(head) {
 		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime, humanize.Bytes(info.Size()))), nil
 	}
 	p := newPage(a, w.room)
