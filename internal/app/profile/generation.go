@@ -529,9 +529,9 @@ func (g *Generation) checkType(id chela.AgentID, t *subagent.Type) {
 	case len(allow) > 0 && len(allow) == len(t.Tools.Allow):
 		t.Problem = none
 	case len(unknown) > 0:
-		t.Warning = none
+		t.Warn("no tool is named " + strings.Join(unknown, ", "))
 	case err != nil:
-		t.Warning = fmt.Sprintf("%s: the configured model is used: %v", t.File, err)
+		t.Warn(fmt.Sprintf("the configured model is used: %v", err))
 	}
 }
 

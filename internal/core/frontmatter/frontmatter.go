@@ -3,13 +3,14 @@
 package frontmatter
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/chela-ai/chela/internal/core/charset"
 )
 
 // MaxHead is the maximum size of the YAML in bytes.
@@ -19,16 +20,16 @@ const MaxHead = 64 << 10
 var ErrNone = errors.New("it does not begin with front matter between two lines ---")
 
 // Decode decodes the front matter of a file, and returns the rest of it without
-// surrounding white space. What editors and people do to such files is accepted: a
-// byte order mark, empty lines at the beginning, CRLF, blanks after ---, no line end
+// surrounding white space. What editors and people do to such files is accepted: another
+// encoding (see package charset), a byte order mark, empty lines at the beginning, CRLF, blanks after ---, no line end
 // at the end, tabs as indentation, and texts with a colon or another special character
 // that are not quoted. Errors name the line of the file.
 func Decode(text []byte, into any) (body string, err error) {
-	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
-		return "", errors.New("it is in UTF-16; save it as UTF-8")
+	plain, _, ok := charset.Text(text)
+	if !ok {
+		return "", errors.New("it is not text, or in an unknown encoding; save it as UTF-8")
 	}
-	text = bytes.ReplaceAll(bytes.TrimPrefix(text, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
-	lines := strings.SplitAfter(string(text), "\n")
+	lines := strings.SplitAfter(strings.ReplaceAll(plain, "\r\n", "\n"), "\n")
 	from := 0
 	for from < len(lines) && strings.TrimSpace(lines[from]) == "" {
 		from++
@@ -52,6 +53,26 @@ func Decode(text []byte, into any) (body string, err error) {
 		return "", err
 	}
 	return strings.TrimSpace(strings.Join(lines[to+1:], "")), nil
+}
+
+// List is a list of names, which may also be a text with commas.
+type List []string
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (l *List) UnmarshalYAML(v *yaml.Node) error {
+	var list []string
+	if v.Kind == yaml.ScalarNode {
+		list = strings.Split(v.Value, ",")
+	} else if err := v.Decode(&list); err != nil {
+		return err
+	}
+	*l = nil
+	for _, s := range list {
+		if s = strings.TrimSpace(s); s != "" {
+			*l = append(*l, s)
+		}
+	}
+	return nil
 }
 
 func isFence(line string) bool { return strings.TrimRight(line, " \t\n") == "---" }

@@ -32,6 +32,8 @@ func TestDecode(t *testing.T) {
 		{"CRLF and blanks", "\ufeff\r\n--- \r\nname: a\r\ntext: b: c\r\n--- \r\nBody\r\n", "b: c", "Body"},
 		{"tabs", "---\nname: a\nmore:\n\tlist:\n\t\t- x\ntext: b\n---\nBody", "b", "Body"},
 		{"a rule in the body", "---\nname: a\ntext: b\n---\nBody\n\n---\n\nmore", "b", "Body\n\n---\n\nmore"},
+		{"UTF-16", "\xff\xfe" + strings.Join(strings.Split("---\nname: a\ntext: b\n---\nBody\n", ""), "\x00") + "\x00", "b", "Body"},
+		{"windows-1252", "---\nname: a\ntext: Gr\xfc\xdfe f\xfcr K\xf6ln\n---\nBody", "Grüße für Köln", "Body"},
 		{"three dashes in a value", "---\nname: a\ntext: |\n  b\n  ---\n---\nBody", "b\n---\n", "Body"},
 	} {
 		var f fields
@@ -45,7 +47,7 @@ func TestDecode(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"no front matter": "does not begin with front matter",
-		"---\nname: a\n":  "begins in line 1, and no line --- ends it", "\xff\xfe-\x00": "UTF-16",
+		"---\nname: a\n":  "begins in line 1, and no line --- ends it", "\x00\x01\x02\x03": "it is not text",
 		"----\nname: a\n----\n":                                              "does not begin with front matter",
 		"---\nname: a\ntext: [\n---\n":                                       "front matter: line 3: ",
 		"\n\n---\nname: a\ntext: {a\n---\n":                                  "front matter: line ",

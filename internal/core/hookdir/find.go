@@ -183,7 +183,7 @@ func (o *Options) folder(dir string, s Source) []Hook {
 		if info, err := os.Stat(sub); err != nil || !info.IsDir() || s == Workspace && !e.IsDir() {
 			continue
 		}
-		if _, err := os.Stat(filepath.Join(sub, FileName)); err != nil {
+		if fileIn(sub) == "" {
 			continue
 		}
 		h, err := Read(sub, o.Look)

@@ -2,6 +2,7 @@ package hookdir
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,23 +78,23 @@ func (h *Hook) Satisfied() bool {
 
 // Requires is what a hook needs.
 type Requires struct {
-	OS      []string `yaml:"-"`
-	Bins    []string `yaml:"bins"`    // programs, all of them
-	AnyBins []string `yaml:"anyBins"` // programs, one of them
-	Env     []string `yaml:"env"`     // variables
-	Config  []string `yaml:"config"`  // paths in the configuration whose values are neither empty nor false
+	OS      frontmatter.List `yaml:"-"`
+	Bins    frontmatter.List `yaml:"bins"`    // programs, all of them
+	AnyBins frontmatter.List `yaml:"anyBins"` // programs, one of them
+	Env     frontmatter.List `yaml:"env"`     // variables
+	Config  frontmatter.List `yaml:"config"`  // paths in the configuration whose values are neither empty nor false
 }
 
 // meta is metadata.openclaw.
 type meta struct {
-	Emoji    string   `yaml:"emoji"`
-	Events   []string `yaml:"events"`
-	Export   string   `yaml:"export"`
-	OS       []string `yaml:"os"`
-	Requires Requires `yaml:"requires"`
-	Always   bool     `yaml:"always"`
-	Key      string   `yaml:"hookKey"`
-	Homepage string   `yaml:"homepage"`
+	Emoji    string           `yaml:"emoji"`
+	Events   frontmatter.List `yaml:"events"`
+	Export   string           `yaml:"export"`
+	OS       frontmatter.List `yaml:"os"`
+	Requires Requires         `yaml:"requires"`
+	Always   bool             `yaml:"always"`
+	Key      string           `yaml:"hookKey"`
+	Homepage string           `yaml:"homepage"`
 }
 
 // Parse parses a HOOK.md. folder is the default name.
@@ -233,11 +234,30 @@ func checkFile(dir, file string, info fs.FileInfo) error {
 	return nil
 }
 
+// fileIn returns the name of the file in a folder that describes a hook, which may be in
+// lower case, or that may be meant to; "": there is none.
+func fileIn(dir string) (name string) {
+	entries, _ := os.ReadDir(dir) // one that cannot be read has no hook
+	for _, e := range entries {
+		switch base, rest, _ := strings.Cut(strings.ToLower(e.Name()), "."); {
+		case e.Name() == FileName:
+			return FileName
+		case base != "hook" || !slices.Contains([]string{"md", "md.txt", "txt", "markdown", "mdown", "md.md"}, rest):
+		case rest == "md", name == "":
+			name = e.Name()
+		}
+	}
+	return name
+}
+
 // Read reads the hook in a folder, without its requirements and its configuration. On
 // an error it returns what is known.
 func Read(dir string, look func(name string) string) (Hook, error) {
-	file := filepath.Join(dir, FileName)
+	file := filepath.Join(dir, cmp.Or(fileIn(dir), FileName))
 	known := Hook{Name: filepath.Base(dir), Key: filepath.Base(dir), Dir: dir, File: file}
+	if name := filepath.Base(file); !strings.EqualFold(name, FileName) {
+		return known, fmt.Errorf("%s: is it %s with the wrong ending?", name, FileName)
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return known, err

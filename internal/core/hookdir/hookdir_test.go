@@ -131,6 +131,7 @@ func TestFind(t *testing.T) {
 	folder("ws/hooks", "own")
 	write(t, filepath.Join(root, "hooks", "broken", "HOOK.md"), "nothing", 0o600)
 	write(t, filepath.Join(root, "hooks", "README.md"), "nothing", 0o600)
+	write(t, filepath.Join(root, "hooks", "ending", "HOOK.md.txt"), head, 0o600)
 	o := hookdir.Options{
 		Managed: filepath.Join(root, "hooks"), Agents: []hookdir.Agent{{ID: "main", Workspace: filepath.Join(root, "ws")}}, Events: []string{"command"}, Look: look,
 		Getenv: func(string) string { return "" }, Section: func(string) json.RawMessage { return nil }, Bundled: []hookdir.Hook{{Name: "extra", Events: []string{"command"}}},
@@ -144,9 +145,12 @@ func TestFind(t *testing.T) {
 		} else if len(h.Reasons) > 0 {
 			state = "broken"
 		}
+		if h.Name == "ending" && !slices.Equal(h.Reasons, []string{"HOOK.md.txt: is it HOOK.md with the wrong ending?"}) {
+			t.Errorf("a wrong ending: %q", h.Reasons)
+		}
 		got = append(got, h.Name+" "+string(h.Source)+" "+state)
 	}
-	if want := []string{"both managed on", "broken managed broken", "extra extra on", "own workspace off"}; !slices.Equal(got, want) {
+	if want := []string{"both managed on", "broken managed broken", "ending managed broken", "extra extra on", "own workspace off"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

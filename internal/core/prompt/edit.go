@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
 )
@@ -68,7 +69,7 @@ func (w *Workspace) Stat(name string) (Info, error) {
 	return info, nil
 }
 
-// Read returns the content of a bootstrap file, at most as much as a prompt reads.
+// Read returns the content of a bootstrap file in UTF-8, at most as much as a prompt reads.
 func (w *Workspace) Read(name string) (Info, string, error) {
 	info, err := w.Stat(name)
 	if err != nil || info.Missing {
@@ -95,7 +96,8 @@ func (w *Workspace) Read(name string) (Info, string, error) {
 	if len(b) <= MaxWrite {
 		info.Hash = hash(b)
 	}
-	return info, strings.ToValidUTF8(string(b[:min(len(b), maxRead)]), "\ufffd"), nil
+	text, _, _ := charset.Text(b[:min(len(b), maxRead)])
+	return info, strings.ToValidUTF8(text, "\ufffd"), nil
 }
 
 func hash(b []byte) string {

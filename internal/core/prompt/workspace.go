@@ -14,6 +14,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/subagent"
@@ -328,7 +329,8 @@ func readText(d *pathpolicy.Dir, name string, n int) (string, error) {
 		}
 		b = append(b[:n/2], tail[:m]...)
 	}
-	return cleanText(string(b)), nil
+	text, _, _ := charset.Text(b)
+	return cleanText(text), nil
 }
 
 // cleanText returns a text without a byte order mark, control

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 )
 
@@ -179,11 +180,14 @@ func (s *searcher) folder(name string, depth int) {
 		s.problem(name, err)
 		return
 	}
-	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == FileName }) {
-		s.skill(name)
+	if file := fileIn(entries); file != "" {
+		s.skill(name, file)
 		return
 	}
 	for _, e := range entries { // sorted by name
+		if rest, ok := strings.CutPrefix(strings.ToLower(e.Name()), "skill."); ok && depth > 0 && slices.Contains(endings[:], rest) {
+			s.problem(path.Join(name, e.Name()), errors.New("it is not used: is it "+FileName+" with the wrong ending?"))
+		}
 		sub := path.Join(name, e.Name())
 		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || !e.IsDir() && e.Type()&fs.ModeSymlink == 0 {
 			continue
@@ -203,9 +207,23 @@ func (s *searcher) folder(name string, depth int) {
 	}
 }
 
-// skill reads the skill in a folder.
-func (s *searcher) skill(name string) {
-	file := path.Join(name, FileName)
+// endings are those of files that may be meant as a SKILL.md, in lower case.
+var endings = [...]string{"md.txt", "txt", "markdown", "mdown", "md.md"}
+
+// fileIn returns the name of the file in a folder that describes a skill, which may be in
+// lower case; "": there is none.
+func fileIn(entries []fs.DirEntry) (name string) {
+	for _, e := range entries {
+		if e.Name() == FileName || name == "" && strings.EqualFold(e.Name(), FileName) {
+			name = e.Name()
+		}
+	}
+	return name
+}
+
+// skill reads the skill in a folder, from a file.
+func (s *searcher) skill(name, file string) {
+	file = path.Join(name, file)
 	s.look(file)
 	text, err := readText(s.root, file)
 	if err != nil {
@@ -235,8 +253,9 @@ func (s *Skill) Text() (string, error) {
 		return "", err
 	}
 	defer root.Close()
-	b, err := readText(root, FileName)
-	return string(b), err
+	b, err := readText(root, filepath.Base(s.File))
+	text, _, _ := charset.Text(b)
+	return text, err
 }
 
 // readText returns the content of a regular file, at most one byte more than a SKILL.md

@@ -123,6 +123,14 @@ func TestFinder(t *testing.T) {
 	put(filepath.Join(dir, "low", "1/2/3/4/5/6"), "six", "deep")
 	put(filepath.Join(dir, "low", "1/2/3/4/5/7/8"), "seven", "too deep")
 	want("a folder", "a=low b=low six=deep")
+	write(t, filepath.Join(dir, "low", "lower", "skill.md"), "---\ndescription: case\n---\n")
+	write(t, filepath.Join(dir, "low", "text", "SKILL.md.txt"), "---\ndescription: ending\n---\n")
+	want("other names", "a=low b=low lower=case six=deep !low/text/SKILL.md.txt")
+	for _, name := range []string{"lower", "text"} {
+		if err := os.RemoveAll(filepath.Join(dir, "low", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	put(filepath.Join(dir, "high", "a"), "a", "high")
 	want("another folder", "a=high b=low six=deep")
 	put(filepath.Join(dir, "high", "z"), "a", "the second of the name")

@@ -5,10 +5,9 @@ import (
 	_ "embed" // the prompts
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/frontmatter"
@@ -30,6 +29,14 @@ type Type struct {
 	File        string // as people are told it; empty: none
 	Problem     string // why its file does not define it, with the file and the line; empty: it does
 	Warning     string // what its file says that has no effect, with the file; empty: nothing
+}
+
+// Warn adds something that the file of the type says and that has no effect.
+func (t *Type) Warn(text string) {
+	if t.Warning == "" {
+		text = t.File + ": " + text
+	}
+	t.Warning = strings.TrimPrefix(t.Warning+"; "+text, "; ")
 }
 
 // Problems returns the problems of types, and their warnings.
@@ -54,6 +61,10 @@ func AddType(list []Type, taken map[string]string, name, base string, text []byt
 		return append(list, Type{Name: t.Name, Problem: fmt.Sprintf("%s: the name %s is taken by %s", name, t.Name, first)})
 	}
 	taken[t.Name], t.File = name, name
+	if unknown := t.Warning; unknown != "" {
+		t.Warning = ""
+		t.Warn(unknown)
+	}
 	return append(list, t)
 }
 
@@ -77,20 +88,24 @@ func Builtin() []Type {
 // maxDescription is the maximum length of a description, in characters.
 const maxDescription = 200
 
+// fields is the front matter of a type.
+type fields struct {
+	Name        string           `yaml:"name"`
+	Description string           `yaml:"description"`
+	Tools       frontmatter.List `yaml:"tools"`
+	Disallowed  frontmatter.List `yaml:"disallowedTools"`
+	ReadOnly    bool             `yaml:"readOnly"`
+	Model       string           `yaml:"model"`
+	Think       string           `yaml:"thinking"`
+	Others      map[string]any   `yaml:",inline"`
+}
+
 // ParseType parses a type in a Markdown file with YAML front matter: name, description,
 // tools (a list, or names separated by commas), readOnly, model and thinking. The rest of the
 // file is the prompt. file is the name of the file without its ending, which is the
 // default name.
 func ParseType(file string, text []byte) (Type, error) {
-	var f struct {
-		Name        string `yaml:"name"`
-		Description string `yaml:"description"`
-		Tools       names  `yaml:"tools"`
-		Disallowed  names  `yaml:"disallowedTools"`
-		ReadOnly    bool   `yaml:"readOnly"`
-		Model       string `yaml:"model"`
-		Think       string `yaml:"thinking"`
-	}
+	var f fields
 	body, err := frontmatter.Decode(text, &f)
 	if err != nil {
 		return Type{}, err
@@ -115,6 +130,9 @@ func ParseType(file string, text []byte) (Type, error) {
 	if r := []rune(t.Description); len(r) > maxDescription {
 		t.Description = string(r[:maxDescription-1]) + "…"
 	}
+	if others := slices.Sorted(maps.Keys(f.Others)); len(others) > 0 {
+		t.Warning = "unknown keys have no effect: " + strings.Join(others, ", ")
+	}
 	switch {
 	case !chela.ValidAgentID(t.Name):
 		return Type{}, fmt.Errorf("name %q: want lower-case letters, digits, - and _", t.Name)
@@ -122,26 +140,6 @@ func ParseType(file string, text []byte) (Type, error) {
 		return Type{}, errors.New("it has no description")
 	}
 	return t, nil
-}
-
-// names is a list in YAML, or a text of names separated by commas.
-type names []string
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (n *names) UnmarshalYAML(v *yaml.Node) error {
-	var list []string
-	if v.Kind == yaml.ScalarNode {
-		list = strings.Split(v.Value, ",")
-	} else if err := v.Decode(&list); err != nil {
-		return err
-	}
-	*n = nil
-	for _, s := range list {
-		if s = strings.TrimSpace(s); s != "" {
-			*n = append(*n, s)
-		}
-	}
-	return nil
 }
 
 // FindType returns the type with a name, in any case. An error says what is wrong with

@@ -87,6 +87,9 @@ func TestTypes(t *testing.T) {
 	} {
 		own = subagent.AddType(own, taken, "agents/"+f.name+".md", f.name, []byte(f.text))
 	}
+	if k := subagent.AddType(nil, map[string]string{}, "agents/x.md", "x", []byte("---\ndescription: x\nmodle: m\ncolor: red\n---\n"))[0]; k.Warning != "agents/x.md: unknown keys have no effect: color, modle" {
+		t.Errorf("unknown keys: %+v", k)
+	}
 	broken := subagent.MergeTypes(own, nil)
 	if k, err := subagent.FindType(broken, "critic"); err != nil || k.Description != "first" {
 		t.Errorf("the first of two types with one name: %+v, %v", k, err)

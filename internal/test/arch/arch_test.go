@@ -45,7 +45,7 @@ var rooms = []struct {
 var order = map[string][][]string{
 	"internal/kit": {{"**"}},
 	"internal/core": {
-		{"chela"},
+		{"chela", "charset"},
 		{"frontmatter", "lease", "llm", "plan", "run", "sandbox", "shell"},
 		{"estimate", "media", "queue", "tool"},
 		{"**"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -83,5 +84,6 @@ func readIn(dir, name string, most int64) (string, error) {
 		return "", errors.Join(err, errors.New(name+" is not a regular file"))
 	}
 	b, err := io.ReadAll(io.LimitReader(f, most))
-	return strings.ToValidUTF8(string(b), "\ufffd"), err
+	text, _, _ := charset.Text(b)
+	return strings.ToValidUTF8(text, "\ufffd"), err
 }

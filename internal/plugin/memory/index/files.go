@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/memory"
 )
 
@@ -56,7 +57,7 @@ var (
 	errMany  = fmt.Errorf("this one and the next ones are not searched: there are more than %d notes", maxFiles)
 )
 
-// read returns the content of a note.
+// read returns the content of a note, in UTF-8 if its encoding is another one.
 func (n *note) read() ([]byte, error) {
 	f, err := n.root.Open(filepath.FromSlash(n.name))
 	if err != nil {
@@ -66,6 +67,9 @@ func (n *note) read() ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err == nil && len(b) > maxSize {
 		return nil, errLarge
+	}
+	if text, c, ok := charset.Text(b); ok && (c.Encoding != nil || c.Mark != nil) {
+		b = []byte(text)
 	}
 	return b, err
 }

@@ -63,7 +63,7 @@ func New(o Options) *Index {
 const (
 	many     = 500                   // notes that are read at once, from which progress is reported
 	report   = 10 * time.Second      // between two reports in the log
-	format   = 3                     // of the file; another one is replaced
+	format   = 4                     // of the file; another one is replaced
 	idle     = 10 * time.Second      // after which the file is closed
 	pause    = time.Second           // in which the files are not compared again
 	busyStep = 50 * time.Millisecond // after which a caller may give up
