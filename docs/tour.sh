@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A tour of what Chela does by itself: it schedules, watches its files, lets other programs
-# give it work, keeps a long conversation, remembers, and learns. It runs on a fresh home in
+# give it work, keeps a long conversation, remembers, learns, and answers programs and editors. It runs on a fresh home in
 # a temporary folder, without a key, and ends with an error if one of the steps does not work.
 #
 #     go build -o bin/chela ./cmd/chela && CHELA=bin/chela docs/tour.sh
@@ -190,6 +190,28 @@ run "$chela" memory forget --yes 'spare key'
 run "$chela" memory search 'spare key'
 lacks "Ann's"
 ! grep -rq "spare key is at Ann" "$CHELA_STATE_DIR" || { echo "the text is still on the disk" >&2; exit 1; }
+
+step 'Programs: the assistant as a model, and in an editor'
+run "$chela" config set gateway.http.endpoints.chatCompletions.enabled true
+key=$(cat "$CHELA_STATE_DIR/credentials/gateway.token")
+ask() { curl -sS "http://127.0.0.1:$port/v1/$1" -H "Authorization: Bearer $key" "${@:2}"; }
+until_has '"chela/main"' ask models
+run ask chat/completions -H 'Content-Type: application/json' -d '{"model": "chela", "messages": [{"role": "user", "content": "what time is it?"}]}'
+has 'It is [A-Z][a-z]+day'
+coproc editor { "$chela" acp --session editor 2>"$home/editor"; }
+from=${editor[0]} to=${editor[1]}
+printf '%s\n' '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}' \
+	'{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}' \
+	'{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":{"sessionId":"agent:main:editor","prompt":[{"type":"text","text":"what time is it?"}]}}' >&"$to"
+out=''
+while read -r -t 60 line <&"$from"; do
+	out+=$line$'\n'
+	case $line in *'"id":2'*) break ;; esac
+done
+exec {to}>&- {from}<&-
+printf '%s' "$out" | cut -c1-160
+has '"sessionUpdate":"agent_message_chunk"'
+has '"stopReason":"end_turn"'
 
 step 'The end'
 stop
