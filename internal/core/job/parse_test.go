@@ -348,7 +348,7 @@ func TestFileRefuses(t *testing.T) {
 		`{"version":2,"jobs":[]}`:    "not a list of jobs",
 		`{"version":1}`:              "not a list of jobs",
 		`[]`:                         "not a list of jobs",
-		`{"version":1,"jobs":[]} {}`: "unexpected data",
+		`{"version":1,"jobs":[]} {}`: "after the end of the value",
 	} {
 		if jobs, err := job.ParseFile([]byte(raw)); err == nil || jobs != nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, %v; want %s", raw, jobs, err, want)

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -28,4 +29,15 @@ func Args(c *llm.ToolCall) []byte {
 		return raw
 	}
 	return append(append([]byte(`{"value":`), raw...), '}')
+}
+
+// Thinking returns the thinking of m as text.
+func Thinking(m *llm.Message) string {
+	var b strings.Builder
+	for i := range m.Parts {
+		if m.Parts[i].Kind == llm.PartThinking {
+			b.WriteString(m.Parts[i].Text)
+		}
+	}
+	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -41,6 +42,27 @@ func SameTools(a, b []llm.ToolSpec) bool {
 		return a.Name == b.Name && a.Description == b.Description && string(a.Schema) == string(b.Schema) &&
 			(a.Strict == b.Strict || a.Strict != nil && b.Strict != nil && *a.Strict == *b.Strict)
 	})
+}
+
+// Functions encodes tools as OpenAI's Chat Completions has them.
+func Functions(tools []llm.ToolSpec) []byte {
+	b := []byte{'['}
+	for i, t := range tools {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"function":{`...)
+		if t.Description != "" {
+			b = append(AppendString(append(b, `"description":`...), t.Description), ',')
+		}
+		b = AppendString(append(b, `"name":`...), t.Name)
+		b = AppendSchema(append(b, `,"parameters":`...), t.Schema)
+		if t.Strict != nil {
+			b = strconv.AppendBool(append(b, `,"strict":`...), *t.Strict)
+		}
+		b = append(b, `},"type":"function"}`...)
+	}
+	return append(b, ']')
 }
 
 // AppendSchema appends a tool's schema as compact JSON.

@@ -78,7 +78,7 @@ func (e encoder) message(m *llm.Message) []byte {
 		return append(b, `,"role":"user"}`...)
 	}
 	b = append(b, `,"role":"assistant"`...)
-	if thought := thoughtOf(m); len(calls) > 0 && thought != "" && m.Provider == e.provider {
+	if thought := dialect.Thinking(m); len(calls) > 0 && thought != "" && m.Provider == e.provider {
 		b = dialect.AppendString(append(b, `,"thinking":`...), thought) // it led to the calls
 	}
 	for i := range calls {
@@ -118,15 +118,4 @@ func (e encoder) content(m *llm.Message) (string, []byte) {
 		}
 	}
 	return strings.Join(texts, "\n\n"), images
-}
-
-// thoughtOf returns the thinking of m.
-func thoughtOf(m *llm.Message) string {
-	var b strings.Builder
-	for i := range m.Parts {
-		if m.Parts[i].Kind == llm.PartThinking {
-			b.WriteString(m.Parts[i].Text)
-		}
-	}
-	return b.String()
 }

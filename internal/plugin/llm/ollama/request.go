@@ -27,7 +27,7 @@ func (p *Provider) body(r *llm.Request, no omitted) (*dialect.Body, error) {
 	}
 	o.Nested("options", func(o *dialect.Object) { options(o, r, model) })
 	if len(r.Tools) > 0 {
-		o.Piece("tools", p.tools.Encode(r.Tools, dialect.SameTools, encodeTools))
+		o.Piece("tools", p.tools.Encode(r.Tools, dialect.SameTools, dialect.Functions))
 	}
 	body := o.Body("messages")
 	body.AddString("[")
@@ -67,23 +67,6 @@ func options(o *dialect.Object, r *llm.Request, m llm.Model) {
 	if t := r.Temperature; r.HasTemperature && !math.IsNaN(t) && !math.IsInf(t, 0) {
 		o.Float("temperature", t)
 	}
-}
-
-func encodeTools(tools []llm.ToolSpec) []byte {
-	b := []byte{'['}
-	for i, t := range tools {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"function":{`...)
-		if t.Description != "" {
-			b = append(dialect.AppendString(append(b, `"description":`...), t.Description), ',')
-		}
-		b = dialect.AppendString(append(b, `"name":`...), t.Name)
-		b = dialect.AppendSchema(append(b, `,"parameters":`...), t.Schema)
-		b = append(b, `},"type":"function"}`...)
-	}
-	return append(b, ']')
 }
 
 // encodeSystem returns the system message, with a trailing comma, or nothing if it is empty.

@@ -357,24 +357,13 @@ func (e encoder) appendThought(b []byte, m *llm.Message, calls bool) []byte {
 	case q.thinkingField != "" && (calls || q.demands == ofAll):
 		var text string
 		if own {
-			text = thoughtOf(m)
+			text = dialect.Thinking(m)
 		}
 		if text != "" || q.demands != ofNone {
 			return dialect.AppendString(append(b, `,"`+q.thinkingField+`":`...), cmp.Or(text, q.blank))
 		}
 	}
 	return b
-}
-
-// thoughtOf returns the thinking of m.
-func thoughtOf(m *llm.Message) string {
-	var b strings.Builder
-	for i := range m.Parts {
-		if m.Parts[i].Kind == llm.PartThinking {
-			b.WriteString(m.Parts[i].Text)
-		}
-	}
-	return b.String()
 }
 
 func (e encoder) callID(id string) string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -46,7 +45,7 @@ func (p *Provider) body(r *llm.Request, q *quirks) (*dialect.Body, error) {
 		o.String("prompt_cache_key", dialect.CallID(r.Session, 64))
 	}
 	if len(r.Tools) > 0 {
-		o.Piece("tools", p.tools.Encode(r.Tools, dialect.SameTools, encodeTools))
+		o.Piece("tools", p.tools.Encode(r.Tools, dialect.SameTools, dialect.Functions))
 	}
 	marker := q.cacheMarker(r)
 	body := o.Body("messages")
@@ -90,26 +89,6 @@ func (q *quirks) temperature(t float64) float64 {
 		return min(t, q.maxTemp)
 	}
 	return t
-}
-
-func encodeTools(tools []llm.ToolSpec) []byte {
-	b := []byte{'['}
-	for i, t := range tools {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"function":{`...)
-		if t.Description != "" {
-			b = append(dialect.AppendString(append(b, `"description":`...), t.Description), ',')
-		}
-		b = dialect.AppendString(append(b, `"name":`...), t.Name)
-		b = dialect.AppendSchema(append(b, `,"parameters":`...), t.Schema)
-		if t.Strict != nil {
-			b = strconv.AppendBool(append(b, `,"strict":`...), *t.Strict)
-		}
-		b = append(b, `},"type":"function"}`...)
-	}
-	return append(b, ']')
 }
 
 // cacheMarker returns the field that marks the end of the cached prefix, with a
