@@ -151,9 +151,15 @@ func TestRestoreOfLinks(t *testing.T) {
 	if err := os.Symlink("a.txt", filepath.Join(u.Dir, "workspace", "l.txt")); err != nil {
 		needtest.Missing(t, "symbolic links")
 	}
-	u.ask(`exec {"command":"true"}`) // the files are seen
+	u.ask(`exec {"command":"true"}`)
+	waittest.Until(t, "the file is seen", func() bool {
+		var l wire.WorkspaceChanges
+		u.must(wire.MethodWorkspaceLog, wire.WorkspaceLog{Path: "d.txt"}, &l)
+		return len(l.Changes) > 0
+	})
 	u.call("write", "path", "a.txt", "content", "A")
 	u.ask(`exec {"command":"ln -sf a.txt d.txt"}`)
+	waittest.Until(t, "the link is seen", func() bool { return len(u.log("d.txt")) > 0 })
 	var out wire.WorkspaceRestored
 	u.must(wire.MethodWorkspaceRestore, wire.WorkspaceRestore{Path: "d.txt", Time: "1h"}, &out)
 	if got := u.readFile("workspace/a.txt") + u.readFile("workspace/d.txt"); got != "AD" || out.Path != "d.txt" || out.Deleted || !out.Changed {

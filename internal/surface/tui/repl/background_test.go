@@ -126,6 +126,18 @@ func TestBackground(t *testing.T) {
 			t.Errorf("written: %q", out)
 		}
 	})
+	t.Run("SEED-05 a run whose end was asked for is not waited for", func(t *testing.T) {
+		t.Parallel()
+		g := chelatest.Start(t, chelatest.Options{Model: newParent(llmtest.Say("done"))})
+		run := g.Client().Ask("main", "hi").Run
+		x := open(t, g, hour)
+		if running, err := x.chat.Missed(t.Context(), run); running || err != nil {
+			t.Errorf("in progress: %v, %v", running, err)
+		}
+		if out, _ := x.written(); out != "answer to hi\n" {
+			t.Errorf("written: %q", out)
+		}
+	})
 	t.Run("SEED-05 the wait at the end has a limit", func(t *testing.T) {
 		t.Parallel()
 		p, _, x := start(t, repl.Options{Wait: 10 * time.Millisecond})

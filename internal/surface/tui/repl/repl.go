@@ -305,7 +305,8 @@ func (c *Chat) missed(ctx context.Context, run string) (bool, error) {
 	taken := cmp.Or(w.TakenBy, run)
 	switch {
 	case !c.feed.Ended(taken):
-		c.feed.MarkEnded(taken)
+		c.feed.MarkEnded(taken) // the event of its end is no step any more
+		delete(c.running, taken)
 	case end.State == wire.StateError || end.Stop == wire.StopUnable:
 		return true, ErrReported
 	default:
