@@ -152,10 +152,16 @@ func (e *entry) settle() {
 func (e *entry) state() string {
 	sum := sha256.New()
 	err := filepath.WalkDir(e.g.Dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // removed meanwhile
+		}
 		if err != nil || !d.Type().IsRegular() || strings.HasSuffix(path, "-shm") || strings.HasSuffix(path, ".log") {
 			return err
 		}
 		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		fmt.Fprintf(sum, "%s %d\n", path, len(b))
 		sum.Write(b)
 		return err

@@ -278,7 +278,7 @@ func TestExportOwner(t *testing.T) {
 		defer s.stop()
 		files := func(agent string) (names []string) {
 			dir := filepath.Join(s.Dir, "workspace"+agent)
-			err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			err := walkLive(dir, func(path string, d fs.DirEntry, err error) error {
 				if err == nil && (filepath.Ext(path) == ".html" || filepath.Ext(path) == ".jsonl") {
 					names = append(names, d.Name())
 				}

@@ -3,6 +3,7 @@ package chelatest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -23,10 +24,21 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
+// walkLive walks a folder that is in use: what is removed meanwhile, as by git while it
+// makes a repository, is passed over.
+func walkLive(root string, f fs.WalkDirFunc) error {
+	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err = f(path, e, err); path != root && errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
 // containing returns the files below a folder that contain a text, in any case.
 func containing(t testing.TB, dir, text string) (names []string) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	err := walkLive(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}

@@ -19,7 +19,7 @@ func (u *undoer) tree(folder string) string {
 	u.t.Helper()
 	var out []string
 	root := filepath.Join(u.Dir, "workspace", folder)
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	err := walkLive(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == root {
 			return err
 		}

@@ -73,7 +73,7 @@ func (u *undoer) files(folder string) string {
 	u.t.Helper()
 	var out strings.Builder
 	root := filepath.Join(u.Dir, folder)
-	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	err := walkLive(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || path == root {
 			return err
 		}
