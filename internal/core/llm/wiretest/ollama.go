@@ -54,11 +54,8 @@ func Ollama(body []byte) error {
 	case r.Options.Context != nil && *r.Options.Context < 1:
 		return errors.New("num_ctx: want at least 1")
 	}
-	if r.Tools != nil {
-		o := openaiRequest{Tools: r.Tools}
-		if err := o.tools(); err != nil {
-			return err
-		}
+	if err := validTools(r.Tools); err != nil {
+		return err
 	}
 	return r.messages()
 }

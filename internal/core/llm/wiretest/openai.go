@@ -53,13 +53,15 @@ type openaiOnly struct {
 }
 
 type openaiTool struct {
-	Type     string `json:"type"`
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-		Strict      bool            `json:"strict"`
-	} `json:"function"`
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
 }
 
 type openaiMessage struct {
@@ -173,21 +175,22 @@ func validOpenAI(body []byte) (*openaiRequest, error) {
 	case r.MaxTokens != nil && *r.MaxTokens < 1, r.MaxTokensNew != nil && *r.MaxTokensNew < 1:
 		return nil, errors.New("max_tokens: want at least 1")
 	}
-	if err := r.tools(); err != nil {
+	if err := validTools(r.Tools); err != nil {
 		return nil, err
 	}
 	return r, r.messages()
 }
 
-func (r *openaiRequest) tools() error {
-	if r.Tools == nil {
+// validTools checks tools, which may be missing, but not none.
+func validTools(tools *[]openaiTool) error {
+	if tools == nil {
 		return nil
 	}
-	if len(*r.Tools) == 0 {
+	if len(*tools) == 0 {
 		return errors.New("tools: empty: leave the field out")
 	}
 	names := map[string]bool{}
-	for _, t := range *r.Tools {
+	for _, t := range *tools {
 		name := t.Function.Name
 		if err := toolName(name, 64); err != nil || names[name] || t.Type != "function" {
 			return fmt.Errorf("tools: %s %q duplicate or invalid: %w", t.Type, name, err)
@@ -280,11 +283,7 @@ func (m *openaiMessage) userContent() error {
 		switch {
 		case c.Type == "text" && c.Text != "":
 		case c.Type == "image_url" && c.Image != nil:
-			media, data, ok := strings.Cut(strings.TrimPrefix(c.Image.URL, "data:"), ";base64,")
-			if !ok || !strings.HasPrefix(c.Image.URL, "data:") {
-				return errors.New("image_url: want a data URI")
-			}
-			if err := validImage(media, data); err != nil {
+			if err := validImageURL(c.Image.URL); err != nil {
 				return err
 			}
 		default:
@@ -292,6 +291,15 @@ func (m *openaiMessage) userContent() error {
 		}
 	}
 	return nil
+}
+
+// validImageURL checks the address of an image, which contains it.
+func validImageURL(address string) error {
+	media, data, ok := strings.Cut(strings.TrimPrefix(address, "data:"), ";base64,")
+	if !ok || !strings.HasPrefix(address, "data:") {
+		return errors.New("image_url: want a data URI")
+	}
+	return validImage(media, data)
 }
 
 func (m *openaiMessage) assistant(p *Pairs) error {
@@ -313,13 +321,21 @@ func (m *openaiMessage) assistant(p *Pairs) error {
 		if err := toolName(c.Function.Name, 64); err != nil {
 			return fmt.Errorf("tool_calls: %w", err)
 		}
-		var args map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(c.Function.Arguments), &args); err != nil || args == nil {
-			return fmt.Errorf("tool_calls: arguments %q: want an object", c.Function.Arguments)
+		if err := validArguments(c.Function.Arguments); err != nil {
+			return fmt.Errorf("tool_calls: %w", err)
 		}
 		if err := p.Call(c.ID); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// validArguments checks the arguments of a call.
+func validArguments(text string) error {
+	var args map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &args); err != nil || args == nil {
+		return fmt.Errorf("arguments %q: want an object", text)
 	}
 	return nil
 }

@@ -36,11 +36,8 @@ type responsesOnly struct {
 }
 
 type responsesTool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict"`
+	Type string `json:"type"`
+	function
 }
 
 // responsesItem is an item of the input, of any type.
@@ -130,20 +127,11 @@ func (r *responsesRequest) tools() error {
 	if r.Tools == nil {
 		return nil
 	}
-	if len(*r.Tools) == 0 {
-		return errors.New("tools: empty: leave the field out")
+	list := make([]openaiTool, len(*r.Tools))
+	for i, t := range *r.Tools {
+		list[i] = openaiTool{t.Type, t.function}
 	}
-	names := map[string]bool{}
-	for _, t := range *r.Tools {
-		if err := toolName(t.Name, 64); err != nil || names[t.Name] || t.Type != "function" {
-			return fmt.Errorf("tools: %s %q duplicate or invalid: %w", t.Type, t.Name, err)
-		}
-		names[t.Name] = true
-		if err := wireSchema(t.Parameters); err != nil {
-			return fmt.Errorf("tool %s: %w", t.Name, err)
-		}
-	}
-	return nil
+	return validTools(&list)
 }
 
 func (r *responsesRequest) items() error {
@@ -212,9 +200,8 @@ func (in *responsesItem) call(p *Pairs) error {
 	if err := toolName(in.Name, 64); err != nil {
 		return fmt.Errorf("function_call: %w", err)
 	}
-	var args map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(*in.Arguments), &args); err != nil || args == nil {
-		return fmt.Errorf("function_call: arguments %q: want an object", *in.Arguments)
+	if err := validArguments(*in.Arguments); err != nil {
+		return fmt.Errorf("function_call: %w", err)
 	}
 	return p.Call(in.CallID)
 }
@@ -239,11 +226,7 @@ func validContent(raw json.RawMessage, images bool) error {
 		switch {
 		case c.Type == "input_text" && c.Text != "":
 		case c.Type == "input_image" && images:
-			media, data, ok := strings.Cut(strings.TrimPrefix(c.Image, "data:"), ";base64,")
-			if !ok || !strings.HasPrefix(c.Image, "data:") {
-				return errors.New("image_url: want a data URI")
-			}
-			if err := validImage(media, data); err != nil {
+			if err := validImageURL(c.Image); err != nil {
 				return err
 			}
 		default:
