@@ -171,19 +171,11 @@ func (e encoder) answer(m *llm.Message) []byte {
 		case p.Kind == llm.PartThinking && m.Provider == e.provider:
 			b = appendThinking(b, p)
 		case p.Kind == llm.PartCall && p.Call != nil:
-			b = dialect.AppendString(append(next(b), `{"id":`...), dialect.CallID(p.Call.ID, maxID))
+			b = dialect.AppendString(append(dialect.Comma(b), `{"id":`...), dialect.CallID(p.Call.ID, maxID))
 			b = append(append(b, `,"input":`...), dialect.Args(p.Call)...)
 			b = dialect.AppendString(append(b, `,"name":`...), dialect.ToolName(p.Call.Name))
 			b = append(b, `,"type":"tool_use"}`...)
 		}
-	}
-	return b
-}
-
-// next appends a comma unless b is empty.
-func next(b []byte) []byte {
-	if len(b) > 0 {
-		return append(b, ',')
 	}
 	return b
 }
@@ -195,7 +187,7 @@ func appendText(b []byte, text string) []byte {
 	if strings.TrimSpace(text) == "" {
 		return b
 	}
-	b = dialect.AppendString(append(next(b), `{"text":`...), text)
+	b = dialect.AppendString(append(dialect.Comma(b), `{"text":`...), text)
 	return append(b, `,"type":"text"}`...)
 }
 
@@ -208,10 +200,10 @@ const (
 func appendThinking(b []byte, p *llm.Part) []byte {
 	switch {
 	case p.Redacted != "":
-		b = dialect.AppendString(append(next(b), redactedStart...), p.Redacted)
+		b = dialect.AppendString(append(dialect.Comma(b), redactedStart...), p.Redacted)
 		return append(b, `,"type":"redacted_thinking"}`...)
 	case p.Signature != "":
-		b = dialect.AppendString(append(next(b), thinkingStart...), p.Signature)
+		b = dialect.AppendString(append(dialect.Comma(b), thinkingStart...), p.Signature)
 		b = dialect.AppendString(append(b, `,"thinking":`...), p.Text)
 		return append(b, `,"type":"thinking"}`...)
 	}
@@ -227,7 +219,7 @@ func (e encoder) appendImage(b []byte, p *llm.Part) []byte {
 		return appendText(b, dialect.ImageNote(p, why))
 	}
 	mime, _ := dialect.ImageType(p.MIME)
-	b = dialect.AppendBase64(append(next(b), `{"source":{"data":"`...), p.Data)
+	b = dialect.AppendBase64(append(dialect.Comma(b), `{"source":{"data":"`...), p.Data)
 	b = dialect.AppendString(append(b, `","media_type":`...), mime)
 	return append(append(b, `,"type":"base64"}`...), imageEnd...)
 }

@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -41,7 +40,7 @@ func (p *Provider) body(r *llm.Request, no omitted) (*dialect.Body, error) {
 	if !no.output {
 		o.Raw("output_config", t.output)
 	}
-	if allowed := model.Compat.SupportsTemperature; r.HasTemperature && !no.temperature && (allowed == nil || *allowed) && t.thinking == "" && !math.IsNaN(r.Temperature) && !math.IsInf(r.Temperature, 0) {
+	if allowed := model.Compat.SupportsTemperature; r.HasTemperature && !no.temperature && (allowed == nil || *allowed) && t.thinking == "" {
 		o.Float("temperature", r.Temperature)
 	}
 	specs := r.Tools

@@ -209,6 +209,15 @@ func (a *Answer) done(provider, model string, prompt int) error {
 	return a.emit(llm.Event{Kind: llm.Done, Message: a.message(provider, model), Usage: a.usage(prompt)})
 }
 
+// Count stores the reported usage of a service whose prompt includes the tokens that it read
+// from its cache.
+func (a *Answer) Count(prompt, cached, output int64) {
+	a.Usage, a.Reported = llm.Usage{Input: prompt, Output: output}, true
+	if cached > 0 && cached <= prompt {
+		a.Usage.Input, a.Usage.CacheRead = prompt-cached, cached
+	}
+}
+
 // hasBroken reports whether the arguments of a call are not valid JSON.
 func (a *Answer) hasBroken() bool {
 	return slices.ContainsFunc(a.pieces, func(p *Piece) bool { return p.Kind == llm.PartCall && p.call(string(p.text)).Raw != "" })

@@ -61,6 +61,14 @@ func plainByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
+// LevelsOf returns the levels of a model, or others if only that it thinks is known.
+func LevelsOf(m llm.Model, others []llm.Level) []llm.Level {
+	if len(m.Levels) > 0 && len(m.Levels) < len(llm.Levels) {
+		return m.Levels
+	}
+	return others
+}
+
 // Nearest returns the level in have that is nearest to want, the lower one of
 // two, or "" if have is empty.
 func Nearest(want llm.Level, have []llm.Level) llm.Level {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -97,8 +98,11 @@ func (o *Object) Int(name string, n int) {
 	o.Field(name, func(b []byte) []byte { return strconv.AppendInt(b, int64(n), 10) })
 }
 
-// Float adds a number field.
+// Float adds a number field, unless JSON does not have the number.
 func (o *Object) Float(name string, f float64) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return
+	}
 	o.Field(name, func(b []byte) []byte { return strconv.AppendFloat(b, f, 'g', -1, 64) })
 }
 

@@ -16,6 +16,25 @@ func AppendString(dst []byte, s string) []byte {
 	return dst
 }
 
+// Comma appends a comma unless b is empty.
+func Comma(b []byte) []byte {
+	if len(b) > 0 {
+		return append(b, ',')
+	}
+	return b
+}
+
+// System returns the system prompt as one text, without blank blocks.
+func System(blocks []llm.Block) string {
+	var texts []string
+	for _, s := range blocks {
+		if strings.TrimSpace(s.Text) != "" {
+			texts = append(texts, s.Text)
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
 // Args returns the arguments of a call as a compact object. Other values are
 // wrapped in an object, because every service requires one. Invalid UTF-8 and
 // unpaired surrogates, which some services reject, become U+FFFD.

@@ -171,7 +171,7 @@ func (e encoder) answer(m *llm.Message) []byte {
 		case p.Kind == llm.PartText:
 			b = appendText(b, p.Text)
 		case p.Kind == llm.PartCall && p.Call != nil:
-			b = append(append(next(b), `{"functionCall":{"args":`...), dialect.Args(p.Call)...)
+			b = append(append(dialect.Comma(b), `{"functionCall":{"args":`...), dialect.Args(p.Call)...)
 			b = dialect.AppendString(append(b, `,"id":`...), dialect.CallID(p.Call.ID, maxID))
 			b = append(dialect.AppendString(append(b, `,"name":`...), dialect.ToolName(p.Call.Name)), '}')
 			switch {
@@ -187,20 +187,12 @@ func (e encoder) answer(m *llm.Message) []byte {
 	return b
 }
 
-// next appends a comma unless b is empty.
-func next(b []byte) []byte {
-	if len(b) > 0 {
-		return append(b, ',')
-	}
-	return b
-}
-
 // appendText appends a text, unless it is one that the service refuses as empty.
 func appendText(b []byte, text string) []byte {
 	if strings.TrimSpace(text) == "" {
 		return b
 	}
-	return append(dialect.AppendString(append(next(b), `{"text":`...), text), '}')
+	return append(dialect.AppendString(append(dialect.Comma(b), `{"text":`...), text), '}')
 }
 
 func (e encoder) appendImage(b []byte, p *llm.Part) []byte {
@@ -212,6 +204,6 @@ func (e encoder) appendImage(b []byte, p *llm.Part) []byte {
 	if why != "" {
 		return appendText(b, dialect.ImageNote(p, why))
 	}
-	b = dialect.AppendBase64(append(next(b), `{"inlineData":{"data":"`...), p.Data)
+	b = dialect.AppendBase64(append(dialect.Comma(b), `{"inlineData":{"data":"`...), p.Data)
 	return append(dialect.AppendString(append(b, `","mimeType":`...), mime), `}}`...)
 }

@@ -27,7 +27,7 @@ type Provider struct {
 	client  *dialect.Client
 	adapter dialect.ToolAdapter
 	tools   dialect.Memo[[]llm.ToolSpec]
-	system  dialect.Memo[prompt]
+	system  dialect.Memo[[]llm.Block]
 	repairs dialect.Repairs[omitted]
 }
 

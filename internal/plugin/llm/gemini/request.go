@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,9 +9,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 )
-
-// prompt is the system prompt.
-type prompt = []llm.Block
 
 // body encodes the request. What changes with each turn is last, so that successive
 // requests of a conversation have the same prefix, which the service caches by itself.
@@ -27,8 +23,8 @@ func (p *Provider) body(r *llm.Request, no omitted) (*dialect.Body, error) {
 		if r.MaxTokens > 0 {
 			o.Int("maxOutputTokens", r.MaxTokens)
 		}
-		if t := r.Temperature; r.HasTemperature && !math.IsNaN(t) && !math.IsInf(t, 0) {
-			o.Float("temperature", t)
+		if r.HasTemperature {
+			o.Float("temperature", r.Temperature)
 		}
 		if !no.thinking {
 			o.Raw("thinkingConfig", thinking(r, model))
@@ -37,7 +33,7 @@ func (p *Provider) body(r *llm.Request, no omitted) (*dialect.Body, error) {
 	if len(r.Tools) > 0 {
 		o.Piece("tools", p.tools.Encode(r.Tools, dialect.SameTools, encodeTools))
 	}
-	if system := p.system.Encode(r.System, slices.Equal[prompt], encodeSystem); len(system) > 0 {
+	if system := p.system.Encode(r.System, slices.Equal[[]llm.Block], encodeSystem); len(system) > 0 {
 		o.Piece("systemInstruction", system)
 	}
 	body := o.Body("contents")
@@ -65,11 +61,7 @@ func thinking(r *llm.Request, m llm.Model) string {
 	case !hasLevels(r.Model):
 		return `{"includeThoughts":true,"thinkingBudget":` + strconv.Itoa(budget(r.Thinking, r.Model)) + `}`
 	}
-	have := levels[:]
-	if len(m.Levels) > 0 && len(m.Levels) < len(llm.Levels) {
-		have = m.Levels
-	}
-	level := dialect.Nearest(r.Thinking, have)
+	level := dialect.Nearest(r.Thinking, dialect.LevelsOf(m, levels[:]))
 	if level == llm.Adaptive {
 		return `{"includeThoughts":true}`
 	}
@@ -134,7 +126,7 @@ func hasProperties(schema json.RawMessage) bool {
 }
 
 // encodeSystem returns the system instruction, or nothing if it is empty.
-func encodeSystem(blocks prompt) []byte {
+func encodeSystem(blocks []llm.Block) []byte {
 	var parts []byte
 	for _, s := range blocks {
 		parts = appendText(parts, s.Text)

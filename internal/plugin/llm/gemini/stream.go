@@ -64,10 +64,7 @@ func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 		return false, c.Error.Err()
 	}
 	if u := c.Usage; u != nil && *u != (usage{}) {
-		a.Usage, a.Reported = llm.Usage{Input: u.Prompt, Output: u.Answer + u.Thoughts}, true
-		if u.Cached > 0 && u.Cached <= u.Prompt {
-			a.Usage.Input, a.Usage.CacheRead = u.Prompt-u.Cached, u.Cached
-		}
+		a.Count(u.Prompt, u.Cached, u.Answer+u.Thoughts)
 	}
 	if c.Prompt.BlockReason != "" && len(c.Candidates) == 0 { // it does not answer this at all
 		d.finished, a.Stop = true, llm.StopRefusal

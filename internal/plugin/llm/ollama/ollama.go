@@ -1,6 +1,6 @@
 // Package ollama implements the format of Ollama's own API, which serves models on a
-// person's machine. Other than in its variant of OpenAI's format, a request says how large
-// the context window has to be; without that, a server silently cuts a long prompt.
+// person's machine. A request says how large the context window has to be, which it cannot in
+// OpenAI's format: without that, a server silently cuts a long prompt.
 package ollama
 
 import (

@@ -2,7 +2,6 @@ package ollama
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,21 +63,16 @@ func options(o *dialect.Object, r *llm.Request, m llm.Model) {
 	if r.MaxTokens > 0 {
 		o.Int("num_predict", r.MaxTokens)
 	}
-	if t := r.Temperature; r.HasTemperature && !math.IsNaN(t) && !math.IsInf(t, 0) {
-		o.Float("temperature", t)
+	if r.HasTemperature {
+		o.Float("temperature", r.Temperature)
 	}
 }
 
 // encodeSystem returns the system message, with a trailing comma, or nothing if it is empty.
 func encodeSystem(blocks []llm.Block) []byte {
-	var texts []string
-	for _, s := range blocks {
-		if strings.TrimSpace(s.Text) != "" {
-			texts = append(texts, s.Text)
-		}
-	}
-	if len(texts) == 0 {
+	text := dialect.System(blocks)
+	if text == "" {
 		return nil
 	}
-	return append(dialect.AppendString([]byte(`{"content":`), strings.Join(texts, "\n\n")), `,"role":"system"},`...)
+	return append(dialect.AppendString([]byte(`{"content":`), text), `,"role":"system"},`...)
 }

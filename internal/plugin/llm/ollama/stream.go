@@ -65,7 +65,7 @@ func (decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 		}
 	}
 	if c.Prompt != 0 || c.Answer != 0 {
-		a.Usage, a.Reported = llm.Usage{Input: c.Prompt, Output: c.Answer}, true
+		a.Count(c.Prompt, 0, c.Answer)
 	}
 	if c.Done && c.Reason == "length" {
 		a.Stop = llm.StopLength

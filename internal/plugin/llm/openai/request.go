@@ -2,7 +2,6 @@ package openai
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -35,8 +34,8 @@ func (p *Provider) body(r *llm.Request, q *quirks) (*dialect.Body, error) {
 	if r.MaxTokens > 0 {
 		o.Int(cmp.Or(q.limit, "max_tokens"), r.MaxTokens)
 	}
-	if t := r.Temperature; r.HasTemperature && q.allowsTemperature(model, w) && !math.IsNaN(t) && !math.IsInf(t, 0) {
-		o.Float("temperature", q.temperature(t))
+	if r.HasTemperature && q.allowsTemperature(model, w) {
+		o.Float("temperature", q.temperature(r.Temperature))
 	}
 	for _, f := range w.fields {
 		o.Raw(f.name, f.value)

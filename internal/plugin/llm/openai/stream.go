@@ -242,12 +242,7 @@ func count(u *usage, a *dialect.Answer) {
 	if u == nil || *u == (usage{}) {
 		return
 	}
-	cached := max(u.Details.Cached, u.CacheHit, u.Cached)
-	a.Usage = llm.Usage{Input: u.Prompt, Output: u.Completion}
-	if cached > 0 && cached <= u.Prompt {
-		a.Usage.Input, a.Usage.CacheRead = u.Prompt-cached, cached
-	}
-	a.Reported = true
+	a.Count(u.Prompt, max(u.Details.Cached, u.CacheHit, u.Cached), u.Completion)
 }
 
 func (d *decoder) delta(m *delta, a *dialect.Answer) error {

@@ -49,12 +49,8 @@ func wordOf(want llm.Level, words map[llm.Level]string, m llm.Model) string {
 			have = append(have, l)
 		}
 	}
-	switch {
-	case len(have) > 0:
-	case len(m.Levels) > 0 && len(m.Levels) < len(llm.Levels):
-		have = m.Levels
-	default:
-		have = anyLevel[:]
+	if len(have) == 0 {
+		have = dialect.LevelsOf(m, anyLevel[:])
 	}
 	level := dialect.Nearest(want, have)
 	if w := words[level]; w != "" || level == llm.Adaptive {

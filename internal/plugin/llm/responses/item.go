@@ -91,7 +91,7 @@ func (e encoder) content(m *llm.Message) []byte {
 				continue
 			}
 			mime, _ := dialect.ImageType(p.MIME)
-			images = append(append(append(next(images), `{"image_url":"data:`...), mime...), ";base64,"...)
+			images = append(append(append(dialect.Comma(images), `{"image_url":"data:`...), mime...), ";base64,"...)
 			images = append(dialect.AppendBase64(images, p.Data), `","type":"input_image"}`...)
 		}
 	}
@@ -125,10 +125,10 @@ func (e encoder) answer(m *llm.Message) []byte {
 	var b, thoughts []byte
 	item := func() []byte { // the items so far, to append the next one
 		if len(thoughts) > 0 {
-			b = append(next(b), thoughts...)
+			b = append(dialect.Comma(b), thoughts...)
 			thoughts = nil
 		}
-		return next(b)
+		return dialect.Comma(b)
 	}
 	own := e.thoughts && m.Provider == e.provider && m.Model == e.model
 	for i := range m.Parts {
@@ -149,14 +149,6 @@ func (e encoder) answer(m *llm.Message) []byte {
 	return b
 }
 
-// next appends a comma unless b is empty.
-func next(b []byte) []byte {
-	if len(b) > 0 {
-		return append(b, ',')
-	}
-	return b
-}
-
 // sign returns the signature of a thought: the id of its item, and its encrypted form.
 func sign(id, encrypted string) string {
 	if id == "" || encrypted == "" {
@@ -171,7 +163,7 @@ func appendThought(b []byte, p *llm.Part) []byte {
 	if !ok {
 		return b
 	}
-	b = dialect.AppendString(append(next(b), `{"encrypted_content":`...), encrypted)
+	b = dialect.AppendString(append(dialect.Comma(b), `{"encrypted_content":`...), encrypted)
 	b = append(dialect.AppendString(append(b, `,"id":`...), id), `,"summary":[`...)
 	if p.Text != "" {
 		b = append(dialect.AppendString(append(b, `{"text":`...), p.Text), `,"type":"summary_text"}`...)

@@ -1,10 +1,8 @@
 package responses
 
 import (
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
@@ -37,8 +35,8 @@ func (p *Provider) body(r *llm.Request, no omitted) (*dialect.Body, error) {
 	if r.MaxTokens > 0 {
 		o.Int("max_output_tokens", max(r.MaxTokens, minTokens))
 	}
-	if t := r.Temperature; r.HasTemperature && !no.temperature && allowsTemperature(model) && !math.IsNaN(t) && !math.IsInf(t, 0) {
-		o.Float("temperature", t)
+	if r.HasTemperature && !no.temperature && allowsTemperature(model) {
+		o.Float("temperature", r.Temperature)
 	}
 	if !no.reasoning {
 		o.Nested("reasoning", func(o *dialect.Object) { reasoning(o, r.Thinking, model, !no.summary) })
@@ -77,11 +75,7 @@ func reasoning(o *dialect.Object, want llm.Level, m llm.Model, summary bool) {
 	if want == "" || want == llm.Off || m.ID != "" && len(m.Levels) == 0 {
 		return
 	}
-	have := levels[:]
-	if len(m.Levels) > 0 && len(m.Levels) < len(llm.Levels) {
-		have = m.Levels
-	}
-	if l := dialect.Nearest(want, have); l != llm.Adaptive {
+	if l := dialect.Nearest(want, dialect.LevelsOf(m, levels[:])); l != llm.Adaptive {
 		o.String("effort", string(l))
 	}
 	if summary {
@@ -110,14 +104,9 @@ func encodeTools(tools []llm.ToolSpec) []byte {
 
 // encodeSystem returns the system prompt, or nothing if it is empty.
 func encodeSystem(blocks []llm.Block) []byte {
-	var texts []string
-	for _, s := range blocks {
-		if strings.TrimSpace(s.Text) != "" {
-			texts = append(texts, s.Text)
-		}
-	}
-	if len(texts) == 0 {
+	text := dialect.System(blocks)
+	if text == "" {
 		return nil
 	}
-	return dialect.AppendString(nil, strings.Join(texts, "\n\n"))
+	return dialect.AppendString(nil, text)
 }

@@ -220,10 +220,7 @@ func (d *decoder) end(r *response, a *dialect.Answer) {
 		a.Fast = r.Tier == "priority" || r.Tier == "fast"
 	}
 	if u := r.Usage; u != nil && *u != (usage{}) {
-		a.Usage, a.Reported = llm.Usage{Input: u.Input, Output: u.Output}, true
-		if cached := u.Details.Cached; cached > 0 && cached <= u.Input {
-			a.Usage.Input, a.Usage.CacheRead = u.Input-cached, cached
-		}
+		a.Count(u.Input, u.Details.Cached, u.Output)
 	}
 	switch {
 	case r.Incomplete != nil && r.Incomplete.Reason == "content_filter", d.refused:
