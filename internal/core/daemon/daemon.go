@@ -48,8 +48,6 @@ type Manager interface {
 	Stop(ctx context.Context, name string) error
 	Restart(ctx context.Context, name string) error
 	State(ctx context.Context, name string) (State, error)
-	// Written returns what Install would write of a service, and what is written; empty: nothing.
-	Written(s Spec) (want, have string, err error)
 	// Stays reports whether services run while the person is not logged in, and how to
 	// have that; empty: there is no way.
 	Stays(ctx context.Context) (ok bool, how string)

@@ -85,9 +85,6 @@ func TestSystemd(t *testing.T) {
 		if diff := cmp.Diff(want, m.told); diff != "" {
 			t.Error(diff)
 		}
-		if want, have, err := d.Written(spec()); err != nil || want != have {
-			t.Errorf("%v: %q, %q", err, want, have)
-		}
 	})
 	t.Run("GW-02 state and uninstall", func(t *testing.T) {
 		t.Parallel()
@@ -214,12 +211,12 @@ func TestLaunchd(t *testing.T) {
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	m := machine{answers: map[string]string{"schtasks /Query": "\"\\chela-gateway-work\",\"N/A\",\"Running\"\r\n"}}
-	d, _ := m.open(t, "windows")
+	d, home := m.open(t, "windows")
 	if err := d.Install(t.Context(), spec()); err != nil {
 		t.Fatal(err)
 	}
-	want, have, err := d.Written(spec())
-	if err != nil || want != have || !strings.Contains(have, `<Arguments>gateway run --state-dir &#34;/home/a b/50%/$HOME\x&#34;</Arguments>`) {
+	have, err := os.ReadFile(filepath.Join(home, "AppData", "Local", "chela", "chela-gateway-work.xml"))
+	if err != nil || !strings.Contains(string(have), `<Arguments>gateway run --state-dir &#34;/home/a b/50%/$HOME\x&#34;</Arguments>`) {
 		t.Errorf("%v: %s", err, have)
 	}
 	if got := m.told[0]; !strings.HasPrefix(got, "schtasks /Create /F /TN chela-gateway-work /XML ") {

@@ -45,16 +45,12 @@ func (m launchd) text(s Spec) string {
 	return b.String()
 }
 
-func xmlString(s string) string {
+func xmlString(s string) string { return "<string>" + xmlText(s) + "</string>" }
+
+func xmlText(s string) string {
 	var b strings.Builder
 	_ = xml.EscapeText(&b, []byte(s)) // a strings.Builder never fails
-	return "<string>" + b.String() + "</string>"
-}
-
-// Written implements Manager.
-func (m launchd) Written(s Spec) (want, have string, err error) {
-	have, err = read(m.file(s.Name))
-	return m.text(s), have, err
+	return b.String()
 }
 
 // Install implements Manager. An agent that is loaded keeps its old settings until it is

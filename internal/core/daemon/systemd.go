@@ -44,23 +44,17 @@ func (m systemd) text(s Spec) string {
 	for _, a := range s.Args {
 		words = append(words, quoteUnit(a))
 	}
+	command := strings.ReplaceAll(strings.Join(words, " "), "$", "$$") // a dollar sign begins a variable there
 	env := ""
 	if s.Path != "" {
-		env = "Environment=" + strings.ReplaceAll(quoteUnit("PATH="+s.Path), "$$", "$") + "\n" // nothing is expanded there
+		env = "Environment=" + quoteUnit("PATH="+s.Path) + "\n"
 	}
-	return fmt.Sprintf(unit, s.Name, strings.ReplaceAll(s.Title, "%", "%%"), strings.Join(words, " "), env)
+	return fmt.Sprintf(unit, s.Name, strings.ReplaceAll(s.Title, "%", "%%"), command, env)
 }
 
-// quoteUnit quotes a word of a unit: a percent sign begins a specifier, and a dollar sign a
-// variable.
+// quoteUnit quotes a word of a unit, where a percent sign begins a specifier.
 func quoteUnit(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`, "\n", `\n`).Replace(s) + `"`
-}
-
-// Written implements Manager.
-func (m systemd) Written(s Spec) (want, have string, err error) {
-	have, err = read(m.file(s.Name))
-	return m.text(s), have, err
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, "\n", `\n`).Replace(s) + `"`
 }
 
 // reached returns why the user's manager cannot be asked.

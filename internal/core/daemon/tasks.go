@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/text/encoding/unicode"
 )
 
 // tasks runs services as scheduled tasks that begin when the person logs in.
@@ -35,18 +37,15 @@ func (m tasks) file(name string) string {
 }
 
 func (m tasks) text(s Spec) string {
-	inner := func(text string) string {
-		return strings.TrimSuffix(strings.TrimPrefix(xmlString(text), "<string>"), "</string>")
-	}
 	words := make([]string, len(s.Args))
 	for i, a := range s.Args {
 		words[i] = quoteWindows(a)
 	}
 	who := ""
 	if user := m.Getenv("USERNAME"); user != "" {
-		who = "<UserId>" + inner(user) + "</UserId>"
+		who = "<UserId>" + xmlText(user) + "</UserId>"
 	}
-	return fmt.Sprintf(task, inner(s.Title), who, inner(s.Program), inner(strings.Join(words, " ")))
+	return fmt.Sprintf(task, xmlText(s.Title), who, xmlText(s.Program), xmlText(strings.Join(words, " ")))
 }
 
 // quoteWindows quotes an argument as programs of Windows read them.
@@ -72,16 +71,14 @@ func quoteWindows(s string) string {
 	return `"` + b.String() + strings.Repeat(`\`, 2*slashes) + `"`
 }
 
-// Written implements Manager.
-func (m tasks) Written(s Spec) (want, have string, err error) {
-	have, err = read(m.file(s.Name))
-	return m.text(s), have, err
-}
-
 // Install implements Manager. The Task Scheduler reads a file in UTF-16.
 func (m tasks) Install(ctx context.Context, s Spec) error {
 	text := m.text(s)
 	if err := write(m.file(s.Name), text); err != nil {
+		return err
+	}
+	wide, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(text)
+	if err != nil {
 		return err
 	}
 	f, err := os.CreateTemp("", "chela-*.xml")
@@ -89,7 +86,7 @@ func (m tasks) Install(ctx context.Context, s Spec) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	if _, err := f.Write(utf16le(text)); err != nil {
+	if _, err := f.WriteString(wide); err != nil {
 		f.Close()
 		return err
 	}

@@ -27,7 +27,7 @@ func (c *commands) services(s Start) (daemon.Manager, string, error) {
 		name += "-" + s.Profile
 	}
 	m, err := c.app.Services()
-	return m, name, err
+	return m, name, c.withoutManager(err)
 }
 
 // service returns the service of the gateway as it is to be.
@@ -87,7 +87,7 @@ func (c *commands) install(ctx context.Context, port int) error {
 	}
 	m, name, err := c.services(s)
 	if err != nil {
-		return c.withoutManager(err)
+		return err
 	}
 	spec, err := c.service(s, name, port)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *commands) gatewayUninstall() *cobra.Command {
 		}
 		m, name, err := c.services(s)
 		if err != nil {
-			return c.withoutManager(err)
+			return err
 		}
 		st, err := m.State(cmd.Context(), name)
 		if err != nil {
@@ -189,7 +189,7 @@ func (c *commands) gatewayService(use, short string, do func(daemon.Manager, con
 		}
 		m, name, err := c.services(s)
 		if err != nil {
-			return c.withoutManager(err)
+			return err
 		}
 		st, err := m.State(ctx, name)
 		if err != nil {
