@@ -144,8 +144,9 @@ func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *
 	if w := tooSmall(next); w != nil && tooSmall(now) == nil {
 		return w
 	}
+	had := noBudgets(now)
 	for _, path := range noBudgets(next) {
-		if !slices.Contains(noBudgets(now), path) {
+		if !slices.Contains(had, path) {
 			return chela.Errorf(chela.CodeInvalid, "%s: 0 does not limit anything; want a larger number, or a negative one for no limit", path)
 		}
 	}

@@ -523,13 +523,12 @@ func (g *Generation) checkType(id chela.AgentID, t *subagent.Type) {
 	}
 	catalog := g.catalogs[id]
 	allow, deny := catalog.Unknown(t.Tools.Allow), catalog.Unknown(t.Tools.Deny)
-	unknown := slices.Concat(allow, deny)
-	none := t.File + ": no tool is named " + strings.Join(unknown, ", ")
+	unknown := "no tool is named " + strings.Join(slices.Concat(allow, deny), ", ")
 	switch err := g.AgentModels(id).Check(t.Model); {
 	case len(allow) > 0 && len(allow) == len(t.Tools.Allow):
-		t.Problem = none
-	case len(unknown) > 0:
-		t.Warn("no tool is named " + strings.Join(unknown, ", "))
+		t.Problem = t.File + ": " + unknown
+	case len(allow)+len(deny) > 0:
+		t.Warn(unknown)
 	case err != nil:
 		t.Warn(fmt.Sprintf("the configured model is used: %v", err))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -53,6 +54,17 @@ func Decode(text []byte, into any) (body string, err error) {
 		return "", err
 	}
 	return strings.TrimSpace(strings.Join(lines[to+1:], "")), nil
+}
+
+// endings are those that editors and systems give a file that is meant to be NAME.md.
+var endings = [...]string{"md.txt", "txt", "markdown", "mdown", "md.md"}
+
+// Misnamed reports whether a file is probably meant to have another name, such as SKILL.md,
+// and has the wrong ending.
+func Misnamed(file, name string) bool {
+	base, _, _ := strings.Cut(name, ".")
+	has, rest, _ := strings.Cut(file, ".")
+	return strings.EqualFold(has, base) && slices.Contains(endings[:], strings.ToLower(rest))
 }
 
 // List is a list of names, which may also be a text with commas.

@@ -239,11 +239,10 @@ func checkFile(dir, file string, info fs.FileInfo) error {
 func fileIn(dir string) (name string) {
 	entries, _ := os.ReadDir(dir) // one that cannot be read has no hook
 	for _, e := range entries {
-		switch base, rest, _ := strings.Cut(strings.ToLower(e.Name()), "."); {
+		switch {
 		case e.Name() == FileName:
 			return FileName
-		case base != "hook" || !slices.Contains([]string{"md", "md.txt", "txt", "markdown", "mdown", "md.md"}, rest):
-		case rest == "md", name == "":
+		case strings.EqualFold(e.Name(), FileName), name == "" && frontmatter.Misnamed(e.Name(), FileName):
 			name = e.Name()
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/charset"
+	"github.com/chela-ai/chela/internal/core/frontmatter"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 )
 
@@ -185,7 +186,7 @@ func (s *searcher) folder(name string, depth int) {
 		return
 	}
 	for _, e := range entries { // sorted by name
-		if rest, ok := strings.CutPrefix(strings.ToLower(e.Name()), "skill."); ok && depth > 0 && slices.Contains(endings[:], rest) {
+		if depth > 0 && frontmatter.Misnamed(e.Name(), FileName) {
 			s.problem(path.Join(name, e.Name()), errors.New("it is not used: is it "+FileName+" with the wrong ending?"))
 		}
 		sub := path.Join(name, e.Name())
@@ -206,9 +207,6 @@ func (s *searcher) folder(name string, depth int) {
 		s.folder(sub, depth+1)
 	}
 }
-
-// endings are those of files that may be meant as a SKILL.md, in lower case.
-var endings = [...]string{"md.txt", "txt", "markdown", "mdown", "md.md"}
 
 // fileIn returns the name of the file in a folder that describes a skill, which may be in
 // lower case; "": there is none.

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/surface/tui/attach"
 	"github.com/chela-ai/chela/internal/surface/tui/feed"
 	"github.com/chela-ai/chela/wire"
@@ -159,8 +159,7 @@ func (a *agent) choose(list wire.AgentsList, cwd string) (id, works string) {
 	id = cmp.Or(a.o.Agent, list.DefaultID)
 	workspace := ""
 	for _, g := range list.Agents {
-		rel, err := filepath.Rel(g.Workspace, cwd)
-		inside := err == nil && g.Workspace != "" && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+		inside := g.Workspace != "" && pathpolicy.Inside(cwd, g.Workspace)
 		if inside && a.o.Agent == "" {
 			return g.ID, ""
 		}

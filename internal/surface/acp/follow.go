@@ -154,8 +154,9 @@ func (a *agent) end(ctx context.Context, s *session, st feed.Step) {
 	}
 	s.text, s.think, s.calls = "", "", nil
 	a.mu.Unlock()
-	if rest := strings.TrimPrefix(feed.After(shown, st.End.Text), shown); strings.TrimSpace(rest) != "" {
-		if shown != "" && !strings.HasPrefix(rest, "\n") && rest == feed.After(shown, st.End.Text) {
+	rest, more := strings.CutPrefix(feed.After(shown, st.End.Text), shown)
+	if strings.TrimSpace(rest) != "" {
+		if !more && !strings.HasPrefix(rest, "\n") {
 			rest = "\n\n" + rest
 		}
 		a.update(ctx, s, sdk.UpdateAgentMessageText(rest))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // request is what a client asks for, in whatever form.
@@ -291,7 +292,7 @@ func (p *leaf) attachment(last bool) (*chela.Media, error) {
 	image := false
 	switch p.Type {
 	case "image_url", "input_image", "image":
-		image, name = true, ""
+		image = true
 		switch s := p.Source; {
 		case s != nil && s.Type == "base64":
 			data, kind = s.Data, s.Media
@@ -363,12 +364,7 @@ func contentOf(data, kind string) (*chela.Media, error) {
 }
 
 // clip shortens a text of a client for an error.
-func clip(s string) string {
-	if r := []rune(s[:min(len(s), 400)]); len(r) > 80 {
-		return string(r[:80]) + "…"
-	}
-	return s
-}
+func clip(s string) string { return humanize.Truncate(s, 80) }
 
 // converse distributes the messages of a conversation: instructions, the message to answer,
 // which is the last one, and what was said before.
@@ -424,4 +420,4 @@ func (r *request) converse(list []message) error {
 func isInstruction(role string) bool { return role == "system" || role == "developer" }
 
 // oneLine returns a name that a client gave on one line.
-func oneLine(s string) string { return clip(strings.Join(strings.Fields(s), " ")) }
+func oneLine(s string) string { return clip(humanize.OneLine(s)) }
