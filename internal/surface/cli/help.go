@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ func help(cmd *cobra.Command) string {
 	if description == "" {
 		description = cmd.Short + "."
 	}
-	fmt.Fprintf(&b, "%s\n\nUsage:\n", ansi.Wrap(description, maxWidth))
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", ansi.Wrap(lineBreak.ReplaceAllString(description, "$1 $2"), helpWidth))
 	if !cmd.HasAvailableSubCommands() || strings.Contains(cmd.Use, " ") {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
@@ -26,7 +27,7 @@ func help(cmd *cobra.Command) string {
 		fmt.Fprintf(&b, "  %s <command>\n", cmd.CommandPath())
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", narrow(cmd.Example))
 	}
 	var rows [][2]string
 	for _, sub := range cmd.Commands() {
@@ -69,9 +70,25 @@ func flags(set *pflag.FlagSet) [][2]string {
 	return rows
 }
 
-// Columns of the tables of a help text, and of its description, which has line breaks of
-// its own.
-const helpWidth, maxWidth = 80, 100
+// helpWidth is the columns of a help text.
+const helpWidth = 80
+
+// lineBreak is one inside of a paragraph: the next line does not begin with a blank.
+var lineBreak = regexp.MustCompile(`(\S)\n(\S)`)
+
+// narrow breaks long command lines before a flag, so that they can still be copied.
+func narrow(examples string) string {
+	lines := strings.Split(examples, "\n")
+	for i, line := range lines {
+		if len(line) <= helpWidth || !strings.HasPrefix(line, "  chela ") {
+			continue
+		}
+		if at := strings.LastIndex(line[:helpWidth-2], " -"); at > 0 {
+			lines[i] = line[:at] + " \\\n   " + line[at:]
+		}
+	}
+	return strings.Join(lines, "\n")
+}
 
 // section writes a title and rows of two columns.
 func section(b *strings.Builder, title string, rows [][2]string) {

@@ -1,6 +1,7 @@
 package ansi
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -104,6 +105,19 @@ func TestWrapAtHyphens(t *testing.T) {
 	for _, in := range []string{strings.Repeat("0", 39) + "-", Style("1").Paint(strings.Repeat("你", 19)+"a-") + "b"} {
 		if got := Wrap(in, 39); Width(got) > 39 || strings.ReplaceAll(Clean(got), "\n", "") != Clean(in) {
 			t.Errorf("Wrap(%q) = %q", in, got)
+		}
+	}
+}
+
+// TestWrapAtFlags checks that no line is empty: the end of a line before a flag is a blank
+// after the last column.
+func TestWrapAtFlags(t *testing.T) {
+	t.Parallel()
+	const in = "the chat that was used last, or where --channel and --to say. It is one of --at, --every or --cron."
+	for width := 20; width < 60; width++ {
+		got := Wrap(in, width)
+		if Width(got) > width || slices.ContainsFunc(strings.Split(got, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" }) {
+			t.Errorf("%d columns: %q", width, got)
 		}
 	}
 }

@@ -67,11 +67,12 @@ func Width(s string) int { return lipgloss.Width(s) }
 // continue across the breaks.
 func Wrap(s string, width int) string {
 	width = max(width, 2)
-	s = lipgloss.Wrap(s, width, "")
-	if Width(s) <= width {
-		return s
+	for limit := width; limit >= width-1; limit-- { // a break at a hyphen may be one column too late
+		if w := lipgloss.Wrap(s, limit, ""); Width(w) <= width {
+			return w
+		}
 	}
-	return HardWrap(s, width) // a break at a hyphen may be one column too late
+	return HardWrap(lipgloss.Wrap(s, width, ""), width)
 }
 
 // HardWrap breaks lines every width columns, but not within a character. Styles
