@@ -164,10 +164,13 @@ func (d *draft) zone(kind Kind, fresh bool) error {
 	delete(d.values, "schedule.staggerMs")
 	tz := d.text("schedule.tz")
 	tzName, _ := d.given("schedule.tz")
+	if kind == KindEvery && d.every().days() > 0 {
+		return nil
+	}
 	delete(d.values, "schedule.tz")
 	if kind != KindAt {
 		if tz != "" && d.old != nil {
-			return invalid("%s goes with a cron expression or a time", tzName)
+			return invalid("%s goes with a cron expression, a time or an interval of whole days", tzName)
 		}
 		return nil
 	}
@@ -194,6 +197,17 @@ func (d *draft) zone(kind Kind, fresh bool) error {
 	}
 	d.values["schedule.at"] = value{at.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano), "schedule.at"}
 	return nil
+}
+
+// every returns the interval that the schedule will have.
+func (d *draft) every() (s Schedule) {
+	if d.old != nil && d.old.Schedule.Kind == KindEvery {
+		s.EveryMs = d.old.Schedule.EveryMs
+	}
+	if ms, ok := d.values["schedule.everyMs"].v.(int64); ok {
+		s.EveryMs = ms
+	}
+	return s
 }
 
 // payload decides on the kind of the payload and on the field that its text is in.

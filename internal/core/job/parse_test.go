@@ -73,6 +73,8 @@ func TestParse(t *testing.T) {
 		{"CR-23 schedule is a duration", `{"schedule":"20m","text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
 		{"CR-23 schedule in words", `{"schedule":"in 20 minutes","text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
 		{"CR-23 schedule is an interval", `{"schedule":"every 5m","message":"water the plants"}`, `{` + five + `,` + turn + `}`},
+		{"days keep a zone", `{"schedule":{"kind":"every","everyMs":172800000,"tz":"Europe/Berlin"},"message":"water the plants"}`, `{"schedule":{"kind":"every","everyMs":172800000,"tz":"Europe/Berlin"},` + turn + `}`},
+		{"minutes have no zone", `{"schedule":{"kind":"every","everyMs":300000,"tz":"Europe/Berlin"},"message":"water the plants"}`, `{` + five + `,` + turn + `}`},
 		{"CR-23 schedule is a cron expression", `{"schedule":"0 9 * * MON","message":"water the plants"}`, `{` + nine + `,` + turn + `}`},
 		{"CR-23 schedule is a time", `{"schedule":"2026-03-01T09:20:00+01:00","text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
 		{"CR-23 atMs", `{"atMs":1772353200000,"text":"call Ann"}`, `{` + at + `,` + reminder + `}`},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type Schedule struct {
 	EveryMs   int64   `json:"everyMs,omitempty"`  // at least MinEvery
 	AnchorMs  Millis  `json:"anchorMs,omitempty"` // of every; 0: when the job was created
 	Expr      string  `json:"expr,omitempty"`     // five to seven fields
-	TZ        string  `json:"tz,omitempty"`       // IANA name; empty: the zone of the host
+	TZ        string  `json:"tz,omitempty"`       // IANA name; empty: the zone of the host, or an interval that ignores clock changes
 	StaggerMs *Millis `json:"staggerMs,omitempty"`
 }
 
@@ -52,7 +53,7 @@ func (s Schedule) AtTime() (time.Time, error) {
 	return t, nil
 }
 
-// Location returns the zone of a cron expression.
+// Location returns the zone of a cron expression or an interval.
 func (s Schedule) Location() (*time.Location, error) {
 	if s.TZ == "" {
 		return time.Local, nil
@@ -80,7 +81,8 @@ func (s Schedule) Check() error {
 		if s.AnchorMs < 0 || s.AnchorMs.Time().Year() > maxYear {
 			return invalid("schedule.anchorMs: %d is not a time", s.AnchorMs)
 		}
-		return nil
+		_, err := s.Location()
+		return err
 	case KindCron:
 		if _, err := cronexpr.Parse(s.Expr); err != nil {
 			return invalid("schedule.expr: %v; an example is \"0 9 * * MON-FRI\" (at nine on working days)", err)
@@ -120,6 +122,9 @@ func (j Job) Slot(after time.Time) (time.Time, error) {
 		if n < 0 && s.AnchorMs != 0 {
 			return time.UnixMilli(anchor), nil
 		}
+		if days := s.days(); days > 0 && s.TZ != "" {
+			return s.afterDays(time.UnixMilli(anchor), days, after)
+		}
 		since := n % s.EveryMs // the last slot
 		if since < 0 {         // the clock was ahead when the job was created
 			since += s.EveryMs
@@ -142,6 +147,32 @@ func (j Job) Slot(after time.Time) (time.Time, error) {
 		return t.Add(offset), nil
 	}
 	return time.Time{}, j.Schedule.Check()
+}
+
+const day = 24 * time.Hour
+
+// days returns the days of an interval; 0: it is not of whole days.
+func (s Schedule) days() int {
+	if d := time.Duration(s.EveryMs) * time.Millisecond; d%day == 0 {
+		return int(d / day)
+	}
+	return 0
+}
+
+// afterDays returns the first slot later than after of an interval of days, which keeps its
+// time of day in the zone when the clock changes.
+func (s Schedule) afterDays(anchor time.Time, days int, after time.Time) (time.Time, error) {
+	loc, err := s.Location()
+	if err != nil {
+		return time.Time{}, err
+	}
+	anchor = anchor.In(loc)
+	n := int(after.Sub(anchor)/day)/days*days - days // a clock change is shorter than an interval
+	for ; ; n += days {
+		if t := anchor.AddDate(0, 0, n); t.After(after) {
+			return t, nil
+		}
+	}
 }
 
 // stagger returns how long after the times of its expression the job is due. Jobs of
@@ -186,7 +217,14 @@ func (s Schedule) String() string {
 	case KindAt:
 		return "at " + s.At
 	case KindEvery:
-		return "every " + humanize.Span(time.Duration(s.EveryMs)*time.Millisecond)
+		text := humanize.Span(time.Duration(s.EveryMs) * time.Millisecond)
+		switch n := s.days(); {
+		case n > 0 && n%7 == 0:
+			text = strconv.Itoa(n/7) + "w"
+		case n > 0:
+			text = strconv.Itoa(n) + "d"
+		}
+		return strings.TrimSpace("every " + text + " " + s.TZ)
 	case KindCron:
 		return strings.TrimSpace(s.Expr + " " + s.TZ)
 	}

@@ -56,6 +56,10 @@ func TestSlot(t *testing.T) {
 	every := func(d time.Duration, anchor string) job.Job {
 		return job.Job{Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: d.Milliseconds(), AnchorMs: job.At(at(anchor))}}
 	}
+	in := func(j job.Job, zone string) job.Job {
+		j.Schedule.TZ = zone
+		return j
+	}
 	for _, tt := range []struct {
 		name  string
 		job   job.Job
@@ -69,6 +73,11 @@ func TestSlot(t *testing.T) {
 		{"an interval before its anchor", every(time.Hour, "2026-03-01T12:00:00Z"), "2026-03-01T00:00:00Z", "UTC", []string{"03-01 12:00:00", "03-01 13:00:00"}},
 		{"an interval without an anchor before its creation", job.Job{Created: job.At(at("2026-03-01T12:20:00Z")), Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 3_600_000}}, "2026-03-01T08:00:00Z", "UTC", []string{"03-01 08:20:00", "03-01 09:20:00"}},
 		{"an interval at its anchor", every(time.Hour, "2026-03-01T12:00:00Z"), "2026-03-01T12:00:00Z", "UTC", []string{"03-01 13:00:00"}},
+		{"weeks in a zone over a change to summer time", in(every(14*24*time.Hour, "2026-03-16T08:00:00Z"), "Europe/Berlin"), "2026-03-16T07:00:00Z", "Europe/Berlin", []string{"03-16 09:00:00", "03-30 09:00:00", "04-13 09:00:00"}},
+		{"days in a zone over a change to winter time", in(every(2*24*time.Hour, "2026-10-22T07:00:00Z"), "Europe/Berlin"), "2026-10-24T07:00:00Z", "Europe/Berlin", []string{"10-26 09:00:00", "10-28 09:00:00"}},
+		{"days without a zone are equal", every(2*24*time.Hour, "2026-10-22T07:00:00Z"), "2026-10-24T07:00:00Z", "Europe/Berlin", []string{"10-26 08:00:00", "10-28 08:00:00"}},
+		{"days in a zone before their creation", in(job.Job{Created: job.At(at("2026-03-31T07:00:00Z")), Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 172_800_000}}, "Europe/Berlin"), "2026-03-25T12:00:00Z", "Europe/Berlin", []string{"03-27 09:00:00", "03-29 09:00:00", "03-31 09:00:00"}},
+		{"hours have no zone", in(every(36*time.Hour, "2026-10-24T07:00:00Z"), "Europe/Berlin"), "2026-10-24T07:00:00Z", "Europe/Berlin", []string{"10-25 20:00:00", "10-27 08:00:00"}},
 		{"CR-03 local time over a change to summer time", cronJob("0 9 * * MON", "Europe/Berlin"), "2026-03-22T00:00:00Z", "Europe/Berlin", []string{"03-23 09:00:00", "03-30 09:00:00"}},
 		{"CR-03 local time over a change to winter time", cronJob("0 9 * * MON", "Europe/Berlin"), "2026-10-18T00:00:00Z", "Europe/Berlin", []string{"10-19 09:00:00", "10-26 09:00:00"}},
 		{"CR-04 either day", cronJob("0 9 15 * 1", "UTC"), "2026-06-07T12:00:00Z", "UTC", []string{"06-08 09:00:00", "06-15 09:00:00", "06-22 09:00:00", "06-29 09:00:00", "07-06 09:00:00", "07-13 09:00:00", "07-15 09:00:00"}},

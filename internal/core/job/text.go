@@ -251,8 +251,9 @@ func parseString(s string) Schedule {
 		return Schedule{Kind: KindAt, At: at}
 	}
 	if every, ok := strings.CutPrefix(s, "every "); ok {
+		every, zone, _ := strings.Cut(every, " ")
 		if d, err := humanize.ParseDuration(every); err == nil {
-			return Schedule{Kind: KindEvery, EveryMs: d.Milliseconds()}
+			return Schedule{Kind: KindEvery, EveryMs: d.Milliseconds(), TZ: zone}
 		}
 	}
 	if i := strings.LastIndexByte(s, ' '); i > 0 {

@@ -25,7 +25,7 @@ var cronTexts = []struct{ flag, field, usage string }{
 	{"at", "at", "run once, at a `TIME` like 2026-03-01T09:00 or in a duration like 20m"},
 	{"every", "every", "run in intervals of a `DURATION` like 1h"},
 	{"cron", "cron", "run at the times of a cron `EXPRESSION` like \"0 9 * * MON-FRI\""},
-	{"tz", "tz", "time `ZONE` of --cron, or of --at: Europe/Berlin (default: of the gateway; for --at UTC)"},
+	{"tz", "tz", "time `ZONE` of --cron, --at or an --every of whole days: Europe/Berlin (default: of the gateway; for --at UTC)"},
 	{"stagger", "stagger", "spread the job over a `DURATION` after the times of --cron"},
 	{"session", "sessionTarget", "where it runs: the `SESSION` main, isolated, current or session:NAME"},
 	{"session-key", "sessionKey", "`KEY` of the session that it belongs to"},

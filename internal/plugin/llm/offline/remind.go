@@ -329,6 +329,9 @@ func (t *turn) jobSchedule(p timephrase.Phrase) map[string]any {
 		s := map[string]any{"kind": job.KindEvery, "everyMs": p.Every.Milliseconds()}
 		if !p.At.IsZero() {
 			s["anchorMs"] = p.At.UnixMilli()
+			if t.zone != "" && p.Every%(24*time.Hour) == 0 { // at the same time of day, too, when the clock changes
+				s["tz"] = t.zone
+			}
 		}
 		return s
 	}
