@@ -108,6 +108,21 @@ func (p *Pool) dial(ctx context.Context, name string, s mcp.Server, ended func(*
 	return c, cat, nil
 }
 
+// patientFor limits the wait for an answer to the question which the library asks before it
+// sends "initialize", and which servers of older protocols should refuse. Some ignore it.
+func patientFor(limit time.Duration) sdk.Middleware {
+	return func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == "server/discover" {
+				var cancel func()
+				ctx, cancel = context.WithTimeout(ctx, limit)
+				defer cancel()
+			}
+			return next(ctx, method, req)
+		}
+	}
+}
+
 // connect starts the server and the session.
 func (p *Pool) connect(c *conn, s mcp.Server) (cat Catalog, err error) {
 	if err := s.Validate(); err != nil {
@@ -135,6 +150,7 @@ func (p *Pool) connect(c *conn, s mcp.Server) (cat Catalog, err error) {
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) },
 	})
+	client.AddSendingMiddleware(patientFor(s.ConnectTimeout() / 3))
 	if c.session, err = client.Connect(c.ctx, &c.link, nil); err != nil {
 		return cat, err
 	}

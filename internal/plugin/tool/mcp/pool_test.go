@@ -255,6 +255,30 @@ func TestTimeLimits(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a server that ignores the question of newer protocols", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			m := &memory{server: func(sandbox.Plan) (*sdk.Server, error) {
+				s := good()
+				s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+					return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+						if method == "server/discover" {
+							<-ctx.Done()
+						}
+						return next(ctx, method, r)
+					}
+				})
+				return s, nil
+			}}
+			servers := map[string]core.Server{"srv": one}
+			p := known(t, m, mcp.Options{}, servers)
+			defer closePool(t, p)
+			began := time.Now()
+			if text, err := call(t, find(t, p, servers, "srv__echo"), "hello"); err != nil || !strings.Contains(text, "hello") || time.Since(began) > 11*time.Second {
+				t.Errorf("%s, %v after %v", text, err, time.Since(began))
+			}
+		})
+	})
 	t.Run("call", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
