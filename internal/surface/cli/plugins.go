@@ -388,8 +388,9 @@ func (c *commands) mcpAdd() *cobra.Command {
 				return err
 			}
 			path := config.FormatPath([]string{"mcp", "servers", name})
+			var old json.RawMessage
 			err = c.changeBy(cmd.Context(), func(section func(path string) json.RawMessage) ([]config.Edit, error) {
-				if section(path) != nil && !replace {
+				if old = section(path); old != nil && !replace {
 					return nil, c.suggest(chela.Errorf(chela.CodeConflict, "there is a server %q already", name), "mcp add --replace "+name+" …")
 				}
 				return []config.Edit{{Path: path, Value: b}}, nil
@@ -397,7 +398,17 @@ func (c *commands) mcpAdd() *cobra.Command {
 			if err != nil || noProbe {
 				return err
 			}
-			return c.probe(cmd.Context(), name)
+			if err = c.probe(cmd.Context(), name); err == nil {
+				return nil
+			}
+			undo := c.changeBy(cmd.Context(), func(func(string) json.RawMessage) ([]config.Edit, error) {
+				return []config.Edit{{Path: path, Value: old}}, nil
+			})
+			if undo != nil {
+				return errors.Join(err, fmt.Errorf("remove the server from the configuration again: %w", undo))
+			}
+			fmt.Fprintln(c.stderr, "the configuration is as it was before")
+			return withHint(err, c.commandLine("mcp add --no-probe "+name+" …")+" adds it all the same")
 		},
 	}
 	f := cmd.Flags()
