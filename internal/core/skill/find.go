@@ -125,7 +125,7 @@ func search(dir Folder) *found {
 	root, err := os.OpenRoot(dir.Dir)
 	if err != nil {
 		s.look("")
-		if !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, fs.ErrNotExist) || dir.Source == Extra { // which was configured by its name
 			s.problem("", err)
 		}
 		return &s.found

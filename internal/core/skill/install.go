@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/frontmatter"
 	"github.com/chela-ai/chela/internal/core/installdir"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
 	"github.com/chela-ai/chela/internal/kit/folder"
@@ -156,15 +157,16 @@ func find(dir string, o *Origin) (string, error) {
 			return "", fmt.Errorf("the path %q is not in it", o.Sub)
 		}
 		dir = filepath.Join(dir, filepath.FromSlash(o.Sub))
-		if !exists(filepath.Join(dir, FileName)) {
-			return "", fmt.Errorf("%s has no %s", o.Sub, FileName)
+		ok, err := rename(dir)
+		if err == nil && !ok {
+			err = fmt.Errorf("%s has no %s", o.Sub, FileName)
 		}
-		return dir, nil
+		return dir, err
 	}
-	if exists(filepath.Join(dir, FileName)) {
-		return dir, nil
+	if ok, err := rename(dir); ok || err != nil {
+		return dir, err
 	}
-	var found []string
+	var found, misnamed []string
 	n := 0
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
 		switch n++; {
@@ -172,26 +174,45 @@ func find(dir string, o *Origin) (string, error) {
 			return err
 		case n > maxSearch:
 			return fs.SkipAll
-		case e.Name() == FileName:
-			found = append(found, path.Dir(name))
+		case strings.EqualFold(e.Name(), FileName):
+			if dir := path.Dir(name); !slices.Contains(found, dir) {
+				found = append(found, dir)
+			}
+		case frontmatter.Misnamed(e.Name(), FileName):
+			misnamed = append(misnamed, name)
 		}
 		return nil
 	})
 	switch {
 	case err != nil:
 		return "", err
+	case len(found) == 0 && len(misnamed) > 0:
+		return "", fmt.Errorf("it has no %s; is %s one with the wrong ending?", FileName, misnamed[0])
 	case len(found) == 0:
 		return "", errors.New("it has no " + FileName)
 	case len(found) > 1:
 		return "", fmt.Errorf("it has %d skills; choose one with its path: %s", len(found), strings.Join(found[:min(len(found), 20)], ", "))
 	}
 	o.Sub = found[0]
-	return filepath.Join(dir, filepath.FromSlash(found[0])), nil
+	dir = filepath.Join(dir, filepath.FromSlash(found[0]))
+	_, err = rename(dir)
+	return dir, err
 }
 
-func exists(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
+// rename reports whether a fetched folder describes a skill, in a file that it gives its
+// proper name, which may be in lower case.
+func rename(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	switch name := fileIn(entries); {
+	case err != nil || name == "":
+		return false, err
+	case name != FileName:
+		return true, os.Rename(filepath.Join(dir, name), filepath.Join(dir, FileName))
+	}
+	return true, nil
 }
 
 // check reads a fetched skill, and compares it with the installed one.
@@ -317,7 +338,7 @@ func Remove(dir, name string, record installdir.Record) error {
 	}
 	defer d.Unlock()
 	d.Record = record
-	if !d.Has(name) || !exists(filepath.Join(d.Path(name), FileName)) {
+	if _, err := os.Lstat(filepath.Join(d.Path(name), FileName)); err != nil || !d.Has(name) {
 		return chela.Errorf(chela.CodeNotFound, "the skill %s is not installed in %s", name, dir)
 	}
 	return d.Remove(name)

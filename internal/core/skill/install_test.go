@@ -150,6 +150,21 @@ func TestInstallFinds(t *testing.T) {
 	if c, err := Install(dir, r); err != nil || c.Origin.Sub != "skills/b" {
 		t.Errorf("the only one: %+v, %v", c.Origin, err)
 	}
+	lower := t.TempDir()
+	write(t, filepath.Join(lower, "tea", "skill.md"), "---\nname: b\ndescription: d\n---\n")
+	r = from(lower)
+	r.Replace = true
+	if c, err := Install(dir, r); err != nil || c.Origin.Sub != "tea" {
+		t.Errorf("in lower case: %+v, %v", c.Origin, err)
+	}
+	if _, err := os.ReadFile(filepath.Join(dir, "b", FileName)); err != nil {
+		t.Error(err)
+	}
+	ending := t.TempDir()
+	write(t, filepath.Join(ending, "tea", "SKILL.md.txt"), "---\nname: b\ndescription: d\n---\n")
+	if _, err := Install(dir, from(ending)); err == nil || !strings.Contains(err.Error(), "is tea/SKILL.md.txt one with the wrong ending?") {
+		t.Errorf("the wrong ending: %v", err)
+	}
 	for _, text := range []string{"", "---\nname: a\n---\n", "---\nname: ../../x\ndescription: d\n---\n", "---\nname: .hidden\ndescription: d\n---\n", "---\nname: con\ndescription: d\n---\n"} {
 		bad := t.TempDir()
 		write(t, filepath.Join(bad, FileName), text)
