@@ -57,6 +57,15 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: %s", got, all)
 		}
 	})
+	t.Run("folders that do not exist", func(t *testing.T) {
+		s := home(t, `{skills: {load: {extraDirs: ["/no/skills"]}}, hooks: {transformsDir: "/no/transforms", internal: {load: {extraDirs: ["more"]}}}}`)
+		_, all := found(t, s)
+		for _, want := range []string{"folders: skills.load.extraDirs: stat /no/skills: ", "hooks.transformsDir: stat /no/transforms: ", "hooks.internal.load.extraDirs: stat " + filepath.Join(s.State, "more")} {
+			if !strings.Contains(all, want) {
+				t.Errorf("no %q in\n%s", want, all)
+			}
+		}
+	})
 	t.Run("a skill that cannot be read", func(t *testing.T) {
 		s := home(t, offlineConf)
 		file := filepath.Join(s.State, "workspace", "skills", "water", "SKILL.md")

@@ -254,6 +254,7 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 		}
 	}
 	c.skills(&opts, s.State, home)
+	c.folders(tree, s.State, home)
 	c.commandRules(s.State)
 	c.heartbeats(&opts, s.State, home, tree.Own)
 	c.notes(&opts, s.State, home, tree.Own)
@@ -270,6 +271,32 @@ func (c *checkup) skills(opts *settings.Settings, state, home string) {
 			if !reported[p.File] {
 				reported[p.File] = true
 				c.warn("skills", "chela skills check", "%s: %s", p.File, p.Text)
+			}
+		}
+	}
+}
+
+// folders checks that the folders exist which the configuration names.
+func (c *checkup) folders(tree *config.Tree, state, home string) {
+	for _, key := range [...]string{"skills.load.extraDirs", "hooks.internal.load.extraDirs", "hooks.transformsDir"} {
+		var dirs []string
+		var dir string
+		switch raw := tree.Section(key); {
+		case json.Unmarshal(raw, &dir) == nil && dir != "":
+			dirs = append(dirs, dir)
+		default:
+			_ = json.Unmarshal(raw, &dirs) // the configuration is valid
+		}
+		for _, dir := range dirs {
+			if rest, ok := strings.CutPrefix(dir, "~"); ok {
+				dir = filepath.Join(home, rest)
+			} else if !filepath.IsAbs(dir) {
+				dir = filepath.Join(state, dir)
+			}
+			if info, err := os.Stat(dir); err != nil {
+				c.warn("folders", "", "%s: %v", key, err)
+			} else if !info.IsDir() {
+				c.warn("folders", "", "%s: %s is not a folder", key, dir)
 			}
 		}
 	}

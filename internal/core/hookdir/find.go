@@ -169,7 +169,7 @@ func (o *Options) path(dir string) string {
 func (o *Options) folder(dir string, s Source) []Hook {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || s == Workspace {
+		if errors.Is(err, fs.ErrNotExist) && s != Extra || s == Workspace { // an extra folder was configured by its name
 			return nil
 		}
 		return []Hook{{Name: filepath.Base(dir), Key: filepath.Base(dir), Source: s, Dir: dir, Reasons: []string{err.Error()}}}
