@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
@@ -26,10 +26,11 @@ func DiffOf(oldLabel, newLabel string, old, new []byte) Diff {
 	if bytes.Equal(old, new) {
 		return Diff{}
 	}
-	if !textual(old) || !textual(new) {
+	a, ok := textOf(old)
+	b, ok2 := textOf(new)
+	if !ok || !ok2 || a == b { // equal texts in other encodings
 		return Diff{Binary: true, Text: fmt.Sprintf("%s (%s) and %s (%s) differ\n", oldLabel, humanize.Bytes(int64(len(old))), newLabel, humanize.Bytes(int64(len(new))))}
 	}
-	a, b := string(old), string(new)
 	edits := udiff.Lines(a, b)
 	d := Diff{}
 	for _, e := range edits {
@@ -52,8 +53,13 @@ func (d Diff) Size() string {
 	return fmt.Sprintf("+%d -%d", d.Added, d.Removed)
 }
 
-func textual(data []byte) bool {
-	return len(data) <= maxDiff && utf8.Valid(data) && bytes.IndexByte(data, 0) < 0
+// textOf returns the text of a content, in whatever encoding it is; false: it is none.
+func textOf(data []byte) (string, bool) {
+	if len(data) > maxDiff {
+		return "", false
+	}
+	text, _, ok := charset.Text(data)
+	return text, ok
 }
 
 // lines returns the number of lines of a text.
@@ -79,10 +85,12 @@ func Blame(text []byte, line int, changes []Change, content func(Version) ([]byt
 		if err != nil {
 			return -1, err
 		}
-		if !textual(before) || !textual(after) {
+		old, ok := textOf(before)
+		now, ok2 := textOf(after)
+		if !ok || !ok2 {
 			return i, nil
 		}
-		at, ok := earlier(string(before), string(after), line)
+		at, ok := earlier(old, now, line)
 		if !ok {
 			return i, nil
 		}

@@ -151,6 +151,13 @@ func TestDiff(t *testing.T) {
 	if d := journal.DiffOf("old", "new", []byte("a"), []byte("\x00")); !d.Binary || d.Text == "" {
 		t.Errorf("binary: %+v", d)
 	}
+	latin := []byte("Stra\xdfe nach M\xfcnchen, sch\xf6n und gr\xfcn\n")
+	if d := journal.DiffOf("old", "new", latin, append(latin, "f\xfcr Anna\n"...)); d.Added != 1 || d.Removed != 0 || !strings.Contains(d.Text, "+für Anna\n") {
+		t.Errorf("another encoding: %+v", d)
+	}
+	if d := journal.DiffOf("old", "new", latin, []byte("Straße nach München, schön und grün\n")); !d.Binary || d.Text == "" {
+		t.Errorf("the same text in another encoding: %+v", d)
+	}
 	if d := journal.DiffOf("old", "new", nil, nil); d != (journal.Diff{}) {
 		t.Errorf("no difference: %+v", d)
 	}
