@@ -9,6 +9,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
@@ -51,9 +56,23 @@ type described struct {
 	Identity  *identityOf `json:"identity,omitempty"`
 }
 
+// letters are those of Latin alphabets that are not a letter a-z with a mark.
+var letters = strings.NewReplacer("ß", "ss", "ẞ", "ss", "æ", "ae", "Æ", "ae", "œ", "oe", "Œ", "oe", "ø", "o", "Ø", "o", "ł", "l", "Ł", "l", "đ", "d", "Đ", "d",
+	"ð", "d", "Ð", "d", "þ", "th", "Þ", "th", "ı", "i")
+
+// latin returns a name with its letters of Latin alphabets as a-z: an id made of "Größe"
+// is to be "grosse" instead of "gr-e".
+func latin(name string) string {
+	plain, _, err := transform.String(transform.Chain(norm.NFKD, runes.Remove(runes.In(unicode.Mn))), letters.Replace(name))
+	if err != nil {
+		return name
+	}
+	return plain
+}
+
 func (m methods) create(ctx context.Context, _ rpc.Peer, in wire.AgentCreate) (wire.AgentCreated, error) {
 	name := prompt.Name(strings.TrimSpace(in.Name))
-	id := chela.AgentIDOf(name)
+	id := chela.AgentIDOf(latin(name))
 	switch {
 	case name == "":
 		return wire.AgentCreated{}, wire.Errorf(wire.InvalidRequest, "agent name is required")
