@@ -473,7 +473,7 @@ func prefixes(texts []string) ([]netip.Prefix, error) {
 		}
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
-			return nil, fmt.Errorf("gateway.trustedProxies: %w", err)
+			return nil, chela.Errorf(chela.CodeInvalid, "gateway.trustedProxies: %q is neither an address nor a network like 10.0.0.0/8", s)
 		}
 		out = append(out, p)
 	}

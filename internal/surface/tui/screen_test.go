@@ -575,6 +575,7 @@ func TestLinesAroundTheInput(t *testing.T) {
 		{"a run", func(s *screen) { s.active = "r" }, "", "answering · ctrl+o details · ctrl+c stop"},
 		{"a message on its way", func(s *screen) { s.sent = []message{{}} }, "", "answering · ctrl+o details · ctrl+c stop"},
 		{"a run that waits", func(s *screen) { s.active, s.suspended = "r", true }, "", "waiting for approval · ctrl+o details · ctrl+c stop"},
+		{"a question of another session", func(s *screen) { s.asked = []wire.Approval{{}} }, "", "a question waits · ctrl+o details · ctrl+c quit"},
 		{"no connection", func(s *screen) { s.active, s.lost = "r", true }, "", "disconnected · ctrl+o"},
 		{"a note", func(s *screen) { s.lost, s.note = true, "note" }, "", "note"},
 	} {

@@ -187,6 +187,8 @@ func (s *screen) footer() string {
 		parts = append(parts, "waiting for approval")
 	case s.busy():
 		parts = append(parts, "answering")
+	case len(s.asked) > 0: // another session's, or a command's in the background
+		parts = append(parts, "a question waits")
 	default:
 		parts = append(parts, "ready")
 	}
