@@ -46,8 +46,33 @@ type RecentSession struct {
 	AgeMs     int64  `json:"age"`
 }
 
+// StatusGet holds the parameters of status.
+type StatusGet struct {
+	CLI bool `json:"includeCliProjection,omitempty"` // the result has CLI
+}
+
+// CLIProjection is what OpenClaw's command line would read of the configuration.
+type CLIProjection struct {
+	Agents  CLIAgents `json:"agents"`
+	Channel *string   `json:"updateChannel"` // nil: there are no updates
+}
+
+// CLIAgents is the agents in [CLIProjection].
+type CLIAgents struct {
+	Default   string     `json:"defaultId"`
+	Ownership string     `json:"ownership"` // sole: one gateway serves them
+	Select    bool       `json:"selectionRequired"`
+	Rows      []CLIAgent `json:"rows"`
+}
+
+// CLIAgent is an agent in [CLIAgents].
+type CLIAgent struct {
+	ID string `json:"id"`
+}
+
 // Status is the result of status.
 type Status struct {
+	CLI          *CLIProjection  `json:"cliProjection,omitempty"`
 	Version      string          `json:"runtimeVersion"`
 	UptimeMs     int64           `json:"uptimeMs"`
 	Heartbeat    HeartbeatStatus `json:"heartbeat"`
@@ -79,11 +104,17 @@ type AgentHeartbeat struct {
 
 // StatusSessions is the sessions in [Status].
 type StatusSessions struct {
-	Paths    []string       `json:"paths"`
-	Count    int            `json:"count"`
-	Defaults StatusDefaults `json:"defaults"`
-	Recent   []Session      `json:"recent"`
-	ByAgent  []AgentHealth  `json:"byAgent"`
+	Paths    []string        `json:"paths"`
+	Count    int             `json:"count"`
+	Defaults StatusDefaults  `json:"defaults"`
+	Recent   []Session       `json:"recent"`
+	ByAgent  []AgentSessions `json:"byAgent"`
+}
+
+// AgentSessions is the sessions of one agent in [StatusSessions].
+type AgentSessions struct {
+	AgentID string `json:"agentId"`
+	SessionsHealth
 }
 
 // StatusDefaults is the model of new sessions.

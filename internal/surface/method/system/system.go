@@ -71,8 +71,12 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodHealth, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Health, error) {
 			return o.Health(ctx)
 		}),
-		rpc.New(wire.MethodStatus, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Status, error) {
-			return o.Status(ctx)
+		rpc.New(wire.MethodStatus, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, in wire.StatusGet) (wire.Status, error) {
+			s, err := o.Status(ctx)
+			if in.CLI {
+				s.CLI = o.projection()
+			}
+			return s, err
 		}),
 		rpc.New(wire.MethodSystemPresence, op, chela.ScopeRead, func(context.Context, rpc.Peer, wire.None) ([]wire.Presence, error) {
 			return o.Roster(), nil
@@ -180,6 +184,15 @@ func (o Options) Status(ctx context.Context) (wire.Status, error) {
 	return s, err
 }
 
+// projection returns what OpenClaw's command line would read of the configuration.
+func (o Options) projection() *wire.CLIProjection {
+	p := &wire.CLIProjection{Agents: wire.CLIAgents{Default: string(o.Default), Ownership: "sole"}}
+	for _, id := range o.Agents() {
+		p.Agents.Rows = append(p.Agents.Rows, wire.CLIAgent{ID: string(id)})
+	}
+	return p
+}
+
 // read sets the parts of the status that are in the store.
 func (m methods) read(r store.Reader, s *wire.Status, now time.Time) error {
 	all, err := m.o.sessions(r, "", now)
@@ -187,11 +200,13 @@ func (m methods) read(r store.Reader, s *wire.Status, now time.Time) error {
 		return err
 	}
 	s.Sessions.Count = all.Count
-	if s.Sessions.ByAgent, err = m.o.agents(r, now, all); err != nil {
+	agents, err := m.o.agents(r, now, all)
+	if err != nil {
 		return err
 	}
-	s.Heartbeat.Agents = []wire.AgentHeartbeat{}
-	for _, a := range s.Sessions.ByAgent {
+	s.Heartbeat.Agents, s.Sessions.ByAgent = []wire.AgentHeartbeat{}, []wire.AgentSessions{}
+	for _, a := range agents {
+		s.Sessions.ByAgent = append(s.Sessions.ByAgent, wire.AgentSessions{AgentID: a.AgentID, SessionsHealth: a.Sessions})
 		h := wire.AgentHeartbeat{AgentID: a.AgentID, Enabled: a.Heartbeat.Enabled, Every: a.Heartbeat.Every}
 		if ms := a.Heartbeat.EveryMs; ms != nil {
 			h.EveryMs = *ms

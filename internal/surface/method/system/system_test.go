@@ -54,6 +54,12 @@ func TestStatus(t *testing.T) {
 	if got.Version != "1.2.3" || got.Memory <= 0 || got.Sessions.Count != 1 || got.Sessions.Defaults.Model != "m1" {
 		t.Errorf("status %+v", got)
 	}
+	if by := got.Sessions.ByAgent; len(by) != 1 || by[0].AgentID != "main" || by[0].Count != 1 || len(by[0].Recent) != 1 || by[0].Recent[0].Key != "agent:main:main" || got.CLI != nil {
+		t.Errorf("sessions by agent %+v, projection %+v", by, got.CLI)
+	}
+	if cli := methodtest.Do[wire.Status](t, h, wire.MethodStatus, wire.StatusGet{CLI: true}).CLI; cli == nil || cli.Agents.Default != "main" || !slices.Equal(cli.Agents.Rows, []wire.CLIAgent{{ID: "main"}}) {
+		t.Errorf("projection %+v", cli)
+	}
 	if len(got.Runs) != 1 || got.Runs[0].RunID != "hello" || got.Runs[0].State != "running" || got.Queued != 1 {
 		t.Errorf("runs %+v, %d queued; want hello, and 1", got.Runs, got.Queued)
 	}
