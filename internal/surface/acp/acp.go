@@ -43,8 +43,10 @@ type Options struct {
 type agent struct {
 	o    Options
 	conn *sdk.AgentSideConnection
+	out  *output
 
 	mu       sync.Mutex
+	kinds    map[string]sdk.ToolKind // of tools, by name
 	sessions map[sdk.SessionId]*session
 }
 
@@ -67,8 +69,8 @@ type turn struct {
 
 // Serve answers an editor until it disconnects or ctx ends.
 func Serve(ctx context.Context, o Options) error {
-	a := &agent{o: o, sessions: map[sdk.SessionId]*session{}}
-	a.conn = sdk.NewAgentSideConnection(a, o.Out, o.In)
+	a := &agent{o: o, out: &output{Writer: o.Out, later: map[string]func(){}}, sessions: map[sdk.SessionId]*session{}, kinds: map[string]sdk.ToolKind{}}
+	a.conn = sdk.NewAgentSideConnection(a, a.out, o.In)
 	a.conn.SetLogger(o.Log)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -88,8 +90,11 @@ func Serve(ctx context.Context, o Options) error {
 func (a *agent) Initialize(_ context.Context, r sdk.InitializeRequest) (sdk.InitializeResponse, error) {
 	out := sdk.InitializeResponse{
 		ProtocolVersion: sdk.ProtocolVersionNumber, AuthMethods: []sdk.AuthMethod{},
-		AgentInfo:         &sdk.Implementation{Name: "chela", Title: sdk.Ptr("Chela"), Version: a.o.Version},
-		AgentCapabilities: sdk.AgentCapabilities{LoadSession: true, PromptCapabilities: sdk.PromptCapabilities{Image: true, EmbeddedContext: true}},
+		AgentInfo: &sdk.Implementation{Name: "chela", Title: sdk.Ptr("Chela"), Version: a.o.Version},
+		AgentCapabilities: sdk.AgentCapabilities{
+			LoadSession: true, PromptCapabilities: sdk.PromptCapabilities{Image: true, EmbeddedContext: true},
+			SessionCapabilities: sdk.SessionCapabilities{List: &sdk.SessionListCapabilities{}, Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{}},
+		},
 	}
 	if r.ProtocolVersion < 1 {
 		return out, invalid("protocol version %d is not supported; this agent has version %d", r.ProtocolVersion, sdk.ProtocolVersionNumber)
@@ -116,10 +121,12 @@ func (a *agent) Authenticate(context.Context, sdk.AuthenticateRequest) (sdk.Auth
 	return sdk.AuthenticateResponse{}, nil
 }
 
+var errServers = invalid("MCP servers of a session are not supported; add them to the assistant: chela mcp add NAME -- COMMAND")
+
 // NewSession implements sdk.Agent.
 func (a *agent) NewSession(ctx context.Context, r sdk.NewSessionRequest) (sdk.NewSessionResponse, error) {
 	if len(r.McpServers) > 0 {
-		return sdk.NewSessionResponse{}, invalid("MCP servers of a session are not supported; add them to the assistant: chela mcp add NAME -- COMMAND")
+		return sdk.NewSessionResponse{}, errServers
 	}
 	agents, err := a.agents(ctx)
 	if err != nil {
@@ -127,25 +134,21 @@ func (a *agent) NewSession(ctx context.Context, r sdk.NewSessionRequest) (sdk.Ne
 	}
 	id, works := a.choose(agents, r.Cwd)
 	key := cmp.Or(a.o.Session, "agent:"+id+":acp-bridge:"+uuid.NewString())
+	h, err := a.o.Client.History(ctx, key, 1)
+	if err != nil {
+		return sdk.NewSessionResponse{}, failure(err)
+	}
+	a.learnTools(ctx, id)
 	s := a.open(sdk.SessionId(key))
-	a.later(func(ctx context.Context) {
+	a.out.after(key, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
 		a.announceCommands(ctx, s)
 		if works != "" {
 			a.update(ctx, s, sdk.UpdateAgentThoughtText(works))
 		}
 	})
-	return sdk.NewSessionResponse{SessionId: s.id}, nil
-}
-
-// later runs f soon, after the answer to the request in progress: an editor knows a session
-// only then.
-func (a *agent) later(f func(context.Context)) {
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		time.Sleep(50 * time.Millisecond)
-		f(ctx)
-	}()
+	return sdk.NewSessionResponse{SessionId: s.id, ConfigOptions: a.options(ctx, h)}, nil
 }
 
 func (a *agent) agents(ctx context.Context) (wire.AgentsList, error) {
@@ -184,16 +187,30 @@ func (a *agent) open(id sdk.SessionId) *session {
 	return s
 }
 
-// LoadSession implements sdk.AgentLoader: it tells the conversation so far.
-func (a *agent) LoadSession(ctx context.Context, r sdk.LoadSessionRequest) (sdk.LoadSessionResponse, error) {
-	h, err := a.o.Client.History(ctx, string(r.SessionId), maxHistory)
+// existing returns a session that the gateway knows, and its last messages.
+func (a *agent) existing(ctx context.Context, id sdk.SessionId, messages int) (*session, wire.History, error) {
+	h, err := a.o.Client.History(ctx, string(id), messages)
 	if err != nil {
-		return sdk.LoadSessionResponse{}, failure(err)
+		return nil, h, failure(err)
 	}
 	if h.SessionID == "" && len(h.Messages) == 0 {
-		return sdk.LoadSessionResponse{}, invalid("there is no session %s", r.SessionId)
+		return nil, h, invalid("there is no session %s", id)
 	}
-	s := a.open(r.SessionId)
+	if h.Info != nil {
+		a.learnTools(ctx, h.Info.AgentID)
+	}
+	return a.open(id), h, nil
+}
+
+// LoadSession implements sdk.AgentLoader: it tells the conversation so far.
+func (a *agent) LoadSession(ctx context.Context, r sdk.LoadSessionRequest) (sdk.LoadSessionResponse, error) {
+	if len(r.McpServers) > 0 {
+		return sdk.LoadSessionResponse{}, errServers
+	}
+	s, h, err := a.existing(ctx, r.SessionId, maxHistory)
+	if err != nil {
+		return sdk.LoadSessionResponse{}, err
+	}
 	for i := range h.Messages {
 		m := &h.Messages[i]
 		text := attach.Text(*m)
@@ -205,8 +222,8 @@ func (a *agent) LoadSession(ctx context.Context, r sdk.LoadSessionRequest) (sdk.
 			a.update(ctx, s, sdk.UpdateAgentMessageText(text))
 		}
 	}
-	a.later(func(ctx context.Context) { a.announceCommands(ctx, s) })
-	return sdk.LoadSessionResponse{}, nil
+	a.announceCommands(ctx, s)
+	return sdk.LoadSessionResponse{ConfigOptions: a.options(ctx, h)}, nil
 }
 
 // maxHistory is the number of messages that are told of a session that is loaded.
@@ -296,29 +313,7 @@ func response(end feed.End) (sdk.PromptResponse, error) {
 // Cancel implements sdk.Agent. The library ends the context of the prompt before.
 func (a *agent) Cancel(context.Context, sdk.CancelNotification) error { return nil }
 
-// The rest of sdk.Agent, which Initialize does not offer.
-
-// CloseSession implements sdk.Agent.
-func (a *agent) CloseSession(context.Context, sdk.CloseSessionRequest) (sdk.CloseSessionResponse, error) {
-	return sdk.CloseSessionResponse{}, sdk.NewMethodNotFound(sdk.AgentMethodSessionClose)
-}
-
-// ListSessions implements sdk.Agent.
-func (a *agent) ListSessions(context.Context, sdk.ListSessionsRequest) (sdk.ListSessionsResponse, error) {
-	return sdk.ListSessionsResponse{}, sdk.NewMethodNotFound(sdk.AgentMethodSessionList)
-}
-
-// ResumeSession implements sdk.Agent.
-func (a *agent) ResumeSession(context.Context, sdk.ResumeSessionRequest) (sdk.ResumeSessionResponse, error) {
-	return sdk.ResumeSessionResponse{}, sdk.NewMethodNotFound(sdk.AgentMethodSessionResume)
-}
-
-// SetSessionConfigOption implements sdk.Agent.
-func (a *agent) SetSessionConfigOption(context.Context, sdk.SetSessionConfigOptionRequest) (sdk.SetSessionConfigOptionResponse, error) {
-	return sdk.SetSessionConfigOptionResponse{}, sdk.NewMethodNotFound(sdk.AgentMethodSessionSetConfigOption)
-}
-
-// SetSessionMode implements sdk.Agent.
+// SetSessionMode implements sdk.Agent. There are no modes: no answer offers any.
 func (a *agent) SetSessionMode(context.Context, sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
 	return sdk.SetSessionModeResponse{}, sdk.NewMethodNotFound(sdk.AgentMethodSessionSetMode)
 }

@@ -172,23 +172,26 @@ func (a *agent) call(ctx context.Context, s *session, st feed.Step) {
 	switch st.Kind {
 	case feed.ToolStarted:
 		s.calls = append(s.calls, st.Tool)
-		a.update(ctx, s, sdk.StartToolCall(id, st.Tool.Label, sdk.WithStartKind(sdk.ToolKindOther), sdk.WithStartStatus(sdk.ToolCallStatusInProgress)))
+		a.mu.Lock()
+		kind := cmp.Or(a.kinds[st.Tool.Name], sdk.ToolKindOther)
+		a.mu.Unlock()
+		a.update(ctx, s, sdk.StartToolCall(id, st.Tool.Label, sdk.WithStartKind(kind), sdk.WithStartStatus(sdk.ToolCallStatusInProgress)))
 	case feed.ToolOutput:
-		a.update(ctx, s, sdk.UpdateToolCall(id, sdk.WithUpdateContent(output(st.Text))))
+		a.update(ctx, s, sdk.UpdateToolCall(id, sdk.WithUpdateContent(content(st.Text))))
 	case feed.ToolEnded:
 		s.calls = slices.DeleteFunc(s.calls, func(t feed.Tool) bool { return t.ID == st.Tool.ID })
 		status := sdk.ToolCallStatusCompleted
 		if st.Tool.Failed {
 			status = sdk.ToolCallStatusFailed
 		}
-		a.update(ctx, s, sdk.UpdateToolCall(id, sdk.WithUpdateStatus(status), sdk.WithUpdateContent(output(st.Tool.Output))))
+		a.update(ctx, s, sdk.UpdateToolCall(id, sdk.WithUpdateStatus(status), sdk.WithUpdateContent(content(st.Tool.Output))))
 	}
 }
 
 // maxOutput is how much of an output an editor gets, in bytes.
 const maxOutput = 32 << 10
 
-func output(text string) []sdk.ToolCallContent {
+func content(text string) []sdk.ToolCallContent {
 	text = ansi.Clean(text)
 	if len(text) > maxOutput {
 		text = "…" + strings.ToValidUTF8(text[len(text)-maxOutput:], "")
@@ -231,7 +234,7 @@ func (a *agent) ask(ctx context.Context, s *session, p wire.Approval) {
 	}
 	a.mu.Unlock()
 	if p.Request.Reason != "" {
-		call.Content = output(p.Request.Reason)
+		call.Content = content(p.Request.Reason)
 	}
 	options := []sdk.PermissionOption{
 		{Kind: sdk.PermissionOptionKindAllowOnce, Name: "Allow once", OptionId: wire.AllowOnce},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -133,7 +134,7 @@ func TestACP(t *testing.T) {
 			t.Errorf("the model was asked %q", got)
 		}
 		if !e.has(func(u sdk.SessionUpdate) bool {
-			return u.ToolCall != nil && u.ToolCall.ToolCallId == "a" && strings.Contains(u.ToolCall.Title, "a.txt")
+			return u.ToolCall != nil && u.ToolCall.ToolCallId == "a" && strings.Contains(u.ToolCall.Title, "a.txt") && u.ToolCall.Kind == sdk.ToolKindEdit
 		}) || !e.has(func(u sdk.SessionUpdate) bool {
 			return u.ToolCallUpdate != nil && u.ToolCallUpdate.ToolCallId == "a" && u.ToolCallUpdate.Status != nil && *u.ToolCallUpdate.Status == sdk.ToolCallStatusCompleted
 		}) {
@@ -194,6 +195,78 @@ func TestACP(t *testing.T) {
 		}
 		if r, err := e.prompt(t.Context(), id, "go on"); err != nil || r.StopReason != sdk.StopReasonEndTurn || e.text() != "later" {
 			t.Errorf("%+v, %v, %q", r, err, e.text())
+		}
+	})
+	t.Run("sessions are listed, resumed and closed", func(t *testing.T) {
+		t.Parallel()
+		slow := llmtest.Say("never said")
+		slow.Fault.Hang = llmtest.HangHeaders
+		g := Start(t, Options{Model: llmtest.NewScript(llmtest.Say("one"), slow)})
+		e := g.edit(acp.Options{})
+		id := e.session(t, "/p")
+		if _, err := e.prompt(t.Context(), id, "hello"); err != nil {
+			t.Fatal(err)
+		}
+		cwd := "/p"
+		list, err := e.ListSessions(t.Context(), sdk.ListSessionsRequest{Cwd: &cwd})
+		if err != nil || len(list.Sessions) != 1 || list.Sessions[0].SessionId != id || list.Sessions[0].Cwd != "/p" || list.Sessions[0].Title == nil || list.NextCursor != nil {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		if list, err = e.ListSessions(t.Context(), sdk.ListSessionsRequest{}); err != nil || len(list.Sessions) != 1 || !filepath.IsAbs(list.Sessions[0].Cwd) {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if _, err := e.ListSessions(t.Context(), sdk.ListSessionsRequest{Cursor: sdk.Ptr("x")}); err == nil {
+			t.Error("a wrong cursor is accepted")
+		}
+		other := g.edit(acp.Options{})
+		if _, err := other.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/p"}); err != nil || other.text() != "" {
+			t.Errorf("resumed: %v, %q", err, other.text())
+		}
+		if _, err := other.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: "agent:main:nowhere", Cwd: "/p"}); err == nil {
+			t.Error("an unknown session is resumed")
+		}
+		c := g.Client()
+		done := make(chan sdk.PromptResponse, 1)
+		go func() {
+			r, err := other.prompt(t.Context(), id, "wait")
+			if err != nil {
+				t.Error(err)
+			}
+			done <- r
+		}()
+		for ev := range c.Events() { // it runs
+			if ev.Name == wire.EventAgent {
+				break
+			}
+		}
+		if _, err := other.CloseSession(t.Context(), sdk.CloseSessionRequest{SessionId: id}); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-done; r.StopReason != sdk.StopReasonCancelled {
+			t.Errorf("closed: %+v", r)
+		}
+	})
+	t.Run("the model and its thinking are settings", func(t *testing.T) {
+		t.Parallel()
+		g := Start(t, Options{Model: llmtest.NewScript()})
+		e := g.edit(acp.Options{})
+		s, err := e.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: "/", McpServers: []sdk.McpServer{}})
+		if err != nil || len(s.ConfigOptions) == 0 || s.ConfigOptions[0].Select.Id != "model" || s.ConfigOptions[0].Select.CurrentValue != "mock/m" {
+			t.Fatalf("%+v, %v", s.ConfigOptions[0].Select, err)
+		}
+		set := func(id sdk.SessionConfigId, value sdk.SessionConfigValueId) (sdk.SetSessionConfigOptionResponse, error) {
+			return e.SetSessionConfigOption(t.Context(), sdk.SetSessionConfigOptionRequest{ValueId: &sdk.SetSessionConfigOptionValueId{SessionId: s.SessionId, ConfigId: id, Value: value}})
+		}
+		if r, err := set("model", "offline/assistant"); err != nil || r.ConfigOptions[0].Select.CurrentValue != "offline/assistant" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if _, err := e.prompt(t.Context(), s.SessionId, "hello"); err != nil || !strings.Contains(e.text(), "offline") {
+			t.Errorf("%v, %q", err, e.text())
+		}
+		for id, value := range map[sdk.SessionConfigId]sdk.SessionConfigValueId{"model": "nope/x", "thinking": "sideways", "mood": "good"} {
+			if r, err := set(id, value); err == nil {
+				t.Errorf("%s %s: %+v", id, value, r)
+			}
 		}
 	})
 	t.Run("a permission is asked for in the editor", func(t *testing.T) {
