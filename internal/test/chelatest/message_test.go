@@ -170,7 +170,7 @@ func TestMessageActions(t *testing.T) {
 				err = c.Call(t.Context(), wire.MethodMessageAction, wire.MessageAction{Channel: "telegram", Action: action, Params: json.RawMessage(params)}, &out)
 				return out, err
 			}
-			sent, err := act("send", `{"target": "8", "message": "one", "silent": false, "media": []}`)
+			sent, err := act("send", `{"target": "Ann", "to": "8", "message": "one", "content": "", "silent": false, "media": []}`)
 			if err != nil || sent.MessageID == "" {
 				t.Fatalf("%+v %v", sent, err)
 			}

@@ -336,7 +336,7 @@ func (g *golden) calls() []call {
 
 		{"send", m{"to": "7", "message": "hello", "idempotencyKey": "send"}, nil},
 		{"poll", m{"to": "7", "question": "Tea?", "options": []string{"yes", "no"}, "idempotencyKey": "poll"}, nil},
-		{"message.action", m{"channel": "telegram", "action": "react", "params": m{"to": "7", "messageId": "101", "emoji": "👍"}, "idempotencyKey": "react"}, nil},
+		{"message.action", m{"channel": "telegram", "action": "react", "params": m{"to": "7", "target": "7", "messageId": "101", "emoji": "👍"}, "idempotencyKey": "react"}, nil},
 		{"guests.list", m{}, nil},
 		{"guests.approve", m{"channel": "telegram", "requestId": "none"}, nil},
 		{"guests.dismiss", m{"channel": "telegram", "requestId": "none"}, nil},

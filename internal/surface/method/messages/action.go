@@ -81,20 +81,23 @@ func params(raw json.RawMessage) (a wire.MessageParams, err error) {
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return a, errors.New("want an object")
 	}
+	maps.DeleteFunc(all, func(name string, v json.RawMessage) bool {
+		empty := string(bytes.TrimSpace(v))
+		return name == "action" || strings.HasPrefix(name, "__") || empty == "null" || empty == "false" || empty == `""` || empty == "[]"
+	})
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		v := bytes.TrimSpace(all[name])
-		if empty := string(v); name == "action" || strings.HasPrefix(name, "__") || empty == "null" || empty == "false" || empty == `""` || empty == "[]" {
-			delete(all, name)
-			continue
-		}
 		as, ok := aliases[name]
 		if name == "mediaUrl" {
 			as, ok = "media", true
 		}
-		if ok && all[as] == nil {
-			all[as] = all[name]
-			delete(all, name)
+		if !ok {
+			continue
 		}
+		if all[as] == nil { // OpenClaw's command line sends a chat by both names
+			all[as] = v
+		}
+		delete(all, name)
 	}
 	if v := bytes.TrimSpace(all["media"]); len(v) > 0 && v[0] == '"' { // one file
 		all["media"] = slices.Concat([]byte("["), v, []byte("]"))
