@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/surface/httpapi"
 	"github.com/chela-ai/chela/internal/surface/modelapi"
 	hookapi "github.com/chela-ai/chela/internal/surface/webhook"
+	"github.com/chela-ai/chela/internal/surface/webui"
 )
 
 // port is where other programs connect to the gateway.
@@ -122,6 +123,9 @@ func (e *Engine) routes(p *port) (httpapi.Options, error) {
 		o.Webhooks = &httpapi.Webhooks{Path: h.Path(), Handler: hookapi.New(hookapi.Options{Log: e.o.Log, Hooks: e.webhooks.Hooks, Accept: e.webhooks.Accept})}
 	}
 	root, err := g.Files()
+	if err == nil && root == nil && g.HasUI() {
+		o.Page = webui.New(g.UI.Base)
+	}
 	if err != nil || root == nil {
 		return o, err
 	}

@@ -341,9 +341,12 @@ func (g *Options) Check(env Env) error {
 	return root.Close()
 }
 
+// HasUI reports whether the gateway serves a web page.
+func (g *Options) HasUI() bool { return g.UI.Enabled == nil || *g.UI.Enabled }
+
 // Files opens the directory with the files of the Control UI; nil: there is none.
 func (g *Options) Files() (*os.Root, error) {
-	if g.UI.Root == "" || g.UI.Enabled != nil && !*g.UI.Enabled {
+	if g.UI.Root == "" || !g.HasUI() {
 		return nil, nil
 	}
 	root, err := os.OpenRoot(g.UI.Root) // so that links do not lead out of it

@@ -7,7 +7,7 @@
 //	/tools/invoke      one tool call, for authenticated requests
 //	/v1/               the assistant in the forms of model services (package modelapi)
 //	/hooks/            work that other programs order (package webhook)
-//	/                  the Control UI and its bootstrap configuration
+//	/                  the web page (package webui), or the Control UI and its bootstrap configuration
 //
 // Every request passes access.Authenticator.Guard first. Requests for a
 // WebSocket, on any path, are passed to the gateway.

@@ -66,8 +66,12 @@ func Routes(o Options) []Route {
 		out = append(out, Route{Pattern: "POST /", For: Platform, StartsWork: true, fallback: true, serve: s.post()})
 	}
 	more := []Route{fallback("/{$}", s.withoutUI), fallback("/", s.notFound)}
-	if o.UI != nil {
+	switch {
+	case o.UI != nil:
 		more = o.UI.routes()
+	case o.Page != nil:
+		more = pageRoutes(o.Page)
+		more = append(more, fallback("/", s.notFound))
 	}
 	for _, other := range [...]string{"/api/", "/mcp", "/v1/", "/hooks/", "/tools/", "/__openclaw__/"} {
 		more = append(more, fallback(other, s.notFound))
@@ -75,6 +79,24 @@ func Routes(o Options) []Route {
 	for _, r := range more {
 		if !slices.ContainsFunc(out, func(have Route) bool { return have.Pattern == r.Pattern }) {
 			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// pageRoutes returns the routes of a page. Its address also works without the slash at its end,
+// from which the page's files are found.
+func pageRoutes(p Page) (out []Route) {
+	for i, path := range p.Paths() {
+		if i > 0 {
+			out = append(out, get(path, Anyone, p.ServeHTTP))
+			continue
+		}
+		out = append(out, get(path+"{$}", Anyone, p.ServeHTTP))
+		if path != "/" {
+			out = append(out, get(strings.TrimSuffix(path, "/"), Anyone, func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, path, http.StatusTemporaryRedirect)
+			}))
 		}
 	}
 	return out

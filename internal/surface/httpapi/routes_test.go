@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
+	"github.com/chela-ai/chela/internal/surface/webui"
 )
 
 // TestOrigins tries every origin with every host on every route and the
@@ -258,14 +259,14 @@ func TestStages(t *testing.T) {
 	})
 }
 
-// TestNoUI checks that a browser gets an explanation if there is no Control UI.
+// TestNoUI checks that a browser gets an explanation if there is no web page.
 func TestNoUI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer(t, nil)
 		synctest.Wait()
 		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Auth: s.auth, Upgrade: gateway.Starting(), Post: func(string) http.Handler { return nil }})
 		for path, want := range map[string]string{
-			"/": "npm install --ignore-scripts --prefix ~/openclaw openclaw@", "/chat": "there is nothing at /chat",
+			"/": "chela config set gateway.controlUi.enabled true", "/chat": "there is nothing at /chat",
 			"/v1/models": `{"error":{"message":"there is nothing at /v1/models","type":"not_found"}}`, "/hooks/x": `{"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
 		} {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost"+path, nil)
@@ -275,6 +276,35 @@ func TestNoUI(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPage checks where a page is served, and that nothing else changes for it.
+func TestPage(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	for _, tt := range []struct{ base, path, want string }{
+		{"", "/", "200 text/html; charset=utf-8"}, {"", "/icon.svg", "200 image/svg+xml"}, {"", "/chat", "404 application/json; charset=utf-8"},
+		{"", "/assets/", "404 application/json; charset=utf-8"}, {"", "/v1/models", "404 application/json; charset=utf-8"},
+		{"chela", "/chela/", "200 text/html; charset=utf-8"}, {"chela", "/chela/icon.svg", "200 image/svg+xml"},
+		{"chela", "/chela", "307 text/html; charset=utf-8"}, {"chela", "/", "404 application/json; charset=utf-8"},
+	} {
+		h := httpapi.New(httpapi.Options{
+			Log: log, Auth: access.New(access.Options{Log: log, Token: secret.New(token)}), Started: time.Now(), Page: webui.New(tt.base),
+			Post: func(string) http.Handler { return nil },
+		})
+		for _, method := range []string{"GET", "HEAD"} {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(method, "http://127.0.0.1:18789"+tt.path, nil)
+			r.RemoteAddr = local
+			h.ServeHTTP(w, r)
+			if got := fmt.Sprint(w.Code, " ", w.Header().Get("Content-Type")); got != tt.want {
+				t.Errorf("base %q, %s %s: %s, want %s", tt.base, method, tt.path, got, tt.want)
+			}
+		}
+		w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "http://127.0.0.1:18789"+tt.path, nil)
+		r.RemoteAddr = local
+		if h.ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed && w.Code != http.StatusNotFound {
+			t.Errorf("base %q, POST %s: %d", tt.base, tt.path, w.Code)
+		}
+	}
 }
 
 // TestOtherMethods checks what requests with a method get that no route has, and that a

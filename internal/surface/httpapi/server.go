@@ -30,8 +30,10 @@ type Options struct {
 	Metrics func(context.Context) ([]Metric, error)
 	// Invoke executes a tool call; nil: not available.
 	Invoke func(context.Context, chela.Principal, invoke.DirectCall) (invoke.Answer, error)
-	// UI is the Control UI; nil: none.
+	// UI is the Control UI, which takes the place of Page; nil: none.
 	UI *UI
+	// Page is Chela's own page; nil: none.
+	Page Page
 	// Models is the assistant in the forms of model services; nil: there is none.
 	Models Models
 	// Webhooks are the requests of other programs; nil: none.
@@ -47,6 +49,12 @@ type Models interface {
 	Patterns() []string                              // of its routes, below /v1/
 	Refuse(http.ResponseWriter, *http.Request)       // answers requests without a credential
 	NotFound(w http.ResponseWriter, r *http.Request) // answers requests to other paths below /v1/
+}
+
+// Page serves a web page and its files (package webui).
+type Page interface {
+	http.Handler
+	Paths() []string // that it serves; the first is that of the page
 }
 
 // Webhooks are the webhooks, which authenticate their requests themselves.
@@ -138,19 +146,15 @@ func (s server) live(w http.ResponseWriter, _ *http.Request) {
 	access.WriteJSON(w, http.StatusOK, map[string]any{"ok": true, "status": "live"})
 }
 
-// noUI says what answers, and where its web interface is from.
-const noUI = `This is the gateway of Chela. It has no web pages of its own. In a terminal:
+// noUI says what answers, and how to get a web page.
+const noUI = `This is the gateway of Chela. Its web page is switched off (gateway.controlUi.enabled). In a terminal:
 
-    chela chat              a conversation
-    chela gateway status    the address for other programs
-
-It can serve OpenClaw's Control UI:
-
-    npm install --ignore-scripts --prefix ~/openclaw openclaw@2026.9.6
-    chela config set gateway.controlUi.root ~/openclaw/node_modules/openclaw/dist/control-ui
+    chela chat                                         a conversation
+    chela gateway status                               the address for other programs
+    chela config set gateway.controlUi.enabled true    switches the page on
 `
 
-// withoutUI answers a browser when there is no Control UI.
+// withoutUI answers a browser when there is no web page.
 func (s server) withoutUI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusNotFound)
