@@ -133,12 +133,17 @@ const (
 	AccessFull    = "full"    // everything except managing devices
 	AccessLimited = "limited" // reading, writing and resolving approvals
 	AccessNode    = "node"    // the node role only
+	AccessPage    = "page"    // everything, as an operator only: for the gateway's web page; not in OpenClaw
 )
+
+// DetailNoPage is the code in the details of an error of device.pair.setupCode: the gateway serves no
+// web page.
+const DetailNoPage = "NO_WEB_PAGE"
 
 // DeviceSetup holds the parameters of device.pair.setupCode.
 type DeviceSetup struct {
 	URL     string `json:"publicUrl,omitempty"`        // of the gateway; "": its listening address
-	Profile string `json:"bootstrapProfile,omitempty"` // limited, node; "": full, or node with Join
+	Profile string `json:"bootstrapProfile,omitempty"` // limited, node, page; "": full, or node with Join
 	Join    bool   `json:"joinUrl,omitempty"`          // for a node; the result has no such URL
 }
 
@@ -153,6 +158,7 @@ type DeviceSetupCode struct {
 	Access     string `json:"access"`
 	Downgraded bool   `json:"accessDowngraded,omitempty"` // full access was requested over an unencrypted connection
 	Expires    Millis `json:"expiresAtMs"`
+	Page       string `json:"pageUrl,omitempty"` // of AccessPage: the address of the page, with the code if the page takes one
 }
 
 // SetupPayload is the content of a setup code.

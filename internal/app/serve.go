@@ -227,6 +227,20 @@ func (p portInfo) addr() *net.TCPAddr {
 	return a
 }
 
+func (p portInfo) Page() (url string, own bool) {
+	a := p.addr()
+	if a == nil || !p.e.port.o.HasUI() {
+		return "", false
+	}
+	host := a.IP
+	if host.IsUnspecified() {
+		host = net.IPv4(127, 0, 0, 1)
+	}
+	scheme, _, _ := strings.Cut(p.e.port.url, "://")
+	base := strings.Trim(p.e.port.o.UI.Base, "/")
+	return strings.TrimSuffix(scheme+"://"+net.JoinHostPort(host.String(), strconv.Itoa(a.Port))+"/"+base, "/"), p.e.ui == nil
+}
+
 func (p portInfo) Remote() (mode, url string) {
 	if p.e.port == nil {
 		return "", ""

@@ -141,6 +141,9 @@ type Port interface {
 	// Remote returns how clients authenticate, and the address for other machines;
 	// "": they cannot connect.
 	Remote() (mode, url string)
+	// Page returns the address of the web page for this machine, and whether it is Chela's
+	// own; "": there is none.
+	Page() (url string, own bool)
 }
 
 // Gateway is the gateway with its methods.
@@ -256,7 +259,7 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 		}),
 		models.Methods(o.catalog()),
 		devices.Methods(devices.Options{
-			Store: o.Store, Announce: g.announce, Drop: func(credential string, last func()) { g.Drop(credential, last) }, Endpoint: o.Port.Remote, Stop: o.Dispatcher.Revoke,
+			Store: o.Store, Announce: g.announce, Drop: func(credential string, last func()) { g.Drop(credential, last) }, Endpoint: o.Port.Remote, Page: o.Port.Page, Stop: o.Dispatcher.Revoke,
 			Connected: func(credential, role string) bool { return g.Connected(credential, role) },
 		}),
 		channelmethods.Methods(o.guests(channelmethods.Options{Store: o.Store, Accounts: o.Channels.Accounts, Probe: o.probeChannel})),

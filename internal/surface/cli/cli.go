@@ -102,6 +102,8 @@ type App struct {
 	Audit func(ctx context.Context, s Start, fix bool) ([]Weakness, error)
 	// Services returns the service manager of the machine.
 	Services func() (daemon.Manager, error)
+	// OpenPage shows a web page in the person's browser. It returns why it cannot.
+	OpenPage func(url string) error
 	// Program is the path of the program that a service runs; empty: this one.
 	Program string
 	// Store backs up and repairs the database.

@@ -13,7 +13,6 @@ var foreign = [...]struct{ name, instead string }{
 	{"clawbot", ""},
 	{"configure", "onboard"},
 	{"daemon", "gateway --help"},
-	{"dashboard", "gateway status"},
 	{"dns", ""},
 	{"docs", "--help"},
 	{"infer", "agent -m TEXT"},

@@ -31,6 +31,9 @@ type Options struct {
 	// Endpoint returns the authentication mode and the URL at which other
 	// machines reach the gateway; "": they cannot.
 	Endpoint func() (mode, url string)
+	// Page returns the address of the web page for this machine, and whether the page takes
+	// setup codes; "": there is no page.
+	Page func() (url string, codes bool)
 }
 
 // Methods returns the methods.

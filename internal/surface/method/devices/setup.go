@@ -47,6 +47,9 @@ func access(i pairing.Invite) string {
 // setup creates an invitation and returns its setup code. Full access is
 // granted only over a connection that nobody can read.
 func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wire.DeviceSetupCode, error) {
+	if in.Profile == wire.AccessPage {
+		return m.page(ctx, in)
+	}
 	if !slices.Contains([]string{"", wire.AccessLimited, wire.AccessNode}, in.Profile) {
 		return wire.DeviceSetupCode{}, rpc.Invalid("at /bootstrapProfile: must be equal to one of the allowed values")
 	}
@@ -79,18 +82,61 @@ func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wi
 		out.Access, out.Downgraded = wire.AccessLimited, true
 	}
 	roles, scopes := profile(out.Access)
+	_, err = m.invite(ctx, &out, roles, scopes)
+	return out, err
+}
+
+// invite creates an invitation, writes it to out, and returns its token.
+func (m methods) invite(ctx context.Context, out *wire.DeviceSetupCode, roles []string, scopes []chela.Scope) (token string, err error) {
 	var i pairing.Invite
-	var token string
 	err = m.update(ctx, func(tx store.Tx, who chela.Principal, now time.Time) (err error) {
 		i, token, err = pairing.NewInvite(tx.Devices(), who, roles, scopes, now)
 		return err
 	})
 	if err != nil {
-		return wire.DeviceSetupCode{}, err
+		return "", err
 	}
 	out.ID, out.Expires = i.ID, wire.At(i.Expires())
 	b, err := json.Marshal(wire.SetupPayload{URL: out.URL, Token: token, Expires: out.Expires})
 	out.Code = base64.RawURLEncoding.EncodeToString(b)
+	return token, err
+}
+
+// page creates an invitation for the web page and returns the address that opens it. The code
+// is in the fragment of the address, which a browser sends to nobody.
+func (m methods) page(ctx context.Context, in wire.DeviceSetup) (wire.DeviceSetupCode, error) {
+	mode, _ := m.o.Endpoint()
+	if mode == "" {
+		return wire.DeviceSetupCode{}, wire.Errorf(wire.Unavailable, "the gateway is not listening on a port")
+	}
+	own, codes := m.o.Page()
+	if own == "" {
+		return wire.DeviceSetupCode{}, wire.Errorf(wire.InvalidRequest, "the gateway serves no web page: gateway.controlUi.enabled is false").
+			With(map[string]any{"code": wire.DetailNoPage})
+	}
+	u, err := gatewayURL(cmp.Or(in.URL, own))
+	if err != nil {
+		return wire.DeviceSetupCode{}, rpc.Invalid("at /publicUrl: %v", err)
+	}
+	out := wire.DeviceSetupCode{Auth: mode, URL: u.String(), Source: "gateway.bind"}
+	if in.URL != "" {
+		out.Source = "request.publicUrl"
+	}
+	u.Scheme, u.Path = strings.Replace(u.Scheme, "ws", "http", 1), u.Path+"/"
+	out.Page = u.String()
+	if !codes || mode != "token" && mode != "password" {
+		return out, nil // the page asks for the secret, or needs none
+	}
+	scopes := append(slices.Clone(limitedScopes[:]), chela.ScopeAdmin)
+	out.Access, out.Downgraded = wire.AccessFull, !confidential(u)
+	if out.Downgraded {
+		out.Access, scopes = wire.AccessLimited, limitedScopes[:]
+	}
+	token, err := m.invite(ctx, &out, []string{wire.RoleOperator}, scopes)
+	out.Page += "#code=" + token
+	if out.Downgraded {
+		out.Page += "&access=limited"
+	}
 	return out, err
 }
 
@@ -111,7 +157,7 @@ func gatewayURL(s string) (*url.URL, error) {
 // confidential reports whether nobody can read what is sent to u.
 func confidential(u *url.URL) bool {
 	a, _ := netip.ParseAddr(u.Hostname()) // the zero address is not a loopback address
-	return u.Scheme == "wss" || u.Hostname() == "localhost" || a.IsLoopback()
+	return u.Scheme == "wss" || u.Scheme == "https" || u.Hostname() == "localhost" || a.IsLoopback()
 }
 
 func (m methods) setupState(ctx context.Context, _ rpc.Peer, in wire.DeviceSetupID) (wire.DeviceSetupState, error) {

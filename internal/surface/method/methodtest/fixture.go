@@ -97,6 +97,8 @@ type Fixture struct {
 	// URL is the address at which other machines reach the gateway; "":
 	// none.
 	URL string
+	// Page is the address of the web page; "": there is none.
+	Page string
 
 	t testing.TB
 }
@@ -275,6 +277,7 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 		devices.Methods(devices.Options{
 			Store: h.Store, Announce: h.announce, Drop: func(credential string, last func()) { h.Server.Drop(credential, last) }, Stop: p.dispatcher.Revoke,
 			Endpoint:  func() (string, string) { return "token", h.URL },
+			Page:      func() (string, bool) { return h.Page, true },
 			Connected: func(credential, role string) bool { return h.Server.Connected(credential, role) },
 		}),
 		channels.Methods(channels.Options{Store: h.Store, Accounts: func() []channel.Account { return h.Accounts }, Probe: func(ctx context.Context, name string, id chela.AccountID) (bool, error) {
