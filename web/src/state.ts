@@ -189,7 +189,7 @@ export class State {
     const s = this.session(this.open?.key ?? "");
     if (!s?.unread || document.hidden || this.place.view !== "chat" || !this.gateway.may("operator.write")) return;
     s.unread = false;
-    void this.gateway.call("sessions.patch", { key: s.key, unread: false }).catch(() => {});
+    this.later(`read ${s.key}`, () => this.run(async () => void (await this.gateway.call("sessions.patch", { key: s.key, unread: false }))));
   }
 
   session(key: string): Session | undefined {
@@ -299,8 +299,7 @@ export class State {
         this.row(e.sessionKey, e.session);
         if (e.sessionKey !== this.open?.key) break;
         if (e.reason === "reset" || e.reason === "compact" || e.reason === "delete") {
-          this.open.live.clear();
-          void this.open.read();
+          this.open.restart();
         } else if (e.reason === "send") void this.open.read(); // another client's message waits
         break;
       }
@@ -346,9 +345,9 @@ export class State {
   private timers = new Map<string, number>();
 
   // later does something soon, once for many events.
-  private later(what: string, work: () => Promise<void>): void {
+  private later(what: string, work: () => Promise<unknown>): void {
     clearTimeout(this.timers.get(what));
-    this.timers.set(what, window.setTimeout(() => void work(), 150));
+    this.timers.set(what, window.setTimeout(() => void work(), 250));
   }
 
   // row puts the new state of a session into the lists.
@@ -386,9 +385,14 @@ export class State {
     this.outbox.add(this.open.key, text, attachments);
   }
 
+  /** stop stops what is being answered, not what waits behind it. */
   stop(): void {
-    const key = this.open?.key;
-    if (key) void this.run(async () => void (await this.gateway.call("chat.abort", { sessionKey: key })));
+    const { open } = this;
+    if (!open) return;
+    const active = new Set([...open.live.keys(), ...(this.session(open.key)?.activeRunIds ?? [])]);
+    void this.run(async () => {
+      for (const runId of active) await this.gateway.call("chat.abort", { sessionKey: open.key, runId });
+    });
   }
 
   withdraw(runId: string): void {

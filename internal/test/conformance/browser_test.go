@@ -31,10 +31,11 @@ type browser struct {
 	t   testing.TB
 	ctx context.Context
 
-	mu     sync.Mutex
-	frames []wsFrame
-	errors []string // of the page and its console
-	loads  int      // documents that the page loaded
+	mu       sync.Mutex
+	frames   []wsFrame
+	errors   []string // of the page and its console
+	requests []string // addresses
+	loads    int      // documents that the page loaded
 }
 
 // wsFrame is a WebSocket frame that the page sent or received.
@@ -122,6 +123,11 @@ func (b *browser) see(ev any) {
 			b.loads++
 			b.mu.Unlock()
 		}
+		return
+	case *network.EventRequestWillBeSent:
+		b.mu.Lock()
+		b.requests = append(b.requests, ev.Request.URL)
+		b.mu.Unlock()
 		return
 	case *network.EventWebSocketFrameSent:
 		s.Sent, s.Text = true, string(ev.Response.PayloadData)

@@ -39,7 +39,7 @@ export class Composer extends LitElement {
     if (this.field) {
       this.field.value = draft?.text ?? "";
       this.grow();
-      if (matchMedia("(pointer: fine)").matches) this.field.focus({ preventScroll: true });
+      if (!touch()) this.field.focus({ preventScroll: true });
     }
     this.requestUpdate();
   }
@@ -145,7 +145,7 @@ export class Composer extends LitElement {
       e.stopPropagation();
       this.field!.value += " ";
       this.requestUpdate();
-    } else if (e.key === "Enter" && !e.shiftKey && (matchMedia("(pointer: fine)").matches || e.ctrlKey || e.metaKey)) {
+    } else if (e.key === "Enter" && !e.shiftKey && (!touch() || e.ctrlKey || e.metaKey)) {
       e.preventDefault();
       this.send();
     }
@@ -214,6 +214,12 @@ export class Composer extends LitElement {
 }
 
 customElements.define("chela-composer", Composer);
+
+// touch reports whether the page is used by touch: Enter then begins a line, and a keyboard on
+// the screen does not open by itself.
+function touch(): boolean {
+  return matchMedia("(pointer: coarse)").matches;
+}
 
 async function base64(blob: Blob): Promise<string> {
   const bytes = new Uint8Array(await blob.arrayBuffer());

@@ -29,7 +29,7 @@ export function transcript(state: State, c: Conversation): TemplateResult {
   const mine = new Set(outgoing.map((o) => o.id));
   const pending = c.pending.filter((p) => !mine.has(p.runId));
   const questions = state.approvals.filter((a) => (a.request.askedSessionKey || a.request.sessionKey) === c.key);
-  const all = turns(c.messages);
+  const all = turns(c.shown);
   const empty = c.loaded && all.length === 0 && outgoing.length === 0 && pending.length === 0 && c.live.size === 0;
   return html`<div class="transcript" id="transcript" tabindex="-1">
     <div class="column" role="log" aria-live="off" aria-busy=${c.working ? "true" : "false"}>
@@ -71,6 +71,7 @@ function turns(messages: Message[]): Turn[] {
     const id = m.__openclaw?.id ?? `${m.timestamp}`;
     const role = m.role === "user" || m.role === "assistant" ? m.role : "system";
     const last = out.at(-1);
+    if (role === "system" && textOf(parts(m)) === "stopped" && last?.messages.at(-1)?.openclawAbort) continue; // the answer says it
     if (role === "assistant" && last?.role === "assistant" && m.__openclaw?.kind !== "command") last.messages.push(m);
     else out.push({ id, role, messages: [m] });
   }
