@@ -31,6 +31,7 @@ import (
 	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
 	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/webui"
 	"github.com/chela-ai/chela/internal/test/chelatest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -106,6 +107,56 @@ func TestEntryPoints(t *testing.T) {
 	t.Run("allowed requests have an effect", e.control)
 	t.Run("A5 a wrong credential", e.wrongCredential) // last, because it locks this machine out
 	t.Run("the documentation lists all of them", e.page)
+}
+
+// TestPageEntryPoints tries the routes of the web page without a credential, and as a page of
+// another origin. None has an effect.
+func TestPageEntryPoints(t *testing.T) {
+	t.Parallel()
+	e := &entry{t: t, model: new(counted)}
+	e.g = chelatest.Start(t, chelatest.Options{
+		Model: e.model, Listen: &endpoint.Listen{Port: -1},
+		Config: chelatest.Config{"gateway": json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}}`, entryPointToken))},
+	})
+	e.methods, e.routes = e.g.EntryPoints()
+	e.url = "http" + strings.TrimPrefix(e.g.URL(), "ws")
+	files := webui.New("").Paths()
+	e.settle()
+	found := 0
+	for _, r := range e.routes {
+		method, path := at(r)
+		if r.For != httpapi.Anyone || slices.Contains(forAnyone, r.Pattern) && path != "/" {
+			continue
+		}
+		page := strings.TrimSuffix(path, "{$}")
+		if path != "/" && (!slices.Contains(files, page) || method != http.MethodGet || r.StartsWork) {
+			t.Errorf("route %s is for anyone and not part of the page", r.Pattern)
+		}
+		found++
+		for origin, want := range map[string]int{"": http.StatusOK, "https://evil.example": http.StatusForbidden} {
+			e.quiet(t, r.Pattern, func() {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+page, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if origin != "" {
+					req.Header.Set("Origin", origin)
+				}
+				res, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := io.ReadAll(res.Body)
+				res.Body.Close()
+				if err != nil || res.StatusCode != want || strings.Contains(string(b), entryPointToken) {
+					t.Errorf("%s from %q: %d, %v", page, origin, res.StatusCode, err)
+				}
+			})
+		}
+	}
+	if found < len(files) {
+		t.Errorf("%d routes for %d files", found, len(files))
+	}
 }
 
 // control checks that effects would be detected.
@@ -516,7 +567,10 @@ func (e *entry) page(t *testing.T) {
 		"and tries everything that is forbidden at each of them.\n\n" +
 		"Every request is checked first: its `Host` must be a name or address of this gateway, its `Origin`, if present, must be the gateway's own\n" +
 		"or one of `gateway.controlUi.allowedOrigins`, the URL must not contain a credential, and the address must not be locked out after too many wrong credentials.\n\n" +
-		"## Routes\n\nA WebSocket request, on any path, starts the handshake that gives access to the methods.\n\n| route | available to | may start a tool |\n|---|---|---|\n")
+		"## Routes\n\nA WebSocket request, on any path, starts the handshake that gives access to the methods.\n\n" +
+		"The web page has no routes that have an effect: `GET` for its address and each of its files, available to anyone. With\n" +
+		"OpenClaw's Control UI in its place, `GET /` serves all of its files, as in this list.\n\n" +
+		"| route | available to | may start a tool |\n|---|---|---|\n")
 	yes := map[bool]string{true: "yes"}
 	for _, r := range e.routes {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Pattern, r.For, yes[r.StartsWork])

@@ -307,7 +307,18 @@ async function all(gateway, ws, paths) {
 
 func TestForeignOrigin(t *testing.T) {
 	t.Parallel()
-	s := newGateway(t, withUI(t))
+	t.Run("the Control UI", func(t *testing.T) { foreignOrigin(t, newGateway(t, withUI(t))) })
+}
+
+// TestWebForeignOrigin is the same with the gateway's own page.
+func TestWebForeignOrigin(t *testing.T) {
+	t.Parallel()
+	foreignOrigin(t, newGateway(t, nil))
+}
+
+// foreignOrigin tries from pages of other origins what a page can do.
+func foreignOrigin(t *testing.T, s *gateway) {
+	t.Helper()
 	b := newBrowser(t, "evil.example", "localhost")
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

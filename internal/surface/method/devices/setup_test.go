@@ -3,6 +3,7 @@ package devices_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,42 @@ func TestSetupCode(t *testing.T) {
 	defer writer.Close()
 	if err := writer.Call(t.Context(), wire.MethodDeviceSetupCode, wire.DeviceSetup{URL: "wss://g"}, nil); err == nil || !strings.Contains(err.Error(), "missing scope: operator.admin") {
 		t.Errorf("invited with the pairing scope: %v", err)
+	}
+}
+
+// TestSetupPage checks the addresses that open the web page.
+func TestSetupPage(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	for _, tt := range []struct{ page, url, want, access string }{
+		{"ws://127.0.0.1:1", "", "http://127.0.0.1:1/#code=", wire.AccessFull},
+		{"wss://192.168.1.2:1/chela", "", "https://192.168.1.2:1/chela/#code=", wire.AccessFull},
+		{"ws://192.168.1.2:1", "", "http://192.168.1.2:1/#code=", wire.AccessLimited},
+		{"ws://127.0.0.1:1", "https://box.example/x/", "https://box.example/x/#code=", wire.AccessFull},
+		{"ws://127.0.0.1:1", "http://box.example", "http://box.example/#code=", wire.AccessLimited},
+	} {
+		h.Page = tt.page
+		s := methodtest.Do[wire.DeviceSetupCode](t, h, wire.MethodDeviceSetupCode, wire.DeviceSetup{Profile: wire.AccessPage, URL: tt.url})
+		token, limited := strings.CutSuffix(strings.TrimPrefix(s.Page, tt.want), "&access=limited")
+		if !strings.HasPrefix(s.Page, tt.want) || s.Access != tt.access || limited != (tt.access == wire.AccessLimited) || s.Downgraded != limited {
+			t.Errorf("%+v: %+v", tt, s)
+		}
+		id := pairing.Identity{ID: s.ID, Key: "k", Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeWrite}}
+		h.Put(func(tx store.Tx) error {
+			a, err := pairing.Accept(tx.Devices(), id, token, time.Now())
+			if a.Refusal != nil {
+				t.Error(a.Refusal)
+			}
+			if d, err := tx.Devices().Device(s.ID); err != nil || len(d.Roles()) != 1 || d.Grant(wire.RoleOperator).Scopes == nil || pairing.ScopeSet(d.Grant(wire.RoleOperator).Scopes).Covers([]chela.Scope{chela.ScopeAdmin}) == limited {
+				t.Errorf("%+v: the device has %v, %v", tt, d, err)
+			}
+			return err
+		})
+	}
+	h.Page = ""
+	err := h.Call(t.Context(), wire.MethodDeviceSetupCode, wire.DeviceSetup{Profile: wire.AccessPage}, nil)
+	if e, ok := errors.AsType[*wire.Error](err); !ok || e.Detail() != wire.DetailNoPage {
+		t.Errorf("without a page: %v", err)
 	}
 }
 
