@@ -35,7 +35,6 @@ export class Conversation {
   titles = new Map<string, string>();
   live = new Map<string, Live>();
   pending: PendingInput[] = [];
-  local: { after: number; message: Message }[] = []; // commands and their answers, which are not stored
   notes: { id: string; kind: "error" | "stopped"; text: string }[] = [];
   plan: Plan | undefined;
   loaded = false;
@@ -253,7 +252,10 @@ export class Conversation {
   chat(e: ChatEvent): void {
     if (e.state === "delta") return; // the agent events have the text, too
     this.end(e.runId);
-    if (e.state === "final" && e.message?.__openclaw?.kind === "command") this.command(e.runId, e.message);
+    if (e.message?.__openclaw?.kind === "command") {
+      void this.read().then(() => this.outbox.drop(e.runId)); // it is stored, without an event
+      return;
+    }
     this.outbox.drop(e.runId);
     this.pending = this.pending.filter((p) => p.runId !== e.runId);
     if (e.state === "error" && !this.notes.some((n) => n.id === e.runId)) {
@@ -262,32 +264,11 @@ export class Conversation {
     this.onChange();
   }
 
-  // command keeps the answer to a command, and the command itself if it was written here.
-  private command(runId: string, answer: Message): void {
-    const after = this.messages.at(-1)?.__openclaw?.seq ?? 0;
-    const sent = this.outbox.items.find((i) => i.id === runId);
-    if (sent) this.local.push({ after, message: { role: "user", content: sent.text, timestamp: sent.at, __openclaw: { id: `${runId}:user`, kind: "command" } } });
-    this.local.push({ after, message: { ...answer, __openclaw: { ...answer.__openclaw, id: `${runId}:answer`, kind: "command" } } });
-  }
-
-  /** shown are the stored messages and the commands between them. */
-  get shown(): Message[] {
-    if (this.local.length === 0) return this.messages;
-    const out: Message[] = [];
-    let next = 0;
-    for (const m of this.messages) {
-      for (let l = this.local[next]; l && l.after < (m.__openclaw?.seq ?? 0); l = this.local[++next]) out.push(l.message);
-      out.push(m);
-    }
-    return [...out, ...this.local.slice(next).map((l) => l.message)];
-  }
-
-  /** restart forgets what belongs to a transcript that was ended, except for the command that ended it. */
+  /** restart forgets what belongs to a transcript that was ended. */
   restart(): void {
     this.live.clear();
     this.notes = [];
     this.offset = 0;
-    this.local = this.local.filter((l) => l.message.timestamp > Date.now() - 3000).map((l) => ({ ...l, after: 0 }));
     void this.read();
   }
 

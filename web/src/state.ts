@@ -1,5 +1,6 @@
 // What the page shows: the lists and the open conversation, kept current by the gateway's events.
 
+import type { TemplateResult } from "lit";
 import { Conversation } from "./conversation";
 import * as device from "./device";
 import { Disconnected, Gateway, limitedScopes, type Credential } from "./gateway";
@@ -11,7 +12,8 @@ export type Place = { view: "chat"; key: string } | { view: "tasks" | "schedule"
 
 export interface Dialog {
   title: string;
-  text?: string;
+  text?: string | TemplateResult;
+  plan?: string; // what is allowed, in full
   field?: string; // the value of a text field
   confirm: string;
   danger?: boolean;
@@ -47,6 +49,7 @@ export class State {
   settings: { model: string; because: string; thinking: string; hash: string; objectModel: boolean } | undefined;
   device: device.Device | undefined;
   wasOnline = false;
+  spoken = ""; // the last answer, for screen readers
 
   onChange: () => void = () => {};
 
@@ -289,7 +292,11 @@ export class State {
     switch (event) {
       case "session.message": {
         const e = payload as { sessionKey: string; message: Message; session?: Session };
-        if (e.sessionKey === this.open?.key) this.open.stored(e.message);
+        if (e.sessionKey === this.open?.key) {
+          this.open.stored(e.message);
+          const text = textOf(parts(e.message));
+          if (e.message.role === "assistant" && text) this.spoken = text.slice(0, 500);
+        } else if (e.message.idempotencyKey) this.outbox.drop(e.message.idempotencyKey.replace(/:user$/, ""));
         this.row(e.sessionKey, e.session);
         this.preview(e.sessionKey, e.message);
         break;
@@ -300,7 +307,7 @@ export class State {
         if (e.sessionKey !== this.open?.key) break;
         if (e.reason === "reset" || e.reason === "compact" || e.reason === "delete") {
           this.open.restart();
-        } else if (e.reason === "send") void this.open.read(); // another client's message waits
+        } else if (e.reason === "send" && this.outbox.of(e.sessionKey).length === 0) void this.open.read(); // another client's message waits
         break;
       }
       case "agent":
@@ -525,9 +532,7 @@ export class State {
 
   async signOut(): Promise<void> {
     const me = await device.load();
-    await this.run(async () => {
-      await this.gateway.call("device.pair.remove", { deviceId: me.id });
-    });
+    if (this.gateway.may("operator.pairing")) await this.run(async () => void (await this.gateway.call("device.pair.remove", { deviceId: me.id })));
     await device.forget();
     this.gateway.retry();
   }

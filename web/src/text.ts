@@ -117,7 +117,7 @@ const en = {
   alreadyAnswered: "It was answered elsewhere, or the time is up.",
   elsewhere: (n: number) => (n === 1 ? "A question waits in another conversation." : `${n} questions wait in other conversations.`),
   show: "Show",
-  noQuestionScope: "This browser may not answer questions. In a terminal: chela chat",
+  noQuestionScope: "This browser may not answer questions. In a terminal: `chela chat`",
 
   // tasks
   tasksText: "What the assistant does in the background: subagents, long commands, answers on their way.",
@@ -145,7 +145,7 @@ const en = {
   taskGone: "The task is no longer there.",
 
   // schedule
-  scheduleText: "Reminders and regular work. To add one, ask for it in a conversation, such as “every weekday at 9, summarize my inbox”, or type chela cron add.",
+  scheduleText: "Reminders and regular work. To add one, ask for it in a conversation, such as “every weekday at 9, summarize my inbox”, or type `chela cron add`.",
   noJobs: "Nothing is scheduled.",
   nextRun: (time: string) => `Next ${time}`,
   lastRun: (time: string) => `Last ${time}`,
@@ -181,7 +181,7 @@ const en = {
   notSet: "Not set",
   chosenBecause: (why: string) => `Chosen because: ${why}`,
   agents: "Agents",
-  agentsText: "Each agent is a separate assistant with its own files and conversations. To add one: chela agents add NAME",
+  agentsText: "Each agent is a separate assistant with its own files and conversations. To add one: `chela agents add NAME`",
   connection: "Connection",
   gatewayVersion: "Gateway",
   address: "Address",
@@ -193,12 +193,12 @@ const en = {
   keyPlain: "Its key is kept in the page's storage: this address is not encrypted. Use HTTPS, or open the page on the gateway's machine.",
   signOut: "Sign out",
   signOutTitle: "Sign out of this browser?",
-  signOutText: "Its access is removed. To come back, type chela dashboard on the gateway's machine.",
+  signOutText: "Its access is removed. To come back, type `chela dashboard` on the gateway's machine.",
   more: "Other settings",
-  moreText: "Chat apps, API keys, tools, the sandbox, budgets, skills and memory have commands of their own: chela help. Every key of the configuration: chela config.",
+  moreText: "Chat apps, API keys, tools, the sandbox, budgets, skills and memory have commands of their own: `chela help`. Every key of the configuration: `chela config`.",
   saved: "Saved.",
   savedRestart: "Saved. The gateway restarts to use it.",
-  needsAdmin: "This browser may not change this. In a terminal: chela dashboard",
+  needsAdmin: "This browser may not change this. In a terminal: `chela dashboard`",
   modelUnavailable: "no key",
 
   // connection
@@ -349,7 +349,7 @@ const zh: Text = {
   alreadyAnswered: "已在别处回答，或者已过期。",
   elsewhere: (n) => `其他对话中有 ${n} 个问题等你回答。`,
   show: "查看",
-  noQuestionScope: "这个浏览器不能回答问题。请在终端运行：chela chat",
+  noQuestionScope: "这个浏览器不能回答问题。请在终端运行：`chela chat`",
 
   tasksText: "助手在后台做的事：子智能体、耗时命令、待送达的回答。",
   noTasks: "没有正在进行或等待的任务。",
@@ -375,7 +375,7 @@ const zh: Text = {
   taskResult: "结果",
   taskGone: "任务已不存在。",
 
-  scheduleText: "提醒和定期工作。要添加，请在对话中说，例如“每个工作日9点总结我的收件箱”，或者运行 chela cron add。",
+  scheduleText: "提醒和定期工作。要添加，请在对话中说，例如“每个工作日9点总结我的收件箱”，或者运行 `chela cron add`。",
   noJobs: "没有安排。",
   nextRun: (time) => `下次 ${time}`,
   lastRun: (time) => `上次 ${time}`,
@@ -410,7 +410,7 @@ const zh: Text = {
   notSet: "未设置",
   chosenBecause: (why) => `选择原因：${why}`,
   agents: "智能体",
-  agentsText: "每个智能体都是独立的助手，有自己的文件和对话。添加：chela agents add 名称",
+  agentsText: "每个智能体都是独立的助手，有自己的文件和对话。添加：`chela agents add 名称`",
   connection: "连接",
   gatewayVersion: "网关",
   address: "地址",
@@ -422,12 +422,12 @@ const zh: Text = {
   keyPlain: "密钥保存在页面存储中：此地址未加密。请使用 HTTPS，或在网关所在的机器上打开。",
   signOut: "退出登录",
   signOutTitle: "退出这个浏览器？",
-  signOutText: "它的访问权限将被移除。要回来，请在网关所在的机器上运行 chela dashboard。",
+  signOutText: "它的访问权限将被移除。要回来，请在网关所在的机器上运行 `chela dashboard`。",
   more: "其他设置",
-  moreText: "聊天应用、API 密钥、工具、沙箱、预算、技能和记忆有各自的命令：chela help。全部配置项：chela config。",
+  moreText: "聊天应用、API 密钥、工具、沙箱、预算、技能和记忆有各自的命令：`chela help`。全部配置项：`chela config`。",
   saved: "已保存。",
   savedRestart: "已保存。网关将重启以生效。",
-  needsAdmin: "这个浏览器不能更改此项。请在终端运行：chela dashboard",
+  needsAdmin: "这个浏览器不能更改此项。请在终端运行：`chela dashboard`",
   modelUnavailable: "没有密钥",
 
   connecting: "正在连接……",

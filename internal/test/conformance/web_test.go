@@ -170,6 +170,7 @@ func TestWeb(t *testing.T) {
 		b.say("run touch ../denied-by-a-click")
 		b.has(".question", "touch ../denied-by-a-click")
 		b.has(".question", "Why it asks")
+		b.has(".tool .tool-state", "waits")
 		b.Await("the title does not tell", `document.title.startsWith("(1) ")`)
 		b.click(".question button", "Deny")
 		b.Await("the question is still shown", `!document.querySelector(".question")`)
@@ -209,6 +210,11 @@ func TestWeb(t *testing.T) {
 		b.do("complete", chromedp.KeyEvent("\t"))
 		b.do("send", chromedp.KeyEvent("\r"))
 		b.has(".turn.assistant", "Model: mock/m")
+		b.do("reload", chromedp.Reload())
+		b.has(".turn.assistant", "Model: mock/m")
+		if n := b.asked("/status"); n != 1 {
+			t.Errorf("the command is shown %d times", n)
+		}
 	})
 	step("everything is there after a reload, once", func(t *testing.T) {
 		n := b.asked("count")
@@ -708,7 +714,7 @@ func TestWebBuild(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const root = "../../.."
-	list, err := exec.Command("git", "-C", root, "ls-files", "web").Output()
+	list, err := exec.Command("git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "web").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

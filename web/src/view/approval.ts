@@ -5,6 +5,7 @@ import { ago } from "../format";
 import { State } from "../state";
 import { t } from "../text";
 import type { Approval, Decision } from "../wire";
+import { coded } from "./coded";
 import { icons } from "./icon";
 import { sessionName } from "./names";
 
@@ -14,7 +15,7 @@ export function approvalCard(state: State, a: Approval, here: string): TemplateR
   const busy = state.deciding.has(a.id) || state.gateway.link.state !== "online";
   const decide = (d: Decision) => void state.decide(a.id, d, t.alreadyAnswered);
   const ask = (d: Decision, title: string, text: string, confirm: string) => () => {
-    state.dialog = { title, text: `${text}\n\n${r.command.trim()}`, confirm, act: () => decide(d) };
+    state.dialog = { title, text: coded(text), plan: r.command.trim(), confirm, act: () => decide(d) };
     state.changed();
   };
   return html`<section class="question" aria-label=${t.question(r.tool || t.aTool)}>
@@ -31,7 +32,7 @@ export function approvalCard(state: State, a: Approval, here: string): TemplateR
             <button ?disabled=${busy} @click=${ask("allow-always", t.alwaysTitle, t.alwaysText, t.allowAlways)}>${t.allowAlways}</button>`}
           <button class="danger" ?disabled=${busy} @click=${() => decide("deny")}>${t.deny}</button>
         </div>`
-      : html`<p class="note">${t.noQuestionScope}</p>`}
+      : html`<p class="note">${coded(t.noQuestionScope)}</p>`}
     <p class="quiet">${t.expiresIn(ago(a.expiresAtMs))}</p>
   </section>`;
 }

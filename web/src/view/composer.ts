@@ -8,7 +8,25 @@ import { t } from "../text";
 import { icons } from "./icon";
 import { agentName, agentOf, modelName } from "./names";
 
-const drafts = new Map<string, { text: string; files: Attachment[] }>();
+const drafts = new Map<string, Attachment[]>(); // files that are not sent yet, by session
+
+// saved returns the text that is not sent yet, which survives a reload of the tab.
+function saved(key: string): string {
+  try {
+    return sessionStorage.getItem(`draft ${key}`) ?? "";
+  } catch {
+    return ""; // no storage
+  }
+}
+
+function save(key: string, text: string): void {
+  try {
+    if (text) sessionStorage.setItem(`draft ${key}`, text);
+    else sessionStorage.removeItem(`draft ${key}`);
+  } catch {
+    // it lasts as long as the field
+  }
+}
 
 export class Composer extends LitElement {
   static override properties = { state: { attribute: false }, tick: { attribute: false } };
@@ -34,10 +52,9 @@ export class Composer extends LitElement {
     if (key === this.key) return;
     this.keep();
     this.key = key;
-    const draft = drafts.get(key);
-    this.files = draft?.files ?? [];
+    this.files = drafts.get(key) ?? [];
     if (this.field) {
-      this.field.value = draft?.text ?? "";
+      this.field.value = saved(key);
       this.grow();
       if (!touch()) this.field.focus({ preventScroll: true });
     }
@@ -45,7 +62,7 @@ export class Composer extends LitElement {
   }
 
   private keep(): void {
-    if (this.key) drafts.set(this.key, { text: this.field?.value ?? "", files: this.files });
+    if (this.key) drafts.set(this.key, this.files);
   }
 
   private grow(): void {
@@ -74,7 +91,7 @@ export class Composer extends LitElement {
       <textarea id="message" rows="1" aria-label=${t.message} placeholder=${t.messageTo(agentName(agentOf(state, open?.key ?? "")))} ?disabled=${online && !may}
         role="combobox" aria-autocomplete="list" aria-expanded=${matches.length > 0 ? "true" : "false"} aria-controls="commands"
         aria-activedescendant=${matches.length > 0 ? `command-${this.chosen}` : nothing}
-        @input=${() => { this.grow(); this.chosen = 0; this.requestUpdate(); }} @keydown=${(e: KeyboardEvent) => this.press(e)} @paste=${(e: ClipboardEvent) => this.paste(e)}></textarea>
+        @input=${() => { this.grow(); save(this.key, this.field?.value ?? ""); this.chosen = 0; this.requestUpdate(); }} @keydown=${(e: KeyboardEvent) => this.press(e)} @paste=${(e: ClipboardEvent) => this.paste(e)}></textarea>
       <div class="tools">
         <label class="button ghost" title=${t.attach}><input type="file" multiple aria-label=${t.attach} @change=${(e: Event) => this.pick(e)} />${icons.clip}</label>
         ${this.choices()}
@@ -158,6 +175,7 @@ export class Composer extends LitElement {
     this.files = [];
     if (this.field) this.field.value = "";
     drafts.delete(this.key);
+    save(this.key, "");
     this.grow();
     this.state.send(text, files);
     this.dispatchEvent(new CustomEvent("sent", { bubbles: true }));

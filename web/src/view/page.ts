@@ -3,7 +3,8 @@
 import { html, LitElement, nothing, type TemplateResult } from "lit";
 import { State } from "../state";
 import { t } from "../text";
-import { questionsView } from "./approval";
+import { questionsView, visible } from "./approval";
+import { coded } from "./coded";
 import "./composer";
 import { icons } from "./icon";
 import { agentName, agentOf, sessionName } from "./names";
@@ -79,6 +80,7 @@ export class Page extends LitElement {
           ${this.body()}
         </main>
       </div>
+      <div class="hidden" aria-live="polite">${state.place.view === "chat" ? state.spoken : ""}</div>
       <div class="toast" role="status" aria-live="polite">${state.toast ? html`<p>${state.toast}</p>` : nothing}</div>
       ${this.dialogView()}`;
   }
@@ -112,7 +114,7 @@ export class Page extends LitElement {
           <li><button @click=${act(() => (state.dialog = { title: t.renameTitle, field: s.label ?? name, confirm: t.save, act: (label) => state.patch(key, { label: label.trim() || null }) }))}>${t.rename}</button></li>
           <li><button @click=${act(() => void state.patch(key, { pinned: !s.pinned }))}>${s.pinned ? t.unpin : t.pin}</button></li>
           ${s.isMain ? nothing : html`<li><button @click=${act(() => void state.patch(key, { archived: !s.archived }))}>${s.archived ? t.unarchive : t.archive}</button></li>`}` : nothing}
-        ${admin ? html`<li><button @click=${act(() => (state.dialog = { title: t.resetTitle, text: t.resetText, confirm: t.reset, act: () => state.resetSession(key) }))}>${t.reset}</button></li>` : nothing}
+        ${admin ? html`<li><button @click=${act(() => (state.dialog = { title: t.resetTitle, text: coded(t.resetText), confirm: t.reset, act: () => state.resetSession(key) }))}>${t.reset}</button></li>` : nothing}
         ${admin && !s.isMain ? html`<li><button class="danger" @click=${act(() => (state.dialog = { title: t.removeTitle, text: t.removeText(name), confirm: t.remove, danger: true, act: () => state.removeSession(key) }))}>${t.remove}</button></li>` : nothing}
       </ul>` : nothing}
     </div>`;
@@ -195,6 +197,7 @@ export class Page extends LitElement {
       <form @submit=${submit}>
         <h2 id="dialog-title">${d.title}</h2>
         ${d.text ? html`<p class="dialog-text">${d.text}</p>` : nothing}
+        ${d.plan ? html`<pre class="command" tabindex="0">${visible(d.plan)}</pre>` : nothing}
         ${d.field !== undefined ? html`<label>${t.name}<input .value=${d.field} maxlength="100" /></label>` : nothing}
         <div class="answers"><button type="button" @click=${done}>${t.cancel}</button><button class=${d.danger ? "danger solid" : "primary"}>${d.confirm}</button></div>
       </form>

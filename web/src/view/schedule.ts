@@ -6,14 +6,15 @@ import { ago, moment, span } from "../format";
 import { State } from "../state";
 import { t } from "../text";
 import type { Job, JobRun } from "../wire";
+import { coded } from "./coded";
 import { icons } from "./icon";
 
 export function scheduleView(state: State): TemplateResult {
   const may = state.gateway.may("operator.admin");
   return html`<div class="page"><div class="column">
     <h1>${t.schedule}</h1>
-    <p class="lead">${t.scheduleText}</p>
-    ${!may && state.gateway.link.state === "online" ? html`<p class="note">${t.needsAdmin}</p>` : nothing}
+    <p class="lead">${coded(t.scheduleText)}</p>
+    ${!may && state.gateway.link.state === "online" ? html`<p class="note">${coded(t.needsAdmin)}</p>` : nothing}
     ${state.jobs.length === 0 ? html`<p class="empty">${t.noJobs}</p>` : html`<ul class="cards">${repeat(state.jobs, (j) => j.id, (j) => card(state, j, may))}</ul>`}
   </div></div>`;
 }

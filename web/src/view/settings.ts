@@ -4,6 +4,7 @@ import { html, nothing, type TemplateResult } from "lit";
 import { preferences, prefer, type Theme } from "../preferences";
 import type { State } from "../state";
 import { t, type Language } from "../text";
+import { coded } from "./coded";
 import { agentName } from "./names";
 
 const thinkingLevels = ["off", "minimal", "low", "medium", "high"];
@@ -29,7 +30,7 @@ export function settingsView(state: State): TemplateResult {
     </section>
     <section>
       <h2>${t.agents}</h2>
-      <p class="quiet">${t.agentsText}</p>
+      <p class="quiet">${coded(t.agentsText)}</p>
       <ul class="agents">${state.agents.map((a) => html`<li><span aria-hidden="true">${a.identity?.emoji ?? "·"}</span><b>${agentName(a)}</b><span class="quiet">${a.model.primary ?? ""}</span><button @click=${() => state.newChat(a.id)}>${t.newChat}</button></li>`)}</ul>
     </section>
     <section>
@@ -40,11 +41,11 @@ export function settingsView(state: State): TemplateResult {
         <dt>${t.thisBrowser}</dt><dd>${state.device ? html`<code>${state.device.id.slice(0, 12)}</code><br /><span class="quiet">${state.device.key instanceof Uint8Array ? t.keyPlain : t.keyProtected}</span>` : nothing}</dd>
         <dt>${t.rights}</dt><dd>${link.state === "online" ? (may ? t.rightsFull : t.rightsLimited) : ""}</dd>
       </dl>
-      <button class="danger" @click=${() => { state.dialog = { title: t.signOutTitle, text: t.signOutText, confirm: t.signOut, danger: true, act: () => state.signOut() }; state.changed(); }}>${t.signOut}</button>
+      <button class="danger" @click=${() => { state.dialog = { title: t.signOutTitle, text: coded(t.signOutText), confirm: t.signOut, danger: true, act: () => state.signOut() }; state.changed(); }}>${t.signOut}</button>
     </section>
     <section>
       <h2>${t.more}</h2>
-      <p class="quiet">${t.moreText}</p>
+      <p class="quiet">${coded(t.moreText)}</p>
     </section>
   </div></div>`;
 }
@@ -52,7 +53,7 @@ export function settingsView(state: State): TemplateResult {
 function assistant(state: State, now: NonNullable<State["settings"]>, may: boolean): TemplateResult {
   const known = state.models.some((m) => `${m.provider}/${m.id}` === now.model);
   return html`
-    ${may ? nothing : html`<p class="note">${t.needsAdmin}</p>`}
+    ${may ? nothing : html`<p class="note">${coded(t.needsAdmin)}</p>`}
     <div class="setting"><label for="model">${t.model}</label>
       <select id="model" ?disabled=${!may} @change=${(e: Event) => void state.configure({ model: (e.target as HTMLSelectElement).value }, t.saved, t.savedRestart)}>
         ${known ? nothing : html`<option value=${now.model} selected>${now.model || t.notSet}</option>`}

@@ -12,7 +12,8 @@ const shown = 20_000; // characters of an output
 export type Progress = "running" | "waiting" | "over";
 
 export function toolCall(tool: ToolState, progress: Progress): TemplateResult {
-  const state = tool.state === "open" && progress !== "over" ? progress : tool.state;
+  const open = tool.state === "open" || tool.state === "running";
+  const state = open && progress !== "over" ? progress : tool.state;
   const label = { running: t.toolRuns, waiting: t.toolWaits, done: t.toolDone, failed: t.toolFailed, open: t.toolUnknown }[state];
   return html`<details class="tool ${state}">
     <summary>

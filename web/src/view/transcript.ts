@@ -29,7 +29,7 @@ export function transcript(state: State, c: Conversation): TemplateResult {
   const mine = new Set(outgoing.map((o) => o.id));
   const pending = c.pending.filter((p) => !mine.has(p.runId));
   const questions = state.approvals.filter((a) => (a.request.askedSessionKey || a.request.sessionKey) === c.key);
-  const all = turns(c.shown);
+  const all = turns(c.messages);
   const empty = c.loaded && all.length === 0 && outgoing.length === 0 && pending.length === 0 && c.live.size === 0;
   return html`<div class="transcript" id="transcript" tabindex="-1">
     <div class="column" role="log" aria-live="off" aria-busy=${c.working ? "true" : "false"}>
