@@ -24,7 +24,7 @@ func (c *commands) dashboard() *cobra.Command {
 	var url string
 	var stay bool
 	cmd := &cobra.Command{
-		Use: "dashboard", Short: "Open the web page in a browser, signed in",
+		Use: "dashboard", Short: "Open the web page, signed in",
 		Long: "Open the gateway's web page in a browser. The address contains a code that signs in\n" +
 			"one browser, once, within ten minutes.",
 		Args: exactly(0),
