@@ -203,6 +203,16 @@ func TestWeb(t *testing.T) {
 		b.say("run touch always-made")
 		b.Await("it asks again, or fails", `!document.querySelector(".question") && document.querySelectorAll(".tool").length >= 5 && !document.querySelector(".live, .working")`)
 	})
+	step("a failure is said, once", func(t *testing.T) {
+		b.say("fail")
+		b.has(".transcript", "scripted refusal")
+		b.Await("it still works", `!document.querySelector(".live, .working")`)
+		if n := evaluate[int](b, `document.querySelector(".transcript").innerText.split("scripted refusal").length - 1`); n != 1 {
+			t.Errorf("it is said %d times: %s", n, evaluate[string](b, `document.querySelector(".transcript").innerText.slice(-900)`))
+		}
+		b.do("reload", chromedp.Reload())
+		b.has(".transcript", "scripted refusal")
+	})
 	step("a slash command is suggested and answered", func(t *testing.T) {
 		b.do("empty", chromedp.Evaluate[chromedp.Void](`document.querySelector("#message").value = ""`)) // the Enter of say leaves a line
 		b.do("write", chromedp.Click(composer), chromedp.SendKeys(composer, "/stat"))
