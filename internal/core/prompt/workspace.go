@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"bytes"
 	"cmp"
 	"embed"
 	"errors"
@@ -85,6 +86,12 @@ func Seed(dir string, first bool) ([]string, error) {
 		}
 	}
 	return wrote, nil
+}
+
+// IsTemplate reports whether a file has the text with which [Seed] creates it.
+func IsTemplate(name string, text []byte) bool {
+	own, err := templates.ReadFile("files/" + name)
+	return err == nil && bytes.Equal(own, text)
 }
 
 // hasMemories reports whether a workspace contains memories of an earlier one.

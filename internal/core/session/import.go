@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 )
@@ -27,6 +29,27 @@ type Imported struct {
 	Skipped    int // unreadable lines and lines of unknown types
 	Branched   int // entries of abandoned branches
 	Duplicates int // entries replaced by a later entry with the same id
+}
+
+// Adopt returns the entries as those of a new transcript: with new ids, without runs and
+// costs, with no time before 1970 or after now, and with the parts of their messages that
+// store returns.
+func (in Imported) Adopt(now time.Time, store func(llm.Part) llm.Part) []*Entry {
+	all := make([]*Entry, len(in.Entries))
+	for i := range in.Entries {
+		e := &in.Entries[i]
+		e.ID, e.Run, e.Usage, e.NanoUSD = uuid.NewString(), "", nil, 0
+		if e.Time.Before(time.Unix(0, 0)) || e.Time.After(now) {
+			e.Time = now
+		}
+		if e.Message != nil {
+			for i, p := range e.Message.Parts {
+				e.Message.Parts[i] = store(p)
+			}
+		}
+		all[i] = e
+	}
+	return all
 }
 
 // ErrFormat reports that a file is not a transcript in the exchange format.

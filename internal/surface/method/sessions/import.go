@@ -32,7 +32,7 @@ func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.Sessi
 	}
 	now := time.Now()
 	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now, Label: label(cmp.Or(got.Name, in.Label)), Title: got.Title}
-	entries := m.prepareImport(got.Entries, now)
+	entries := got.Adopt(now, m.o.StorePart)
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		switch _, err := tx.Sessions().Get(key); {
 		case err == nil:
@@ -52,26 +52,6 @@ func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.Sessi
 	return wire.SessionImported{
 		OK: true, Key: string(key), SessionID: meta.ID, Entries: len(entries), Skipped: got.Skipped, Branched: got.Branched, Doubled: got.Duplicates,
 	}, nil
-}
-
-// prepareImport prepares imported entries: it stores their pictures, assigns
-// new ids, corrects impossible times, and removes runs and costs.
-func (m methods) prepareImport(entries []session.Entry, now time.Time) []*session.Entry {
-	all := make([]*session.Entry, len(entries))
-	for i := range entries {
-		e := &entries[i]
-		e.ID, e.Run, e.Usage, e.NanoUSD = uuid.NewString(), "", nil, 0
-		if e.Time.Before(time.Unix(0, 0)) || e.Time.After(now) {
-			e.Time = now
-		}
-		if e.Message != nil {
-			for i, p := range e.Message.Parts {
-				e.Message.Parts[i] = m.o.StorePart(p)
-			}
-		}
-		all[i] = e
-	}
-	return all
 }
 
 // label converts a name to the label of a session.
