@@ -11,6 +11,7 @@ import (
 const (
 	ViaOwner  = "owner"  // by a person
 	ViaSilent = "silent" // automatically, as a local device
+	ViaImport = "import" // by another gateway, from which it was taken over
 )
 
 // Limits.
@@ -164,6 +165,8 @@ type Table interface {
 	Reader
 	// PutDevice stores a device under its id.
 	PutDevice(Device) error
+	// DeleteDevice deletes a device, if it exists, without a tombstone.
+	DeleteDevice(id string) error
 	// PutRequest stores a request under its id and replaces any other request
 	// of the same device.
 	PutRequest(Request) error

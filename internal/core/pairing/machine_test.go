@@ -131,6 +131,8 @@ func (m *memory) Requests() ([]pairing.Request, error) {
 
 func (m *memory) Invites() ([]pairing.Invite, error) { return slices.Clone(m.invites), nil }
 
+func (m *memory) DeleteDevice(id string) error { delete(m.devices, id); return nil }
+
 func (m *memory) PutInvites(all []pairing.Invite) error { m.invites = all; return nil }
 
 func (m *memory) PutDevice(d pairing.Device) error { m.devices[d.ID] = d; return nil }

@@ -68,6 +68,14 @@ func testDevices(t *testing.T, s store.Store) {
 	update(t, s, func(tx store.Tx) error { return tx.Devices().DropRequest("r3") })
 	same(t, "no request", waiting(), nil)
 	same(t, "the devices stay", all(), []pairing.Device{early, late})
+	update(t, s, func(tx store.Tx) error {
+		return errors.Join(tx.Devices().PutRequest(first), tx.Devices().DeleteDevice("b"), tx.Devices().DeleteDevice("none"))
+	})
+	same(t, "a deleted device", all(), []pairing.Device{late})
+	same(t, "requests stay", waiting(), []pairing.Request{first})
+	update(t, s, func(tx store.Tx) error {
+		return errors.Join(tx.Devices().DropRequest("r1"), tx.Devices().PutDevice(early))
+	})
 	view(t, s, func(r store.Reader) error {
 		_, err := r.Devices().Device("none")
 		fails(t, "an unknown device", err, chela.ErrNotFound)

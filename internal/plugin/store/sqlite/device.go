@@ -61,6 +61,12 @@ ON CONFLICT (id) DO UPDATE SET created = excluded.created, removed = excluded.re
 	return err
 }
 
+// DeleteDevice deletes a device. A request of it is kept.
+func (t devices) DeleteDevice(id string) error {
+	_, err := t.c.exec("DELETE FROM device WHERE id = ? AND device <> ''", id)
+	return err
+}
+
 // PutRequest stores a request. It replaces an earlier request of the same device.
 func (t devices) PutRequest(v pairing.Request) error {
 	request, err := encode(v)
