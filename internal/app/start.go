@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/backup"
 	"github.com/chela-ai/chela/internal/app/doctor"
 	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/app/migrate"
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
@@ -38,7 +39,19 @@ func Build(r *standard.Registry) cli.App {
 		Services: func() (daemon.Manager, error) { return daemon.Open(daemon.Env{Run: standard.RunProgram}) },
 		OpenPage: standard.OpenPage,
 		Store:    backup.Database{Store: r.DefaultStore(), Version: Version, Attach: attach},
+		Migrate: migrate.Migrator{
+			Store: r.DefaultStore(), Open: standard.OpenForeign, Validate: s.validate, Ineffective: s.ineffective, Providers: model.Known(), Channels: channelNames(r),
+		},
 	}
+}
+
+// channelNames returns the names of the chat apps of a build.
+func channelNames(r *standard.Registry) []string {
+	var names []string
+	for _, f := range r.Channels() {
+		names = append(names, f.Name)
+	}
+	return names
 }
 
 // starter starts engines of a build.

@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/openclaw"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/service"
@@ -50,6 +51,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	bundledskills "github.com/chela-ai/chela/internal/plugin/skill/bundled"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite/foreign"
 	"github.com/chela-ai/chela/internal/plugin/tool/cron"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
@@ -374,6 +376,15 @@ func Stores(r *Registry) {
 		Restore: sqlite.Restore,
 		Recover: recoverSQLite,
 	})
+}
+
+// OpenForeign opens a copy of the database that another program has in a folder.
+func OpenForeign(ctx context.Context, root *os.Root, name string) (openclaw.Tables, error) {
+	d, err := foreign.Open(ctx, root, name, "")
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // recoverSQLite saves what can be read of a damaged database.

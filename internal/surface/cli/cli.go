@@ -108,6 +108,8 @@ type App struct {
 	Program string
 	// Store backs up and repairs the database.
 	Store Maintenance
+	// Migrate moves an installation of OpenClaw in.
+	Migrate Migration
 }
 
 // Maintenance backs up, restores and repairs the database.

@@ -16,7 +16,6 @@ var foreign = [...]struct{ name, instead string }{
 	{"dns", ""},
 	{"docs", "--help"},
 	{"infer", "agent -m TEXT"},
-	{"migrate", "sessions import FOLDER"},
 	{"node", ""},
 	{"proxy", ""},
 	{"qr", "devices invite"},

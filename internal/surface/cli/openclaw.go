@@ -4,8 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-
-	"github.com/chela-ai/chela/internal/core/shell"
 )
 
 // isNew reports whether the installation was never started.
@@ -14,8 +12,8 @@ func isNew(s Start) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// openClaw returns lines that say how to take over an installation of OpenClaw in the home
-// directory; nil: there is none, or there is a configuration already.
+// openClaw returns a line that says how to take over an installation of OpenClaw in the
+// home directory; nil: there is none, or there is a configuration already.
 func (c *commands) openClaw(s Start) []string {
 	home := c.env("HOME")
 	if home == "" {
@@ -24,22 +22,9 @@ func (c *commands) openClaw(s Start) []string {
 	if _, err := os.Stat(s.Config); !errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	for _, name := range [...]string{"openclaw", "clawdbot"} {
-		dir := filepath.Join(home, "."+name)
-		file := filepath.Join(dir, name+".json")
-		if _, err := os.Stat(file); err != nil {
-			continue
-		}
-		lines := []string{"OpenClaw was found in " + dir + ". To use its settings: cp " + shell.Quote(file) + " " + shell.Quote(s.Config)}
-		if sessions := filepath.Join(dir, "agents", "main", "sessions"); isDir(sessions) {
-			lines = append(lines, "and its conversations: "+c.commandLine("sessions import "+shell.Quote(sessions)))
-		}
-		return lines
+	found := c.app.Migrate.Find(home)
+	if len(found) == 0 {
+		return nil
 	}
-	return nil
-}
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
+	return []string{"OpenClaw was found in " + found[0] + ". To see what can be taken over: " + c.commandLine("migrate openclaw")}
 }

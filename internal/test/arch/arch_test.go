@@ -79,7 +79,7 @@ var order = map[string][][]string{
 		{"model"},
 		{"settings"},
 		{"profile"},
-		{"backup", "doctor", "methods"},
+		{"backup", "doctor", "methods", "migrate"},
 		{"."},
 	},
 	"cmd": {{"**"}},
