@@ -142,6 +142,9 @@ func (p *plan) reference(name, v string) (string, bool) {
 	}
 	rel, ok := p.inside(file)
 	if !ok {
+		if abs := expand(file); filepath.IsAbs(abs) && below(filepath.ToSlash(abs)) != "" && !exists(abs) {
+			p.leave("configuration "+name, "it is taken, but names "+v+", which does not exist")
+		}
 		return "", false
 	}
 	for from := rel; ; from = path.Dir(from) {

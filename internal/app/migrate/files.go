@@ -163,18 +163,24 @@ func (p *plan) inside(file string) (rel string, ok bool) {
 	if rel, ok := p.home.Inside(filepath.FromSlash(file)); ok {
 		return rel, true
 	}
+	if rel = below(file); rel != "" && (p.home.IsDir(rel) || p.home.IsFile(rel)) && !exists(filepath.FromSlash(file)) {
+		return rel, true
+	}
+	return "", false
+}
+
+// below returns the part of a path after the name of a folder of OpenClaw; "": there is
+// none.
+func below(file string) string {
 	elements := strings.Split(file, "/")
 	for i, e := range elements[:len(elements)-1] {
 		for _, base := range [...]string{".openclaw", ".clawdbot", ".moltbot"} {
-			rel := path.Join(elements[i+1:]...)
-			if (e == base || strings.HasPrefix(e, base+"-")) && (p.home.IsDir(rel) || p.home.IsFile(rel)) {
-				if _, err := os.Lstat(filepath.FromSlash(file)); errors.Is(err, fs.ErrNotExist) {
-					return rel, true
-				}
+			if e == base || strings.HasPrefix(e, base+"-") {
+				return path.Join(elements[i+1:]...)
 			}
 		}
 	}
-	return "", false
+	return ""
 }
 
 // workspaceOf returns the path in the folder of OpenClaw of an agent's workspace. If it is

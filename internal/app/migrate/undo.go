@@ -19,6 +19,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/kit/json5"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -204,7 +205,7 @@ func (u *removal) values(s step, i *cli.MigratedItem) error {
 			kept++
 			continue
 		}
-		text = next
+		text = pruned(next, v)
 		removed++
 	}
 	i.Note = fmt.Sprintf("%d settings taken back; %d that were changed since are kept, with all others", removed, kept)
@@ -212,6 +213,30 @@ func (u *removal) values(s step, i *cli.MigratedItem) error {
 		return nil
 	}
 	return atomicfile.Write(s.Name, text, 0o600)
+}
+
+// pruned removes the objects that became empty because a value was removed from them.
+func pruned(text []byte, v value) []byte {
+	steps, err := config.ParsePath(v.Path)
+	if v.Old != nil || err != nil {
+		return text
+	}
+	for n := len(steps) - 1; n > 0; n-- {
+		doc, err := json5.Parse(text)
+		if err != nil {
+			return text
+		}
+		node := doc.Get(steps[:n]...)
+		if node == nil || node.Kind != json5.Object || len(node.Slots) > 0 {
+			return text
+		}
+		next, ok := doc.Unset(steps[:n])
+		if !ok {
+			return text
+		}
+		text = next
+	}
+	return text
 }
 
 // row takes back a row of the database.
