@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/app/settings"
@@ -302,6 +303,9 @@ func (p *plan) mergeConfig(ctx context.Context, theirs map[string]any) error {
 	known := p.last.find(kindConfig, p.start.Config)
 	var edits []config.Edit
 	st := step{Kind: kindConfig, Name: p.start.Config, Before: before}
+	if known != nil && before == known.After { // of an Apply that did not end
+		st.Before = known.Before
+	}
 	for _, l := range leaves(theirs, nil) {
 		raw, name := mustJSON(l.value), l.name()
 		i := item{group: groupConfig, MigratedItem: cli.MigratedItem{What: name, Action: cli.ItemAdd}}
@@ -309,12 +313,15 @@ func (p *plan) mergeConfig(ctx context.Context, theirs map[string]any) error {
 		switch {
 		case there && bytes.Equal(canonical(old), canonical(raw)):
 			i.Action = cli.ItemSame
-		case there && !p.o.Overwrite && !wasOurs(known, name, old), p.hidden(l.path):
+		case there && !p.o.Overwrite && set(known, name, old) == nil, p.hidden(l.path):
 			i.Action = cli.ItemConflict
 		default:
 			v := value{Path: name, After: hashOf(canonical(raw))}
 			if there {
 				i.Action, v.Old = cli.ItemReplace, old
+			}
+			if ours := set(known, name, old); there && ours != nil {
+				v.Old = ours.Old
 			}
 			st.Values = append(st.Values, v)
 			edits = append(edits, config.Edit{Path: name, Value: raw})
@@ -347,11 +354,16 @@ func edited(text []byte, theirs map[string]any, edits []config.Edit) ([]byte, er
 	return config.Edited(text, edits...)
 }
 
-// wasOurs reports whether a value was set by an Apply that did not end.
-func wasOurs(known *step, name string, old json.RawMessage) bool {
-	return known != nil && slices.ContainsFunc(known.Values, func(v value) bool {
-		return v.Path == name && v.After == hashOf(canonical(old))
-	})
+// set returns how an Apply that did not end set a value; nil: it did not.
+func set(known *step, name string, now json.RawMessage) *value {
+	if known == nil {
+		return nil
+	}
+	i := slices.IndexFunc(known.Values, func(v value) bool { return v.Path == name && v.After == hashOf(canonical(now)) })
+	if i < 0 {
+		return nil
+	}
+	return &known.Values[i]
 }
 
 // setting returns the value that the configuration here has at a path.
@@ -460,27 +472,44 @@ func put(m map[string]any, steps []string, v any) {
 	}
 }
 
-// remove removes the value at a path, which may lead through lists, and objects that
-// become empty. It reports whether there was one.
+// remove removes the value at a path, and objects that become empty. It reports whether
+// there was one.
 func remove(m map[string]any, steps []string) bool {
-	next, ok := m[steps[0]]
-	if !ok {
-		return false
-	}
-	if len(steps) == 1 {
-		delete(m, steps[0])
-		return true
-	}
-	inner, ok := next.(map[string]any)
-	if !ok { // a value in a list, or a key of something that is no object: the whole list
-		delete(m, steps[0])
-		return true
-	}
-	ok = remove(inner, steps[1:])
-	if ok && len(inner) == 0 {
-		delete(m, steps[0])
-	}
+	_, ok := without(m, steps)
 	return ok
+}
+
+// without returns a value without that at a path in it.
+func without(v any, steps []string) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		inner, ok := v[steps[0]]
+		if !ok {
+			return v, false
+		}
+		if len(steps) == 1 {
+			delete(v, steps[0])
+			return v, true
+		}
+		next, ok := without(inner, steps[1:])
+		v[steps[0]] = next
+		if m, isObject := next.(map[string]any); ok && isObject && len(m) == 0 {
+			delete(v, steps[0])
+		}
+		return v, ok
+	case []any:
+		i, err := strconv.Atoi(steps[0])
+		if err != nil || i < 0 || i >= len(v) {
+			return v, false
+		}
+		if len(steps) == 1 {
+			return slices.Delete(v, i, i+1), true
+		}
+		next, ok := without(v[i], steps[1:])
+		v[i] = next
+		return v, ok
+	}
+	return v, false
 }
 
 // mustJSON encodes a value that was decoded from JSON.

@@ -35,7 +35,9 @@ type copying struct {
 	from string // name in the folder of OpenClaw; "": text
 	text []byte
 
-	hash, before string
+	hash   string // of the content
+	have   string // of the file that is there now; "": none
+	before string // of the file that Undo puts back; "": none
 }
 
 func (c *copying) path() string { return filepath.Join(c.base, filepath.FromSlash(c.rel)) }
@@ -65,6 +67,7 @@ func (p *plan) compare(c *copying, ours func(path string) bool) (action, note st
 		return "", "", err
 	}
 	have, err := hashFile(c.path())
+	c.have = have
 	switch {
 	case errors.Is(err, errIrregular):
 		return cli.ItemConflict, "not a regular file", nil
@@ -220,6 +223,9 @@ func (p *plan) workspaces(ctx context.Context) error {
 			p.add(item{group: groupWorkspaces, MigratedItem: cli.MigratedItem{What: elsewhere, Action: cli.ItemSame, Note: "outside of OpenClaw's folder"}})
 			p.notes = append(p.notes, fmt.Sprintf("The workspace of the agent %s is used where it is: %s", id, elsewhere))
 			continue
+		}
+		if to := p.home.LinkOf(rel); to != "" {
+			p.leave(rel, "a symbolic link to "+to+", which is not followed; to use that folder, set it as the workspace of the agent "+id+" (chela config set)")
 		}
 		if !p.home.IsDir(rel) || p.moved[rel] != "" {
 			continue
@@ -509,15 +515,11 @@ func (a *application) place(c *copying) error {
 	if err != nil || have == c.hash {
 		return err
 	}
-	if have != "" {
-		if have != c.before {
-			if known := a.record.find(kindFile, c.path()); known == nil || have != known.After {
-				return errors.New("it was changed meanwhile; try again")
-			}
-		} else if err := a.record.keep(c.path(), have); err != nil {
-			return err
-		}
-		if err := a.p.m.before("kept " + c.rel); err != nil {
+	if have != c.have {
+		return errors.New("it was changed meanwhile; try again")
+	}
+	if have != "" && have == c.before {
+		if err := cmpErr(a.record.keep(c.path(), have), a.p.m.before("kept "+c.rel)); err != nil {
 			return err
 		}
 	}

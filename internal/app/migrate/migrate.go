@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -56,29 +57,41 @@ func (m Migrator) before(name string) error {
 
 // Plan returns what Apply would do.
 func (m Migrator) Plan(ctx context.Context, s cli.Start, o cli.MigrateOptions) (_ cli.Migrated, err error) {
-	t := target{}
-	path := filepath.Join(s.State, m.Store.File)
-	if _, err := os.Stat(path); err == nil {
-		lock, err := statedir.OwnIdle(ctx, s.State)
-		switch {
-		case errors.Is(err, statedir.ErrOwned):
-			t.blind = true
-		case err != nil:
-			return cli.Migrated{}, err
-		default:
-			defer release(lock, &err)
-			if t.db, err = m.openStore(ctx, s); err != nil {
-				return cli.Migrated{}, err
-			}
-			defer func() { err = errors.Join(err, t.db.Close()) }()
-		}
+	t, closeTarget, err := m.present(ctx, s)
+	if err != nil {
+		return cli.Migrated{}, err
 	}
+	defer func() { err = errors.Join(err, closeTarget()) }()
 	p, err := m.prepare(ctx, s, o, t)
 	if err != nil {
 		return cli.Migrated{}, err
 	}
 	defer p.home.Close()
 	return p.shown(), nil
+}
+
+// present opens the database here, if there is one that no engine uses.
+func (m Migrator) present(ctx context.Context, s cli.Start) (t target, closeIt func() error, err error) {
+	closeIt = func() error { return nil }
+	if _, err := os.Stat(filepath.Join(s.State, m.Store.File)); errors.Is(err, fs.ErrNotExist) {
+		return t, closeIt, nil
+	}
+	lock, err := statedir.OwnIdle(ctx, s.State)
+	if errors.Is(err, statedir.ErrOwned) {
+		return target{blind: true}, closeIt, nil
+	}
+	if err != nil {
+		return t, nil, err
+	}
+	if t.db, err = m.openStore(ctx, s); err != nil {
+		release(lock, &err)
+		return t, nil, err
+	}
+	return t, func() (err error) {
+		err = t.db.Close()
+		release(lock, &err)
+		return err
+	}, nil
 }
 
 // openStore opens the database of the state directory, which is locked.

@@ -300,7 +300,7 @@ func (m *mover) checkConfig() {
 			m.t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
-	if s := string(tree.Section("agents.list")); !strings.Contains(s, filepath.Join(m.s.State, "workspace-work")) || strings.Contains(s, "agentDir") {
+	if s := string(tree.Section("agents.list")); !strings.Contains(s, filepath.Join(m.s.State, "workspace-work")) || strings.Contains(s, "agentDir") || strings.Contains(s, "telepathy") {
 		m.t.Errorf("agents.list: %s", s)
 	}
 	for _, path := range []string{"meta", "wizard", "telepathy", "agents.defaults.timeoutSeconds"} {
@@ -475,6 +475,26 @@ func TestKilled(t *testing.T) {
 	})
 }
 
+// TestHalfWritten removes what a killed process left of a file.
+func TestHalfWritten(t *testing.T) {
+	t.Parallel()
+	m := newMover(t, openclawtest.Files(t))
+	m.killed(4, func() error { _, err := m.m.Apply(t.Context(), m.s, m.o); return err })
+	temp := "workspace/.tmp-" + strings.Repeat("A", 26)
+	mine := "workspace/.tmp-mine"
+	m.write(temp, "half")
+	m.write(mine, "mine")
+	m.apply()
+	if f := m.files(); f[temp] != "" || f[mine] != "mine" {
+		t.Errorf("%q", slices.Sorted(keys(f)))
+	}
+	m.write(temp, "half")
+	m.undo()
+	if f := m.files(); len(f) != 1 || f[mine] != "mine" {
+		t.Errorf("%q", slices.Sorted(keys(f)))
+	}
+}
+
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	m := newMover(t, openclawtest.Files(t))
@@ -547,6 +567,42 @@ func TestConflicts(t *testing.T) {
 	}
 	if got := m.rows(); !slices.Equal(got, rows) {
 		t.Errorf("after --overwrite: got %q\nwant %q", got, rows)
+	}
+}
+
+// TestSourceChanged changes the source, and what is here, between an Apply that is killed
+// and the next one.
+func TestSourceChanged(t *testing.T) {
+	t.Parallel()
+	from := openclawtest.Files(t)
+	for n := 3; ; n++ {
+		m := newMover(t, from)
+		m.write("chela.json", "{ gateway: { port: 1234 } }\n")
+		m.write("workspace/MEMORY.md", "mine\n")
+		m.o.Overwrite = true
+		_, was := m.killed(n, func() error { _, err := m.m.Apply(t.Context(), m.s, m.o); return err })
+		if !was {
+			break
+		}
+		source := filepath.Join(from, "workspace", "MEMORY.md")
+		old, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(source, []byte(fmt.Sprintf("Ada likes %d crabs.\n", n)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.apply()
+		if f := m.files(); f["workspace/MEMORY.md"] != fmt.Sprintf("Ada likes %d crabs.\n", n) || !strings.Contains(f["chela.json"], "18789") {
+			t.Errorf("killed at step %d: %q, %s", n, f["workspace/MEMORY.md"], f["chela.json"])
+		}
+		m.undo()
+		if f := m.files(); len(f) != 2 || f["workspace/MEMORY.md"] != "mine\n" || f["chela.json"] != "{ gateway: { port: 1234 } }\n" {
+			t.Errorf("killed at step %d, and taken back: %q", n, f)
+		}
+		if err := os.WriteFile(source, old, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

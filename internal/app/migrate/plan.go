@@ -36,7 +36,7 @@ const (
 	groupCount
 )
 
-var groupNames = [groupCount]string{"Configuration", "Keys", "Sessions", "Scheduled jobs", "People", "Devices", "Workspaces and memory", "Skills", "Rules about commands"}
+var groupNames = [groupCount]string{cli.GroupSettings, "Keys", "Sessions", "Scheduled jobs", "People", "Devices", "Workspaces and memory", "Skills", "Rules about commands"}
 
 // item is one thing that is shown, with what is done for it.
 type item struct {
@@ -100,6 +100,15 @@ func (m Migrator) prepare(ctx context.Context, s cli.Start, o cli.MigrateOptions
 	if p.last != nil && p.last.State != applying {
 		p.last = nil
 	}
+	if p.last != nil && p.last.From != home.Dir {
+		return nil, &chela.Error{
+			Code: chela.CodeConflict, Message: "the migration from " + p.last.From + " is not complete",
+			Hint: "chela migrate openclaw --apply --from " + p.last.From + ", or chela migrate openclaw --undo",
+		}
+	}
+	if info, err := os.Lstat(s.Config); err == nil && !info.Mode().IsRegular() {
+		return nil, chela.Errorf(chela.CodeInvalid, "%s is a symbolic link, which chela does not write to", s.Config)
+	}
 	if p.ours, err = (config.Options{LastGood: s.LastGood}).Load(s.Config); err != nil {
 		return nil, err
 	}
@@ -131,7 +140,7 @@ func (p *plan) collect(ctx context.Context) error {
 		if err := f(ctx); err != nil {
 			return err
 		}
-		if err := ctx.Err(); err != nil {
+		if err := cmpErr(ctx.Err(), p.home.Err()); err != nil {
 			return err
 		}
 	}
@@ -194,35 +203,33 @@ func (p *plan) unreadable(what string, err error) {
 
 // leftovers says why files and folders of OpenClaw are not taken.
 var leftovers = map[string]string{
-	"logs":               "logs",
-	"cache":              "it is made again when it is needed",
-	"memory":             "indexes over the memory files; Chela makes its own",
-	"media":              "attachments of old messages; the conversations keep their texts and small pictures",
-	"browser":            "profiles of a browser",
-	"sandboxes":          "work folders of containers; Chela has its own sandbox",
-	"extensions":         "plug-ins in JavaScript, which Chela cannot run (chela plugins)",
-	"plugins":            "plug-ins in JavaScript, which Chela cannot run (chela plugins)",
-	"plugin-skills":      "skills of OpenClaw's plug-ins",
-	"canvas":             "pages of OpenClaw's canvas",
-	"identity":           "the key with which this machine showed itself to OpenClaw's gateway; Chela has its own",
-	"telegram":           "positions in the streams of messages; Chela keeps its own",
-	"subagents":          "subagents in progress",
-	"tasks":              "work in progress",
-	"delivery-queue":     "messages that were not delivered yet",
-	"hooks":              "hooks in JavaScript; Chela runs programs (chela hooks)",
-	"update-check.json":  "bookkeeping of OpenClaw",
-	"nodes":              "pairings of older nodes; pair them again (chela devices invite)",
-	"credentials/oauth":  "",
-	"completions":        "bookkeeping of OpenClaw",
-	"settings":           "settings of its apps",
-	"credentials/signal": "",
+	"logs":              "logs",
+	"cache":             "it is made again when it is needed",
+	"memory":            "indexes over the memory files; Chela makes its own",
+	"media":             "attachments of old messages; the conversations keep their texts and small pictures",
+	"browser":           "profiles of a browser",
+	"sandboxes":         "work folders of containers; Chela has its own sandbox",
+	"extensions":        "plug-ins, which are programs: install those that you want (chela plugins install FOLDER)",
+	"plugins":           "plug-ins, which are programs: install those that you want (chela plugins install FOLDER)",
+	"plugin-skills":     "skills of OpenClaw's plug-ins",
+	"canvas":            "pages of OpenClaw's canvas",
+	"identity":          "the key with which this machine showed itself to OpenClaw's gateway; Chela has its own",
+	"telegram":          "positions in the streams of messages; Chela keeps its own",
+	"subagents":         "subagents in progress",
+	"tasks":             "work in progress",
+	"delivery-queue":    "messages that were not delivered yet",
+	"hooks":             "hooks, which are programs: install those that you want (chela hooks install FOLDER)",
+	"update-check.json": "bookkeeping of OpenClaw",
+	"nodes":             "pairings of older nodes; pair them again (chela devices invite)",
+	"completions":       "bookkeeping of OpenClaw",
+	"settings":          "settings of its apps",
 }
 
 // leftFiles reports the files and folders that are not taken.
 func (p *plan) leftFiles() {
 	for _, name := range slices.Sorted(maps.Keys(leftovers)) {
-		if why := leftovers[name]; why != "" && (p.home.IsDir(name) || p.home.IsFile(name)) {
-			p.leave(name, why)
+		if p.home.IsDir(name) || p.home.IsFile(name) {
+			p.leave(name, leftovers[name])
 		}
 	}
 	if p.home.IsDir("credentials/whatsapp") {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
@@ -55,6 +56,7 @@ type record struct {
 	Dirs    []string  `json:"dirs,omitempty"` // folders that were missing, outer ones first
 
 	dir string
+	at  map[string]int // in Steps, by step.id
 }
 
 // step is one thing that is made.
@@ -78,33 +80,37 @@ type value struct {
 	Old   json.RawMessage `json:"old,omitempty"` // absent: it was not set
 }
 
-// same reports whether two steps are about the same thing.
-func (s step) same(o step) bool { return s.Kind == o.Kind && s.Name == o.Name }
+// id identifies what a step is about.
+func (s step) id() string { return s.Kind + "\x00" + s.Name }
 
-// find returns the step about the same thing; nil: there is none.
+// find returns the step about a thing; nil: there is none.
 func (r *record) find(kind, name string) *step {
 	if r == nil {
 		return nil
 	}
-	i := slices.IndexFunc(r.Steps, func(s step) bool { return s.Kind == kind && s.Name == name })
-	if i < 0 {
-		return nil
+	if r.at == nil {
+		r.at = make(map[string]int, len(r.Steps))
+		for i, s := range r.Steps {
+			r.at[s.id()] = i
+		}
 	}
-	return &r.Steps[i]
+	if i, ok := r.at[step{Kind: kind, Name: name}.id()]; ok {
+		return &r.Steps[i]
+	}
+	return nil
 }
 
-// add adds a step. What an earlier step about the same thing replaced stays known.
+// add adds a step, or replaces that about the same thing. Settings that an earlier step
+// has made stay in it.
 func (r *record) add(s step) {
 	old := r.find(s.Kind, s.Name)
 	if old == nil {
+		r.at[s.id()] = len(r.Steps)
 		r.Steps = append(r.Steps, s)
 		return
 	}
-	s.Before, s.Old = old.Before, old.Old
 	for _, v := range old.Values {
-		if i := slices.IndexFunc(s.Values, func(n value) bool { return n.Path == v.Path }); i >= 0 {
-			s.Values[i].Old = v.Old
-		} else {
+		if !slices.ContainsFunc(s.Values, func(n value) bool { return n.Path == v.Path }) {
 			s.Values = append(s.Values, v)
 		}
 	}
@@ -203,6 +209,31 @@ func createIn(root *os.Root, name string, perm fs.FileMode, hash string, write f
 		}
 		return nil
 	})
+}
+
+// sweep removes the files that were not complete when a process was killed. Nobody else
+// writes in these folders: no engine runs.
+func (r *record) sweep() error {
+	dirs := map[string]bool{r.dir: true, filepath.Join(r.dir, beforeName): true}
+	for _, s := range r.Steps {
+		if s.Kind == kindFile || s.Kind == kindConfig {
+			dirs[filepath.Dir(s.Name)] = true
+		}
+	}
+	for dir := range dirs {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return err
+		}
+		for _, e := range entries {
+			if e.Type().IsRegular() && atomicfile.IsTemp(e.Name()) {
+				if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // hashOf returns the hash of a text.

@@ -263,12 +263,11 @@ func (p *plan) addSession(ctx context.Context, s *openclaw.Session, c *conversat
 	meta := c.meta
 	i := item{group: groupSessions, size: c.messages, MigratedItem: cli.MigratedItem{What: string(meta.Key), Action: cli.ItemAdd}}
 	i.Note = humanize.Many(c.messages, "message")
-	if n := len(c.parts) - 1; n > 0 {
-		i.Note += fmt.Sprintf(", %d of them archived transcripts", n)
-		i.Note = humanize.Many(c.messages, "message") + " in " + humanize.Many(n+1, "transcript")
+	if n := len(c.parts); n > 1 {
+		i.Note += " in " + humanize.Many(n, "transcript")
 	}
 	if c.skipped > 0 {
-		i.Note += fmt.Sprintf("; %d lines without use here, such as bookkeeping, or damaged", c.skipped)
+		i.Note += "; without " + humanize.Many(c.skipped, "line") + " of bookkeeping, or damaged"
 	}
 	var old session.Meta
 	err := p.view(ctx, func(r store.Reader) (err error) {

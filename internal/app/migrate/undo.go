@@ -88,7 +88,7 @@ func (u *removal) run(ctx context.Context) error {
 		return err
 	}
 	u.record.State = undoing
-	if err := u.record.save(); err != nil {
+	if err := cmpErr(u.record.sweep(), u.record.save()); err != nil {
 		return err
 	}
 	for _, s := range slices.Backward(u.record.Steps) {

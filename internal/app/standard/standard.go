@@ -381,6 +381,9 @@ func Stores(r *Registry) {
 // OpenForeign opens a copy of the database that another program has in a folder.
 func OpenForeign(ctx context.Context, root *os.Root, name string) (openclaw.Tables, error) {
 	d, err := foreign.Open(ctx, root, name, "")
+	if errors.Is(err, foreign.ErrDamaged) {
+		return nil, fmt.Errorf("%w: %w", openclaw.ErrDamaged, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -106,6 +106,15 @@ func (h *Home) IsDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
+// LinkOf returns where a symbolic link leads to; "": there is no link with the name.
+func (h *Home) LinkOf(name string) string {
+	to, err := h.root.Readlink(name)
+	if err != nil {
+		return ""
+	}
+	return to
+}
+
 // IsFile reports whether there is a regular file with a name.
 func (h *Home) IsFile(name string) bool {
 	info, err := h.root.Lstat(name)

@@ -10,6 +10,7 @@ package openclaw
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,11 @@ type Tables interface {
 	Close() error
 }
 
-// OpenTables opens a database in the folder root. It must not change it.
+// ErrDamaged says that a database is none, or is damaged.
+var ErrDamaged = errors.New("the database is damaged")
+
+// OpenTables opens a database in the folder root. It must not change it. An error that
+// wraps [ErrDamaged] leaves the database out; any other one makes [Home.Err] fail.
 type OpenTables func(ctx context.Context, root *os.Root, name string) (Tables, error)
 
 // Problem is something that could not be read and is left out.
@@ -61,6 +66,7 @@ type Home struct {
 	open     OpenTables
 	tables   map[string]Tables // by the name of the file; nil: none, or not readable
 	problems []Problem
+	failed   error // why a database could not be copied
 }
 
 // ConfigFile is the name of the configuration.
@@ -135,6 +141,10 @@ func (h *Home) Close() error {
 // Problems returns what could not be read so far.
 func (h *Home) Problems() []Problem { return slices.Clone(h.problems) }
 
+// Err returns why a database that is not damaged could not be read, such as a full disk:
+// what was returned is then not complete.
+func (h *Home) Err() error { return h.failed }
+
 // problem records that a file is left out.
 func (h *Home) problem(file string, err error) {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
@@ -159,8 +169,12 @@ func (h *Home) db(ctx context.Context, name string) Tables {
 		return nil
 	}
 	t, err := h.open(ctx, h.root, name)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrDamaged):
 		h.problem(name, err)
+		return nil
+	case err != nil:
+		h.failed = cmp.Or(h.failed, fmt.Errorf("%s: %w", filepath.Join(h.Dir, filepath.FromSlash(name)), err))
 		return nil
 	}
 	h.tables[name] = t

@@ -2,13 +2,16 @@ package openclaw_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/chela-ai/chela/internal/core/openclaw"
@@ -201,8 +204,8 @@ func TestDamaged(t *testing.T) {
 			openclawtest.Run(t, file, "DROP TABLE cron_jobs; CREATE VIEW cron_jobs AS SELECT 'x' AS store_key, 'y' AS job_id, '{}' AS job_json, 0 AS sort_order;")
 		}},
 		{"a link out of the folder", "exec-approvals.json", "exec-approvals.json", false, func(t *testing.T, file string) {
-			if err := os.Remove(file); err == nil {
-				err = os.Symlink("/etc/passwd", file)
+			if err := errors.Join(os.Remove(file), os.Symlink("/etc/passwd", file)); err != nil {
+				t.Skip(err)
 			}
 		}},
 	} {
@@ -226,6 +229,22 @@ func TestDamaged(t *testing.T) {
 				t.Error("the rest is not read")
 			}
 		})
+	}
+}
+
+// TestFull fails as a whole if a database cannot be copied.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	h, err := openclaw.Open(openclawtest.Tables(t), func(context.Context, *os.Root, string) (openclaw.Tables, error) {
+		return nil, syscall.ENOSPC
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	h.Jobs(t.Context())
+	if err := h.Err(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "openclaw.sqlite") {
+		t.Error(err)
 	}
 }
 

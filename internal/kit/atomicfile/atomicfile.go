@@ -12,8 +12,19 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 )
+
+// tempPrefix is the beginning of the names of files that are not complete yet.
+const tempPrefix = ".tmp-"
+
+// IsTemp reports whether a name is that of a file that is being written. Such a file stays
+// when the process is killed.
+func IsTemp(name string) bool {
+	rest, ok := strings.CutPrefix(name, tempPrefix)
+	return ok && len(rest) == len(rand.Text()) && strings.Trim(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
 
 // Write replaces the file at path with data and returns when the data is on
 // disk. An existing file keeps its mode; a new file gets perm, or 0600 if perm
@@ -88,7 +99,7 @@ func createIn(root *os.Root, name string, perm fs.FileMode, write func(io.Writer
 // If the name is a file or a link, it is replaced, atomically.
 func SymlinkIn(root *os.Root, name, target string) error {
 	dir := filepath.Dir(name)
-	temp := filepath.Join(dir, ".tmp-"+rand.Text())
+	temp := filepath.Join(dir, tempPrefix+rand.Text())
 	err := root.Symlink(target, temp)
 	if err == nil {
 		if err = root.Rename(temp, name); err != nil {
@@ -104,7 +115,7 @@ func SymlinkIn(root *os.Root, name, target string) error {
 // place writes a temporary file and renames it to name.
 func place(root *os.Root, name string, perm fs.FileMode, before func(step string) error, write func(*os.File) error) (err error) {
 	dir := filepath.Dir(name)
-	temp := filepath.Join(dir, ".tmp-"+rand.Text())
+	temp := filepath.Join(dir, tempPrefix+rand.Text())
 	defer func() {
 		if err != nil {
 			_ = root.Remove(temp)

@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
@@ -199,5 +200,14 @@ func TestCreateIn(t *testing.T) {
 	}
 	if got, n, err := create("other", ""); got != "theirs" || n != 1 || !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a file that appears meanwhile: %q, %d files, %v", got, n, err)
+	}
+}
+
+func TestIsTemp(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{".tmp-" + rand.Text(): true, ".tmp-": false, ".tmp-mine": false, rand.Text(): false, ".tmp-" + strings.Repeat("a", 26): false} {
+		if got := IsTemp(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

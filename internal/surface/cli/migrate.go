@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,9 @@ type Migrated struct {
 	Notes    []string        `json:"notes,omitempty"`
 	Report   string          `json:"report,omitempty"` // file with all of this
 }
+
+// GroupSettings is the name of the group of settings.
+const GroupSettings = "Configuration"
 
 // MigratedGroup is things of one kind.
 type MigratedGroup struct {
@@ -245,6 +249,27 @@ func (c *commands) undoMigration(ctx context.Context, s Start) error {
 // shownItems is how many items of a group are printed.
 const shownItems = 12
 
+// sections joins the settings of a section that have nothing else to say.
+func sections(items []MigratedItem) []MigratedItem {
+	var out []MigratedItem
+	at := map[string]int{} // in out
+	n := map[string]int{}
+	for _, i := range items {
+		section, _, ok := strings.Cut(i.What, ".")
+		if !ok || i.To != "" || i.Note != "" || i.Action != ItemAdd {
+			out = append(out, i)
+			continue
+		}
+		if n[section]++; n[section] == 1 {
+			at[section] = len(out)
+			out = append(out, i)
+			continue
+		}
+		out[at[section]].What, out[at[section]].Note = section, humanize.Many(n[section], "setting")
+	}
+	return out
+}
+
 // printMigrated prints what was, or would be, done.
 func (c *commands) printMigrated(m Migrated) {
 	p := c.palette(c.stdout)
@@ -252,7 +277,11 @@ func (c *commands) printMigrated(m Migrated) {
 	for _, g := range m.Groups {
 		fmt.Fprintf(c.stdout, "\n%s: %s\n", p.Bold.Paint(g.Name), ansi.Line(g.Summary))
 		shown := 0
-		for _, i := range g.Items {
+		items := g.Items
+		if g.Name == GroupSettings {
+			items = sections(items)
+		}
+		for _, i := range items {
 			if i.Action == ItemSame {
 				continue
 			}

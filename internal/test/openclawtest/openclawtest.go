@@ -5,6 +5,7 @@ package openclawtest
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -144,6 +145,9 @@ func copied(t testing.TB, from, to string) {
 // Open opens the databases of the folders.
 func Open(ctx context.Context, root *os.Root, name string) (openclaw.Tables, error) {
 	d, err := foreign.Open(ctx, root, name, "")
+	if errors.Is(err, foreign.ErrDamaged) {
+		return nil, fmt.Errorf("%w: %w", openclaw.ErrDamaged, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,9 @@ const attempts = 20
 // ErrBusy says that another program changed the database whenever it was copied.
 var ErrBusy = errors.New("another program keeps changing it")
 
+// ErrDamaged says that the file is no database, or is damaged.
+var ErrDamaged = errors.New("it is damaged, or no database")
+
 // ErrNoTable says that a database has no such table, or the table has no such column.
 var ErrNoTable = errors.New("no such table or column")
 
@@ -90,7 +93,7 @@ func (d *Database) check() error {
 	damage := ""
 	err := d.each("PRAGMA quick_check(1)", nil, func(s *lib.Stmt) bool { damage = s.ColumnText(0); return false })
 	if err == nil && damage != "ok" {
-		err = fmt.Errorf("it is damaged: %s", strings.ReplaceAll(damage, "\n", " "))
+		err = fmt.Errorf("%w: %s", ErrDamaged, strings.ReplaceAll(damage, "\n", " "))
 	}
 	return err
 }
@@ -197,7 +200,7 @@ func row(s *lib.Stmt, columns []string) map[string]any {
 func (d *Database) each(sql string, args []any, f func(*lib.Stmt) bool) error {
 	s, _, err := d.conn.PrepareTransient(sql)
 	if err != nil {
-		return err
+		return damaged(err)
 	}
 	defer func() { _ = s.Finalize() }() // returns the error of the last step again
 	for i, a := range args {
@@ -213,9 +216,18 @@ func (d *Database) each(sql string, args []any, f func(*lib.Stmt) bool) error {
 	for {
 		found, err := s.Step()
 		if err != nil || !found || !f(s) {
-			return err
+			return damaged(err)
 		}
 	}
+}
+
+// damaged returns an error that wraps ErrDamaged if the file is the cause of err.
+func damaged(err error) error {
+	switch lib.ErrCode(err).ToPrimary() {
+	case lib.ResultNotADB, lib.ResultCorrupt, lib.ResultFormat:
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
 }
 
 // Suffixes of the files of a database.
