@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
@@ -52,25 +53,25 @@ func (m Migrator) Apply(ctx context.Context, s cli.Start, o cli.MigrateOptions) 
 	}
 	defer func() { err = errors.Join(err, a.media.Close()) }()
 	if err := a.run(ctx, statErr == nil); err != nil {
-		return cli.Migrated{}, interrupted(err)
+		return cli.Migrated{}, p.interrupted(err)
 	}
 	out := p.shown()
 	out.Report = filepath.Join(a.record.dir, reportName)
 	if err := report(out.Report, out, "Taken over"); err != nil {
-		return cli.Migrated{}, interrupted(err)
+		return cli.Migrated{}, p.interrupted(err)
 	}
 	a.record.State = applied
 	if err := a.record.save(); err != nil {
-		return cli.Migrated{}, interrupted(err)
+		return cli.Migrated{}, p.interrupted(err)
 	}
 	return out, nil
 }
 
 // interrupted says how to go on after an error.
-func interrupted(err error) error {
+func (p *plan) interrupted(err error) error {
 	return &chela.Error{
 		Code: chela.CodeOf(err), Message: "not everything was taken over", Err: err,
-		Hint: "chela migrate openclaw --apply, which goes on, or chela migrate openclaw --undo",
+		Hint: "chela migrate openclaw --apply --from " + shell.Quote(p.home.Dir) + ", which goes on, or chela migrate openclaw --undo",
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/openclaw"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -131,7 +132,7 @@ func overlap(from, state string) error {
 	if pathpolicy.Inside(a, b) || pathpolicy.Inside(b, a) {
 		return &chela.Error{
 			Code: chela.CodeInvalid, Message: fmt.Sprintf("the state directory %s and the folder of OpenClaw %s must not be in each other", state, from),
-			Hint: "chela --state-dir ~/.chela migrate openclaw --from " + from,
+			Hint: "chela --state-dir ~/.chela migrate openclaw --from " + shell.Quote(from),
 		}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/openclaw"
+	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
@@ -103,7 +104,7 @@ func (m Migrator) prepare(ctx context.Context, s cli.Start, o cli.MigrateOptions
 	if p.last != nil && p.last.From != home.Dir {
 		return nil, &chela.Error{
 			Code: chela.CodeConflict, Message: "the migration from " + p.last.From + " is not complete",
-			Hint: "chela migrate openclaw --apply --from " + p.last.From + ", or chela migrate openclaw --undo",
+			Hint: "chela migrate openclaw --apply --from " + shell.Quote(p.last.From) + ", or chela migrate openclaw --undo",
 		}
 	}
 	if info, err := os.Lstat(s.Config); err == nil && !info.Mode().IsRegular() {
