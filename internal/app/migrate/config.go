@@ -177,25 +177,23 @@ func (p *plan) reference(name, v string) (string, bool) {
 // dropUnusable removes what Chela does not know, what is invalid, and keys if they are not
 // wanted.
 func (p *plan) dropUnusable(ctx context.Context, theirs map[string]any) error {
-	dir, err := os.MkdirTemp("", "chela-migrate-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, "chela.json")
 	bare := config.Options{Env: func(string) string { return "" }}
-	for range 1000 {
-		if err := atomicfile.Write(file, mustJSON(theirs), 0o600); err != nil {
-			return err
+	read := func() (*config.Tree, []config.Problem, error) {
+		t, err := bare.ReadText(p.start.Config, mustJSON(theirs))
+		if e, ok := errors.AsType[*config.Error](err); ok {
+			return nil, e.Problems, err
 		}
-		problems := bare.Validate(file)
-		dropped := false
+		if err != nil {
+			return nil, nil, err
+		}
+		return t, t.Warnings(), nil
+	}
+	tree, problems, err := read()
+	for dropped := true; dropped; tree, problems, err = read() {
+		dropped = false
 		for _, problem := range problems {
-			if !problem.Fatal && !problem.Unknown || problem.Path == "" {
-				continue
-			}
-			steps, err := config.ParsePath(problem.Path)
-			if err != nil || !remove(theirs, steps) {
+			steps, perr := config.ParsePath(problem.Path)
+			if !problem.Fatal && !problem.Unknown || problem.Path == "" || perr != nil || !remove(theirs, steps) {
 				continue
 			}
 			dropped = true
@@ -204,21 +202,21 @@ func (p *plan) dropUnusable(ctx context.Context, theirs map[string]any) error {
 				why = problem.Message
 			}
 			p.leave("configuration "+problem.Path, why)
-		}
-		if !dropped {
-			break
+			if strings.Contains(problem.Path, "[") { // the numbers of the elements may differ now
+				break
+			}
 		}
 	}
-	tree, err := bare.Read(file)
 	if err != nil {
 		p.unreadable("the configuration", err)
-		maps.DeleteFunc(theirs, func(string, any) bool { return true })
+		clear(theirs)
 		return nil
 	}
 	if p.o.NoSecrets {
 		p.dropSecrets(theirs, tree)
 	}
-	return p.dropRefused(ctx, theirs, file)
+	p.dropRefused(ctx, theirs)
+	return nil
 }
 
 // dropSecrets removes the values that are shown as redacted.
@@ -237,34 +235,28 @@ func (p *plan) dropSecrets(theirs map[string]any, tree *config.Tree) {
 }
 
 // dropRefused removes the sections with which an engine would not start.
-func (p *plan) dropRefused(ctx context.Context, theirs map[string]any, file string) error {
-	s := p.start
-	s.Config = file
+func (p *plan) dropRefused(ctx context.Context, theirs map[string]any) {
 	refused := func(v map[string]any) error {
-		if err := atomicfile.Write(file, mustJSON(v), 0o600); err != nil {
-			return err
-		}
-		t, err := (config.Options{}).Read(file)
+		t, err := (config.Options{}).ReadText(p.start.Config, mustJSON(v))
 		if err != nil {
 			return err
 		}
-		return p.m.Validate(ctx, s, t)
+		return p.m.Validate(ctx, p.start, t)
 	}
 	for len(theirs) > 0 {
 		why := refused(theirs)
 		if why == nil {
-			return nil
+			return
 		}
 		culprit := culpritOf(theirs, refused)
 		if culprit == nil {
 			p.unreadable("the configuration", fmt.Errorf("an engine refuses it: %w", why))
-			maps.DeleteFunc(theirs, func(string, any) bool { return true })
-			return nil
+			clear(theirs)
+			return
 		}
 		remove(theirs, culprit)
 		p.leave("configuration "+config.FormatPath(culprit), "it would prevent the start: "+why.Error())
 	}
-	return nil
 }
 
 // culpritOf returns the smallest of the two outer levels without which a configuration is
@@ -385,21 +377,11 @@ func (p *plan) hidden(steps []string) bool {
 
 // idle notes the settings that are taken but have no effect.
 func (p *plan) idle(ctx context.Context, text []byte) {
-	dir, err := os.MkdirTemp("", "chela-migrate-")
+	t, err := (config.Options{}).ReadText(p.start.Config, text)
 	if err != nil {
 		return
 	}
-	defer os.RemoveAll(dir)
-	s := p.start
-	s.Config = filepath.Join(dir, "chela.json")
-	if atomicfile.Write(s.Config, text, 0o600) != nil {
-		return
-	}
-	t, err := (config.Options{}).Read(s.Config)
-	if err != nil {
-		return
-	}
-	if idle := p.m.Ineffective(ctx, s, t); len(idle) > 0 {
+	if idle := p.m.Ineffective(ctx, p.start, t); len(idle) > 0 {
 		p.notes = append(p.notes, "Settings that have no effect in this version: "+strings.Join(idle, ", "))
 	}
 }

@@ -767,3 +767,16 @@ func read(t *testing.T, file string) string {
 	}
 	return string(b)
 }
+
+func TestReadText(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "none.json")
+	o := Options{Env: func(string) string { return "" }}
+	tree, err := o.ReadText(file, []byte("{ gateway: { port: 7 }, telepathy: 1 }"))
+	if err != nil || string(tree.Section("gateway.port")) != "7" || len(tree.Warnings()) != 1 {
+		t.Errorf("%v, %v", tree, err)
+	}
+	if _, err := o.ReadText(file, []byte("{ gateway: { port: 'x' } }")); err == nil {
+		t.Error("an invalid value was read")
+	}
+}

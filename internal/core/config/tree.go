@@ -44,6 +44,16 @@ func (o Options) Load(path string) (*Tree, error) {
 // Read is [Options.Load] that fails when the file is invalid.
 func (o Options) Read(path string) (*Tree, error) { return o.withEnv().load(path, path, nil) }
 
+// ReadText is [Options.Read] with the text of the file, which is not read and need not
+// exist.
+func (o Options) ReadText(path string, text []byte) (*Tree, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return o.withEnv().load(path, path, map[string][]byte{path: text})
+}
+
 func (o Options) withEnv() Options {
 	if o.Env == nil {
 		o.Env = os.Getenv

@@ -71,12 +71,19 @@ func Open(ctx context.Context, root *os.Root, name, temp string) (_ *Database, e
 	}
 	d.conn.SetInterrupt(ctx.Done())
 	d.conn.Limit(lib.LimitLength, maxValue)
-	for _, sql := range []string{"PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON", "PRAGMA query_only = ON"} {
+	// The log becomes a part of the database.
+	for _, sql := range []string{"PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON", "PRAGMA journal_mode = DELETE", "PRAGMA query_only = ON"} {
 		if err := d.each(sql, nil, func(*lib.Stmt) bool { return true }); err != nil {
 			return nil, err
 		}
 	}
-	return d, d.check()
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	// The copy has what a person said. Where an open file can be removed, nothing of it
+	// stays when the process is killed; elsewhere Close removes it.
+	_ = os.RemoveAll(dir)
+	return d, nil
 }
 
 // Close closes and deletes the copy.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"testing"
 
 	"zombiezen.com/go/sqlite"
@@ -48,6 +49,9 @@ func TestRows(t *testing.T) {
 	d, err := open(t, dir, temp)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if left := contents(t, temp); len(left) != 0 && runtime.GOOS != "windows" {
+		t.Errorf("a killed process would leave %v", left)
 	}
 	var got []map[string]any
 	for r, err := range d.Rows(`a "b`, nil, "i") {
