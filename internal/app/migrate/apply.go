@@ -118,7 +118,10 @@ func (a *application) run(ctx context.Context, used bool) error {
 	if err := a.p.m.before("record"); err != nil {
 		return err
 	}
-	if err := cmpErr(a.record.sweep(), a.record.save()); err != nil {
+	if err := a.record.sweep(); err != nil {
+		return err
+	}
+	if err := a.record.save(); err != nil {
 		return err
 	}
 	if used {

@@ -328,7 +328,7 @@ func (p *plan) mergeConfig(ctx context.Context, theirs map[string]any) error {
 		return fmt.Errorf("%s: %w", p.start.Config, err)
 	}
 	st.After = hashOf(next)
-	p.idle(ctx, next)
+	p.note(ctx, next)
 	// The file is one step: the item that carries it out is the last setting.
 	last := &p.items[len(p.items)-1]
 	last.steps = []step{st}
@@ -375,11 +375,14 @@ func (p *plan) hidden(steps []string) bool {
 	return false
 }
 
-// idle notes the settings that are taken but have no effect.
-func (p *plan) idle(ctx context.Context, text []byte) {
+// note notes the settings that are taken and allow more, or have no effect.
+func (p *plan) note(ctx context.Context, text []byte) {
 	t, err := (config.Options{}).ReadText(p.start.Config, text)
 	if err != nil {
 		return
+	}
+	if loose := p.ours.Loosened(t); len(loose) > 0 {
+		p.notes = append(p.notes, "Settings that allow more than those that are here: "+strings.Join(loose, ", "))
 	}
 	if idle := p.m.Ineffective(ctx, p.start, t); len(idle) > 0 {
 		p.notes = append(p.notes, "Settings that have no effect in this version: "+strings.Join(idle, ", "))

@@ -119,7 +119,10 @@ func (p *plan) tree(g group, what, to string, files []*copying, ours func(string
 		i.Note = humanize.Many(len(todo), "file") + ", " + humanize.Bytes(size)
 		i.do = func(ctx context.Context, a *application) error {
 			for _, c := range todo {
-				if err := cmpErr(ctx.Err(), a.write(c)); err != nil {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := a.write(c); err != nil {
 					return err
 				}
 			}
@@ -127,15 +130,6 @@ func (p *plan) tree(g group, what, to string, files []*copying, ours func(string
 		}
 	}
 	p.add(i)
-}
-
-func cmpErr(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // pathError returns an error without the path in it.
@@ -519,7 +513,10 @@ func (a *application) place(c *copying) error {
 		return errors.New("it was changed meanwhile; try again")
 	}
 	if have != "" && have == c.before {
-		if err := cmpErr(a.record.keep(c.path(), have), a.p.m.before("kept "+c.rel)); err != nil {
+		if err := a.record.keep(c.path(), have); err != nil {
+			return err
+		}
+		if err := a.p.m.before("kept " + c.rel); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -141,7 +142,7 @@ func (p *plan) collect(ctx context.Context) error {
 		if err := f(ctx); err != nil {
 			return err
 		}
-		if err := cmpErr(ctx.Err(), p.home.Err()); err != nil {
+		if err := cmp.Or(ctx.Err(), p.home.Err()); err != nil {
 			return err
 		}
 	}

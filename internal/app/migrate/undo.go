@@ -88,7 +88,10 @@ func (u *removal) run(ctx context.Context) error {
 		return err
 	}
 	u.record.State = undoing
-	if err := cmpErr(u.record.sweep(), u.record.save()); err != nil {
+	if err := u.record.sweep(); err != nil {
+		return err
+	}
+	if err := u.record.save(); err != nil {
 		return err
 	}
 	for _, s := range slices.Backward(u.record.Steps) {
