@@ -229,7 +229,7 @@ func (p *plan) dropSecrets(theirs map[string]any, tree *config.Tree) {
 		v, ok := lookup(shown, l.path)
 		if ok && bytes.Contains(mustJSON(v), []byte(secret.Redacted)) && !bytes.Contains(mustJSON(l.value), []byte(secret.Redacted)) {
 			remove(theirs, l.path)
-			p.leave("configuration "+l.name(), "--no-secrets")
+			p.leave("configuration "+l.name(), "it may be a secret (--no-secrets)")
 		}
 	}
 }
