@@ -68,7 +68,6 @@ type plan struct {
 	notes   []string
 	running string
 	moved   map[string]string // path in the folder of OpenClaw → where it is copied to
-	copied  []string          // files of the configuration that are copied: see reference
 }
 
 // prepare makes the plan. The caller closes its home.
