@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A tour of what Chela does by itself: it schedules, watches its files, lets other programs
-# give it work, keeps a long conversation, remembers, learns, and answers programs and editors. It runs on a fresh home in
-# a temporary folder, without a key, and ends with an error if one of the steps does not work.
+# give it work, keeps a long conversation, remembers, learns, answers programs and editors, has a web page, and moves in
+# from OpenClaw. It runs on a fresh home in a temporary folder, without a key, and ends with an error if one of the steps
+# does not work.
 #
 #     go build -o bin/chela ./cmd/chela && CHELA=bin/chela docs/tour.sh
 #
@@ -213,8 +214,35 @@ printf '%s' "$out" | cut -c1-160
 has '"sessionUpdate":"agent_message_chunk"'
 has '"stopReason":"end_turn"'
 
-step 'The end'
+step 'The web page: for a computer and a phone'
+run "$chela" dashboard --no-open
+has "http://127.0.0.1:$port/#code="
+run curl -sS -D - "http://127.0.0.1:$port/"
+has 'Content-Security-Policy: default-src .none.'
+has '<title>Chela</title>'
+
+step 'Moving in: what OpenClaw has, and the way back'
 stop
+old=$home/openclaw
+mkdir -p "$old/workspace/memory" "$old/agents/main/sessions" "$old/cron"
+printf '%s\n' '{agents: {defaults: {workspace: "'"$old"'/workspace"}}, channels: {telegram: {enabled: false}}}' >"$old/openclaw.json"
+printf '%s\n' 'The boiler was serviced in May.' >"$old/workspace/memory/2026-05-04.md"
+printf '%s\n' '{"agent:main:boiler": {"sessionId": "11111111-aaaa-4aaa-8aaa-000000000001", "updatedAt": 1772352004000}}' >"$old/agents/main/sessions/sessions.json"
+printf '%s\n' '{"type":"session","version":3,"id":"11111111-aaaa-4aaa-8aaa-000000000001","timestamp":"2026-03-01T08:00:00.000Z","cwd":"/"}' \
+	'{"type":"message","id":"00000001","parentId":null,"timestamp":"2026-03-01T08:00:01.000Z","message":{"role":"user","content":"is the boiler warm?","timestamp":1772352001000}}' \
+	>"$old/agents/main/sessions/11111111-aaaa-4aaa-8aaa-000000000001.jsonl"
+run "$chela" migrate openclaw --from "$old"
+has '1 session with 1 message'
+has 'Nothing was changed'
+run "$chela" migrate openclaw --from "$old" --apply --yes
+has '^Done'
+run "$chela" sessions list
+has 'boiler'
+run "$chela" migrate openclaw --undo --yes
+run "$chela" sessions list
+lacks 'boiler'
+
+step 'The end'
 run "$chela" doctor
 has 'undamaged'
 printf '\nthe tour is over: everything worked\n'
