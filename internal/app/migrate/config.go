@@ -64,13 +64,13 @@ func (p *plan) configuration(ctx context.Context) error {
 
 // selected returns the part of the configuration that is taken.
 func (p *plan) selected() map[string]any {
-	theirs := deepCopy(p.config).(map[string]any)
+	theirs := config.Clone(p.config).(map[string]any)
 	if p.o.Agent != "" {
 		agents, one := map[string]any{}, p.agentConfigs()[p.o.Agent]
 		if one == nil {
 			return map[string]any{}
 		}
-		one = deepCopy(one).(map[string]any)
+		one = config.Clone(one).(map[string]any)
 		delete(one, "id")
 		delete(one, "default")
 		agents["entries"] = map[string]any{p.o.Agent: one}
@@ -226,7 +226,7 @@ func (p *plan) dropSecrets(theirs map[string]any, tree *config.Tree) {
 		return
 	}
 	for _, l := range leaves(theirs, nil) {
-		v, ok := lookup(shown, l.path)
+		v, ok := config.ValueAt(shown, l.path)
 		if ok && bytes.Contains(mustJSON(v), []byte(secret.Redacted)) && !bytes.Contains(mustJSON(l.value), []byte(secret.Redacted)) {
 			remove(theirs, l.path)
 			p.leave("configuration "+l.name(), "it may be a secret (--no-secrets)")
@@ -265,13 +265,13 @@ func culpritOf(v map[string]any, refused func(map[string]any) error) []string {
 	for _, k := range sortedKeys(v) {
 		inner, _ := v[k].(map[string]any)
 		for _, k2 := range sortedKeys(inner) {
-			c := deepCopy(v).(map[string]any)
+			c := config.Clone(v).(map[string]any)
 			remove(c, []string{k, k2})
 			if refused(c) == nil {
 				return []string{k, k2}
 			}
 		}
-		c := deepCopy(v).(map[string]any)
+		c := config.Clone(v).(map[string]any)
 		remove(c, []string{k})
 		if refused(c) == nil {
 			return []string{k}
@@ -415,42 +415,9 @@ func (a *application) writeConfig(before string, text []byte) error {
 	return atomicfile.Write(file, text, 0o600)
 }
 
-// deepCopy copies a value of JSON.
-func deepCopy(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		c := make(map[string]any, len(v))
-		for k, e := range v {
-			c[k] = deepCopy(e)
-		}
-		return c
-	case []any:
-		c := make([]any, len(v))
-		for i, e := range v {
-			c[i] = deepCopy(e)
-		}
-		return c
-	}
-	return v
-}
-
-// lookup returns the value at a path.
-func lookup(v any, steps []string) (any, bool) {
-	for _, s := range steps {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		if v, ok = m[s]; !ok {
-			return nil, false
-		}
-	}
-	return v, true
-}
-
 // put sets the value at a path that exists.
 func put(m map[string]any, steps []string, v any) {
-	if at, ok := lookup(m, steps[:len(steps)-1]); ok {
+	if at, ok := config.ValueAt(m, steps[:len(steps)-1]); ok {
 		if m, ok := at.(map[string]any); ok {
 			m[steps[len(steps)-1]] = v
 		}

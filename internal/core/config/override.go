@@ -42,7 +42,7 @@ func (t *Tree) Override(path string, value json.RawMessage) (*Tree, error) {
 		return nil, chela.Errorf(chela.CodeInvalid, "%s takes effect after a restart, which ends overrides: change it in the configuration", path)
 	}
 	for i := range steps {
-		if v, _ := lookup(t.root, steps[:i]); isList(v) {
+		if v, _ := ValueAt(t.root, steps[:i]); isList(v) {
 			return nil, chela.Errorf(chela.CodeInvalid, "%s is in a list: override the whole list %s", path, FormatPath(steps[:i]))
 		}
 	}
@@ -86,7 +86,7 @@ func (t *Tree) with(live overrides) (*Tree, error) {
 		opts: t.opts, path: t.path, edited: t.edited, files: t.files, hash: t.hash, broken: t.broken, known: known(), sources: map[string]Source{},
 	}
 	next.opts.live = live
-	if err := next.build(t.path, clone(t.raw)); err != nil {
+	if err := next.build(t.path, Clone(t.raw)); err != nil {
 		return nil, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
 	}
 	if err := newUnknown(t, next); err != nil {

@@ -22,7 +22,7 @@ func (t *Tree) Merge(patch []byte, replace []string) (*Draft, error) {
 		return nil, err
 	}
 	m := &merger{replace: replaced(replace)}
-	v, err := t.restore(m.merge(clone(t.raw), p, ""), nil)
+	v, err := t.restore(m.merge(Clone(t.raw), p, ""), nil)
 	if err != nil {
 		return nil, err
 	}

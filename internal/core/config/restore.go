@@ -22,13 +22,13 @@ type position struct {
 func (t *Tree) top() position {
 	return position{
 		raw: t.raw, effective: any(t.root),
-		shownRaw: viewer{t: t}.show(clone(t.raw), nil, false), shownEffective: viewer{t: t, used: true}.show(clone(t.root), nil, false),
+		shownRaw: viewer{t: t}.show(Clone(t.raw), nil, false), shownEffective: viewer{t: t, used: true}.show(Clone(t.root), nil, false),
 	}
 }
 
 // at returns the position at a path below p.
 func (p position) at(steps ...string) position {
-	get := func(v any) any { v, _ = lookup(v, steps); return v }
+	get := func(v any) any { v, _ = ValueAt(v, steps); return v }
 	return position{get(p.raw), get(p.effective), get(p.shownRaw), get(p.shownEffective)}
 }
 

@@ -108,13 +108,13 @@ func (t *Tree) Loosened(next *Tree) []string {
 	}
 	for _, name := range namesOf(was, "channels") {
 		channel := []string{"channels", name}
-		if _, ok := lookup(is, channel); !ok {
+		if _, ok := ValueAt(is, channel); !ok {
 			continue
 		}
 		c.compare(chatRights[:], channel, was, is)
 		for _, id := range namesOf(was, "channels", name, "accounts") {
 			at := concat(channel, []string{"accounts", id})
-			if _, ok := lookup(is, at); ok {
+			if _, ok := ValueAt(is, at); ok {
 				c.moved(chatRights[:], at, at, channel, was, is)
 			}
 		}
@@ -155,8 +155,8 @@ func (c *comparison) moved(rights []right, from, to, general []string, was, is a
 	for _, r := range rights {
 		steps := strings.Split(r.path, ".")
 		for _, rest := range pathsOf(steps, from, to, was, is) {
-			old, hadOld := lookup(was, concat(from, rest))
-			now, hasNow := lookup(is, concat(to, rest))
+			old, hadOld := ValueAt(was, concat(from, rest))
+			now, hasNow := ValueAt(is, concat(to, rest))
 			if !hadOld && !hasNow {
 				continue
 			}
@@ -164,10 +164,10 @@ func (c *comparison) moved(rights []right, from, to, general []string, was, is a
 			if general != nil {
 				at = concat(general, rest)
 				if !hadOld {
-					old, _ = lookup(was, at)
+					old, _ = ValueAt(was, at)
 				}
 				if !hasNow {
-					now, _ = lookup(is, at)
+					now, _ = ValueAt(is, at)
 				}
 			}
 			var unset any
@@ -188,8 +188,8 @@ func deniedExec(is any, to, rest []string) bool {
 		return false
 	}
 	for _, at := range [][]string{to, {"tools"}} {
-		mode, hasMode := lookup(is, concat(at, []string{"exec", "mode"}))
-		security, hasSecurity := lookup(is, concat(at, []string{"exec", "security"}))
+		mode, hasMode := ValueAt(is, concat(at, []string{"exec", "mode"}))
+		security, hasSecurity := ValueAt(is, concat(at, []string{"exec", "security"}))
 		if hasMode || hasSecurity {
 			return mode == "deny" || security == "deny"
 		}
@@ -310,7 +310,7 @@ func pathsOf(steps, from, to []string, was, is any) [][]string {
 
 // namesOf returns the names in the object at a path.
 func namesOf(v any, path ...string) []string {
-	v, _ = lookup(v, path)
+	v, _ = ValueAt(v, path)
 	m, _ := v.(map[string]any)
 	return sortedKeys(m)
 }
@@ -318,7 +318,7 @@ func namesOf(v any, path ...string) []string {
 // agentsOf returns the paths of the agents, by id.
 func agentsOf(root any) map[string][]string {
 	out := map[string][]string{}
-	list, _ := lookup(root, []string{"agents", "list"})
+	list, _ := ValueAt(root, []string{"agents", "list"})
 	elements, _ := list.([]any)
 	for i, e := range elements {
 		if id := idOf(e); id != "" {

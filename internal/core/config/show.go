@@ -21,14 +21,14 @@ import (
 // strings that look like a credential. References to a secret (${NAME}, env:NAME,
 // file:path) are shown.
 func (t *Tree) Written() json.RawMessage {
-	return encode(viewer{t: t}.show(clone(t.raw), nil, false))
+	return encode(viewer{t: t}.show(Clone(t.raw), nil, false))
 }
 
 // InForce returns the effective configuration with secrets redacted, as in
 // [Tree.Written]. The value of a variable is redacted unless its key allows a fixed
 // set of values only.
 func (t *Tree) InForce() json.RawMessage {
-	return encode(viewer{t: t, used: true}.show(clone(t.root), nil, false))
+	return encode(viewer{t: t, used: true}.show(Clone(t.root), nil, false))
 }
 
 // Exists reports whether the configuration's file exists.

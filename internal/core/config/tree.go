@@ -132,7 +132,7 @@ func (t *Tree) build(file string, raw any) error {
 	if !ok {
 		return t.unusable(file, Problem{Message: "want an object, not " + describe(raw), Fatal: true})
 	}
-	t.raw = clone(raw)
+	t.raw = Clone(raw)
 	t.root = t.substituted(root)
 	if err := t.layers(); err != nil {
 		return t.unusable(file, Problem{Message: err.Error(), Fatal: true})
@@ -311,7 +311,7 @@ func (t *Tree) Section(path string) json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	v, ok := lookup(t.root, steps)
+	v, ok := ValueAt(t.root, steps)
 	if !ok || v == nil {
 		return nil
 	}
@@ -325,13 +325,15 @@ func At(text json.RawMessage, path string) json.RawMessage {
 	if err1 != nil || err2 != nil {
 		return nil
 	}
-	if v, ok := lookup(v, steps); ok {
+	if v, ok := ValueAt(v, steps); ok {
 		return encode(v)
 	}
 	return nil
 }
 
-func lookup(v any, path []string) (any, bool) {
+// ValueAt returns the value at a path in a value as JSON is decoded. A step into a list is
+// the number of an element.
+func ValueAt(v any, path []string) (any, bool) {
 	for _, step := range path {
 		switch at := v.(type) {
 		case map[string]any:
@@ -396,19 +398,19 @@ func (t *Tree) Unguarded() []Problem { return slices.Clone(t.unguarded) }
 // used instead; nil: the file is valid.
 func (t *Tree) Broken() error { return t.broken }
 
-// clone returns a deep copy of a decoded value.
-func clone(v any) any {
+// Clone returns a deep copy of a value as JSON is decoded.
+func Clone(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		m := make(map[string]any, len(v))
 		for k, e := range v {
-			m[k] = clone(e)
+			m[k] = Clone(e)
 		}
 		return m
 	case []any:
 		l := make([]any, len(v))
 		for i, e := range v {
-			l[i] = clone(e)
+			l[i] = Clone(e)
 		}
 		return l
 	}

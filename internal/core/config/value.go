@@ -37,7 +37,7 @@ func (t *Tree) Get(path string) (Value, error) {
 		k := *n.key
 		out.Key = &k
 	}
-	v, ok := lookup(t.root, steps)
+	v, ok := ValueAt(t.root, steps)
 	if !ok {
 		if out.Key == nil || out.Key.Default == "" {
 			return Value{}, fmt.Errorf("%s is not set%s", path, t.hint(steps))
@@ -50,7 +50,7 @@ func (t *Tree) Get(path string) (Value, error) {
 	for i := range steps {
 		hidden = hidden || w.secret(steps[:i+1])
 	}
-	out.JSON = encode(w.show(clone(v), steps, hidden))
+	out.JSON = encode(w.show(Clone(v), steps, hidden))
 	out.Source = t.source(steps)
 	return out, nil
 }

@@ -112,6 +112,26 @@ func (e *editor) prompt(ctx context.Context, id sdk.SessionId, text string) (sdk
 	return e.Prompt(ctx, sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock(text)}})
 }
 
+// running sends a prompt, waits until it runs, and returns where its answer will be.
+func (e *editor) running(g *Gateway, id sdk.SessionId) <-chan sdk.PromptResponse {
+	g.t.Helper()
+	events := g.Client().Events()
+	done := make(chan sdk.PromptResponse, 1)
+	go func() {
+		r, err := e.prompt(g.t.Context(), id, "wait")
+		if err != nil {
+			g.t.Error(err)
+		}
+		done <- r
+	}()
+	for ev := range events {
+		if ev.Name == wire.EventAgent {
+			break
+		}
+	}
+	return done
+}
+
 func TestACP(t *testing.T) {
 	t.Parallel()
 	t.Run("ACP-01 an editor has a conversation", func(t *testing.T) {
@@ -173,20 +193,7 @@ func TestACP(t *testing.T) {
 		})})
 		e := g.edit(acp.Options{})
 		id := e.session(t, "/")
-		c := g.Client()
-		done := make(chan sdk.PromptResponse, 1)
-		go func() {
-			r, err := e.prompt(t.Context(), id, "wait")
-			if err != nil {
-				t.Error(err)
-			}
-			done <- r
-		}()
-		for ev := range c.Events() { // it runs
-			if ev.Name == wire.EventAgent {
-				break
-			}
-		}
+		done := e.running(g, id)
 		if err := e.Cancel(t.Context(), sdk.CancelNotification{SessionId: id}); err != nil {
 			t.Fatal(err)
 		}
@@ -225,20 +232,7 @@ func TestACP(t *testing.T) {
 		if _, err := other.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: "agent:main:nowhere", Cwd: "/p"}); err == nil {
 			t.Error("an unknown session is resumed")
 		}
-		c := g.Client()
-		done := make(chan sdk.PromptResponse, 1)
-		go func() {
-			r, err := other.prompt(t.Context(), id, "wait")
-			if err != nil {
-				t.Error(err)
-			}
-			done <- r
-		}()
-		for ev := range c.Events() { // it runs
-			if ev.Name == wire.EventAgent {
-				break
-			}
-		}
+		done := other.running(g, id)
 		if _, err := other.CloseSession(t.Context(), sdk.CloseSessionRequest{SessionId: id}); err != nil {
 			t.Fatal(err)
 		}
