@@ -1,10 +1,11 @@
 #!/bin/sh
-# github.com/araddon/dateparse v0.0.0-20210429162001-6b43995a97de (needs Go): a full hour after a
-# date is taken for a part of Go's layout of dates, in which some digits have a meaning. So
-# "1pm" changes the month to January and is noon, "2pm" changes the day to the 2nd, "4pm" is
-# four minutes past noon; "3pm", which means hours there, is right by chance. The others are
-# noon, in the morning midnight; "9:00pm" is right. This is ParseStrict, which is to refuse
-# what is not sure. A meeting is entered hours, days or months off, without an error.
+# github.com/araddon/dateparse v0.0.0-20210429162001-6b43995a97de (needs Go): a full hour
+# after a date is taken for a part of Go's layout of dates, in which some digits have a
+# meaning. So "1pm" changes the month to January and is noon, "2pm" changes the day to the
+# 2nd, "4pm" is four minutes past noon; "3pm", which means hours there, is right by chance.
+# The others are noon, in the morning midnight; "9:00pm" is right. This is ParseStrict, which
+# is to refuse what is not sure. A meeting is entered hours, days or months off, without an
+# error.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu

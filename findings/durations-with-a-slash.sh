@@ -1,7 +1,7 @@
 #!/bin/sh
-# npm timestring 7.0.0 and parse-duration 2.1.9 (needs Node): both turn phrases such as "2 h" into
-# a number of hours, and both make other times of ordinary phrases. "1/2 h" is half a day for
-# the one and three hours for the other; "1 1/2 h" is 112 and 13 hours. "1,5h", as most of
+# npm timestring 7.0.0 and parse-duration 2.1.9 (needs Node): both turn phrases such as "2 h"
+# into a number of hours, and both make other times of ordinary phrases. "1/2 h" is half a day
+# for the one and three hours for the other; "1 1/2 h" is 112 and 13 hours. "1,5h", as most of
 # Europe writes one and a half, is 15 hours for both. For timestring "1h 30" is an hour, and
 # "-1h" is not negative. A timer that is set by these words rings at another time, and nothing
 # is an error.

@@ -1,10 +1,10 @@
 #!/bin/sh
-# npm exifr 7.1.3 and exif-parser 0.1.12 (needs Node): a photo that says when it was taken, with its
-# offset from UTC (OffsetTimeOriginal), was taken at another time for both. exifr reads the time
-# as one of the machine that reads it, exif-parser as UTC; neither uses the offset, which exifr
-# even returns beside it. A height below the sea (GPSAltitudeRef 1) is above it for both.
-# exifreader 4.46.0 has the depth right and leaves the time a text. So the photos of a journey are
-# hours off, and by how much depends on the server.
+# npm exifr 7.1.3 and exif-parser 0.1.12 (needs Node): a photo that says when it was taken,
+# with its offset from UTC (OffsetTimeOriginal), was taken at another time for both. exifr
+# reads the time as one of the machine that reads it, exif-parser as UTC; neither uses the
+# offset, which exifr even returns beside it. A height below the sea (GPSAltitudeRef 1) is
+# above it for both. exifreader 4.46.0 has the depth right and leaves the time a text. So the
+# photos of a journey are hours off, and by how much depends on the server.
 # Seen: see want below; the photo is from 2026-06-21, 23:30 in Tokyo (14:30 UTC), 50 m deep.
 # Exits with 1 if that changes.
 set -eu
@@ -19,9 +19,10 @@ cat >main.mjs <<'JS'
 import exifParser from "exif-parser";
 import ExifReader from "exifreader";
 import exifr from "exifr";
+import jpeg from "jpeg-js";
 
 // A picture of one pixel, and the directories of its Exif data: the first, Exif and GPS.
-const picture = Buffer.from("/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wgALCAABAAEBAREA/8QAFBABAAAAAAAAAAAAAAAAAAAAAP/aAAgBAQABPxA=", "base64");
+const picture = jpeg.encode({ data: Buffer.alloc(4, 255), width: 1, height: 1 }, 50).data;
 const directory = (...entries) => {
   const b = Buffer.alloc(2 + 12 * entries.length + 4);
   b.writeUInt16BE(entries.length, 0);
@@ -54,7 +55,7 @@ console.log(`exif-parser: ${new Date(tags.DateTimeOriginal * 1000).toISOString()
 const b = ExifReader.load(photo, { expanded: true });
 console.log(`exifreader: ${b.exif.DateTimeOriginal.description} ${b.exif.OffsetTimeOriginal.description}, ${b.gps.Altitude} m`);
 JS
-npm install --silent --no-audit --no-fund --ignore-scripts exifr@7.1.3 exif-parser@0.1.12 exifreader@4.46.0 >/dev/null 2>&1
+npm install --silent --no-audit --no-fund --ignore-scripts exifr@7.1.3 exif-parser@0.1.12 exifreader@4.46.0 jpeg-js@0.4.4 >/dev/null 2>&1
 got=$(TZ=UTC node main.mjs; TZ=America/New_York node main.mjs | head -n 1)
 echo "$got"
 [ "$got" = "$want" ]

@@ -1,8 +1,8 @@
 #!/bin/sh
 # github.com/markusmobius/go-dateparser v1.4.7 (needs Go): an hour without minutes is not one.
 # With the future preferred, as for reminders, "monday at 10" is 30 October of next year, and
-# "at 5" is 30 May; "wednesday at 18" is the 18th of this month, which is past. "tomorrow at 9"
-# is tomorrow at the time of asking, and the French "demain à 9h" is nine hours after that.
+# "at 5" is 30 May; "wednesday at 18" is the 18th of this month, which is past. "tomorrow at
+# 9" is tomorrow at the time of asking, and the French "demain à 9h" is nine hours after that.
 # With minutes, "friday 9:00", it is right. All without an error.
 # Seen: see want below; it is asked on Monday, 2026-11-30, at 15:10.
 # Exits with 1 if that changes.

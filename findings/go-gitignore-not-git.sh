@@ -1,12 +1,12 @@
 #!/bin/sh
 # github.com/sabhiram/go-gitignore v0.0.0-20210923224102-525f6e181f06 and
-# github.com/monochromegane/go-gitignore v0.0.0-20200626010858-205db1a8cc00 (needs Go and git):
-# two libraries that read .gitignore disagree with git about plain lines. For both, "[!a].txt"
-# matches a.txt alone, the opposite, and "docs/api", which has a slash and so is a path from
-# the top, is ignored in every folder. In the first one, signs of regular expressions keep
-# their meaning: "c++" and "report (1).txt" do not match the files of these names. In the
-# second one, "**/tmp" and "a/**/b" leave out the case without a folder between. A tool that
-# lists the files of a project for a model shows other files than git knows.
+# github.com/monochromegane/go-gitignore v0.0.0-20200626010858-205db1a8cc00 (needs Go and
+# git): two libraries that read .gitignore disagree with git about plain lines. For both,
+# "[!a].txt" matches a.txt alone, the opposite, and "docs/api", which has a slash and so is a
+# path from the top, is ignored in every folder. In the first one, signs of regular
+# expressions keep their meaning: "c++" and "report (1).txt" do not match the files of these
+# names. In the second one, "**/tmp" and "a/**/b" leave out the case without a folder between.
+# A tool that lists the files of a project for a model shows other files than git knows.
 # Seen: see want below: whether each ignores the path, t or f.
 # Exits with 1 if that changes.
 set -eu

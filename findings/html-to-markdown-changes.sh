@@ -1,9 +1,9 @@
 #!/bin/sh
 # npm turndown 7.2.5 and node-html-markdown 2.0.0, and
-# github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2 (needs Node and Go): what they make of a
-# page for a model to read says other things than the page. In all of them a raised number
-# joins the one before it: 10 to the power of 6 is "106". Text in <pre> without <code>, where
-# line breaks and spaces count, is no code for two of them, so a table or a poem is run
+# github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2 (needs Node and Go): what they make
+# of a page for a model to read says other things than the page. In all of them a raised
+# number joins the one before it: 10 to the power of 6 is "106". Text in <pre> without <code>,
+# where line breaks and spaces count, is no code for two of them, so a table or a poem is run
 # together when it is shown. And node-html-markdown begins each list with 1, and fences code
 # that has a fence in it with the same fence, so that it ends early.
 # Seen: see want below.

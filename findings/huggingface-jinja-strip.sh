@@ -1,10 +1,11 @@
 #!/bin/sh
-# npm @huggingface/jinja 0.5.11 (needs Node): it runs the chat templates that come with models,
-# which are written for Jinja in Python. strip, lstrip and rstrip ignore their argument and
-# take all white space away: a template that drops the line breaks before an answer, with
-# lstrip("\n"), here takes the indent of its first line too. A text equals a number of
-# the same digits, two equal lists do not equal each other, and capitalize leaves "HELLO" as
-# it is. The prompt differs from the one that the model was trained with, without an error.
+# npm @huggingface/jinja 0.5.11 (needs Node): it runs the chat templates that come with
+# models, which are written for Jinja in Python. strip, lstrip and rstrip ignore their
+# argument and take all white space away: a template that drops the line breaks before an
+# answer, with lstrip("\n"), here takes the indent of its first line too. A text equals a
+# number of the same digits, two equal lists do not equal each other, and capitalize leaves
+# "HELLO" as it is. The prompt differs from the one that the model was trained with, without
+# an error.
 # Seen: see want below; in Python each line has the value after "#".
 # Exits with 1 if that changes.
 set -eu

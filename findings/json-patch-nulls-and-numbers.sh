@@ -1,9 +1,9 @@
 #!/bin/sh
-# github.com/evanphx/json-patch/v5 v5.9.11 (needs Go): changes of JSON that mean something else
-# than in the standards. A merge patch (RFC 7396) replaces a list as it is, but here the
+# github.com/evanphx/json-patch/v5 v5.9.11 (needs Go): changes of JSON that mean something
+# else than in the standards. A merge patch (RFC 7396) replaces a list as it is, but here the
 # nulls of objects in it are removed. The operation test of RFC 6902 compares numbers by
-# value, but 1 and 1.0 differ here; a null that is there fails the test in a list after it
-# was added, while a key that is missing passes for null. npm fast-json-patch 3.1.1 and
+# value, but 1 and 1.0 differ here; a null that is there fails the test in a list after it was
+# added, while a key that is missing passes for null. npm fast-json-patch 3.1.1 and
 # json-merge-patch 1.0.2 (needs Node) have each right. So a state that is kept in step by
 # patches drifts apart.
 # Seen: see want below.

@@ -1,10 +1,10 @@
 #!/bin/sh
-# npm @langchain/core 1.4.0, ai 6.0.326 and partial-json 0.1.7 (needs Node): JSON of
-# a tool call that is read while it streams in. If a piece ends inside an escape, langchain
-# shows the letters of it: "Caf\u00" is "Cafu00", and a lone backslash stays. ai and
-# partial-json leave the unfinished sign out. A minus that has no digits yet is 0 for langchain,
-# the others leave the field out. What a person sees growing, or what is acted on early, holds
-# text and numbers that the model did not write.
+# npm @langchain/core 1.4.0, ai 6.0.326 and partial-json 0.1.7 (needs Node): JSON of a tool
+# call that is read while it streams in. If a piece ends inside an escape, langchain shows the
+# letters of it: "Caf\u00" is "Cafu00", and a lone backslash stays. ai and partial-json leave
+# the unfinished sign out. A minus that has no digits yet is 0 for langchain, the others leave
+# the field out. What a person sees growing, or what is acted on early, holds text and numbers
+# that the model did not write.
 # Seen: see want below: the piece that has arrived, and the value.
 # Exits with 1 if that changes.
 set -eu

@@ -1,9 +1,9 @@
 #!/bin/sh
-# github.com/tmc/langchaingo v0.1.14 (needs Go): the splitter for Markdown, which prepares notes
-# for a search by meaning, changes what it splits. A list that begins with 3 begins with 1. A
-# table that follows a block of code in the same piece loses its head, so that nobody knows
-# what the numbers mean; each piece of the table without the code has it. (That code is left
-# out unless WithCodeBlocks is given is documented; it is given here.)
+# github.com/tmc/langchaingo v0.1.14 (needs Go): the splitter for Markdown, which prepares
+# notes for a search by meaning, changes what it splits. A list that begins with 3 begins with
+# 1. A table that follows a block of code in the same piece loses its head, so that nobody
+# knows what the numbers mean; each piece of the table without the code has it. (That code is
+# left out unless WithCodeBlocks is given is documented; it is given here.)
 # Seen: see want below: the pieces.
 # Exits with 1 if that changes.
 set -eu

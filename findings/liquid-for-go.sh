@@ -1,10 +1,10 @@
 #!/bin/sh
-# github.com/osteele/liquid v1.6.0 and npm liquidjs 10.30.1 (needs Go and Node): a template, as
-# for prompts or mails, is another text in Go. Conditions are joined from the left, but Liquid
-# joins them from the right, so that "a or b and c" is false where it should be true. What
-# stands in {{ }} and has a line break in it is printed as it is, source and all, without an
-# error, although a tag in {% %} may have one. 7.0 divided by 2 is 3, and a sum of money from a
-# million on has an exponent.
+# github.com/osteele/liquid v1.6.0 and npm liquidjs 10.30.1 (needs Go and Node): a template,
+# as for prompts or mails, is another text in Go. Conditions are joined from the left, but
+# Liquid joins them from the right, so that "a or b and c" is false where it should be true.
+# What stands in {{ }} and has a line break in it is printed as it is, source and all, without
+# an error, although a tag in {% %} may have one. 7.0 divided by 2 is 3, and a sum of money
+# from a million on has an exponent.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu

@@ -1,9 +1,9 @@
 #!/bin/sh
-# npm mathjs 15.2.0 (needs Node): a percent sign is a percentage, unless a sum goes on after it.
-# Before + and - it is the remainder of a division by what follows, with its sign: "8% * 200
-# + 200" is 216, but "200 * 8% + 200" is 0, because 1600 is divided by 200 without a rest.
-# "100 + 8%" is 108, but with 5 added it is 103, since 3 remain of 8. An assistant that hands
-# sums to this library tells a price of nothing, without an error.
+# npm mathjs 15.2.0 (needs Node): a percent sign is a percentage, unless a sum goes on after
+# it. Before + and - it is the remainder of a division by what follows, with its sign: "8% *
+# 200 + 200" is 216, but "200 * 8% + 200" is 0, because 1600 divided by 200 leaves nothing.
+# "100 + 8%" is 108, but with 5 added it is 103, since 8 divided by 5 leaves 3. An assistant
+# that hands sums to this library tells a price of nothing, without an error.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu

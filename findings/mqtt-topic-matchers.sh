@@ -1,6 +1,6 @@
 #!/bin/sh
-# npm mqtt-pattern 2.1.1, mqtt-match 3.0.0 and mqtt-wildcard 3.0.9 (needs Node): which handler a
-# message of a home's devices belongs to is decided by the topic. By the standard of MQTT
+# npm mqtt-pattern 2.1.1, mqtt-match 3.0.0 and mqtt-wildcard 3.0.9 (needs Node): which handler
+# a message of a home's devices belongs to is decided by the topic. By the standard of MQTT
 # (4.7.2) a wildcard at the start does not match topics that begin with a dollar sign, in
 # which the broker tells about itself; for all three it does, so that a handler of all topics
 # also gets them if the program subscribes to both. Levels may be empty, but for mqtt-pattern

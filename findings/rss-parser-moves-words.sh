@@ -1,10 +1,10 @@
 #!/bin/sh
-# npm rss-parser 3.13.0 (needs Node): the text of an Atom feed whose articles are XHTML, one of
-# the three forms of the format, comes out in another order. What is marked up is moved behind
-# the plain text of its paragraph: "Do <b>not</b> open it." is "Do open it.not". A title in this
-# form is an object instead of a text, and the address of an article stays relative although
-# xml:base says to what. github.com/mmcdole/gofeed v1.4.2 (needs Go) has all three right. A
-# summary of the news is made of sentences that nobody wrote.
+# npm rss-parser 3.13.0 (needs Node): the text of an Atom feed whose articles are XHTML, one
+# of the three forms of the format, comes out in another order. What is marked up is moved
+# behind the plain text of its paragraph: "Do <b>not</b> open it." is "Do open it.not". A
+# title in this form is an object instead of a text, and the address of an article stays
+# relative although xml:base says to what. github.com/mmcdole/gofeed v1.4.2 (needs Go) has all
+# three right. A summary of the news is made of sentences that nobody wrote.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu

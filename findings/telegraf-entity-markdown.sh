@@ -1,10 +1,10 @@
 #!/bin/sh
 # npm @telegraf/entity 0.7.0 (needs Node): it turns a formatted message of Telegram back into
-# MarkdownV2, for sending it again. Three rules of the Bot API are not kept. In an address "("
-# and ")" need a backslash, at least ")": the link to an article such as Go_(game) ends early.
-# In code a backslash must be doubled: "C:\new" arrives without it. And italic with underline
-# is "___text___", which the API reads from the left as underline first, and refuses or reads
-# wrong, so it asks for "_**__" at the end. toHTML has the three right.
+# MarkdownV2, for sending it again. Three rules of the Bot API are not kept. In an address ")"
+# needs a backslash, or the link to an article such as Go_(game) ends early. In code a
+# backslash must be doubled, or it is lost from "C:\new". And what is italic and underlined
+# may not end with "___", because the API reads that as the end of underline first, in the
+# wrong order; it asks for "_**__" there. toHTML has the three right.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu

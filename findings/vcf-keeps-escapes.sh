@@ -2,9 +2,9 @@
 # npm vcf 2.1.2 (needs Node): values of a card are not read but copied. A name with a comma
 # keeps its backslash ("Smith\, Ann"), a note its \n, and a semicolon inside a part of a name
 # splits it in two. jCard, which it can write, has no escapes, so there the backslash is a
-# part of the name; ical.js 2.2.1 makes the right one. Printed again, X-ABLabel, by which Apple
-# names a number, is X-AB-LABEL, which nobody knows. A contact that is looked up by its name is
-# not found.
+# part of the name; ical.js 2.2.1 makes the right one. Printed again, X-ABLabel, by which
+# Apple names a number, is X-AB-LABEL, which nobody knows. A contact that is looked up by its
+# name is not found.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu

@@ -2,8 +2,8 @@
 # npm written-number 0.11.1 (needs Node): numbers in words, as a voice says them, are wrong in
 # languages that it lists. Spanish "veintiuno mil" and "uno millón uno" should be "veintiún
 # mil" and "un millón uno", French "quatre-vingts mille" and "deux cents mille" lose their s
-# before mille, and Italian 2000 is one word, "duemila". A language that it does not have, such
-# as German, is spoken in English, without an error.
+# before mille, and Italian 2000 is one word, "duemila". A language that it does not have,
+# such as German, is spoken in English, without an error.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu

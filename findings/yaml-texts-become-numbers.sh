@@ -1,9 +1,10 @@
 #!/bin/sh
-# npm yaml 2.9.1 as the writer, and go.yaml.in/yaml/v3 v3.0.6, github.com/goccy/go-yaml v1.19.2
-# and npm js-yaml 4.3.2 as readers (needs Node and Go): yaml writes by YAML 1.2 and leaves the
-# quotes off texts that are no numbers there. Others still know numbers of 1.1 and dates. The
-# text "1_000" becomes 1000 and "0b101" becomes 5; a date is a time to two of three. All is
-# valid, and no reader complains; a note, an id or a name has changed its type on the way.
+# npm yaml 2.9.1 as the writer, and go.yaml.in/yaml/v3 v3.0.6, github.com/goccy/go-yaml
+# v1.19.2 and npm js-yaml 4.3.2 as readers (needs Node and Go): yaml writes by YAML 1.2 and
+# leaves the quotes off texts that are no numbers there. Others still know numbers of 1.1 and
+# dates. The text "1_000" becomes 1000 and "0b101" becomes 5; a date is a time to two of
+# three. All is valid, and no reader complains; a note, an id or a name has changed its type
+# on the way.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu
