@@ -1,9 +1,10 @@
 #!/bin/sh
 # npm iso8601-duration 2.1.4 (needs Node): parts of a duration that it does not know are
 # dropped without an error. The sign goes: "-PT15M", by which an alarm in a calendar comes
-# before the event, is 15 minutes, after it. From the first part with a sign on (ISO 8601-2
-# allows them), all is dropped: "PT1H-30M" is an hour. Half a day, "P0.5D", is an error,
-# although half an hour is not. tinyduration 3.4.1 has all of them.
+# before the event, is 15 minutes, after it; the README calls a sign not supported yet, not
+# ignored. From the first part with a sign on (ISO 8601-2 allows them), all is dropped:
+# "PT1H-30M" is an hour. Half a day, "P0.5D", is an error, although half an hour is not.
+# tinyduration 3.4.1 has all of them.
 # Seen: see want below.
 # Exits with 1 if that changes.
 set -eu
