@@ -261,6 +261,9 @@ func read(resp *http.Response, alive func(), d Decoder, a *Answer) error {
 			if err != nil {
 				return fmt.Errorf("%w: %w", errCut, err)
 			}
+			if len(bytes.TrimSpace(data)) == 0 {
+				continue // some servers send an event without data to keep the connection alive
+			}
 			last, err := d.Decode(data, a)
 			if err != nil && d.Complete(a) && !isReported(err) {
 				return nil

@@ -221,6 +221,7 @@ func TestServers(t *testing.T) {
 		stop  llm.StopReason
 	}{
 		{"no [DONE]", events(choice(`{"content":"x"}`, `null`), stop), "x", "", nil, llm.StopEnd},
+		{"events without data", events("", choice(`{"content":"x"}`, `null`), "", " ", stop, ""), "x", "", nil, llm.StopEnd},
 		{"only [DONE]", events(choice(`{"content":"x"}`, `null`), "[DONE]"), "x", "", nil, llm.StopEnd},
 		{"content null", events(choice(`{"content":null,"tool_calls":null}`, `null`), choice(`{"content":"x"}`, `""`), stop), "x", "", nil, llm.StopEnd},
 		{"content as parts", events(choice(`{"content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}`, `"stop"`)), "xy", "", nil, llm.StopEnd},
