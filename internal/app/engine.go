@@ -503,16 +503,9 @@ func (e *Engine) inbound(d *dispatch.Dispatcher, x *export.Exporter) *inbound.Ga
 // exporter makes the part that exports sessions. Exports leave the machine, so that
 // whatever looks like a credential is hidden, too.
 func (e *Engine) exporter() *export.Exporter {
-	masker := sync.OnceValue(func() *secret.Masker { // an export is rare, and a start is not
-		m, err := secret.NewMasker()
-		if err != nil {
-			panic(err) // only further patterns can be invalid
-		}
-		return m
-	})
 	return export.New(export.Options{
 		Store: e.store, Version: Version, Preview: e.dispatch.Preview, Fill: e.files.Fill, Scaled: e.files.FillScaled, Files: e.current.Files,
-		Redact: func(s string) string { return string(masker().Mask([]byte(e.o.Secrets.Redact(s)))) },
+		Redact: func(s string) string { return secret.Mask(e.o.Secrets.Redact(s)) },
 	})
 }
 

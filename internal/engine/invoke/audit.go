@@ -71,7 +71,7 @@ const (
 
 // masked returns arguments for a log line, without values of secrets.
 func masked(args json.RawMessage) string {
-	if len(args) <= maxArgText && !isSecret(string(args)) { // no part of it is too long
+	if text := string(args); len(text) <= maxArgText && !isSecret(text) && secret.Mask(text) == text { // no part of it is too long
 		var b bytes.Buffer
 		if json.Compact(&b, args) != nil {
 			return "(invalid JSON)"
@@ -104,7 +104,7 @@ func mask(v any) any {
 			v[i] = mask(v[i])
 		}
 	case string:
-		return humanize.TruncateBytes(v, maxArgText)
+		return humanize.TruncateBytes(secret.Mask(v), maxArgText)
 	}
 	return v
 }

@@ -917,6 +917,7 @@ func TestAudit(t *testing.T) {
 	})))
 	do(t, v, call("good", `{"apiKey":"s3cret","nested":{"Password":"s3cret"},"list":[{"token":"s3cret"}],"content":"`+strings.Repeat("x", 1000)+`","cut":"`+strings.Repeat("y", 75)+`known-canary"}`))
 	do(t, v, call("good", `{"command":"curl 'https://me:s3cret@a.example/?q=1&token=s3cret'"}`))
+	do(t, v, call("good", `{"command":"mysql -ps3cret-s3cret --password=s3cret-s3cret"}`))
 	do(t, v, call("bad", "{}"))
 	do(t, v, call("deny", "{}"))
 	do(t, v, call("none", "{}"))
@@ -935,7 +936,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	want := []string{
-		"owner good allowed default ok", "owner good allowed default ok", "owner bad allowed default error boom", "owner deny denied plan error never",
+		"owner good allowed default ok", "owner good allowed default ok", "owner good allowed default ok", "owner bad allowed default error boom", "owner deny denied plan error never",
 		`owner none refused unknown-tool error there is no tool "none"; the tools are bad, deny, good`,
 	}
 	if d := cmp.Diff(want, rows); d != "" {

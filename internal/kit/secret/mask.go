@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // Masker hides secrets in log lines. Masked text cannot be restored.
@@ -34,6 +35,14 @@ func NewMasker(more ...string) (*Masker, error) {
 	}
 	return m, nil
 }
+
+var standard = sync.OnceValue(func() *Masker {
+	m, _ := NewMasker() // its patterns are constant
+	return m
+})
+
+// Mask returns a text with the secrets hidden that can be recognized by their forms.
+func Mask(text string) string { return string(standard().Mask([]byte(text))) }
 
 // mayMatch reports whether a line, in lower case, has to be matched.
 func (p pattern) mayMatch(lower []byte) bool {
