@@ -56,6 +56,10 @@ func TestCheck(t *testing.T) {
 		if got, all := found(t, s); got["agent types"] != warn || !strings.Contains(all, filepath.Join("agents", "pilot.md")+": front matter: line 2: ") {
 			t.Errorf("%v: %s", got, all)
 		}
+		write(t, filepath.Join(s.State, "workspace", "agents", "helper.md.txt"), "---\ndescription: helps\n---\n")
+		if _, all := found(t, s); !strings.Contains(all, "agents/helper.md.txt: it is not used: is it helper.md with the wrong ending?") {
+			t.Error(all)
+		}
 	})
 	t.Run("folders that do not exist", func(t *testing.T) {
 		s := home(t, `{skills: {load: {extraDirs: ["/no/skills"]}}, hooks: {transformsDir: "/no/transforms", internal: {load: {extraDirs: ["more"]}}}}`)

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/chela-ai/chela/internal/core/charset"
+	"github.com/chela-ai/chela/internal/core/frontmatter"
 	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/subagent"
@@ -220,10 +221,13 @@ func (w *Workspace) Types() (types []subagent.Type) {
 	taken := map[string]string{}
 	for _, e := range entries {
 		base, ok := cutMarkdown(e.Name())
-		if !ok {
+		name := TypesDir + "/" + e.Name()
+		if stem, _, _ := strings.Cut(base, "."); !ok {
+			if frontmatter.Misnamed(e.Name(), stem+".md") {
+				types = append(types, subagent.Type{Name: strings.ToLower(stem), Problem: name + ": it is not used: is it " + stem + ".md with the wrong ending?"})
+			}
 			continue
 		}
-		name := TypesDir + "/" + e.Name()
 		if len(types) == maxTypes {
 			return append(types, subagent.Type{Name: strings.ToLower(base), Problem: fmt.Sprintf("%s: it is not read, because only %d files are", name, maxTypes)})
 		}
