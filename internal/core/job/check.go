@@ -121,7 +121,7 @@ func (j Job) checkDelivery() error {
 	switch d.Mode {
 	case Announce, None:
 	case Webhook:
-		if err := checkURL("delivery.to", d.To); err != nil {
+		if err := checkURL("delivery.to", d.To, forWebhooks); err != nil {
 			return err
 		}
 	default:
@@ -143,7 +143,7 @@ func (d *Destination) check(name string) error {
 	case d == nil:
 		return nil
 	case d.Mode == Webhook:
-		return checkURL(name+".to", d.To)
+		return checkURL(name+".to", d.To, forWebhooks)
 	case d.Mode != "" && d.Mode != Announce:
 		return invalid("%s.mode %q: want announce or webhook", name, d.Mode)
 	case d.To != "" && (d.Channel == "" || d.Channel == Last):
@@ -152,9 +152,12 @@ func (d *Destination) check(name string) error {
 	return nil
 }
 
-// checkURL checks the URL of a webhook. It must not hold credentials, which would be
-// shown to everybody who may see the job.
-func checkURL(name, s string) error {
+// forWebhooks is what to do instead of credentials in the URL of a webhook.
+const forWebhooks = "set cron.webhookToken instead"
+
+// checkURL checks a URL. It must not hold credentials, which would be shown to everybody who
+// may see the job; instead says what to do then.
+func checkURL(name, s, instead string) error {
 	rest, ok := strings.CutPrefix(s, "https://")
 	if !ok {
 		rest, ok = strings.CutPrefix(s, "http://")
@@ -164,7 +167,7 @@ func checkURL(name, s string) error {
 	case !ok || host == "" || len(s) > maxField || strings.ContainsAny(s, " \t\r\n\x00"):
 		return invalid("%s: %q is not a URL; want one like https://example.com/hook", name, humanize.Truncate(s, 80))
 	case strings.Contains(host, "@"):
-		return invalid("%s: the URL holds credentials; set cron.webhookToken instead", name)
+		return invalid("%s: the URL holds credentials; %s", name, instead)
 	}
 	return nil
 }
@@ -205,7 +208,7 @@ func (t *Trigger) check() error {
 	case len(t.Script) > maxScript:
 		return invalid("trigger.script has more than %s", humanize.Bytes(maxScript))
 	case kind == CheckURL:
-		return checkURL("trigger.script", object)
+		return checkURL("trigger.script", object, "watch a command that has them")
 	case kind != CheckFile && kind != CheckCommand || object == "":
 		return invalid(`trigger.script %q: want "file PATH", "url URL" or "command LINE"; the job runs when what it finds has changed`, humanize.Truncate(t.Script, 80))
 	}
