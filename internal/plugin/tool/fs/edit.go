@@ -96,7 +96,7 @@ func edit(ctx context.Context, w *workspace, a editArgs) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	line := 1 + bytes.Count(data[:at], []byte("\n"))
-	return tool.Text(fmt.Sprintf("Edited %s at line %d (%d lines removed, %d added).", pathpolicy.Show(a.Path), line, lineCount(old), lineCount(repl))), nil
+	return tool.Text(fmt.Sprintf("Edited %s at line %d (%s removed, %d added).", pathpolicy.Show(a.Path), line, humanize.Many(lineCount(old), "line"), lineCount(repl))), nil
 }
 
 // readForEdit reads a file that will be replaced.

@@ -457,7 +457,7 @@ func TestEdit(t *testing.T) {
 		b.write("f", "a\nb\nc\n")
 		for _, c := range []struct{ old, new, want string }{
 			{"b\nc\n", "x", "Edited f at line 2 (2 lines removed, 1 added)."},
-			{"x", "", "Edited f at line 2 (1 lines removed, 0 added)."},
+			{"x", "", "Edited f at line 2 (1 line removed, 0 added)."},
 		} {
 			if got := b.text("edit", m{"path": "f", "oldText": c.old, "newText": c.new}); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
