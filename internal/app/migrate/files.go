@@ -98,6 +98,7 @@ func (p *plan) tree(g group, what, to string, files []*copying, ours func(string
 	i := item{group: g, MigratedItem: cli.MigratedItem{What: what, To: to, Action: cli.ItemSame}}
 	var todo []*copying
 	var size int64
+	var replaced []string // that the person wrote
 	for _, c := range files {
 		action, note, err := p.compare(c, ours)
 		switch {
@@ -108,6 +109,9 @@ func (p *plan) tree(g group, what, to string, files []*copying, ours func(string
 		case action == cli.ItemSame:
 		default:
 			todo = append(todo, c)
+			if action == cli.ItemReplace && !ours(c.path()) {
+				replaced = append(replaced, c.rel)
+			}
 			i.steps = append(i.steps, c.step())
 			if info, err := os.Stat(filepath.Join(p.home.Dir, filepath.FromSlash(c.from))); err == nil {
 				size += info.Size()
@@ -117,6 +121,10 @@ func (p *plan) tree(g group, what, to string, files []*copying, ours func(string
 	if len(todo) > 0 {
 		i.Action, i.size = cli.ItemAdd, len(todo)
 		i.Note = humanize.Many(len(todo), "file") + ", " + humanize.Bytes(size)
+		if len(replaced) > 0 {
+			i.Action = cli.ItemReplace
+			i.Note += ", in place of yours: " + humanize.Truncate(strings.Join(replaced, ", "), 200)
+		}
 		i.do = func(ctx context.Context, a *application) error {
 			for _, c := range todo {
 				if err := ctx.Err(); err != nil {
@@ -283,7 +291,7 @@ func (p *plan) skillsIn(rel, to string) {
 		}
 		p.tree(groupSkills, name, dir, files, never)
 		last := &p.items[len(p.items)-1]
-		if n := p.critical(name); n > 0 && last.Action == cli.ItemAdd {
+		if n := p.critical(name); n > 0 && last.do != nil {
 			last.Note += "; look at it before you use it: " + humanize.Many(n, "finding") + " (chela skills check)"
 		}
 	}

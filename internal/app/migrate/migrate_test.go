@@ -393,6 +393,49 @@ func TestTwice(t *testing.T) {
 	})
 }
 
+// TestCopied takes back in a copy of a state directory: the other one stays as it is. What
+// the configuration had is not left in the copy of the last valid one.
+func TestCopied(t *testing.T) {
+	t.Parallel()
+	layouts(t, func(t *testing.T, from string) {
+		m := newMover(t, from)
+		m.apply()
+		rows, files := m.rows(), m.files()
+		c := newMover(t, from)
+		if err := os.CopyFS(c.s.State, os.DirFS(m.s.State)); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(c.s.Config)
+		if err == nil {
+			err = os.WriteFile(c.s.LastGood, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range c.undo().Groups {
+			for _, i := range g.Items {
+				if strings.HasPrefix(i.What, m.s.State) {
+					t.Errorf("%s %s", i.Action, i.What)
+				}
+			}
+		}
+		if !slices.Equal(rows, m.rows()) || !reflect.DeepEqual(files, m.files()) {
+			t.Error("the other state directory was changed")
+		}
+		if rows := c.rows(); len(rows) != 0 {
+			t.Errorf("rows %q", rows)
+		}
+		if _, err := os.Stat(filepath.Join(c.s.State, "workspace")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the workspace stayed: %v", err)
+		}
+		for _, file := range []string{c.s.Config, c.s.LastGood} {
+			if text, err := os.ReadFile(file); err != nil || string(text) != "{}\n" {
+				t.Errorf("%s: %q, %v", file, text, err)
+			}
+		}
+	})
+}
+
 var errKilled = errors.New("killed")
 
 // killed runs f so that it ends before step n. It reports whether there was such a step.

@@ -50,6 +50,7 @@ const (
 type record struct {
 	Version int       `json:"version"` // 1
 	From    string    `json:"from"`
+	Home    string    `json:"stateDir"` // where the state directory was
 	Started time.Time `json:"started"`
 	State   string    `json:"state"`
 	Steps   []step    `json:"steps"`
@@ -120,7 +121,7 @@ func (r *record) add(s step) {
 // newRecord returns the record of an Apply that begins now.
 func newRecord(state, from string, now time.Time) *record {
 	dir := filepath.Join(state, dirName, "openclaw-"+now.UTC().Format("20060102-150405.000"))
-	return &record{Version: 1, From: from, Started: now.UTC(), State: applying, dir: dir}
+	return &record{Version: 1, From: from, Home: state, Started: now.UTC(), State: applying, dir: dir}
 }
 
 // save writes the record.
@@ -161,10 +162,34 @@ func lastRecord(state string) (*record, error) {
 			return nil, fmt.Errorf("the record %s cannot be read: %w", filepath.Join(r.dir, recordName), err)
 		}
 		if r.State != undone {
+			r.move(state)
 			return r, nil
 		}
 	}
 	return nil, nil
+}
+
+// move makes the record one of the state directory in which it is now, which was moved or
+// copied: what is in the other place is not touched.
+func (r *record) move(state string) {
+	if r.Home == "" || r.Home == state {
+		return
+	}
+	here := func(path string) string {
+		if rest, ok := strings.CutPrefix(path, r.Home); ok && (rest == "" || os.IsPathSeparator(rest[0])) {
+			return state + rest
+		}
+		return path
+	}
+	for i, s := range r.Steps {
+		if s.Kind == kindFile || s.Kind == kindConfig {
+			r.Steps[i].Name = here(s.Name)
+		}
+	}
+	for i := range r.Dirs {
+		r.Dirs[i] = here(r.Dirs[i])
+	}
+	r.Home = state
 }
 
 // keep makes a copy of a file before it is replaced.

@@ -170,15 +170,30 @@ func (u *removal) config(s step, i *cli.MigratedItem) error {
 		return nil
 	case have == s.After && s.Before != "":
 		i.Action = cli.ItemRestore
-		return u.restore(s)
+		old, err := os.ReadFile(u.record.kept(s.Before))
+		if err != nil {
+			return err
+		}
+		return u.writeConfig(s.Name, old)
+	case have == s.After && exists(u.start.LastGood): // a missing file would be taken for a lost one
+		i.Action, i.Note = cli.ItemRestore, "it is empty, as the one that was in force before"
+		return u.writeConfig(s.Name, []byte("{}\n"))
 	case have == s.After:
 		i.Action = cli.ItemRemove
-		if exists(u.start.LastGood) { // a missing file would be taken for a lost one
-			return atomicfile.Write(s.Name, []byte("{}\n"), 0o600)
-		}
 		return os.Remove(s.Name)
 	}
 	return u.values(s, i)
+}
+
+// writeConfig writes the configuration, also the copy of the last valid one: what is taken
+// back, such as keys, is not to stay there.
+func (u *removal) writeConfig(file string, text []byte) error {
+	if exists(u.start.LastGood) {
+		if err := atomicfile.Write(u.start.LastGood, text, 0o600); err != nil {
+			return err
+		}
+	}
+	return atomicfile.Write(file, text, 0o600)
 }
 
 // values takes back single settings.
@@ -215,7 +230,7 @@ func (u *removal) values(s step, i *cli.MigratedItem) error {
 	if removed == 0 {
 		return nil
 	}
-	return atomicfile.Write(s.Name, text, 0o600)
+	return u.writeConfig(s.Name, text)
 }
 
 // pruned removes the objects that became empty because a value was removed from them.
