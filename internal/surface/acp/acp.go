@@ -193,7 +193,7 @@ func (a *agent) existing(ctx context.Context, id sdk.SessionId, messages int) (*
 	if err != nil {
 		return nil, h, failure(err)
 	}
-	if h.SessionID == "" && len(h.Messages) == 0 {
+	if h.SessionID == "" && len(h.Messages) == 0 || h.SessionKey != string(id) {
 		return nil, h, invalid("there is no session %s", id)
 	}
 	if h.Info != nil {
@@ -254,7 +254,14 @@ func (a *agent) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptResp
 	if err != nil {
 		return sdk.PromptResponse{}, err
 	}
-	s := a.open(r.SessionId) // an editor may go on with a session of an earlier start
+	a.mu.Lock()
+	s := a.sessions[r.SessionId]
+	a.mu.Unlock()
+	if s == nil { // of an earlier start of the editor
+		if s, _, err = a.existing(ctx, r.SessionId, 1); err != nil {
+			return sdk.PromptResponse{}, err
+		}
+	}
 	run := rand.Text()
 	t := &turn{done: make(chan feed.End, 1)}
 	a.mu.Lock()

@@ -305,6 +305,9 @@ func TestACP(t *testing.T) {
 		if _, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: "agent:main:acp-bridge:nowhere", Cwd: "/", McpServers: []sdk.McpServer{}}); err == nil || !strings.Contains(err.Error(), "there is no session") {
 			t.Errorf("an unknown session: %v", err)
 		}
+		if _, err := e.prompt(t.Context(), "nope", "hi"); err == nil || !strings.Contains(err.Error(), "there is no session nope") {
+			t.Errorf("a prompt for an unknown session: %v", err)
+		}
 		if _, err := e.prompt(t.Context(), id, "hi"); err == nil || !strings.Contains(err.Error(), "wrong key") {
 			t.Errorf("a model that fails: %v", err)
 		}
