@@ -42,6 +42,7 @@ export class Conversation {
   error = "";
 
   onChange: () => void = () => {};
+  onName: (key: string) => void = () => {}; // the gateway's name of the conversation, if it is another one
 
   private readonly gateway: Gateway;
   private readonly outbox: Outbox;
@@ -79,6 +80,10 @@ export class Conversation {
         limit: pageSize,
         ...(open.length > 0 ? { inputRunIds: open.slice(-50) } : {}),
       });
+      if (h.sessionKey !== this.key) {
+        this.onName(h.sessionKey);
+        return;
+      }
       const earlier = h.messages[0]?.__openclaw?.seq ?? 0;
       const kept = this.offset > pageSize ? this.messages.filter((m) => (m.__openclaw?.seq ?? 0) < earlier) : [];
       this.messages = [...kept, ...h.messages];

@@ -52,6 +52,7 @@ export function markdown(text: string): HTMLElement {
   for (const e of root.querySelectorAll("[class]")) {
     if (e.tagName !== "CODE") e.removeAttribute("class");
   }
+  for (const e of root.querySelectorAll<HTMLElement>("p,li,h1,h2,h3,h4,h5,h6,td,th")) e.dir = "auto";
   for (const table of root.querySelectorAll("table")) frame(table, "table");
   for (const pre of root.querySelectorAll("pre")) code(pre);
   return root;

@@ -183,6 +183,7 @@ export class State {
     if (this.open?.key !== key) {
       this.open = new Conversation(key, this.gateway, this.outbox);
       this.open.onChange = () => this.changed();
+      this.open.onName = (name) => location.replace(State.link({ view: "chat", key: name }));
       if (this.gateway.link.state === "online") void this.open.read();
     }
     this.markRead();
@@ -320,6 +321,7 @@ export class State {
         const e = payload as ChatEvent;
         if (e.sessionKey === this.open?.key) this.open.chat(e);
         else if (e.state !== "delta") this.outbox.drop(e.runId);
+        if (e.state !== "delta") this.later("tasks", () => this.readTasks()); // an answer in progress is one
         break;
       }
       case "exec.approval.requested": {
@@ -415,6 +417,7 @@ export class State {
   async patch(key: string, change: object): Promise<void> {
     await this.run(async () => {
       await this.gateway.call("sessions.patch", { key, ...change });
+      if ("archived" in change && change.archived && this.open?.key === key) this.go({ view: "chat", key: this.mainKey });
       await this.readSessions();
     });
   }

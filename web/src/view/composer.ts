@@ -88,7 +88,7 @@ export class Composer extends LitElement {
       ${this.files.length > 0 ? html`<ul class="files">${this.files.map((f, i) => html`<li>
         ${f.type === "image" ? html`<img alt="" src=${`data:${f.mimeType};base64,${f.content}`} />` : html`<span class="file">${f.fileName}</span>`}
         <button type="button" aria-label=${t.removeFile(f.fileName)} @click=${() => { this.files = this.files.toSpliced(i, 1); this.requestUpdate(); }}>${icons.close}</button></li>`)}</ul>` : nothing}
-      <textarea id="message" rows="1" aria-label=${t.message} placeholder=${t.messageTo(agentName(agentOf(state, open?.key ?? "")))} ?disabled=${online && !may}
+      <textarea id="message" rows="1" dir="auto" aria-label=${t.message} placeholder=${t.messageTo(agentName(agentOf(state, open?.key ?? "")))} ?disabled=${online && !may}
         role="combobox" aria-autocomplete="list" aria-expanded=${matches.length > 0 ? "true" : "false"} aria-controls="commands"
         aria-activedescendant=${matches.length > 0 ? `command-${this.chosen}` : nothing}
         @input=${() => { this.grow(); save(this.key, this.field?.value ?? ""); this.chosen = 0; this.requestUpdate(); }} @keydown=${(e: KeyboardEvent) => this.press(e)} @paste=${(e: ClipboardEvent) => this.paste(e)}></textarea>

@@ -41,7 +41,7 @@ export function transcript(state: State, c: Conversation): TemplateResult {
       ${c.plan && c.plan.steps.length > 0 ? planView(c.plan) : nothing}
       ${liveView(state, c, all.at(-1))}
       ${c.notes.map((n) => html`<p class="note error" role="alert"><b>${t.failed}.</b> ${n.text}</p>`)}
-      ${pending.map((p) => html`<div class="turn user"><div class="bubble waiting">${textOf(parts(p.message))}</div><p class="meta">${t.queued} · <button class="plain" @click=${() => state.withdraw(p.runId)}>${t.discard}</button></p></div>`)}
+      ${pending.map((p) => html`<div class="turn user"><div class="bubble waiting" dir="auto">${textOf(parts(p.message))}</div><p class="meta">${t.queued} · <button class="plain" @click=${() => state.withdraw(p.runId)}>${t.discard}</button></p></div>`)}
       ${repeat(outgoing, (o) => o.id, (o) => outgoingView(state, c, o))}
       ${questions.map((a) => approvalCard(state, a, c.key))}
       <div class="end"></div>
@@ -127,7 +127,7 @@ function bubble(content: Content[]): TemplateResult {
   const text = textOf(content);
   const other = content.filter((p) => p.type !== "text");
   return html`${other.length > 0 ? html`<div class="attached">${other.map((p) => picture(p))}</div>` : nothing}
-    ${text ? html`<div class="bubble">${text}</div>` : nothing}`;
+    ${text ? html`<div class="bubble" dir="auto">${text}</div>` : nothing}`;
 }
 
 function picture(p: Content): TemplateResult {
@@ -163,7 +163,7 @@ function outgoingView(state: State, c: Conversation, o: Outgoing): TemplateResul
   return html`<article class="turn user" aria-label=${t.you}>
     ${o.attachments.length > 0 ? html`<div class="attached">${o.attachments.map((a) =>
       a.type === "image" ? html`<img alt=${a.fileName} src=${`data:${a.mimeType};base64,${a.content}`} />` : html`<span class="file">${a.fileName}</span>`)}</div>` : nothing}
-    ${o.text ? html`<div class="bubble waiting">${o.text}</div>` : nothing}
+    ${o.text ? html`<div class="bubble waiting" dir="auto">${o.text}</div>` : nothing}
     ${o.state === "failed"
       ? html`<p class="meta error" role="alert">${t.notSent}${o.error ? `: ${o.error}` : ""} · <button class="plain" @click=${() => state.outbox.again(o)}>${t.again}</button> · <button class="plain" @click=${() => state.outbox.drop(o.id)}>${t.discard}</button></p>`
       : html`<p class="meta">${o.state === "sending" ? t.sending : c.working ? html`${t.queued} · <button class="plain" @click=${() => state.withdraw(o.id)}>${t.discard}</button>` : ""}</p>`}
