@@ -147,15 +147,16 @@ func readLines(path string, lines lineRange) *step {
 	}
 	s := callStep("read", "path", path)
 	s.render = func(t *turn, r result) string {
-		shown, note := splitPage(r.text)
+		shown, _ := splitPage(r.text)
 		if !numbered().MatchString(shown) {
 			return t.show(r)
 		}
-		if strings.Contains(note, "More lines follow") || strings.Contains(note, "was not read") {
+		text, whole := r.page()
+		if !whole {
 			t.unable = true
 			return t.localize(tooLongText, subject(r))
 		}
-		all := strings.Split(numbered().ReplaceAllString(shown, ""), "\n")
+		all := strings.Split(text, "\n")
 		return t.localize(shownTexts["read"], subject(r), t.fence(strings.Join(all[max(len(all)-lines.last, 0):], "\n")))
 	}
 	return s
@@ -170,6 +171,14 @@ func splitPage(s string) (text, note string) {
 		return s, ""
 	}
 	return s[:at[0]], s[at[2]:at[3]]
+}
+
+// page returns the lines of a file that were read, without their numbers and the notes after
+// them, and whether they are those to the end of the file.
+func (r result) page() (text string, whole bool) {
+	text, note := splitPage(r.text)
+	whole = numbered().MatchString(text) && !strings.Contains(note, "More lines follow") && !strings.Contains(note, "was not read")
+	return numbered().ReplaceAllString(text, ""), whole
 }
 
 var (
@@ -222,5 +231,6 @@ var (
 		"我可以原样显示 %s，但做不到%s：这需要语言模型。",
 	}
 	tooLongText = localized{"%s is too long for me to show its last lines.", "%s 太长，我没法显示最后几行。"}
+	noEndText   = localized{"I added nothing to %s: I cannot read its end, because it is too long or no text.", "没有写入 %s：它太长或者不是文本，我读不到它的末尾。"}
 	countText   = localized{"There are %s files and %s folders. %s", "一共有 %s 个文件和 %s 个文件夹。%s"}
 )

@@ -153,3 +153,34 @@ func TestWhole(t *testing.T) {
 		has(t, k.say("执行 `touch a`"), want)
 	}
 }
+
+// TestAppend adds lines to files of which read says more than their text.
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	const car = "remember that my car is blue"
+	for _, tc := range []struct{ path, text, say, want string }{
+		{"c.txt", "bread\r\n", "add \"eggs\" to the end of c.txt", "bread\r\neggs\r\n"}, {"c.txt", "a\r\n\r\nbread", "append \"eggs\" to c.txt", "a\r\n\r\nbread\r\neggs"},
+		{"c.txt", "a\r\nb\r\na\r\n", "在 c.txt 末尾追加“蛋”", "a\r\nb\r\na\r\n蛋\r\n"}, {"c.txt", "\n", "add \"eggs\" to the end of c.txt", "\neggs\n"},
+		{memoryFile, "# Notes\r\n- tea\r\n", car, "# Notes\r\n- tea\r\n- my car is blue\r\n"}, {memoryFile, "- a\n\n[b]\n", car, "- a\n\n[b]\n- my car is blue\n"},
+	} {
+		k := newWhole(t)
+		k.files[tc.path] = tc.text
+		if reply := k.say(tc.say); k.files[tc.path] != tc.want || k.stop() != llm.StopEnd {
+			t.Errorf("%q to %q: it is %q, stop %s:\n%s", tc.say, tc.text, k.files[tc.path], k.stop(), reply)
+		}
+	}
+	for _, path := range []string{"c.txt", memoryFile} {
+		k := newWhole(t)
+		k.files[path] = strings.Repeat("x\n", 300)
+		say := map[string]string{"c.txt": "append \"eggs\" to c.txt", memoryFile: car}[path]
+		if reply := k.say(say); !strings.Contains(reply, "cannot read its end") || k.stop() != llm.StopUnable || len(k.log) != 1 {
+			t.Errorf("%q: %q\n%s", say, k.log, reply)
+		}
+	}
+	k := newWhole(t)
+	k.files[memoryFile] = "- my car is blue\r\n- tea\r\n"
+	k.say("forget my car")
+	if got := k.say("yes"); k.files[memoryFile] != "- tea\r\n" {
+		t.Errorf("%s\n%q", got, k.files[memoryFile])
+	}
+}

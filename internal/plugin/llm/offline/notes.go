@@ -32,7 +32,7 @@ func remember(t *turn, m match) *step {
 		return &step{left: w, answer: t.localize(noteLimitText, w)}
 	}
 	text := strings.Join(strings.Fields(m.get("t")), " ")
-	s := addLine(memoryFile, "- ", text)
+	s := t.addLine(memoryFile, "- ", text)
 	s.render = func(t *turn, _ result) string { return t.localize(savedText, text) }
 	return s
 }
@@ -170,7 +170,8 @@ func accept(t *turn, _ match) *step {
 // without returns a part of a file that was read, which occurs once, with and without some
 // of its lines, and their number.
 func without(r result, lines []noteLine) (before, after string, n int) {
-	text := strings.Split(numbered().ReplaceAllString(r.text, ""), "\n")
+	page, _ := r.page()
+	text := strings.Split(page, "\n")
 	first, last := len(text), -1
 	gone := map[int]bool{}
 	for _, l := range lines {

@@ -83,6 +83,9 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 		k.files[a.Path] = a.Content
 		return fmt.Sprintf("Created %s (%d bytes).", a.Path, len(a.Content)), true
 	case "edit":
+		if strings.Contains(text, "\r\n") {
+			a.OldText, a.NewText = strings.ReplaceAll(a.OldText, "\n", "\r\n"), strings.ReplaceAll(a.NewText, "\n", "\r\n")
+		}
 		if strings.Count(text, a.OldText) != 1 {
 			return "oldText does not occur exactly once", false
 		}
@@ -160,7 +163,8 @@ func shown(path, text string, from, limit int) string {
 	if text == "" {
 		return path + " is empty."
 	}
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	plain := strings.ReplaceAll(text, "\r\n", "\n")
+	lines := strings.Split(strings.TrimSuffix(plain, "\n"), "\n")
 	var b strings.Builder
 	for i := from; i <= len(lines); i++ {
 		if i == from+cmp.Or(limit, 200) {
@@ -168,6 +172,9 @@ func shown(path, text string, from, limit int) string {
 			break
 		}
 		fmt.Fprintf(&b, "%6d\t%s\n", i, lines[i-1])
+	}
+	if plain != text {
+		b.WriteString("\n[Lines end with CR LF. The file is in ISO-8859-1, which write, edit and apply_patch keep.]")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

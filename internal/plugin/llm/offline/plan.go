@@ -321,12 +321,12 @@ func appendTo(t *turn, m match) *step {
 	if cannot != nil {
 		return cannot
 	}
-	return addLine(m.get("p"), "", text)
+	return t.addLine(m.get("p"), "", text)
 }
 
 // addLine appends a line to a file by reading it and editing its end, so that
 // the rest is unchanged. A missing file is created.
-func addLine(path, bullet, line string) *step {
+func (t *turn) addLine(path, bullet, line string) *step {
 	if line == "" {
 		return &step{}
 	}
@@ -337,7 +337,15 @@ func addLine(path, bullet, line string) *step {
 		if r.failed || strings.HasSuffix(r.text, "is empty.") {
 			return callStep("write", "path", path, "content", line+"\n").calls
 		}
-		shown := numbered().ReplaceAllString(r.text, "")
+		shown, whole := r.page()
+		switch {
+		case !whole: // its end is not known
+			s.answer, s.unable = t.localize(noEndText, "`"+path+"`"), true
+			s.render = func(*turn, result) string { return "" }
+			return nil
+		case strings.TrimSpace(shown) == "": // there is nothing to find its end by
+			return callStep("write", "path", path, "content", shown+"\n"+line+"\n").calls
+		}
 		end := shown[strings.LastIndexByte(shown, '\n')+1:]
 		if strings.TrimSpace(end) == "" || strings.Count(shown, end) > 1 {
 			end = shown // oldText of an edit must be unique
