@@ -1,6 +1,7 @@
 package timephrase
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ var englishNames = strings.NewReplacer(
 	"{dom}", `(?:\d{1,2}(?:st|nd|rd|th)?)\b`, "{ord}", `(?:\d{1,2}(?:st|nd|rd|th)|first|last day)\b`,
 	"{nth}", `(?:second|third|fourth|fifth|\d{1,2}(?:nd|rd|th))`,
 	"{h}", `(?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b`,
+	"{holiday}", `(?:(?P<h>(?:christmas|xmas)(?P<eve> eve)?(?: day)?|new year'?s? eve|new year'?s?(?: day)?|halloween|valentine'?s?(?: day)?|boxing day)|easter(?: (?:sunday|monday))?|thanksgiving(?: day)?|good friday)\b`,
 	"{at}", `(?:at|@|by|around)\s*`,
 )
 
@@ -135,7 +137,7 @@ var english = grammar{
 		{kind: clockKind, form: englishForm(`(?:{at})?(?P<h>\d{1,2}):(?P<m>\d{2})(?::\d{2})?(?:\s*(?:hrs|h)\b)?(?P<o> sharp)?`), read: readEnglishClock},
 		{kind: clockKind, form: englishForm(`{at}(?P<h>\d{1,2})[.h](?P<m>\d{2})\b`), read: readEnglishClock},
 		{kind: clockKind, form: englishForm(`{at}(?P<h>{h})(?:\s*o'?\s?clock\b)?(?: sharp\b)?|(?P<h2>{h})\s*o'?\s?clock\b`), read: readEnglishClock},
-		{kind: clockKind, form: englishForm(`(?:{at})?(?:a )?(?P<rel>half|quarter|(?:\d{1,2}|five|ten|twenty|twenty[ -]five)(?: minutes)?)\s+(?P<dir>past|after|to|before)\s+(?P<h>{h})(?:\s*(?P<ap>am|pm|a\.m\.?|p\.m\.?))?`), read: readEnglishClock},
+		{kind: clockKind, form: englishForm(`(?:{at})?(?:a )?(?P<rel>half|quarter|(?:\d{1,2}|five|ten|twenty|twenty[ -]five)(?: minutes)?)\s+(?P<dir>past|after|to|before)\s+(?P<h>\d{1,2}|{h})(?:\s*(?P<ap>am|pm|a\.m\.?|p\.m\.?))?`), read: readEnglishClock},
 		{form: englishForm(`(?:{at})?(?P<noon>noon|midday|lunchtime)\b|(?:{at})?midnight\b`), read: func(g map[string]string, s *spec) {
 			s.part = midnight
 			if g["noon"] != "" {
@@ -150,6 +152,9 @@ var english = grammar{
 				s.part, s.tonight = night, true
 			}
 		}},
+		{lead: true, form: englishForm(`(?:(?:(?:just|right|shortly|some\s?time|long|soon|{dur}|(?:the|an?)\s+(?:second|minute|hour|day|night|evening|morning|week|month|year))\s+)?(?:before|after|prior to|ahead of|since))\b`), read: func(_ map[string]string, s *spec) { s.unclear = true }},
+		{kind: dayKind, form: englishForm(`(?:on|at|for)\s+{holiday}`), read: readHoliday},
+		{kind: dayKind, next: true, form: englishForm(`{holiday}`), read: readHoliday},
 		{next: true, form: englishForm(`(?:early\s+)?(?P<p>morning|afternoon|evening|night)\b`), read: func(g map[string]string, s *spec) { s.part = partOf(g["p"]) }},
 	},
 }
@@ -289,6 +294,7 @@ func readEnglishClock(g map[string]string, s *spec) {
 	written := g["h"] + g["h2"]
 	s.clock, s.hour, s.minute = true, int(englishNumber(written)), 0
 	s.written = strings.HasPrefix(written, "0")
+	back := false // it is of the hour before
 	if g["m"] != "" {
 		s.minute = number(g["m"])
 	}
@@ -297,21 +303,27 @@ func readEnglishClock(g map[string]string, s *spec) {
 		if n == 0 {
 			n = int(englishNumber(rel))
 		}
-		if dir := strings.ToLower(g["dir"]); dir == "to" || dir == "before" {
+		dir := strings.ToLower(g["dir"])
+		if back = dir == "to" || dir == "before"; back {
 			n = 60 - n
-			if s.hour--; s.hour == 0 {
-				s.hour = 12
-			}
 		}
 		s.minute = n
 	}
 	switch ap := strings.ToLower(g["ap"]); {
 	case ap == "":
-	case s.hour > 12:
+		if back {
+			s.hour = cmp.Or(s.hour-1, 12)
+		}
+		return
+	case s.hour > 12 || s.hour == 0:
+		s.bad = true
 	case ap[0] == 'p':
 		s.hour, s.written = s.hour%12+12, true
 	default:
 		s.hour, s.written = s.hour%12, true
+	}
+	if back {
+		s.hour = (s.hour + 23) % 24
 	}
 }
 
@@ -339,6 +351,29 @@ func (s *spec) readDate(y string, m, d int) {
 	s.readYear(y)
 	s.month, s.dom = time.Month(m), d
 	s.bad = s.bad || m < 1 || m > 12 || d < 1
+}
+
+// readHoliday reads a day of every year by its name. Those that are not on the same date each
+// year are not known.
+func readHoliday(g map[string]string, s *spec) {
+	name, m, d := strings.ToLower(g["h"]), time.December, 25
+	switch {
+	case name == "":
+		s.unclear = true
+	case strings.HasPrefix(name, "new") && strings.HasSuffix(name, "eve"):
+		d = 31
+	case strings.HasPrefix(name, "new"):
+		m, d = time.January, 1
+	case strings.HasPrefix(name, "hallow"):
+		m, d = time.October, 31
+	case strings.HasPrefix(name, "val"):
+		m, d = time.February, 14
+	case strings.HasPrefix(name, "box"):
+		d = 26
+	case g["eve"] != "":
+		d = 24
+	}
+	s.month, s.dom = m, d
 }
 
 func readISO(g map[string]string, s *spec) { s.readDate(g["y"], number(g["m"]), number(g["d"])) }

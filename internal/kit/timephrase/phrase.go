@@ -17,6 +17,12 @@ var (
 	ErrUnclear    = errors.New("the time is not clear")
 )
 
+// WeekdayError is the reason if a date is on another day of the week than the one that is
+// named with it.
+type WeekdayError struct{ Date time.Time }
+
+func (e WeekdayError) Error() string { return e.Date.Format("2 January 2006 is a Monday") }
+
 // Phrase is a time or a recurrence that a text names.
 type Phrase struct {
 	From, To int           // position in the text
@@ -25,7 +31,7 @@ type Phrase struct {
 	Cron     string        // a cron expression of five fields, in the zone of now
 	Timed    bool          // it says at what time of the day, or after how long
 	OnlyTime bool          // it says nothing but the time of the day
-	Err      error         // why there is no time: one of the errors of this package
+	Err      error         // why there is no time: one of the errors of this package, or a WeekdayError
 }
 
 // Repeats reports whether the phrase is a recurrence.
@@ -77,6 +83,7 @@ type part struct {
 	read func(groups map[string]string, s *spec)
 	kind kind
 	next bool // it only follows another part
+	lead bool // it only precedes another part
 }
 
 // kind is the kind of a part. A phrase has one time of the day, and a day after it
@@ -117,8 +124,14 @@ func (g *grammar) find(text string, f Finder) []Phrase {
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '\'' }
 
 // phrase reads the longest sequence of parts at a position and returns its end.
-func (g *grammar) phrase(text string, from int, s *spec) int {
-	end := from
+func (g *grammar) phrase(text string, from int, s *spec) (end int) {
+	end = from
+	led, whole, before := false, from, *s // what was read until the parts that precede others
+	defer func() {
+		if led {
+			end, *s = whole, before
+		}
+	}()
 	for at := from; ; {
 		best, groups := "", []string(nil)
 		var chosen *part
@@ -149,6 +162,10 @@ func (g *grammar) phrase(text string, from int, s *spec) int {
 				values[name] = groups[i]
 			}
 		}
+		if chosen.lead && !led {
+			whole, before = end, *s
+		}
+		led = chosen.lead
 		chosen.read(values, s)
 		end = at + len(best)
 		at = end + len(g.gap().FindString(text[end:]))

@@ -93,6 +93,11 @@ func TestFind(t *testing.T) {
 		{"每周一、三和五", "0 9 * * 1,3,5"}, {"每周一到周五8点", "0 8 * * 1-5"}, {"每周末", "0 9 * * 0,6"}, {"每两小时", "every 2h0m0s"}, {"每隔一个小时", "every 1h0m0s"}, {"每半小时", "every 30m0s"},
 		{"每隔一天早上8点", "every 48h0m0s from 11-26 08:00"}, {"每月1号", "0 9 1 * *"}, {"每个月的最后一天下午5点", "0 17 L * *"}, {"每年3月3号", "0 9 3 3 *"}, {"每两周", "every 336h0m0s from 11-26 09:00"},
 		{"every hour on weekdays", "0 * * * 1-5"}, {"every 10 minutes on weekends", "*/10 * * * 0,6"}, {"every 7 minutes on weekends", "the time is not clear"}, {"Monday, Wednesday and Friday at 7", "0 7 * * 1,3,5"}, {"这个周末", "2026-11-28 09:00"},
+		// beside a time
+		{"before 5pm", "the time is not clear"}, {"2 days before Christmas", "the time is not clear"}, {"an hour after noon", "the time is not clear"}, {"ten minutes before 12pm", "2026-11-25 11:50"}, {"10 to 12am", "2026-11-25 23:50"},
+		{"on Christmas Eve", "2026-12-24 09:00"}, {"at 7 on New Year's Day", "2027-01-01 07:00"}, {"on Thanksgiving", "the time is not clear"}, {"Christmas", ""}, {"before", ""}, {"at 5pm before", "2026-11-25 17:00"}, {"13pm", "there is no such time"},
+		{"on Friday 13 December", "13 December 2026 is a Sunday"}, {"Sunday 13 December at 9", "2026-12-13 09:00"}, {"tomorrow, Friday at 9", "26 November 2026 is a Thursday"}, {"tomorrow, Thursday at 9", "2026-11-26 09:00"},
+		{"下周五12月4日", "2026-12-04 09:00"}, {"下周五12月5日", "the time is not clear"}, {"12月1日星期五", "1 December 2026 is a Tuesday"}, {"every 2 weeks on Monday and Thursday", "the time is not clear"}, {"monthly on Mondays", "the time is not clear"},
 		// several, and none
 		{"tomorrow at 10 for the meeting on Friday at 3pm", "2026-11-26 10:00; 2026-11-27 15:00"}, {"", ""}, {"every cloud", ""}, {"I may march on", ""}, {"the 3 of us", ""}, {"早一点睡", ""}, {"一点儿也不", ""},
 		{"version 1.2.3", ""}, {"at 50%", ""}, {"everything", ""}, {"mondayish", ""}, {"10.0.0.1", ""}, {"三餐", ""},

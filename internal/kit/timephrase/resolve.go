@@ -139,6 +139,9 @@ func (s *spec) resolve() Phrase {
 		p.At, p.Err = s.fromNow(h, m)
 	default:
 		p.At, p.Err = s.instant(h, m)
+		if p.Err == nil {
+			p.Err = s.contradiction(p.At, h/24)
+		}
 	}
 	if p.Err == nil && p.Cron == "" && !p.At.IsZero() && (!p.At.After(s.now) || p.At.Year() > s.now.Year()+maxAhead) {
 		p.Err = ErrImpossible
@@ -257,6 +260,26 @@ func (s *spec) instant(h, m int) (time.Time, error) {
 	return t, nil
 }
 
+// contradiction returns an error if not all days that the phrase names are the day of t. late
+// is the number of days by which its hour is later.
+func (s *spec) contradiction(t time.Time, late int) error {
+	t = t.AddDate(0, 0, -late)
+	other := s.now.AddDate(0, 0, s.offset).Format(time.DateOnly) != t.Format(time.DateOnly)
+	switch {
+	case s.weekday && s.dated && other && s.dom == 0 && s.weeks == 0:
+		return WeekdayError{s.now.AddDate(0, 0, s.offset)}
+	case s.dated && other && (s.dom > 0 || s.weekday):
+		return ErrUnclear
+	case s.weekday && (s.dom > 0 || s.lastDay) && s.weeks == 0 && t.Weekday() != s.dow:
+		return WeekdayError{t}
+	case s.weekday && s.weeks > 0 && (s.dom > 0 || s.lastDay):
+		if week, _ := s.onWeekday(12, 0); week.Format(time.DateOnly) != t.Format(time.DateOnly) {
+			return ErrUnclear
+		}
+	}
+	return nil
+}
+
 // onWeekday returns the time on a weekday.
 func (s *spec) onWeekday(h, m int) (time.Time, error) {
 	today := s.now.Weekday()
@@ -350,6 +373,8 @@ func (s *spec) recurrence(p *Phrase, h, m int) {
 		p.Cron = fields + s.weekly(0, 0)[len("0 0"):]
 	case len(s.dows) > 0 && (s.every == second || s.every == minute || s.every == hour):
 		p.Err = ErrUnclear
+	case len(s.dows) > 0 && s.every > week, len(s.dows) > 0 && s.every == day && n > 1, len(s.dows) > 1 && n > 1:
+		p.Err = ErrUnclear // every second week has one day
 	case len(s.dows) > 0 && n == 1:
 		p.Cron = s.weekly(h, m)
 	case s.every <= hour:

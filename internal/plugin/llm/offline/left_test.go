@@ -61,6 +61,7 @@ func TestRefused(t *testing.T) {
 	for say, want := range map[string]string{
 		"show notes.txt tomorrow at 9": "did not understand “tomorrow at 9”", "create b.txt with \"1\" and \"2\"": "“and \"2\"”", "don't create b.txt with \"x\"": "because the request says “don't”",
 		"不要创建 b.txt，内容是“x”": "请求里说了“不要”", "明天不要提醒我吃药": "请求里说了“不要”", "copy a.txt to b.txt": "run `cp a.txt b.txt`", "把 a.txt 改名为 b.txt": "执行 `mv a.txt b.txt`",
+		"remind me on Monday 1 December at 9 to leave": "the day is Tuesday, 1 December 2026", "12月1日星期五上午9点提醒我开会": "那天是2026年12月1日 星期二", "remind me on my birthday at 9 to call": "cannot keep to “on my birthday”",
 		"append a.txt to list.txt": "no tool that copies text from a file", "remember my code 1234 but only for today": "cannot keep to “but only for today”",
 	} {
 		k := newWhole(t)

@@ -108,8 +108,12 @@ func everyCron(d time.Duration) string {
 
 var (
 	// What limits a reminder, at the beginning of what it is about.
-	headLimit = lazy(`(?i)^[\s,]*(?:(?:and|or|every|each|by|via|but|except|excluding|unless|until|till|only|if|as long as|while|between|starting|beginning|from|within|during|up to|at most|no more than|once|twice)\b` +
+	headLimit = lazy(`(?i)^[\s,]*(?:(?:and|or|every|each|by|via|but|except|excluding|unless|until|till|only|if|as long as|while|between|starting|beginning|from|within|during|before|after|since|prior to|ahead of|on\b.*?\sto|up to|at most|no more than|once|twice)\b` +
 		`|(?:for|over)\s+(?:the next\s+)?(?:an?|\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve|half an)\s*(?:seconds?|minutes?|mins?|hours?|h|days?|weeks?|months?|years?)\b|(?:\d+|two|three|four|five|ten) times\b|(?:this|next|the rest of (?:the|this))\s+(?:week|month|year|spring|summer|autumn|fall|winter)\b).*`)
+	// eventTail is an event before a time of the day, which does not say when that is.
+	eventTail = lazy(`(?i)(?:^|[\s,])(?:on\s+(?:\S+\s+){0,3}?\S*(?:day|eve|anniversary|holidays?)|(?:\S+\s+)?(?:seconds?|minutes?|mins?|hours?|days?|nights?|mornings?|evenings?|weeks?|months?|years?)\s+(?:before|after|prior to)\b.*)[\s,]*$`)
+	// hanTail is what follows a time in Chinese that is not that time.
+	hanTail    = lazy(`^\s*的?(?:([之以][前后]|[前后]一[天周晚年])|(前)(?:[^往去台任辈女男端者面]|$)|(后)(?:[^天台面]|$))`)
 	dangling   = lazy(`(?i)[\s,](?:until|till|since|from|before|after|except|unless)[\s.,]*$`)
 	tailUnless = lazy(`(?i)[\s,;](?:unless)\b.*`)
 	tailExcept = lazy(`(?i)[\s,;](?:except(?:ing)?|excluding|but not|but only|apart from|other than|at most|no more than)\b.*`)
@@ -157,6 +161,32 @@ func (t *turn) limit(text string, p timephrase.Phrase) string {
 	}
 	return ""
 }
+
+// afterHan returns the words after a time in Chinese that make it another one, or "".
+func afterHan(text string) string {
+	if g := hanTail().FindStringSubmatch(text); g != nil {
+		return g[1] + g[2] + g[3]
+	}
+	return ""
+}
+
+// leftOver returns the words of time beside the phrase of a reminder, which it does not
+// contain, or "". The text begins after the request for a reminder.
+func (q *reminder) leftOver(text string, begin int) string {
+	if q.phrase.To == 0 || q.phrase.From < begin {
+		return ""
+	}
+	before := strings.TrimSpace(text[begin:q.phrase.From])
+	if q.asked && orderHead().MatchString(strings.TrimSpace(text[q.phrase.To:])) && connector().FindString(before+" ") == "" {
+		return surplus(againWord().ReplaceAllString(before, " "))
+	}
+	if q.phrase.OnlyTime {
+		return strings.TrimSpace(eventTail().FindString(before))
+	}
+	return ""
+}
+
+var againWord = lazy(`(?i)^[\s,]*(?:again|once more)\b`)
 
 // longer reports whether a duration is longer than the interval of a recurrence, so that it
 // is not a part of what is done each time.

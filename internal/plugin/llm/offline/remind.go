@@ -118,7 +118,10 @@ func (t *turn) plainOrder(q reminder) bool {
 // timeProblem returns why a reminder cannot be set.
 func (t *turn) timeProblem(err error, phrase string) string {
 	w := unclearTimeText
+	var other timephrase.WeekdayError
 	switch {
+	case errors.As(err, &other):
+		return t.localize(otherDayText, t.date(other.Date), clip(strings.TrimSpace(phrase), 60))
 	case errors.Is(err, timephrase.ErrPast):
 		w = pastTimeText
 	case errors.Is(err, timephrase.ErrImpossible):
@@ -200,7 +203,7 @@ func (t *turn) readEnglish(text string, entities *[]entity) (q reminder, ok bool
 	} else if t.another(rest, entities) {
 		return q, false // two requests
 	}
-	q.left = cmp.Or(surplus(extra), t.limit(q.subject, q.phrase))
+	q.left = cmp.Or(surplus(extra), q.leftOver(text, begin), t.limit(q.subject, q.phrase))
 	q.subject = trimEnd().ReplaceAllString(connector().ReplaceAllString(q.subject, ""), "")
 	switch {
 	case q.phrase.To > 0:
@@ -309,7 +312,7 @@ func (t *turn) readChinese(text string, entities *[]entity) (q reminder, ok bool
 	} else {
 		q.left = cmp.Or(denial, surplus(before))
 	}
-	q.left = cmp.Or(q.left, t.limit(q.subject, q.phrase))
+	q.left = cmp.Or(q.left, afterHan(text[q.phrase.To:]), t.limit(q.subject, q.phrase))
 	if q.phrase.To == 0 {
 		q.subject = ""
 	}
@@ -402,6 +405,10 @@ var (
 	unclearTimeText = localized{
 		"I set no reminder, because I do not know which time “%s” is. Write it like “3 April at 10:00” or “every day at 8”.",
 		"没有设置提醒：不清楚“%s”是什么时间。请写成“4月3日10点”或“每天8点”这样。",
+	}
+	otherDayText = localized{
+		"I set no reminder, because the day is %s, and not as in “%s”.",
+		"没有设置提醒：那天是%s，与“%s”不符。",
 	}
 	dueText       = localized{"⏰ Reminder: %s", "⏰ 提醒：%s"}
 	lateText      = localized{" (late: it was due %s)", "（迟了，原定时间 %s）"}
