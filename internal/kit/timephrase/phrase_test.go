@@ -108,6 +108,24 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestSkipped asks for hours that the clock leaves out.
+func TestSkipped(t *testing.T) {
+	t.Parallel()
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2027, 3, 13, 10, 0, 0, 0, zone)
+	for text, want := range map[string]string{
+		"on 14 March 2027 at 2:30am": "there is no such time", "tomorrow at 2:30am": "there is no such time", "2:30am": "there is no such time", "on 2027-03-14 at 02:00": "there is no such time", "明天凌晨2点半": "there is no such time",
+		"2027年3月14日凌晨2点30分": "there is no such time", "in 1 day at 2:30am": "there is no such time", "tomorrow at 3am": "2027-03-14 03:00", "tomorrow at 1:30am": "2027-03-14 01:30", "every day at 2:30am": "30 2 * * *", "on 15 March at 2:30am": "2027-03-15 02:30",
+	} {
+		if got := show(text, now); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestMorning(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"at 6:30": 6, "at 4": 4, "at 3": 15, "at 6pm": 18, "六点半": 6} {

@@ -143,6 +143,9 @@ func (s *spec) resolve() Phrase {
 			p.Err = s.contradiction(p.At, h/24)
 		}
 	}
+	if named := !s.after || s.clock || s.part != anytime; named && p.Err == nil && !p.At.IsZero() && ((p.At.Hour()-h)%12 != 0 || p.At.Minute() != m) {
+		p.Err = ErrImpossible // the clock is put forward then
+	}
 	if p.Err == nil && p.Cron == "" && !p.At.IsZero() && (!p.At.After(s.now) || p.At.Year() > s.now.Year()+maxAhead) {
 		p.Err = ErrImpossible
 	}
