@@ -43,6 +43,7 @@ func TestRefused(t *testing.T) {
 		"copy a.txt to b.txt", "rename a.txt to b.txt and show it", "delete a.txt", "move a.txt into the folder docs", "change the name of a.txt to b.txt", "put the contents of a.txt into b.txt", "append a.txt to list.txt",
 		"把 a.txt 复制到 b.txt", "把 a.txt 移动到 b.txt", "把 a.txt 改名为 b.txt", "将 a.txt 重命名为 b.txt", "把 a.txt 的内容写到 b.txt", "删除 a.txt", "用“a”创建 b.txt 而不是 c.txt", "show everything but notes.txt", "等到明天再创建 b.txt，内容是“x”", "复制 a.txt 到 b.txt",
 		"save it as b.txt", "把结果保存到 b.txt", "新建 b.txt，内容是今天的天气", "create b.txt with today's weather",
+		"delete the last line of notes.txt", "remove the word \"a\" from notes.txt", "remove apple from notes.txt", "delete everything after line 3 in notes.txt", "copy the first line of a.txt to b.txt", "delete a.txt in docs", "删除 notes.txt 的最后一行", "删除 notes.txt 里的“a”", "删除 notes.txt 中的苹果",
 		// notes that are not to be in a file, or not for ever
 		"remember that my PIN is 4711, but don't write it to a file", "remember my code 1234 but only for today", "remember my code 1234 without saving it", "remember this only if you can encrypt it: 4711", "记住我的密码是 1234，但不要写进文件", "记住我的密码是 1234，只在脑子里记",
 	} {
@@ -66,6 +67,12 @@ func TestRefused(t *testing.T) {
 	} {
 		k := newWhole(t)
 		has(t, k.say(say), want)
+	}
+	for _, say := range []string{"delete the last line of notes.txt", "delete the first line of notes.txt", "remove the word \"a\" from notes.txt", "delete everything after line 3 in notes.txt", "删除 notes.txt 的最后一行", "删除 notes.txt 里的“a”", "copy the first line of a.txt to b.txt"} {
+		k := newWhole(t)
+		if reply := k.say(say); !strings.Contains(reply, "a part of a file") && !strings.Contains(reply, "文件中一部分") || strings.Contains(reply, "`") {
+			t.Errorf("%q: %s", say, reply)
+		}
 	}
 }
 
