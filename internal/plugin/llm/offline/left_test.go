@@ -76,6 +76,21 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestPartsRefused checks that no part of a request is done if another one cannot be.
+func TestPartsRefused(t *testing.T) {
+	t.Parallel()
+	for _, say := range []string{
+		"rename notes.txt to n.md and show it", "delete notes.txt and then create c.txt with \"x\"", "create c.txt with \"x\", then delete notes.txt", "create c.txt with \"x\", then bake me a cake", "create c.txt with \"x\", then append to list.txt",
+		"show a.txt, then delete it", "删除 notes.txt，然后新建 c.txt，内容是“x”", "新建 c.txt，内容是“x”，然后删除 notes.txt",
+	} {
+		k := newWhole(t)
+		k.say("create b.txt with \"b\"")
+		if reply := k.say(say); len(k.log) > 0 || k.stop() != llm.StopUnable {
+			t.Errorf("%q: calls %q, stop %s:\n%s", say, k.log, k.stop(), reply)
+		}
+	}
+}
+
 // TestNotRefused checks that words that belong to a text do not limit a request.
 func TestNotRefused(t *testing.T) {
 	t.Parallel()

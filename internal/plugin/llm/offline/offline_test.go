@@ -429,7 +429,7 @@ func TestTalk(t *testing.T) {
 	t.Run("a part that is not understood is reported", func(t *testing.T) {
 		k := newTalk(t)
 		k.files["a.txt"] = "alpha\n"
-		has(t, k.say("read a.txt then bake me a cake"), "alpha", "I did not understand this part", "bake me a cake")
+		has(t, k.say("read a.txt then bake me a cake"), "I did nothing of the rest", "I did not understand this part", "bake me a cake")
 		has(t, k.say("write me a sonnet"), "I did not understand", "show notes.txt")
 	})
 	t.Run("it ends a run without remaining calls", func(t *testing.T) {

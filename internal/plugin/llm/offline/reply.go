@@ -180,6 +180,7 @@ var (
 		"这句话我没听懂。我能处理简单的请求，例如：\n\n%s\n\n输入“帮助”可以看到全部功能。",
 	}
 	partText  = localized{"I did not understand this part: “%s”.", "这一部分我没听懂：“%s”。"}
+	wholeText = localized{"I did nothing of the rest, because I do a request only as a whole.", "其余部分也没有做，因为一个请求我只会整个执行。"}
 	restText  = localized{"I skipped the rest, because it depends on that.", "后面的步骤依赖它，所以没有执行。"}
 	lacksText = localized{
 		"I understood your request (%s), but I cannot do it here: the tool `%s` is not available.",

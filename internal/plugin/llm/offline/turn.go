@@ -424,6 +424,9 @@ func (t *turn) plan(text string) [][]*step {
 			groups = append(groups, []*step{s})
 		}
 	}
+	if no := t.refused(groups); no != nil {
+		return no
+	}
 	if groups == nil && whole == nil && t.due {
 		return [][]*step{{{answer: t.localize(undoneText, text), unable: true}}}
 	}
@@ -431,6 +434,21 @@ func (t *turn) plan(text string) [][]*step {
 		return [][]*step{{cmp.Or(whole, &step{answer: t.suggestions(unknownText), unable: true})}}
 	}
 	return groups
+}
+
+// refused returns the plan for a request of several parts of which one cannot be done, so
+// that none is; nil: all can be.
+func (t *turn) refused(groups [][]*step) [][]*step {
+	steps := slices.Concat(groups...)
+	if len(steps) < 2 {
+		return nil
+	}
+	for _, s := range steps {
+		if s.calls == nil && (s.unable || s.asks) {
+			return [][]*step{{{row: s.row, answer: s.answer + "\n\n" + t.localize(wholeText), unable: true}}}
+		}
+	}
+	return nil
 }
 
 // lines plans several messages that were sent together, one a line. It returns nil if a
