@@ -38,7 +38,7 @@ func TestRefused(t *testing.T) {
 		"create b.txt with \"1\" and \"2\"", "create b.txt with \"1\", c.txt", "新建 b.txt，内容是“1”和“2”", "append \"x\" to list.txt and a.txt", "replace \"old\" with \"new\" in notes.txt and a.txt", "把 notes.txt 里的“old”改成“new”和 a.txt",
 		"search for TODO in src and replace it with DONE", "search for apple and delete it",
 		// when and how often
-		"show notes.txt tomorrow at 9", "run git status every hour", "run git status three times", "create b.txt with \"x\" tomorrow", "明天9点打开 notes.txt 三次",
+		"show notes.txt tomorrow at 9", "run git status every hour", "run git status three times", "run git status before 5pm", "run git status on Monday 1 December at 9", "run git status every 2 weeks on Monday and Thursday", "run git status an hour after noon", "before 5pm list the files", "show notes.txt before 5pm", "on Monday 1 December at 9 list the files", "create b.txt with \"x\" tomorrow", "明天9点打开 notes.txt 三次",
 		// copies
 		"copy a.txt to b.txt", "rename a.txt to b.txt and show it", "delete a.txt", "move a.txt into the folder docs", "change the name of a.txt to b.txt", "put the contents of a.txt into b.txt", "append a.txt to list.txt",
 		"把 a.txt 复制到 b.txt", "把 a.txt 移动到 b.txt", "把 a.txt 改名为 b.txt", "将 a.txt 重命名为 b.txt", "把 a.txt 的内容写到 b.txt", "删除 a.txt", "用“a”创建 b.txt 而不是 c.txt", "show everything but notes.txt", "等到明天再创建 b.txt，内容是“x”", "复制 a.txt 到 b.txt",
@@ -100,7 +100,7 @@ func TestNotRefused(t *testing.T) {
 		"create b.txt with the following content: hello": `write {"content":"hello\n"`, "search for \"TODO\" in all files in src": `grep {"ignoreCase":false,"literal":true,"path":"src"`, "麻烦运行一下 `ls -la` 这个命令": "exec ",
 		"if possible, show notes.txt": "read ", "show notes.txt, if possible": "read ", "如果可以的话，请列出文件": "ls ", "有空的话，帮我看看 notes.txt": "read ",
 		"what is written in notes.txt?": "read ", "I'd like to see the contents of a.txt and list.txt": "read ", "please run `ls -l` for me and show me the output": "exec ", "tell me the current time please": "session_status ",
-		"请把 a.txt 和 list.txt 的内容都显示出来": "read ", "帮我跑一下 `go test`，然后告诉我结果": "exec ", "有没有叫 notes.txt 的文件": "find ", "run echo do not panic": "exec ", "add \"don't panic\" to list.txt": "read ",
+		"请把 a.txt 和 list.txt 的内容都显示出来": "read ", "帮我跑一下 `go test`，然后告诉我结果": "exec ", "有没有叫 notes.txt 的文件": "find ", "run echo do not panic": "exec ", "run echo 3/4": "exec ", "run git log --since yesterday": "exec ", "add \"don't panic\" to list.txt": "read ",
 	} {
 		k := newWhole(t)
 		reply := k.say(say)

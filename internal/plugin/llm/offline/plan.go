@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/kit/timephrase"
 )
 
 // compile compiles the row's patterns. A line that begins with | continues the
@@ -256,7 +258,12 @@ func (t *turn) late(command string) string {
 	if len(list) == 0 {
 		return ""
 	}
-	if p := list[len(list)-1]; p.From > 0 && command[p.From-1] == ' ' && p.To == len(command) && (p.Repeats() || p.Err == nil && p.Timed) {
+	p := list[len(list)-1]
+	if p.From == 0 || command[p.From-1] != ' ' || p.To != len(command) {
+		return ""
+	}
+	// A time that is refused is one, too, if it is in words: before 5pm.
+	if p.Repeats() || p.Timed && p.Err == nil || p.Err != nil && !errors.Is(p.Err, timephrase.ErrPast) && unicode.IsLetter([]rune(command[p.From:])[0]) {
 		return command[p.From:]
 	}
 	return ""
