@@ -178,6 +178,9 @@ func (q *reminder) leftOver(text string, begin int) string {
 	}
 	before := strings.TrimSpace(text[begin:q.phrase.From])
 	if q.asked && orderHead().MatchString(strings.TrimSpace(text[q.phrase.To:])) && connector().FindString(before+" ") == "" {
+		if q.phrase.Timed {
+			before = earlyWord().ReplaceAllString(before, " ")
+		}
 		return surplus(againWord().ReplaceAllString(before, " "))
 	}
 	if q.phrase.OnlyTime {
@@ -186,7 +189,11 @@ func (q *reminder) leftOver(text string, begin int) string {
 	return ""
 }
 
-var againWord = lazy(`(?i)^[\s,]*(?:again|once more)\b`)
+var (
+	// Words beside a time that do not change it.
+	againWord = lazy(`(?i)^[\s,]*(?:again|once more)\b`)
+	earlyWord = lazy(`(?i)\b(?:bright and )?early$`)
+)
 
 // longer reports whether a duration is longer than the interval of a recurrence, so that it
 // is not a part of what is done each time.
