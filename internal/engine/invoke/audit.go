@@ -26,7 +26,7 @@ func (k *call) record(ctx context.Context, res tool.Result, err error) {
 		return
 	}
 	o := session.Outcome{
-		Who: s.Principal.ID, Ran: x.shortArgs(k.args), Decision: k.decision, Rule: k.rule, Result: session.ResultOK, Took: time.Since(k.started),
+		Who: s.Principal.ID, Decision: k.decision, Rule: k.rule, Result: session.ResultOK, Took: time.Since(k.started),
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -39,12 +39,16 @@ func (k *call) record(ctx context.Context, res tool.Result, err error) {
 		o.Result = session.ResultError
 	}
 	if s.Ledger != nil && !suspended {
+		o.Ran = x.shortArgs(k.args, secret.Mask)
 		s.Ledger.Ended(k.wire, o)
+	}
+	if !logs {
+		return
 	}
 	attrs := []slog.Attr{
 		slog.String("principal", o.Who), slog.String("agent", string(s.Agent)),
 		slog.String("session", string(s.Session)), slog.String("run", string(s.Run)),
-		slog.String("tool", k.name()), slog.String("args", o.Ran),
+		slog.String("tool", k.name()), slog.String("args", x.shortArgs(k.args, logged)),
 		slog.String("decision", string(o.Decision)), slog.String("rule", o.Rule),
 		slog.String("outcome", string(o.Result)), slog.Duration("took", o.Took),
 	}
@@ -54,11 +58,15 @@ func (k *call) record(ctx context.Context, res tool.Result, err error) {
 	x.log.LogAttrs(ctx, slog.LevelInfo, "tool call", attrs...)
 }
 
-// shortArgs returns arguments for the record. Known secrets, and credentials in addresses,
-// are removed before anything is truncated, because a truncated one would not be recognized.
-func (x *Executor) shortArgs(args json.RawMessage) string {
-	return masked(json.RawMessage(secret.RedactAddresses(x.redact(string(args)))))
+// shortArgs returns arguments for the record or the log. Known secrets, credentials in
+// addresses, and what hide hides are removed before anything is truncated, because a
+// truncated one would not be recognized.
+func (x *Executor) shortArgs(args json.RawMessage, hide func(string) string) string {
+	return masked(json.RawMessage(secret.RedactAddresses(x.redact(string(args)))), hide)
 }
+
+// logged leaves to the log what it hides, which is configured.
+func logged(text string) string { return text }
 
 // secretWords are parts of the names of arguments whose values are not logged.
 var secretWords = [...]string{"key", "token", "secret", "password", "passwd", "auth", "credential", "cookie"}
@@ -69,9 +77,9 @@ const (
 	maxErrorText = 200
 )
 
-// masked returns arguments for a log line, without values of secrets.
-func masked(args json.RawMessage) string {
-	if text := string(args); len(text) <= maxArgText && !isSecret(text) && secret.Mask(text) == text { // no part of it is too long
+// masked returns arguments in a line, without values of secrets.
+func masked(args json.RawMessage, hide func(string) string) string {
+	if text := string(args); len(text) <= maxArgText && !isSecret(text) && hide(text) == text { // no part of it is too long
 		var b bytes.Buffer
 		if json.Compact(&b, args) != nil {
 			return "(invalid JSON)"
@@ -82,29 +90,29 @@ func masked(args json.RawMessage) string {
 	if err != nil {
 		return "(invalid JSON)"
 	}
-	b, err := json.Marshal(mask(v))
+	b, err := json.Marshal(mask(v, hide))
 	if err != nil {
 		return "(invalid JSON)"
 	}
 	return humanize.TruncateBytes(string(b), 400)
 }
 
-func mask(v any) any {
+func mask(v any, hide func(string) string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, val := range v {
 			if isSecret(name) {
 				v[name] = "[redacted]"
 			} else {
-				v[name] = mask(val)
+				v[name] = mask(val, hide)
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = mask(v[i])
+			v[i] = mask(v[i], hide)
 		}
 	case string:
-		return humanize.TruncateBytes(secret.Mask(v), maxArgText)
+		return humanize.TruncateBytes(hide(v), maxArgText)
 	}
 	return v
 }

@@ -81,7 +81,7 @@ func (k *call) decide(ctx context.Context) *verdict {
 	}
 	k.rule, k.changed = "hook:"+strings.Join(d.Changed, ","), d.Changed
 	k.v.x.log.Info("hook changed tool arguments", "hook", strings.Join(d.Changed, ","), "tool", k.spec.Name,
-		"was", k.v.x.shortArgs(k.args), "args", k.v.x.shortArgs(d.Answer.Args))
+		"was", k.v.x.shortArgs(k.args, logged), "args", k.v.x.shortArgs(d.Answer.Args, logged))
 	k.args = d.Answer.Args
 	return nil
 }

@@ -904,6 +904,14 @@ func TestApproval(t *testing.T) {
 	}
 }
 
+// argLedger is a ledger that keeps the arguments of calls as they are recorded.
+type argLedger struct {
+	silentLedger
+	args []string
+}
+
+func (r *argLedger) Ended(_ llm.ToolCall, o session.Outcome) { r.args = append(r.args, o.Ran) }
+
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -917,7 +925,6 @@ func TestAudit(t *testing.T) {
 	})))
 	do(t, v, call("good", `{"apiKey":"s3cret","nested":{"Password":"s3cret"},"list":[{"token":"s3cret"}],"content":"`+strings.Repeat("x", 1000)+`","cut":"`+strings.Repeat("y", 75)+`known-canary"}`))
 	do(t, v, call("good", `{"command":"curl 'https://me:s3cret@a.example/?q=1&token=s3cret'"}`))
-	do(t, v, call("good", `{"command":"mysql -ps3cret-s3cret --password=s3cret-s3cret"}`))
 	do(t, v, call("bad", "{}"))
 	do(t, v, call("deny", "{}"))
 	do(t, v, call("none", "{}"))
@@ -936,11 +943,18 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	want := []string{
-		"owner good allowed default ok", "owner good allowed default ok", "owner good allowed default ok", "owner bad allowed default error boom", "owner deny denied plan error never",
+		"owner good allowed default ok", "owner good allowed default ok", "owner bad allowed default error boom", "owner deny denied plan error never",
 		`owner none refused unknown-tool error there is no tool "none"; the tools are bad, deny, good`,
 	}
 	if d := cmp.Diff(want, rows); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
+	}
+	var kept argLedger
+	s := scope(open("good", nil))
+	s.Ledger = &kept
+	do(t, invoke.New(invoke.Options{Log: slog.New(slog.DiscardHandler)}).For(s), call("good", `{"command":"mysql -ps3cret-s3cret --password=s3cret-s3cret"}`))
+	if len(kept.args) != 1 || strings.Contains(kept.args[0], "s3cret") || !strings.Contains(kept.args[0], "mysql") {
+		t.Errorf("recorded %q", kept.args)
 	}
 	if s := log.String(); strings.Contains(s, "s3cret") || strings.Contains(s, "yk") || strings.Contains(s, strings.Repeat("x", 200)) {
 		t.Errorf("log %s", s)
