@@ -197,7 +197,7 @@ export class State {
   }
 
   session(key: string): Session | undefined {
-    return this.sessions.find((s) => s.key === key) ?? this.archived?.find((s) => s.key === key) ?? this.found?.sessions.find((s) => s.key === key);
+    return this.sessions.find((s) => s.key === key) ?? this.archived?.find((s) => s.key === key) ?? this.found?.sessions.find((s) => s.key === key) ?? (this.away?.key === key ? this.away : undefined);
   }
 
   // ---- lists
@@ -359,6 +359,8 @@ export class State {
     this.timers.set(what, window.setTimeout(() => void work(), 250));
   }
 
+  private away: Session | undefined; // the open conversation, if it is archived
+
   // row puts the new state of a session into the lists.
   private row(key: string, row: Session | undefined): void {
     const at = this.sessions.findIndex((s) => s.key === key);
@@ -368,6 +370,7 @@ export class State {
       return;
     }
     if (this.archived) this.archived = [...this.archived.filter((s) => s.key !== key), ...(row.archived ? [row] : [])];
+    if (row.archived && key === this.open?.key) this.away = row;
     if (row.archived || row.isBackground) {
       this.sessions = this.sessions.filter((s) => s.key !== key);
       return;
@@ -417,7 +420,6 @@ export class State {
   async patch(key: string, change: object): Promise<void> {
     await this.run(async () => {
       await this.gateway.call("sessions.patch", { key, ...change });
-      if ("archived" in change && change.archived && this.open?.key === key) this.go({ view: "chat", key: this.mainKey });
       await this.readSessions();
     });
   }

@@ -33,7 +33,7 @@ function page(state: State, view: "tasks" | "schedule" | "settings" | "questions
 function groups(state: State): TemplateResult {
   const open = state.open?.key;
   const rows = [...state.sessions].sort((a, b) => b.updatedAt - a.updatedAt);
-  if (state.place.view === "chat" && open && !rows.some((s) => s.key === open) && open.includes(":chat-")) {
+  if (state.place.view === "chat" && open && !state.session(open) && open.includes(":chat-")) {
     rows.unshift({ key: open, agentId: "", sessionId: "", isMain: false, isBackground: false, updatedAt: Date.now(), archived: false, pinned: false, unread: false, hasActiveRun: false });
   }
   const midnight = new Date().setHours(0, 0, 0, 0);
