@@ -257,7 +257,11 @@ func (a *agent) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptResp
 	a.mu.Lock()
 	s := a.sessions[r.SessionId]
 	a.mu.Unlock()
-	if s == nil { // of an earlier start of the editor
+	switch {
+	case s != nil:
+	case string(r.SessionId) == a.o.Session: // which need not be opened, or is being opened
+		s = a.open(r.SessionId)
+	default: // of an earlier start of the editor
 		if s, _, err = a.existing(ctx, r.SessionId, 1); err != nil {
 			return sdk.PromptResponse{}, err
 		}

@@ -273,6 +273,9 @@ func TestACP(t *testing.T) {
 		})
 		g := Start(t, Options{Model: model, Config: Config{"tools": json.RawMessage(`{"exec": {"host": "gateway", "ask": "always", "security": "full"}}`)}})
 		e := g.edit(acp.Options{Session: "agent:main:shared"})
+		if _, err := e.prompt(t.Context(), "agent:main:shared", "/whoami"); err != nil {
+			t.Errorf("a prompt before session/new: %v", err)
+		}
 		id := e.session(t, "/")
 		if id != "agent:main:shared" {
 			t.Errorf("session %s", id)
