@@ -24,6 +24,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite/foreign"
 	"github.com/chela-ai/chela/internal/surface/cli"
 	"github.com/chela-ai/chela/internal/test/openclawtest"
 )
@@ -43,7 +44,7 @@ func newMover(t *testing.T, from string) *mover {
 	return &mover{
 		t: t,
 		m: migrate.Migrator{
-			Store: r.DefaultStore(), Open: openclawtest.Open, Providers: []string{"anthropic", "openai", "groq", "openrouter"}, Channels: []string{"telegram", "discord"},
+			Store: r.DefaultStore(), Open: foreign.Tables, Providers: []string{"anthropic", "openai", "groq", "openrouter"}, Channels: []string{"telegram", "discord"},
 			Validate:    func(context.Context, cli.Start, *config.Tree) error { return nil },
 			Ineffective: func(context.Context, cli.Start, *config.Tree) []string { return nil },
 		},

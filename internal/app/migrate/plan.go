@@ -199,7 +199,10 @@ func (p *plan) leave(what, why string) {
 
 // unreadable records what could not be read.
 func (p *plan) unreadable(what string, err error) {
-	p.broken = append(p.broken, cli.NotMigrated{What: what, Why: err.Error()})
+	n := cli.NotMigrated{What: what, Why: err.Error()}
+	if !slices.Contains(p.broken, n) { // sessions are read twice
+		p.broken = append(p.broken, n)
+	}
 }
 
 // leftovers says why files and folders of OpenClaw are not taken.

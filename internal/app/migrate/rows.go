@@ -138,20 +138,12 @@ func (p *plan) read(ctx context.Context, s *openclaw.Session) (*conversation, er
 		return nil, errors.Join(problems...)
 	}
 	for _, err := range problems {
-		p.unreadableOnce("session "+s.Key, err)
+		p.unreadable("session "+s.Key, err)
 	}
 	if len(c.parts) > 0 {
 		c.meta = metaOf(s, key, c)
 	}
 	return c, nil
-}
-
-// unreadableOnce is unreadable for what is read twice.
-func (p *plan) unreadableOnce(what string, err error) {
-	n := cli.NotMigrated{What: what, Why: err.Error()}
-	if !slices.Contains(p.broken, n) {
-		p.broken = append(p.broken, n)
-	}
 }
 
 // keyOf returns the key of a session here.
@@ -326,11 +318,8 @@ func (a *application) writeSession(ctx context.Context, s *openclaw.Session, id 
 	if len(c.parts) == 0 || c.meta.ID != id {
 		return fmt.Errorf("session %s: it was changed while it was copied; try again", s.Key)
 	}
-	for i := range c.parts { // pictures are stored before the transaction
-		c.parts[i].past.Entries = len(c.parts[i].Entries)
-	}
 	adopted := make([][]*session.Entry, len(c.parts))
-	for i := range c.parts {
+	for i := range c.parts { // pictures are stored before the transaction
 		adopted[i] = c.parts[i].Adopt(a.p.now, a.media.StorePart)
 	}
 	err = a.db.Update(ctx, store.Synced, func(tx store.Tx) error {

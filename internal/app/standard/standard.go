@@ -379,16 +379,7 @@ func Stores(r *Registry) {
 }
 
 // OpenForeign opens a copy of the database that another program has in a folder.
-func OpenForeign(ctx context.Context, root *os.Root, name string) (openclaw.Tables, error) {
-	d, err := foreign.Open(ctx, root, name, "")
-	if errors.Is(err, foreign.ErrDamaged) {
-		return nil, fmt.Errorf("%w: %w", openclaw.ErrDamaged, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
-}
+var OpenForeign openclaw.OpenTables = foreign.Tables
 
 // recoverSQLite saves what can be read of a damaged database.
 func recoverSQLite(ctx context.Context, path string) ([]string, error) {

@@ -16,12 +16,13 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/openclaw"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/plugin/store/sqlite/foreign"
 	"github.com/chela-ai/chela/internal/test/openclawtest"
 )
 
 func open(t *testing.T, dir string) *openclaw.Home {
 	t.Helper()
-	h, err := openclaw.Open(dir, openclawtest.Open)
+	h, err := openclaw.Open(dir, foreign.Tables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +301,7 @@ func TestFind(t *testing.T) {
 	if want := []string{".openclaw", ".clawdbot", ".openclaw-work"}; !slices.Equal(got, want) {
 		t.Errorf("found %v", got)
 	}
-	if _, err := openclaw.Open(filepath.Join(home, ".openclaw-empty"), openclawtest.Open); err == nil {
+	if _, err := openclaw.Open(filepath.Join(home, ".openclaw-empty"), foreign.Tables); err == nil {
 		t.Error("an empty folder was opened")
 	}
 }

@@ -3,9 +3,7 @@
 package openclawtest
 
 import (
-	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,9 +14,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
-
-	"github.com/chela-ai/chela/internal/core/openclaw"
-	"github.com/chela-ai/chela/internal/plugin/store/sqlite/foreign"
 )
 
 //go:embed all:testdata
@@ -140,18 +135,6 @@ func copied(t testing.TB, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// Open opens the databases of the folders.
-func Open(ctx context.Context, root *os.Root, name string) (openclaw.Tables, error) {
-	d, err := foreign.Open(ctx, root, name, "")
-	if errors.Is(err, foreign.ErrDamaged) {
-		return nil, fmt.Errorf("%w: %w", openclaw.ErrDamaged, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
 }
 
 // Snapshot returns the paths, modes, times and contents of everything in a folder.

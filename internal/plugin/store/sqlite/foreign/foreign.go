@@ -21,6 +21,8 @@ import (
 	"time"
 
 	lib "zombiezen.com/go/sqlite"
+
+	"github.com/chela-ai/chela/internal/core/openclaw"
 )
 
 // Limits of a database.
@@ -46,6 +48,18 @@ var ErrNoTable = errors.New("no such table or column")
 type Database struct {
 	dir  string
 	conn *lib.Conn
+}
+
+// Tables implements openclaw.OpenTables with copies in the system's folder for temporary files.
+func Tables(ctx context.Context, root *os.Root, name string) (openclaw.Tables, error) {
+	d, err := Open(ctx, root, name, "")
+	if errors.Is(err, ErrDamaged) {
+		return nil, fmt.Errorf("%w: %w", openclaw.ErrDamaged, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
 }
 
 // Open copies the database in a file of root to a new folder and opens the copy. temp is
