@@ -264,6 +264,7 @@ func TestTimeLimits(t *testing.T) {
 					return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 						if method == "server/discover" {
 							<-ctx.Done()
+							return nil, ctx.Err()
 						}
 						return next(ctx, method, r)
 					}
