@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,15 +144,19 @@ func TestCallOutcome(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	rows := [][]string{{"NAME", "WHAT IT DOES"}, {"天气", "says what the weather will be tomorrow"}, {"b", ""}}
+	three := [][]string{{"NAME", "WHERE", "ID"}, {"every day", "the chat with the family", "0123456789abcdefghij"}}
 	for _, tc := range []struct {
+		rows  [][]string
 		width int
 		want  string
 	}{
-		{0, "NAME  WHAT IT DOES\n天气  says what the weather will be tomorrow\nb"},
-		{24, "NAME  WHAT IT DOES\n天气  says what the\n      weather will be\n      tomorrow\nb"},
-		{12, "NAME  WHAT IT DOES\n天气  says what the weather will be tomorrow\nb"}, // too narrow to wrap
+		{rows, 0, "NAME  WHAT IT DOES\n天气  says what the weather will be tomorrow\nb"},
+		{rows, 24, "NAME  WHAT IT DOES\n天气  says what the\n      weather will be\n      tomorrow\nb"},
+		{rows, 12, "NAME  WHAT IT DOES\n天气  says what the weather will be tomorrow\nb"}, // too narrow to wrap
+		{three, 48, "NAME       WHERE            ID\nevery day  the chat with    0123456789abcdefghij\n           the family"},
+		{three, 31, "NAME   WHERE   ID\nevery  the     0123456789abcdef\nday    chat    ghij\n       with\n       the\n       family"}, // a word is broken
 	} {
-		if diff := cmp.Diff(tc.want, strings.Join(table(rows, tc.width), "\n")); diff != "" {
+		if diff := cmp.Diff(tc.want, strings.Join(slices.Concat(table(tc.rows, tc.width)...), "\n")); diff != "" {
 			t.Errorf("width %d: -want +got\n%s", tc.width, diff)
 		}
 	}

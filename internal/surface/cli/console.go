@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,14 +98,16 @@ func (c *console) printRow(name, text string) {
 }
 
 // printTable writes rows in aligned columns. The first row holds the titles. On a terminal
-// that is too narrow, the last column continues in further lines.
+// that is too narrow, the widest columns continue in further lines.
 func (c *console) printTable(rows [][]string) {
 	p := c.palette(c.stdout)
-	for n, line := range table(rows, columns(c.stdout)) {
-		if n == 0 {
-			line = p.Dim.Paint(line)
+	for n, lines := range table(rows, columns(c.stdout)) {
+		for _, line := range lines {
+			if n == 0 {
+				line = p.Dim.Paint(line)
+			}
+			fmt.Fprintln(c.stdout, line)
 		}
-		fmt.Fprintln(c.stdout, line)
 	}
 }
 
@@ -118,39 +121,76 @@ func columns(f any) int {
 	return 0
 }
 
-// minCell is the width of a table's last column below which it is not wrapped.
-const minCell = 16
+// minWord is the width from which on a word of a table may be broken.
+const minWord = 16
 
-// table returns the lines of rows in aligned columns, of which the last one is wrapped at a
-// width; 0: there is none.
-func table(rows [][]string, width int) (lines []string) {
-	last := len(rows[0]) - 1
-	widths := make([]int, last)
+// table returns the lines of each row, in aligned columns. If they are wider than width, the
+// widest columns are wrapped, between words if possible; 0: none is.
+func table(rows [][]string, width int) (out [][]string) {
+	if len(rows) == 0 {
+		return nil
+	}
+	n := len(rows[0])
+	widths, words, parts := make([]int, n), make([]int, n), make([]int, n)
 	for _, r := range rows {
-		for i := range widths {
-			widths[i] = max(widths[i], ansi.Width(r[i]))
+		for i, cell := range r {
+			widths[i] = max(widths[i], ansi.Width(cell))
+			for word := range strings.FieldsSeq(cell) {
+				words[i] = max(words[i], ansi.Width(word))
+				parts[i] = min(words[i], minWord)
+			}
 		}
 	}
-	left := 0 // columns before the last cell
+	if width > 0 && !squeeze(widths, words, width) {
+		squeeze(widths, parts, width)
+	}
+	for _, r := range rows {
+		cells, high := make([][]string, len(r)), 0
+		for i, cell := range r {
+			if ansi.Width(cell) > widths[i] {
+				cell = ansi.Wrap(cell, widths[i])
+			}
+			cells[i] = strings.Split(cell, "\n")
+			high = max(high, len(cells[i]))
+		}
+		lines := make([]string, high)
+		for n := range lines {
+			var b strings.Builder
+			for i, pieces := range cells {
+				piece := ""
+				if n < len(pieces) {
+					piece = pieces[n]
+				}
+				b.WriteString(piece + strings.Repeat(" ", max(0, widths[i]-ansi.Width(piece))+2))
+			}
+			lines[n] = strings.TrimRight(b.String(), " ")
+		}
+		out = append(out, lines)
+	}
+	return out
+}
+
+// squeeze makes the widest columns narrower, but none than its least width, until the lines
+// have at most limit columns. It reports whether they have; if not, it changed nothing.
+func squeeze(widths, least []int, limit int) bool {
+	total, out := 2*(len(widths)-1), slices.Clone(widths)
 	for _, w := range widths {
-		left += w + 2
+		total += w
 	}
-	for _, r := range rows {
-		var b strings.Builder
-		for i, w := range widths {
-			b.WriteString(r[i] + strings.Repeat(" ", w-ansi.Width(r[i])+2))
+	for ; total > limit; total-- {
+		widest := -1
+		for i, w := range out {
+			if w > least[i] && (widest < 0 || w >= out[widest]) {
+				widest = i
+			}
 		}
-		cell := r[last]
-		if width-left >= minCell {
-			cell = ansi.Wrap(cell, width-left)
+		if widest < 0 {
+			return false
 		}
-		for _, piece := range strings.Split(cell, "\n") {
-			lines = append(lines, strings.TrimRight(b.String()+piece, " "))
-			b.Reset()
-			b.WriteString(strings.Repeat(" ", left))
-		}
+		out[widest]--
 	}
-	return lines
+	copy(widths, out)
+	return true
 }
 
 // confirm asks the person a yes-or-no question, unless a flag answers it. It

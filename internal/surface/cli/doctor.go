@@ -33,11 +33,15 @@ func (c *commands) doctor() *cobra.Command {
 
 func (c *commands) printFindings(found []Finding) {
 	p := c.palette(c.stdout)
-	marks := map[string]string{StatusOK: p.Good.Paint("✓ ok  "), StatusWarn: p.Warn.Paint("! warn"), StatusFail: p.Bad.Paint("✗ fail")}
+	marks := map[string]string{StatusOK: p.Good.Paint("✓ ok"), StatusWarn: p.Warn.Paint("! warn"), StatusFail: p.Bad.Paint("✗ fail")}
+	var rows [][]string
 	for _, f := range found {
-		fmt.Fprintf(c.stdout, "%s  %-15s  %s\n", marks[f.Status], f.Name, ansi.Line(f.Text))
+		rows = append(rows, []string{marks[f.Status], f.Name, ansi.Line(f.Text)})
 		if f.Hint != "" {
-			fmt.Fprintf(c.stdout, "                         %s\n", p.Dim.Paint(ansi.Line(f.Hint)))
+			rows = append(rows, []string{"", "", p.Dim.Paint(ansi.Line(f.Hint))})
 		}
+	}
+	for _, line := range slices.Concat(table(rows, columns(c.stdout))...) {
+		fmt.Fprintln(c.stdout, line)
 	}
 }

@@ -31,7 +31,11 @@ func (c *commands) sandboxStatus() *cobra.Command {
 			for _, l := range s.Backends {
 				c.printLevel(l)
 			}
-			fmt.Fprintf(c.stdout, "sandboxed sessions of agent %s: %s (agents.defaults.sandbox.mode is %s)\n", ansi.Line(s.AgentID), sandboxedSessions(s.Mode), ansi.Line(s.Mode))
+			sandboxed := sandboxedSessions(s.Mode)
+			fmt.Fprintf(c.stdout, "sandboxed sessions of agent %s: %s\n  agents.defaults.sandbox.mode is %s\n", ansi.Line(s.AgentID), sandboxed, ansi.Line(s.Mode))
+			if sandboxed == "none" {
+				fmt.Fprintln(c.stdout, "  commands that nobody was asked about run confined if the sandbox is complete")
+			}
 		})
 	}}
 	cmd.Flags().StringVar(&p.AgentID, "agent", "", "for the agent `ID`")
@@ -46,7 +50,7 @@ func sandboxedSessions(mode string) string {
 	case "non-main":
 		return "all but the main session"
 	}
-	return "none; commands that nobody was asked about run confined if the sandbox is complete"
+	return "none"
 }
 
 // printLevel prints how well a backend confines commands.
