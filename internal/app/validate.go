@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -64,6 +65,30 @@ func (b starter) validate(ctx context.Context, s cli.Start, t *config.Tree) erro
 
 // workspaces returns the error about a workspace that is no folder.
 func workspaces(s cli.Start, t *config.Tree) error {
+	return eachWorkspace(s, t, func(dir, have string, isDir bool) error {
+		if !isDir {
+			return fmt.Errorf("%s is not a folder", have)
+		}
+		return nil
+	})
+}
+
+// creatable returns the error about a workspace that is missing and cannot be made.
+func creatable(s cli.Start, t *config.Tree) error {
+	return eachWorkspace(s, t, func(dir, have string, isDir bool) error {
+		if !isDir || dir == have {
+			return nil
+		}
+		made, err := os.MkdirTemp(have, ".chela-")
+		if err != nil {
+			return fmt.Errorf("no folder can be made in %s: %w", have, errors.Unwrap(err))
+		}
+		return os.Remove(made)
+	})
+}
+
+// eachWorkspace calls f with the workspace of each agent and the part of its path that exists.
+func eachWorkspace(s cli.Start, t *config.Tree, f func(dir, have string, isDir bool) error) error {
 	opts, err := settings.Read(t)
 	if err != nil {
 		return err
@@ -71,14 +96,17 @@ func workspaces(s cli.Start, t *config.Tree) error {
 	home := settings.Environ(t)("HOME")
 	for _, id := range opts.Roster() {
 		dir := opts.Workspace(id, s.State, home)
-		have := dir // the part of the path that exists
+		have := dir
 		info, err := os.Stat(have)
 		for err != nil && have != filepath.Dir(have) {
 			have = filepath.Dir(have)
 			info, err = os.Stat(have)
 		}
-		if err == nil && !info.IsDir() {
-			return chela.Errorf(chela.CodeInvalid, "the workspace of agent %s, %s: %s is not a folder", id, dir, have)
+		if err != nil {
+			continue
+		}
+		if err := f(dir, have, info.IsDir()); err != nil {
+			return chela.Errorf(chela.CodeInvalid, "the workspace of agent %s, %s: %w", id, dir, err)
 		}
 	}
 	return nil
@@ -105,6 +133,9 @@ func (b starter) refuse(ctx context.Context, s cli.Start, now, next *config.Tree
 		if err := exposed(next); err != nil {
 			return err
 		}
+	}
+	if err := creatable(s, next); err != nil && creatable(s, now) == nil {
+		return err
 	}
 	before, err := b.models(ctx, s, now)
 	if err != nil {

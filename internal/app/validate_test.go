@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -57,5 +59,34 @@ func TestValidate(t *testing.T) {
 		if made, _ := filepath.Glob(s.State); made != nil {
 			t.Errorf("%s: made %q", tt.text, made)
 		}
+	}
+}
+
+func TestCreatable(t *testing.T) {
+	t.Parallel()
+	s := home(t, offlineConf)
+	file := filepath.Join(s.State, "file")
+	write(t, file, "")
+	read := func(workspace string) *config.Tree {
+		tree, err := config.Options{}.ReadText(s.Config, []byte(`{agents: {defaults: {workspace: `+strconv.Quote(workspace)+`}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree
+	}
+	if err := creatable(s, read(filepath.Join(s.State, "two", "levels"))); err != nil {
+		t.Error(err)
+	}
+	if list, err := os.ReadDir(s.State); err != nil || len(list) != 2 {
+		t.Errorf("it left something: %v, %v", list, err)
+	}
+	if err := workspaces(s, read(filepath.Join(file, "below"))); err == nil || !strings.HasSuffix(err.Error(), "file is not a folder") {
+		t.Errorf("below a file: %v", err)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	if err := creatable(s, read("/proc/none")); err == nil || err.Error() != "the workspace of agent main, /proc/none: no folder can be made in /proc: no such file or directory" {
+		t.Errorf("where no folder can be made: %v", err)
 	}
 }

@@ -103,7 +103,7 @@ func (m *Set) Check(ref string) error {
 }
 
 // BadProvider returns the error about a setting of a configured provider that makes every
-// request to it fail; nil: there is none.
+// request to it or to one of its models fail; nil: there is none.
 func (m *Set) BadProvider() error {
 	for _, id := range slices.Sorted(maps.Keys(m.o.Providers)) {
 		p := m.o.Providers[id]
@@ -123,6 +123,14 @@ func (m *Set) BadProvider() error {
 		for _, name := range slices.Sorted(maps.Keys(p.Headers)) {
 			if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(p.Headers[name]) {
 				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.headers: %q cannot be sent as an HTTP header", id, name)
+			}
+		}
+		for i, e := range p.Models {
+			if strings.TrimSpace(e.ID) == "" {
+				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.models: number %d has no id", id, i+1)
+			}
+			if least := min(e.Context, e.ContextTokens, e.MaxTokens); least < 0 {
+				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.models: %s has %d tokens; leave out what is not known", id, e.ID, least)
 			}
 		}
 	}
