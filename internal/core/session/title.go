@@ -5,16 +5,17 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // maxTitle is the maximum length of a title in characters.
 const maxTitle = 60
 
 // TitleOf returns the title of a session that begins with a message: the first words of
-// its first line.
+// its first line. Credentials that can be recognized are hidden, because titles stand in lists.
 func TitleOf(text string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	words := strings.Fields(line)
+	words := strings.Fields(secret.Mask(line))
 	var b strings.Builder
 	n := 0
 	for _, w := range words {

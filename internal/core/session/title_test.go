@@ -15,6 +15,7 @@ func TestTitleOf(t *testing.T) {
 		" fix  the\ttests \nnow":    "fix the tests",
 		strings.Repeat("word ", 30): strings.TrimSpace(strings.Repeat("word ", 12)) + "…",
 		strings.Repeat("长", 100):    strings.Repeat("长", 60) + "…",
+		"look at http://me:open-sesame-1@127.0.0.1/?token=open-sesame-2&day=3": "look at http://[redacted]@127.0.0.1/?token=[redacted]&day=3",
 	} {
 		if got := session.TitleOf(in); got != want {
 			t.Errorf("TitleOf(%q) = %q, want %q", in, got, want)

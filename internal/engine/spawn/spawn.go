@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // Lane is the lane of the runs of children.
@@ -369,7 +370,7 @@ func (s *Spawner) model(c subagent.Config, agent chela.AgentID, asked, ofType st
 // sessionOf returns the session of a child, and what the child is told.
 func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kind subagent.Type, agent chela.AgentID, r subagent.Request) (session.Meta, subagent.Context) {
 	m := session.Meta{
-		Key: child.Session, ID: uuid.NewString(), Agent: agent, Label: child.Label, Title: humanize.Truncate(child.Task, subagent.MaxLabel),
+		Key: child.Session, ID: uuid.NewString(), Agent: agent, Label: child.Label, Title: humanize.Truncate(secret.Mask(child.Task), subagent.MaxLabel),
 		Created: child.Created, Started: child.Created, Updated: child.Created,
 		Model: child.Model, Think: cmp.Or(r.Think, kind.Think, c.Think),
 		Bounds: parent.ForChild(agent, kind.Tools),

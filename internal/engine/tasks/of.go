@@ -11,6 +11,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/task"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // stateOf returns the state that an outcome stands for.
@@ -130,7 +132,7 @@ const maxSummary = 200
 
 // summarized returns the task with a title of one line, and a summary of its result.
 func summarized(t task.Task) task.Task {
-	t.Title = cmp.Or(chela.Line(t.Title, maxSummary), string(t.Kind))
+	t.Title = cmp.Or(chela.Line(secret.Mask(humanize.TruncateBytes(t.Title, 4*maxSummary)), maxSummary), string(t.Kind))
 	if t.State.Final() {
 		t.Summary = cmp.Or(t.Summary, chela.Line(t.Error, maxSummary), chela.Line(t.Result, maxSummary), string(t.State))
 	}

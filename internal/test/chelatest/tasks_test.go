@@ -252,7 +252,7 @@ func TestTasks(t *testing.T) {
 		c := Start(t, Options{Model: f}).Client()
 		ended := make(chan error, 1)
 		go func() {
-			ended <- c.Call(context.Background(), wire.MethodAgent, wire.AgentRun{Message: "hold a\nsay done", IdempotencyKey: "work", SessionKey: "errand"}, nil)
+			ended <- c.Call(context.Background(), wire.MethodAgent, wire.AgentRun{Message: "see http://127.0.0.1/?token=open-sesame\nhold a\nsay done", IdempotencyKey: "work", SessionKey: "errand"}, nil)
 		}()
 		f.waitHeld(t, "a")
 		c.taskWhere("running", func(t wire.Task) bool { return t.ID == "work" && t.Status == wire.TaskRunning && t.Kind == "cli" })
@@ -261,6 +261,9 @@ func TestTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		done := c.taskWhere("completed", func(t wire.Task) bool { return t.ID == "work" && t.Status == wire.TaskCompleted })
+		if done.Title != "see http://127.0.0.1/?token=[redacted]…" {
+			t.Errorf("its title is %q", done.Title)
+		}
 		if done.Summary != "done" || done.Delivery != wire.DeliveryNotApplicable || done.SessionKey != "agent:main:errand" {
 			t.Errorf("done: %+v", done)
 		}
