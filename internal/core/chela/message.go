@@ -94,6 +94,9 @@ type Media struct {
 	// that the platform announced, 0: unknown.
 	Source string `json:"source,omitempty"`
 
+	// Say is what a recording says that is to be made before it is sent.
+	Say string `json:"say,omitempty"`
+
 	// Text is what a program or a model read in the content: a transcript, a
 	// description, or the text of a document. By names what read it. Problem is why
 	// there is no Text; both are empty if the content was not to be read.

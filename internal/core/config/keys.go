@@ -97,7 +97,7 @@ var preserved = [...]struct {
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
 		models.providers.*.authHeader nodeHost plugins.* plugins.entries.*.* plugins.entries.*.config.*
 		plugins.entries.*.config.webSearch.* routing secrets session.reset.* skills.entries.*.* skills.install skills.limits.* skills.load.* skills.workshop.* talk tools.exec.approvalRunningNoticeMs
-		tools.exec.node tools.web.* tools.web.fetch.* tools.web.search.* tts ui update web
+		tools.exec.node tools.web.* tools.web.fetch.* tools.web.search.* tts.* tts.providers.*.* ui update web
 	`},
 	{"", "agents.defaults.", `
 		agentRuntime blockStreamingChunk.breakPreference blockStreamingCoalesce
@@ -119,7 +119,7 @@ var preserved = [...]struct {
 		http.endpoints.chatCompletions.* http.endpoints.responses.*
 		push tailscale webchat
 	`},
-	{"", "messages.", "messagePrefix statusReactions suppressToolErrors tts"},
+	{"", "messages.", "messagePrefix statusReactions suppressToolErrors"},
 	{"", "session.maintenance.", "pruneDays rotateBytes"},
 	{"", "session.", `
 		groupScope idleMinutes resetByChannel resetByType scope store
@@ -659,6 +659,33 @@ var documented = [...]Key{
 	{Path: "tools.media.document.attachments", Kind: Any, Doc: "as tools.media.attachments"},
 	{Path: "tools.media.audio.echoTranscript", Kind: Bool, Default: "false", Doc: "send the transcript of a voice note to the chat"},
 	{Path: "tools.media.audio.echoFormat", Kind: Text, Default: `"📝 \"{transcript}\""`, Doc: "text that is sent"},
+
+	// tts
+	{Path: "tts", Kind: Object, Doc: "answers that are said aloud; see docs/media.md"},
+	{Path: "tts.auto", Kind: Text, Values: []string{"off", "always", "inbound", "tagged"}, Default: `"off"`, Doc: "inbound: answers to voice notes; tagged: answers that the model marks with [[tts]]"},
+	{Path: "tts.enabled", Kind: Bool, Doc: "older form: true is auto always"},
+	{Path: "tts.provider", Kind: Text, Doc: "that is asked first; default: the first one of tts.providers, a service with a key, or a program of this machine"},
+	{Path: "tts.maxTextLength", Kind: Int, Default: "4000", Doc: "maximum characters of what is said"},
+	{Path: "tts.timeoutMs", Kind: Millis, Default: "30000", Doc: "time limit of one attempt"},
+	{Path: "tts.providers", Kind: Object, Doc: "services and programs that speak, by id: openai, elevenlabs, or any other id with a baseUrl or a command"},
+	{Path: "tts.providers.*", Kind: Object, Doc: "a service or a program"},
+	{Path: "tts.providers.*.apiKey", Kind: Secret, Doc: "its key: the key itself, ${NAME}, env:NAME or file:path; default: that of the provider of models"},
+	{Path: "tts.providers.*.baseUrl", Kind: Text, Doc: "its address; any service with OpenAI's /audio/speech"},
+	{Path: "tts.providers.*.model", Kind: Text, Doc: "its model"},
+	{Path: "tts.providers.*.modelId", Kind: Text, Doc: "older form of model"},
+	{Path: "tts.providers.*.speakerVoice", Kind: Text, Doc: "the voice"},
+	{Path: "tts.providers.*.speakerVoiceId", Kind: Text, Doc: "the voice, by its id"},
+	{Path: "tts.providers.*.voice", Kind: Text, Doc: "older form of speakerVoice"},
+	{Path: "tts.providers.*.voiceId", Kind: Text, Doc: "older form of speakerVoiceId"},
+	{Path: "tts.providers.*.responseFormat", Kind: Text, Values: []string{"mp3", "opus", "wav"}, Doc: "format of the recording; default: opus, which chats show as a voice note"},
+	{Path: "tts.providers.*.instructions", Kind: Text, Doc: "how to speak, for models that take it"},
+	{Path: "tts.providers.*.speed", Kind: Number, Doc: "of the voice; default: the service's"},
+	{Path: "tts.providers.*.command", Kind: Text, Doc: "a program that speaks, instead of a service"},
+	{Path: "tts.providers.*.args", Kind: Texts, Doc: "its arguments, with {{Text}}, {{OutputPath}}, {{OutputDir}} and {{OutputBase}}; default: {{Text}}, and it prints the recording"},
+	{Path: "tts.providers.*.outputFormat", Kind: Text, Values: []string{"mp3", "opus", "wav"}, Default: `"mp3"`, Doc: "format that it writes"},
+	{Path: "tts.providers.*.env", Kind: Object, Doc: "further variables of the program"},
+	{Path: "tts.providers.*.timeoutMs", Kind: Millis, Doc: "time limit of the program"},
+	{Path: "messages.tts", Kind: Any, Doc: "older form of tts"},
 	{Path: "messages.groupChat", Kind: Object, Doc: "messages of groups"},
 	{Path: "messages.groupChat.historyLimit", Kind: Int, Default: "50", Doc: "messages of a group that the assistant sees as context; 0: none"},
 	{Path: "messages.groupChat.mentionPatterns", Kind: Texts, Doc: "regular expressions of texts that address the agent; default: its identity.name"},
