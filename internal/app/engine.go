@@ -210,7 +210,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		Log: o.Log, Store: e.store, Bus: e.bus, Notices: e.notices, Moved: e.groupMoved, Owner: e.holder, Factories: append(e.registry.Channels(), e.outgoingWebhooks()), Env: channelEnv(o.Env, o.HTTP), Dir: filepath.Join(o.State, "channels"), Menu: menu(),
 	})
 	e.delivery = deliver.New(deliver.Options{
-		Log: o.Log, Store: e.store, Bus: e.bus, Hooks: e.hooks, Load: e.files.Load, Style: e.current.Style, Sends: e.current.Sends,
+		Log: o.Log, Store: e.store, Bus: e.bus, Hooks: e.hooks, Load: e.files.Load, Say: e.current.Say, Style: e.current.Style, Sends: e.current.Sends,
 		Track: e.holder.Track, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
 		Timeout: func(row outbox.Row) time.Duration {
 			if row.Origin.Kind != chela.OriginSubagent {
@@ -336,7 +336,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 	e.gateway = methods.New(methods.Options{
 		Log: o.Log, Version: Version, State: o.State, Database: e.databasePath(), Instance: e.instance, Started: e.started,
 		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Proposals: e.proposed, Export: exporter.Write, Forget: e.forgetter, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Act: e.actor.Do, Tasks: list, Scheduler: e.cron, History: e.history,
-		Lanes: e.lanes, Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup, Heartbeats: e.beats.Settings,
+		Lanes: e.lanes, Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup, Heartbeats: e.beats.Settings, Voice: voice{e},
 		Hooks: func() []hookdir.Hook { return *e.found.Load() }, InstallHook: e.installHook, InstallPlugin: e.installPlugin, SkillSource: e.skillSource, MayInstallSkill: func(ctx context.Context, from string) error { return e.mayInstall(ctx, "skill", from) }, RecordSkill: e.recordSkill, RemovePlugin: e.removePlugin, RefreshPlugins: func() { e.remake(pluginsChanged) },
 	})
 	e.makers = e.serviceMakers()
@@ -496,7 +496,7 @@ func (e *Engine) inbound(d *dispatch.Dispatcher, x *export.Exporter) *inbound.Ga
 		Route: e.current.Route, Rules: e.current.Admission, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset, Focus: e.current.Focus,
 		Transcribes: e.current.Transcribes, Transcribe: e.current.Transcribe, Echo: e.current.EchoTranscript, Mentions: e.current.Mentions,
 		Aside: d.Aside, Rights: e.current.Rights, Allowed: e.current.Commands, Admin: e.chatAdmin, Bash: e.shell().run, Skills: e.current.Skills, CallSkill: e.callSkill,
-		Catalog: e.current.Catalog, Model: e.current.Model, Unusable: e.current.Unusable, Window: e.current.Window, Inspect: d.Inspect, Export: x.Save, Undo: e.history, Zone: e.current.Location, Inherit: e.current.Inherited, Forget: e.forgetter, Sends: e.current.Sends, Limits: e.current.Limits, OwnerChat: e.current.IsOwnerChat, Elevated: e.current.Elevated, Exec: e.current.Exec,
+		Catalog: e.current.Catalog, Model: e.current.Model, Unusable: e.current.Unusable, Window: e.current.Window, Inspect: d.Inspect, Export: x.Save, Undo: e.history, Zone: e.current.Location, Inherit: e.current.Inherited, Forget: e.forgetter, Sends: e.current.Sends, Limits: e.current.Limits, Voice: voice{e}, OwnerChat: e.current.IsOwnerChat, Elevated: e.current.Elevated, Exec: e.current.Exec,
 	})
 }
 

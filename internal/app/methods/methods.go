@@ -29,6 +29,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/proposal"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -58,6 +59,7 @@ import (
 	"github.com/chela-ai/chela/internal/surface/method/proposals"
 	sandboxmethods "github.com/chela-ai/chela/internal/surface/method/sandbox"
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
+	speechmethods "github.com/chela-ai/chela/internal/surface/method/speech"
 	"github.com/chela-ai/chela/internal/surface/method/system"
 	taskmethods "github.com/chela-ai/chela/internal/surface/method/tasks"
 	"github.com/chela-ai/chela/internal/surface/method/tools"
@@ -100,6 +102,8 @@ type Options struct {
 	Heartbeats func() []heartbeat.Settings
 	Port       Port
 	Backup     func(ctx context.Context, file string) error
+
+	Voice speech.Voice // says texts aloud
 
 	Hooks       func() []hookdir.Hook // of folders and of Chela, as they are in force
 	InstallHook func(ctx context.Context, path string, replace bool) (hookdir.Hook, error)
@@ -247,6 +251,7 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 				return o.Current.Load().ExplainSandbox(ctx, who, key)
 			},
 		}),
+		speechmethods.Methods(speechmethods.Options{Voice: o.Voice, Dir: filepath.Join(o.State, media.Dir), Store: o.Files.Store}),
 		hooks.Methods(hooks.Options{
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Managed: standard.HookDir(o.State), Hooks: o.Hooks, Install: o.InstallHook,
 			Workspace: func(id chela.AgentID) string { return o.Current.Load().Workspace(id) },

@@ -48,6 +48,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/skill"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -239,6 +240,8 @@ type Generation struct {
 	mentions     map[chela.AgentID][]*regexp.Regexp
 	media        understanding.Config
 	reader       *understanding.Understander // of attachments
+	http         *http.Client                // reaches the services of the configuration
+	Speaker      speech.Speaker              // says texts aloud
 }
 
 // New makes a Generation. It takes over what is known of models from before,
@@ -333,8 +336,9 @@ func (g *Generation) openModels(ctx context.Context, c Config, before *Generatio
 		if err != nil {
 			return fmt.Errorf("configuration, tools.media: %w", err)
 		}
-		o.HTTP = model.HTTPClient(o.Config, c.Env, append(conf.URLs(), g.Settings.MemoryURLs()...)...)
+		o.HTTP = model.HTTPClient(o.Config, c.Env, slices.Concat(conf.URLs(), g.Settings.MemoryURLs(), g.Settings.Speech.URLs())...)
 	}
+	g.http = o.HTTP
 	if before != nil {
 		o.Before = before.Models
 	}

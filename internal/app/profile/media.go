@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -16,10 +15,12 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/untrusted"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/budget"
+	voice "github.com/chela-ai/chela/internal/plugin/speech"
 	"github.com/chela-ai/chela/internal/plugin/tool/web"
 	"github.com/chela-ai/chela/internal/plugin/understanding"
 )
@@ -38,11 +39,7 @@ func (g *Generation) makeUnderstander(c Config, broker sandbox.Broker) error {
 	if err != nil {
 		return fmt.Errorf("configuration, tools.media: %w", err)
 	}
-	environ := g.o.Environ
-	if environ == nil {
-		environ = os.Environ()
-	}
-	programs := understanding.Programs{Broker: broker, Environ: environ, Dir: attachmentDir(g.o.State)}
+	programs := understanding.Programs{Broker: broker, Environ: g.Environ(), Dir: attachmentDir(g.o.State)}
 	g.media = conf
 	g.reader = understanding.New(understanding.Options{
 		Log: g.o.Log, Config: conf, Load: g.o.Files.Load, Extract: web.Text, Label: untrusted.New(), Cache: &g.understood,
@@ -65,6 +62,24 @@ func (g *Generation) makeUnderstander(c Config, broker sandbox.Broker) error {
 		},
 	})
 	return nil
+}
+
+// makeSpeaker makes what says texts aloud.
+func (g *Generation) makeSpeaker(c Config, broker sandbox.Broker) {
+	g.Speaker = voice.New(voice.Options{
+		Log: g.o.Log, Config: g.Settings.Speech, Getenv: c.Env, Endpoint: g.Models.Endpoint, HTTP: g.http,
+		Programs: voice.Programs{Broker: broker, Environ: g.Environ(), Dir: attachmentDir(g.o.State)},
+	})
+}
+
+// Say returns a recording of a text as a voice note.
+func (c *Current) Say(ctx context.Context, _ chela.AgentID, text string) (chela.Media, error) {
+	g := c.Load()
+	a, err := g.Speaker.Speak(ctx, speech.Request{Text: text, Note: true})
+	if err != nil {
+		return chela.Media{}, err
+	}
+	return g.o.Files.Store(chela.Media{Name: "voice" + speech.Extension(a.Type), Type: a.Type, Data: a.Data})
 }
 
 // attachmentDir is the directory for the files of programs that read attachments.

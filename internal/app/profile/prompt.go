@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
 )
 
@@ -25,10 +26,14 @@ func (g *Generation) promptInput(id chela.AgentID, dir string, box *sandbox.Sess
 
 // hints returns what models are told about a channel.
 func (g *Generation) hints(name string) []string {
+	var out []string
 	if c := g.channel(name); c != nil {
-		return c.Hints
+		out = c.Hints
 	}
-	return nil
+	if g.Settings.Speech.Auto == speech.Tagged {
+		out = append(slices.Clip(out), "To have your answer also said aloud, put [[tts]] into it. What the voice says instead of the text goes between [[tts:text]] and [[/tts:text]].")
+	}
+	return out
 }
 
 // facts are parts of prompts that a configuration determines.

@@ -33,6 +33,7 @@ func (g *Generation) makeTools(c Config) error {
 	if err := g.makeUnderstander(c, broker); err != nil {
 		return err
 	}
+	g.makeSpeaker(c, broker)
 	env := standard.ToolEnv{
 		Store: g.o.Store, Location: g.zone,
 		Files: standard.FileEnv{Media: g.o.Files, Vision: g.vision, ImageSide: g.Settings.Agent.ImageSide},
@@ -48,11 +49,14 @@ func (g *Generation) makeTools(c Config) error {
 			},
 		},
 		Web:       standard.WebEnv{Log: g.o.Log, Getenv: c.Env, Plugins: c.Sections.Section("plugins")},
-		Assistant: standard.AssistantEnv{Act: g.o.Act, Actions: g.actions(c), Gateway: g.o.Gateway, Proposals: g.o.Proposals},
+		Assistant: standard.AssistantEnv{Act: g.o.Act, Actions: g.actions(c), Gateway: g.o.Gateway, Proposals: g.o.Proposals, Said: g.Settings.Speech.Limit()},
 	}
 	// A nil pointer in an interface is not nil.
 	if g.Settings.Skills.Registry.URL != "" && g.o.Skills != nil {
 		env.Assistant.Skills = g.o.Skills
+	}
+	if g.Settings.Speech.Chosen() {
+		env.Assistant.Speaker = g.Speaker
 	}
 	if g.o.Schedule != nil {
 		env.Assistant.Scheduler = g.o.Schedule

@@ -163,6 +163,8 @@ func (o *Settings) Style(id chela.AgentID, to chela.Address) deliver.Style {
 		Typing:  cmp.Or(agent.Delivery.Typing, o.Agent.Delivery.Typing, o.Session.Typing),
 		Refresh: time.Duration(min(max(cmp.Or(agent.Delivery.TypingSeconds, o.Agent.Delivery.TypingSeconds, o.Session.TypingSeconds), 0), 60)) * time.Second,
 
+		Aloud: o.Speech.Auto, Said: o.Speech.Limit(),
+
 		Acknowledge: cmp.Or(o.Messages.Scope, deliver.AcknowledgeMentions), Withdraw: o.Messages.Withdraw,
 	}
 	if s.Reply == "batched" {

@@ -29,6 +29,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/skill"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/window"
 	"github.com/chela-ai/chela/internal/engine/deliver"
@@ -59,6 +60,7 @@ type Settings struct {
 	Skills   skill.Config
 	Money    Money
 	Undo     journal.Options
+	Speech   speech.Config
 	Logging  Logging
 	Channels map[string]Channel
 	Bindings []route.Binding
@@ -329,6 +331,10 @@ func Read(s Sections) (Settings, error) {
 		if err := json.Unmarshal(raw, part.into); err != nil {
 			return o, fmt.Errorf("configuration, %s: %w", part.path, err)
 		}
+	}
+	var err error
+	if o.Speech, err = speech.Parse(s.Section("tts"), s.Section("messages.tts")); err != nil {
+		return o, err
 	}
 	return o, errors.Join(o.joinAccounts(s), o.joinContexts(), o.checkDelivery(), o.checkReset(), o.Logging.check(), o.Cron.Check(), o.checkMoney())
 }

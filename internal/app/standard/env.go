@@ -13,6 +13,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/memory"
 	"github.com/chela-ai/chela/internal/core/proposal"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/plugin/tool/cron"
@@ -72,4 +73,6 @@ type AssistantEnv struct {
 	Gateway   gateway.Gateway
 	Skills    skills.Registry
 	Proposals *proposal.Shelf // of skills
+	Speaker   speech.Speaker  // says texts aloud
+	Said      int             // maximum characters of what is said aloud
 }

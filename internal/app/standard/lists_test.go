@@ -67,10 +67,10 @@ func TestLists(t *testing.T) {
 	}{
 		{"denied to calls from outside", catalog.Direct(nil, nil, false).Deny, "exec process spawn fs_write fs_delete fs_move apply_patch terminal portal sessions_spawn sessions_send " +
 			"conversations_list conversations_send conversations_turn cron gateway plugins nodes computer mobile_ui"},
-		{"denied in a sandbox", boxed[0].Deny, "browser canvas nodes computer mobile_ui cron gateway message"},
+		{"denied in a sandbox", boxed[0].Deny, "browser canvas nodes computer mobile_ui cron gateway message tts"},
 		{"allowed in a sandbox", boxed[0].Allow, "read write edit apply_patch ls find grep exec process image sessions_list sessions_history " +
 			"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status plan"},
-		{"denied to a child", leaf[0].Deny, "gateway agents_list cron message sessions_send sessions_delete skills"},
+		{"denied to a child", leaf[0].Deny, "gateway agents_list cron message sessions_send sessions_delete skills tts"},
 		{"denied to a child that may have none", leaf[1].Deny, "sessions_list sessions_history sessions_search sessions_spawn"},
 		{"the profile coding", pipeline("coding", policy.Conversation{})[0].Allow, "read write edit apply_patch ls find grep exec process code_execution terminal " +
 			"web_search web_fetch x_search sessions_list sessions_history sessions_send sessions_spawn sessions_search sessions_yield subagents session_status memory_search memory_get " +

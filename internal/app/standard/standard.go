@@ -27,6 +27,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/service"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/maintenance"
@@ -193,6 +194,10 @@ func Tools(r *Registry) {
 	})
 	r.FileTool("image", "", func(env ToolEnv, rule pathpolicy.Rule, _ json.RawMessage) ([]tool.Tool, error) {
 		return offered(env.Files.Vision != nil, media.New(media.Options{Files: env.Files.Media, Paths: rule, Side: env.Files.ImageSide, Model: env.Files.Vision})), nil
+	})
+	r.Tool("tts", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+		a := env.Assistant
+		return offered(a.Act != nil && a.Speaker != nil && speech.Active(a.Speaker) != "", media.NewSpeech(media.SpeechOptions{Speaker: a.Speaker, Limit: a.Said, Files: env.Files.Media, Do: a.Act})), nil
 	})
 	r.FileTool("message", "tools.message", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
 		t, err := message.Configured(raw, message.Options{

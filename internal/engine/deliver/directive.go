@@ -3,6 +3,8 @@ package deliver
 import (
 	"regexp"
 	"strings"
+
+	"github.com/chela-ai/chela/internal/core/speech"
 )
 
 // directive matches what a model writes into an answer to say how it is sent, such as
@@ -12,7 +14,7 @@ var directive = regexp.MustCompile(`[ \t]*\[\[\s*(?:(reply_to_current)|reply_to\
 // current stands for the message that is answered.
 const current = "current"
 
-// directives removes the directives from a text. It returns the id of the message to which
+// directives removes the directives from a text, those about speech apart. It returns the id of the message to which
 // the answer is a reply; current: the one that is answered; "": the text names none.
 func directives(text string) (clean, reply string) {
 	if !strings.Contains(text, "[[") {
@@ -32,10 +34,20 @@ func directives(text string) (clean, reply string) {
 	return strings.TrimLeft(directive.ReplaceAllString(text, ""), "\n"), reply
 }
 
+// shown returns what people see of an answer.
+func shown(text string) string {
+	text, _, _ = speech.Tags(text)
+	text, _ = directives(text)
+	return text
+}
+
 // shownSoFar returns what people see of an answer that is being written: without the
 // directives, and without the beginning of one.
 func shownSoFar(text string) string {
-	text, _ = directives(text)
+	text = shown(text)
+	if i := strings.Index(text, "[[tts:text"); i >= 0 { // it has no end yet
+		return text[:i]
+	}
 	if i := strings.LastIndex(text, "[["); i >= 0 && !strings.Contains(text[i:], "]]") && len(text)-i < 300 {
 		return text[:i]
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/chunk"
 )
@@ -25,9 +26,10 @@ func (w *Worker) Ended(r run.Run) func(store.Tx) error {
 	if r.Decided.Outgoing != nil {
 		text = *r.Decided.Outgoing
 	}
+	text, say, tagged := speech.Tags(text)
 	text, wanted := directives(text)
 	style := w.style(r.Agent, r.Address)
-	chunks := w.chunks(style, r.Address)
+	chunks, say := w.chunks(style, r.Address), w.words(r, style, text, say, tagged)
 	return func(tx store.Tx) error {
 		present, err := tx.Outbox().OfRun(r.ID)
 		if err != nil {
@@ -50,6 +52,11 @@ func (w *Worker) Ended(r run.Run) func(store.Tx) error {
 				out = mergePreview(d, rows, r)
 			}
 		}
+		voice, err := aloud(tx, r, style, present, say, tagged)
+		if err != nil {
+			return err
+		}
+		out = append(out, voice...)
 		if len(out) == 0 {
 			return nil
 		}

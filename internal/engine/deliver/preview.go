@@ -44,7 +44,7 @@ func (p *preview) advance(ctx context.Context) time.Duration {
 	}
 	answer = shownSoFar(answer)
 	for i := range whole {
-		whole[i], _ = directives(whole[i])
+		whole[i] = shown(whole[i])
 	}
 	steps := strings.Join(p.d.steps, "\n")
 	p.w.mu.Unlock()

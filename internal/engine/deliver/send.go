@@ -66,6 +66,9 @@ func (w delivery) step(ctx context.Context, row outbox.Row) (done bool, err erro
 	default:
 		return true, nil
 	}
+	if say := unsaid(row); say != "" {
+		return w.say(ctx, row, say)
+	}
 	row.State = outbox.Attempted
 	row.Attempts++
 	sync := store.Synced

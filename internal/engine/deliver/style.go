@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/speech"
 )
 
 // Stream is what a chat shows of an answer before it is complete.
@@ -87,6 +88,9 @@ type Style struct {
 	Reply  Reply  // default: ReplyOff
 	Prefix string // before an answer; may contain {model}, {modelFull} and {provider}
 	Limit  int    // length of a message, if it is less than the limit of the channel
+
+	Aloud speech.Mode // which answers are also said aloud; default: none
+	Said  int         // maximum characters of what is said
 
 	Reaction    string // emoji of Acknowledge
 	Acknowledge Acknowledge

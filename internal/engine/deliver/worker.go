@@ -53,6 +53,10 @@ type Options struct {
 	// rows contain their attachments.
 	Load func(chela.Media) (chela.Media, error)
 
+	// Say returns the recording of a text for an agent, with a reference to its content;
+	// nil: nothing is said.
+	Say func(ctx context.Context, agent chela.AgentID, text string) (chela.Media, error)
+
 	// Timeout returns the time limit for sending a row once; 0: the usual one. nil: the
 	// usual one for all rows.
 	Timeout func(outbox.Row) time.Duration

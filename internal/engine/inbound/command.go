@@ -47,7 +47,7 @@ type Command struct {
 
 // Commands returns all commands by their groups, in the order of /commands.
 func Commands() []Command {
-	all := slices.Concat(sessionCommands(), undoCommands(), exportCommands(), modelCommands(), agentCommands(), focusCommands(), forgetCommands(), infoCommands(), groupCommands(), asideCommands(), skillCommands(), adminCommands(), moneyCommands())
+	all := slices.Concat(sessionCommands(), undoCommands(), exportCommands(), modelCommands(), agentCommands(), focusCommands(), forgetCommands(), infoCommands(), groupCommands(), asideCommands(), skillCommands(), adminCommands(), moneyCommands(), speechCommands())
 	var groups []string
 	for _, c := range all {
 		if !slices.Contains(groups, c.Group) {

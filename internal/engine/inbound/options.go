@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/skill"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -112,6 +113,9 @@ type Options struct {
 	// Sends reports whether what a session says is sent to a chat; nil:
 	// [session.SendAlways]. Commands are answered in any case.
 	Sends func(session.Meta, chela.Address) bool
+
+	// Voice says texts aloud; nil: nothing is said.
+	Voice speech.Voice
 
 	// Limits returns the budgets of money of an agent; nil: there are none.
 	Limits func(chela.AgentID) usage.Limits

@@ -137,7 +137,7 @@ func TestRegistry(t *testing.T) {
 		got[c.Name] = c.Scope
 	}
 	want := map[string]chela.Scope{
-		"help": "", "commands": "", "tools": "", "whoami": "", "models": "", "stop": "", "steer": "", "status": chela.ScopeRead, "budget": chela.ScopeRead,
+		"help": "", "commands": "", "tools": "", "whoami": "", "models": "", "stop": "", "steer": "", "status": chela.ScopeRead, "budget": chela.ScopeRead, "tts": chela.ScopeAdmin,
 		"new": chela.ScopeWrite, "compact": chela.ScopeWrite, "reset": chela.ScopeWrite, "queue": chela.ScopeWrite, "retry": chela.ScopeWrite, "name": chela.ScopeWrite, "usage": chela.ScopeWrite,
 		"model": chela.ScopeWrite, "think": chela.ScopeWrite, "elevated": chela.ScopeWrite, "fast": chela.ScopeWrite, "exec": chela.ScopeWrite, "verbose": chela.ScopeWrite,
 		"subagents": chela.ScopeWrite, "kill": chela.ScopeWrite, "focus": chela.ScopeWrite, "unfocus": chela.ScopeWrite, "session": chela.ScopeWrite, "skill": "", "undo": chela.ScopeAdmin, "forget": chela.ScopeAdmin, "agents": chela.ScopeRead, "approve": chela.ScopeApprovals, "config": chela.ScopeAdmin, "debug": chela.ScopeAdmin, "export-session": chela.ScopeAdmin, "export-trajectory": chela.ScopeAdmin, "context": chela.ScopeRead,

@@ -105,9 +105,12 @@ func speech(tools string, more Config) Config {
 }
 
 // listen serves the service over memory and returns a client for it.
-func (e *ears) listen(t *testing.T) *http.Client {
+func (e *ears) listen(t *testing.T) *http.Client { return overMemory(t, e) }
+
+// overMemory serves over memory and returns a client for it.
+func overMemory(t *testing.T, h http.Handler) *http.Client {
 	l := llmtest.Pipe()
-	s := &http.Server{Handler: e}
+	s := &http.Server{Handler: h}
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	hc := l.Client()
