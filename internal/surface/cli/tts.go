@@ -15,14 +15,12 @@ import (
 )
 
 func (c *commands) tts() *cobra.Command {
-	cmd := &cobra.Command{Use: "tts", Short: "Say answers and texts aloud"}
-	cmd.AddCommand(c.ttsStatus(), c.ttsSwitch("on", "Say all answers in chat apps aloud", wire.MethodTTSEnable),
+	return group("tts", "Say answers and texts aloud", c.ttsStatus(), c.ttsSwitch("on", "Say all answers in chat apps aloud", wire.MethodTTSEnable),
 		c.ttsSwitch("off", "Say no answers aloud", wire.MethodTTSDisable), c.ttsProvider(), c.ttsSay())
-	return cmd
 }
 
 func (c *commands) ttsStatus() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "status", Short: "Show which voices there are, and when they are used", Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show which voices there are, and when they are used", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		return query(cmd.Context(), c, wire.MethodTTSStatus, wire.None{}, func(s wire.TTSStatus) {
 			rows := [][]string{{"PROVIDER", "USABLE", "USED"}}
 			for _, p := range s.States {
@@ -47,7 +45,7 @@ func (c *commands) ttsStatus() *cobra.Command {
 }
 
 func (c *commands) ttsSwitch(name, short, method string) *cobra.Command {
-	return &cobra.Command{Use: name, Short: short, Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+	return &cobra.Command{Use: name, Short: short, Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		var out wire.TTSEnabled
 		if err := c.call(cmd.Context(), method, wire.None{}, &out); err != nil {
 			return err
@@ -75,13 +73,13 @@ func (c *commands) ttsSay() *cobra.Command {
 	var in wire.TTSConvert
 	var output string
 	cmd := &cobra.Command{
-		Use: "say TEXT...", Short: "Write a recording of a text to a file", Args: cobra.MinimumNArgs(1),
+		Use: "say TEXT", Short: "Write a recording of a text to a file", Args: exactly(1),
 		Example: "  chela tts say \"Good morning\" --output morning.mp3",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output == "" {
 				return usage(errors.New("--output is missing: name a file"))
 			}
-			in.Text = strings.Join(args, " ")
+			in.Text = args[0]
 			if strings.HasSuffix(output, ".ogg") || strings.HasSuffix(output, ".opus") {
 				in.Channel = "file" // as a voice note
 			}
