@@ -221,6 +221,16 @@ run curl -sS -D - "http://127.0.0.1:$port/"
 has 'Content-Security-Policy: default-src .none.'
 has '<title>Chela</title>'
 
+step 'A voice: a program says what it is given'
+printf '%s\n' '#!/bin/sh' 'printf "RIFF----WAVE%s" "$2" >"$1"' >"$home/voice" && chmod +x "$home/voice"
+run "$chela" config set tts.providers.tour '{command: "'"$home/voice"'", args: ["{{OutputPath}}", "{{Text}}"], outputFormat: "wav"}'
+run "$chela" tts status
+has '^tour .*yes .*first'
+run "$chela" tts say 'Good morning' --output "$home/morning.wav"
+has 'morning.wav .tour, wav.'
+run cat "$home/morning.wav"
+has 'Good morning'
+
 step 'Moving in: what OpenClaw has, and the way back'
 stop
 old=$home/openclaw
