@@ -18,6 +18,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/kit/secret"
+	"github.com/chela-ai/chela/internal/kit/splice"
 )
 
 const (
@@ -205,7 +206,7 @@ func (p *proxy) http(c net.Conn, in *bufio.Reader) {
 	_ = c.SetDeadline(time.Time{})
 	if r.Method == http.MethodConnect {
 		if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err == nil {
-			pump(c, in, to)
+			splice.Both(c, in, to)
 		}
 		return
 	}
@@ -227,26 +228,6 @@ func answer(c net.Conn, status int, text string) {
 	}
 	_, _ = fmt.Fprintf(c, "HTTP/1.1 %d %s\r\n%sContent-Type: text/plain; charset=utf-8\r\nX-Proxy-Error: blocked-by-sandbox\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, http.StatusText(status), more, len(text), text) // the program may be gone
-}
-
-// pump copies in both directions until both are done.
-func pump(c net.Conn, in io.Reader, to net.Conn) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, _ = io.Copy(to, in) // either side may end
-		closeWrite(to)
-	}()
-	_, _ = io.Copy(c, to) // as above
-	closeWrite(c)
-	_ = c.SetReadDeadline(time.Now().Add(helloTime)) // the other direction ends soon
-	<-done
-}
-
-func closeWrite(c net.Conn) {
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // it may be closed
-	}
 }
 
 // Replies of SOCKS5.
@@ -285,7 +266,7 @@ func (p *proxy) socks(c net.Conn, in *bufio.Reader) {
 	defer to.Close()
 	_ = c.SetDeadline(time.Time{})
 	socksReply(c, socksOK)
-	pump(c, in, to)
+	splice.Both(c, in, to)
 }
 
 // admits reports whether a header has the password.
