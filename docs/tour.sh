@@ -192,6 +192,24 @@ run "$chela" memory search 'spare key'
 lacks "Ann's"
 ! grep -rq "spare key is at Ann" "$CHELA_STATE_DIR" || { echo "the text is still on the disk" >&2; exit 1; }
 
+step 'The browser: a page, and what is on it'
+if "$chela" browser status | grep -q '^program'; then browser=yes; else browser=''; fi
+if [ -z "$browser" ] && [ "$(id -u)" = 0 ]; then # Chromium has no sandbox as root
+	run "$chela" config set browser.noSandbox true
+	if "$chela" browser status | grep -q '^program'; then browser=yes; fi
+fi
+if [ -n "$browser" ]; then
+	run "$chela" config set browser.ssrfPolicy.allowedHostnames '["127.0.0.1"]'
+	run "$chela" browser open "http://127.0.0.1:$port/startupz"
+	run "$chela" browser snapshot
+	has '"status":"started"|status.*started'
+	run "$chela" agent -m "open http://127.0.0.1:$port/startupz in the browser and show it"
+	has 'started'
+	run "$chela" browser stop
+else
+	printf 'left out: there is no Chromium here\n'
+fi
+
 step 'Programs: the assistant as a model, and in an editor'
 run "$chela" config set gateway.http.endpoints.chatCompletions.enabled true
 key=$(cat "$CHELA_STATE_DIR/credentials/gateway.token")

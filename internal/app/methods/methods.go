@@ -5,6 +5,7 @@ package methods
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -44,6 +45,7 @@ import (
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/method/agents"
 	"github.com/chela-ai/chela/internal/surface/method/approvals"
+	browsermethods "github.com/chela-ai/chela/internal/surface/method/browser"
 	channelmethods "github.com/chela-ai/chela/internal/surface/method/channels"
 	"github.com/chela-ai/chela/internal/surface/method/chat"
 	"github.com/chela-ai/chela/internal/surface/method/commands"
@@ -256,6 +258,9 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Managed: standard.HookDir(o.State), Hooks: o.Hooks, Install: o.InstallHook,
 			Workspace: func(id chela.AgentID) string { return o.Current.Load().Workspace(id) },
 		}),
+		browsermethods.Methods(browsermethods.Options{Do: func(ctx context.Context, args json.RawMessage) (map[string]any, error) {
+			return o.Current.Load().Browse(ctx, args)
+		}}),
 		o.pluginMethods(),
 		approvals.Methods(approvals.Options{
 			Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Publish: o.Bus.Publish, Subscribe: o.Bus.Subscribe,

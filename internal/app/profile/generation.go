@@ -64,6 +64,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/relay"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
+	"github.com/chela-ai/chela/internal/plugin/tool/browser"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/gateway"
 	mcptool "github.com/chela-ai/chela/internal/plugin/tool/mcp"
@@ -116,6 +117,7 @@ type Factory struct {
 	backends map[string]sandbox.Backend // that confine commands, by name
 	mcp      *mcptool.Pool              // nil: configurations are only checked
 	broker   sandbox.Broker             // likewise; runs programs of Chela itself
+	browsers *browser.Browsers          // likewise
 	fresh    chan string                // workspaces that were made, for makeRepositories
 
 	generations atomic.Uint64 // that were made
@@ -173,8 +175,11 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	if err := plugindir.Recover(plugindir.Dir(o.State)); err != nil {
 		o.Log.Warn("plug-ins", "err", err)
 	}
-	f.mcp, err = f.newPool(s)
-	return f, err
+	if f.mcp, err = f.newPool(s); err != nil {
+		return nil, err
+	}
+	f.browsers = f.newBrowsers()
+	return f, nil
 }
 
 // KillCommand ends the background command of a tool call. It reports false if no such
@@ -183,12 +188,13 @@ func (f *Factory) KillCommand(ctx context.Context, call string) (bool, error) {
 	return f.commands.Kill(ctx, call)
 }
 
-// RunCommands ends the commands in the background when ctx ends, and those of a
-// session when the session is deleted.
+// RunCommands ends the commands in the background and the browsers when ctx ends, and
+// the commands and tabs of a session when the session is deleted.
 func (f *Factory) RunCommands(ctx context.Context) error {
 	cancel := f.o.Bus.Subscribe(func(e chela.Event) {
 		if e.Stream == chela.StreamSession && e.Phase == chela.PhaseDeleted {
 			f.commands.Forget(e.Session)
+			f.browsers.Forget(e.Session)
 		}
 	})
 	defer cancel()
@@ -196,6 +202,7 @@ func (f *Factory) RunCommands(ctx context.Context) error {
 		defer b.Close()
 	}
 	defer f.closeServers()
+	defer f.closeBrowsers()
 	defer f.memories.close()
 	var pruning sync.WaitGroup
 	pruning.Go(func() { f.prune(ctx) })

@@ -291,8 +291,9 @@ func (g *Generation) refuse(plugin, why string) {
 // configuration is [policy.MCP].
 func (g *Generation) Refused(plugin string) []string { return g.refused[plugin] }
 
-// UseServers puts the MCP servers in force.
+// UseServers puts the MCP servers and the browsers in force.
 func (g *Generation) UseServers() {
+	g.useBrowsers()
 	if g.mcp != nil {
 		g.mcp.Use(g.Servers, g.idle)
 	}

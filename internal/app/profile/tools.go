@@ -48,7 +48,7 @@ func (g *Generation) makeTools(c Config) error {
 				Allowed: func(from, to chela.AgentID) bool { return g.Settings.Subagents(from).Allows(from, to) },
 			},
 		},
-		Web:       standard.WebEnv{Log: g.o.Log, Getenv: c.Env, Plugins: c.Sections.Section("plugins")},
+		Web:       standard.WebEnv{Log: g.o.Log, Getenv: c.Env, Plugins: c.Sections.Section("plugins"), Browsers: g.browsers},
 		Assistant: standard.AssistantEnv{Act: g.o.Act, Actions: g.actions(c), Gateway: g.o.Gateway, Proposals: g.o.Proposals, Said: g.Settings.Speech.Limit()},
 	}
 	// A nil pointer in an interface is not nil.

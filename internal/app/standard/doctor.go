@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/chela-ai/chela/internal/core/plugindir"
+	"github.com/chela-ai/chela/internal/plugin/tool/browser"
 	"github.com/chela-ai/chela/internal/plugin/tool/web"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
@@ -14,7 +15,27 @@ import (
 // Doctors registers the checks of chela doctor.
 func Doctors(r *Registry) {
 	r.Doctor("programs", func(context.Context, DoctorEnv) []cli.Finding { return programs() })
+	r.Doctor("browser", func(_ context.Context, env DoctorEnv) []cli.Finding { return browsers(env) })
 	r.Doctor("plugins", func(_ context.Context, env DoctorEnv) []cli.Finding { return plugins(env) })
+}
+
+// browsers looks for what the tool browser needs.
+func browsers(env DoctorEnv) []cli.Finding {
+	c, err := browser.ParseConfig(env.Section("browser"))
+	if err != nil || !c.On() {
+		return nil // off, or the configuration is invalid, which another check says
+	}
+	f := cli.Finding{Name: "browser", Status: cli.StatusOK}
+	text, err := browser.Check(&c, os.Environ())
+	switch {
+	case err == nil:
+		f.Text = text
+	case len(env.Section("browser")) > 0:
+		f.Status, f.Text = cli.StatusWarn, err.Error()
+	default: // nobody asked for it
+		f.Text = "the tool browser cannot be used: " + err.Error()
+	}
+	return []cli.Finding{f}
 }
 
 // plugins looks for plug-ins that are enabled and cannot be used, except in workspaces.

@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/plugin/tool/browser"
 	"github.com/chela-ai/chela/internal/plugin/tool/cron"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/gateway"
@@ -61,6 +62,8 @@ type WebEnv struct {
 	Getenv  func(name string) string // environment variables, to which secrets may refer
 	Plugins json.RawMessage          // plugins of the configuration
 	Servers func() []tool.Tool       // the tools of MCP servers; nil: there are none
+	// Browsers are what the tool browser drives; nil: it is off.
+	Browsers *browser.Browsers
 }
 
 // AssistantEnv is for tools with which the assistant writes to people, and changes what it is and

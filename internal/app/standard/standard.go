@@ -53,6 +53,7 @@ import (
 	bundledskills "github.com/chela-ai/chela/internal/plugin/skill/bundled"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite/foreign"
+	"github.com/chela-ai/chela/internal/plugin/tool/browser"
 	"github.com/chela-ai/chela/internal/plugin/tool/cron"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
@@ -198,6 +199,9 @@ func Tools(r *Registry) {
 	r.Tool("tts", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		a := env.Assistant
 		return offered(a.Act != nil && a.Speaker != nil && speech.Active(a.Speaker) != "", media.NewSpeech(media.SpeechOptions{Speaker: a.Speaker, Limit: a.Said, Files: env.Files.Media, Do: a.Act})), nil
+	})
+	r.FileTool("browser", "browser", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
+		return browser.Configured(raw, env.Web.Browsers, rule)
 	})
 	r.FileTool("message", "tools.message", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
 		t, err := message.Configured(raw, message.Options{

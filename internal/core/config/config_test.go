@@ -158,11 +158,11 @@ func TestUnknownKeys(t *testing.T) {
 		}
 	})
 	t.Run("keys of OpenClaw are known and reported as unused", func(t *testing.T) {
-		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true}, agents: {defaults: {experimental: {a: 1}, contextInjection: "always"}, list: [{id: "x"}]}, plugins: {slots: {contextEngine: "none"}}, gateway: {port: 1}, tools: {fs: {maxReadBytes: 1}}, session: {dmScope: "main"}}`)
+		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true, color: "#fff"}, agents: {defaults: {experimental: {a: 1}, contextInjection: "always"}, list: [{id: "x"}]}, plugins: {slots: {contextEngine: "none"}}, gateway: {port: 1}, tools: {fs: {maxReadBytes: 1}}, session: {dmScope: "main"}}`)
 		if got := tr.Warnings(); len(got) != 0 {
 			t.Errorf("warnings %v, want none", got)
 		}
-		want := []string{"agents.defaults.contextInjection", "agents.defaults.experimental", "browser", "meta", "plugins.slots.contextEngine", "tools.fs.maxReadBytes"}
+		want := []string{"agents.defaults.contextInjection", "agents.defaults.experimental", "browser.color", "meta", "plugins.slots.contextEngine", "tools.fs.maxReadBytes"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

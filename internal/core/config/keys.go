@@ -91,7 +91,7 @@ var preserved = [...]struct {
 	names  string
 }{
 	{"", "", `
-		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser canvas canvasHost
+		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser.* browser.profiles.*.* browser.snapshotDefaults.* browser.ssrfPolicy.* browser.tabCleanup.* canvas canvasHost
 		cli commands diagnostics discovery env.shellEnv gateway.auth.allowTailscale
 		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks.gmail.* logging.maxFiles mcp.* mcp.servers.*.* media memory
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
@@ -700,6 +700,31 @@ var documented = [...]Key{
 	{Path: "tools.loopDetection.postCompactionGuard", Kind: Object, Doc: "end of runs that loop after their conversation was summarized"},
 	{Path: "tools.loopDetection.postCompactionGuard.enabled", Kind: Bool, Default: "true", Doc: "end them"},
 	{Path: "tools.loopDetection.postCompactionGuard.windowSize", Kind: Int, Default: "3", Doc: "equal calls after the summary that are a loop"},
+	{Path: "browser", Kind: Object, Doc: "the browser that the assistant drives"},
+	{Path: "browser.enabled", Kind: Bool, Default: "true", Doc: "offer the tool browser"},
+	{Path: "browser.executablePath", Kind: Text, Doc: "path of Chromium or Chrome; empty: it is looked for"},
+	{Path: "browser.headless", Kind: Bool, Doc: "without a window; unset: without a window if there is no desktop"},
+	{Path: "browser.noSandbox", Kind: Bool, Default: "false", Doc: "run without Chromium's sandbox, which it needs as root"},
+	{Path: "browser.extraArgs", Kind: Texts, Doc: "additional switches of the browser"},
+	{Path: "browser.evaluateEnabled", Kind: Bool, Default: "true", Doc: "offer scripts in pages; a person is asked before each"},
+	{Path: "browser.defaultProfile", Kind: Text, Default: `"chela"`, Doc: "profile that is used if none is named"},
+	{Path: "browser.attachOnly", Kind: Bool, Default: "false", Doc: "start no browser"},
+	{Path: "browser.profiles", Kind: Object, Doc: "further profiles, each with logins of its own"},
+	{Path: "browser.profiles.*", Kind: Object, Doc: "a profile"},
+	{Path: "browser.profiles.*.userDataDir", Kind: Text, Doc: "folder of its data; empty: in the state directory"},
+	{Path: "browser.profiles.*.executablePath", Kind: Text, Doc: "path of its Chromium or Chrome"},
+	{Path: "browser.profiles.*.headless", Kind: Bool, Doc: "without a window"},
+	{Path: "browser.ssrfPolicy", Kind: Object, Doc: "addresses that pages may reach besides the public internet"},
+	{Path: "browser.ssrfPolicy.dangerouslyAllowPrivateNetwork", Kind: Bool, Default: "false", Doc: "this machine and private networks"},
+	{Path: "browser.ssrfPolicy.allowPrivateNetwork", Kind: Bool, Default: "false", Doc: "the same, under its old name"},
+	{Path: "browser.ssrfPolicy.allowedHostnames", Kind: Texts, Doc: "host names (with any address) and networks"},
+	{Path: "browser.ssrfPolicy.blockedHostnames", Kind: Texts, Doc: "host names that are never reached, such as ads.example or *.example"},
+	{Path: "browser.tabCleanup", Kind: Object, Doc: "when unused tabs are closed"},
+	{Path: "browser.tabCleanup.enabled", Kind: Bool, Default: "true", Doc: "close unused tabs of sessions, and stop a browser without tabs"},
+	{Path: "browser.tabCleanup.idleMinutes", Kind: Number, Default: "15", Doc: "after how many minutes without use; 0: never"},
+	{Path: "browser.tabCleanup.maxTabsPerSession", Kind: Int, Default: "8", Doc: "tabs of a session; another one replaces the one that was not used for longest"},
+	{Path: "browser.snapshotDefaults", Kind: Object, Doc: "how pages are shown to the model"},
+	{Path: "browser.snapshotDefaults.mode", Kind: Text, Values: []string{"efficient"}, Doc: "efficient: only elements to use"},
 	{Path: "tools.web", Kind: Object, Doc: "web tools"},
 	{Path: "tools.web.fetch", Kind: Object, Doc: "fetching of pages"},
 	{Path: "tools.web.fetch.enabled", Kind: Bool, Default: "true", Doc: "offer web_fetch"},

@@ -50,6 +50,7 @@ var catalog = func() Catalog {
 	add("group:automation", "cron", schedule)
 	add("group:automation", "gateway", gateway)
 	add("group:messaging", "message", outside)
+	add("group:ui", "browser", tool.Spec{Sandboxed: tool.Outside})
 	add("group:agents", "agents_list skills", tool.Spec{Subagents: tool.NoSubagents})
 	add("group:agents", "skill_workshop", tool.Spec{})
 	add("group:agents", "plan", in("update_plan", "progress_card"))

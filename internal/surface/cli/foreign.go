@@ -9,7 +9,6 @@ import (
 // foreign is the commands of OpenClaw that this version does not have under this name, and
 // what to type instead; "": there is nothing like it.
 var foreign = [...]struct{ name, instead string }{
-	{"browser", ""},
 	{"clawbot", ""},
 	{"configure", "onboard"},
 	{"daemon", "gateway --help"},

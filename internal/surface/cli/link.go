@@ -175,14 +175,19 @@ func withStopTimeout(ctx context.Context, f func(context.Context) error) error {
 	}
 }
 
+// attached reports whether the engine is in another process.
+func (l *link) attached() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, own := l.engine.(Gateway)
+	return !own
+}
+
 // remindOfJobs says that scheduled jobs run only while the gateway runs, if the engine of
 // the link is in this process and ends with it, and a job is planned.
 func (l *link) remindOfJobs(ctx context.Context) {
-	l.mu.Lock()
-	_, own := l.engine.(Gateway)
-	l.mu.Unlock()
 	var st wire.CronStatus
-	if !own || l.Call(ctx, wire.MethodCronStatus, wire.None{}, &st) != nil || st.NextWakeAt == nil {
+	if l.attached() || l.Call(ctx, wire.MethodCronStatus, wire.None{}, &st) != nil || st.NextWakeAt == nil {
 		return
 	}
 	fmt.Fprintln(l.c.stderr, "Scheduled jobs run only while the gateway runs: "+l.c.commandLine("gateway run"))

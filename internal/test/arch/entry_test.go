@@ -24,8 +24,8 @@ var entryPoints = []struct {
 	{"net/http", "HandleFunc", nil},
 	{"net/http", "ListenAndServe", nil},
 	{"net/http", "Serve", nil},
-	{"net/http", "Server", []string{"internal/surface/gateway", "internal/surface/httpapi"}},
-	{"net", "Listen", []string{"internal/app/statedir"}},
+	{"net/http", "Server", []string{"internal/surface/gateway", "internal/surface/httpapi", "internal/plugin/tool/browser"}}, // the last is the proxy of a browser,
+	{"net", "Listen", []string{"internal/app/statedir", "internal/plugin/tool/browser"}},
 	{"net", "ListenConfig", []string{"internal/app/endpoint"}},
 	{"net", "ListenPacket", nil},
 	{"net", "ListenTCP", []string{"internal/plugin/sandbox/native"}}, // in the network of a cage

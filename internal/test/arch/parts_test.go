@@ -20,6 +20,8 @@ var mayNameTools = map[string]string{
 	"internal/plugin/llm/offline":                 "the assistant that works without a model calls tools",
 	"internal/app/standard/standard.go":           "the table",
 	"internal/test":                               "tests",
+	"internal/app/migrate/plan.go":                "names of folders of OpenClaw",
+	"internal/engine/history/stamp.go":            "stored calls have no specs",
 	"internal/core/shell":                         "the programs ls and find",
 	"internal/plugin/channel/external/ability.go": "abilities of channels",
 	"internal/engine/cron/journal.go":             "changes of jobs that nobody made with a tool are recorded like those of the tool",

@@ -10,7 +10,7 @@ import (
 )
 
 // allTools are the tools of the corpus.
-var allTools = []string{"cron", "edit", "exec", "find", "grep", "ls", "read", "session_status", "sessions_spawn", "web_fetch", "write"}
+var allTools = []string{"browser", "cron", "edit", "exec", "find", "grep", "ls", "read", "session_status", "sessions_spawn", "web_fetch", "write"}
 
 // withNotes are the tools of an assistant with a memory.
 var withNotes = slices.Sorted(slices.Values(append([]string{"memory_get", "memory_search"}, allTools...)))
@@ -178,6 +178,9 @@ var corpus = []struct {
 	{"fetch https://example.com/a?b=c", []string{`web_fetch {"url":"https://example.com/a?b=c"}`}},
 	{"open example.com", []string{`web_fetch {"url":"https://example.com"}`}},
 	{"打开 https://example.com 看看", []string{`web_fetch {"url":"https://example.com"}`}},
+	{"open https://example.com in the browser and show it", []string{`browser {"action":"open","url":"https://example.com"}`}},
+	{"show me example.com in the browser", []string{`browser {"action":"open","url":"https://example.com"}`}},
+	{"用浏览器打开 https://example.com", []string{`browser {"action":"open","url":"https://example.com"}`}},
 	{"look through docs and src at the same time and tell me where the word budget occurs", []string{
 		`sessions_spawn {"label":"docs","task":"search for \"budget\" in docs"}`, `sessions_spawn {"label":"src","task":"search for \"budget\" in src"}`}},
 	{"search docs, src & cmd in parallel for TODO", []string{

@@ -231,13 +231,31 @@ const maxFolders = 5
 
 func fetch(_ *turn, m match) *step {
 	s := &step{}
+	for _, u := range urls(m) {
+		s.calls = append(s.calls, callStep("web_fetch", "url", u).calls...)
+	}
+	return s
+}
+
+// browse opens pages in the browser.
+func browse(_ *turn, m match) *step {
+	s := &step{}
+	for _, u := range urls(m) {
+		s.calls = append(s.calls, callStep("browser", "action", "open", "url", u).calls...)
+	}
+	return s
+}
+
+// urls returns the addresses in a request.
+func urls(m match) []string {
+	var out []string
 	for _, u := range m.all(urlMark) {
 		if !strings.Contains(u, "://") {
 			u = "https://" + u
 		}
-		s.calls = append(s.calls, callStep("web_fetch", "url", u).calls...)
+		out = append(out, u)
 	}
-	return s
+	return out
 }
 
 var (

@@ -198,7 +198,7 @@ var (
 	shownTexts  = map[string]localized{
 		"read": {"%s:\n%s", "%s 的内容：\n%s"}, "ls": {"In %s:\n%s", "%s 里有：\n%s"}, "exec": {"%s printed:\n%s", "%s 的输出：\n%s"},
 		"find": {"Found for %s:\n%s", "找到 %s：\n%s"}, "grep": {"Found for %s:\n%s", "找到 %s：\n%s"},
-		"web_fetch": {"%s:\n%s", "%s：\n%s"}, "session_status": {"%s:\n%s", "%s：\n%s"},
+		"web_fetch": {"%s:\n%s", "%s：\n%s"}, "browser": {"%s:\n%s", "%s：\n%s"}, "session_status": {"%s:\n%s", "%s：\n%s"},
 	}
 	tempText      = localized{"Files in /tmp are gone: the sandbox has a /tmp of its own.", "/tmp 里的文件已经不在了：沙盒有自己的 /tmp。"}
 	silentText    = localized{"%s succeeded without output.", "%s 已成功执行，没有输出。"}

@@ -194,6 +194,11 @@ func table() []row {
 			(?P<p>{P}){in}(?:[末结]尾|最后|后面|底部)?[再又]?(?:追加|添加?|补充?|附加|增加|插入|加)[上入]?[一两]?[行条句项个笔]?(?:内容)?[:：,，\s]*(?P<t>.+)$
 			(?P<p>{P}).*(?:[末结]尾|最后|底部)[再又]?写[上入下]?(?:一[行条句])?[:：,，\s]*(?P<t>.+)$
 			(?:[把将]|^追加|^添加?|^加)\s*(?P<t>.+?)\s*(?:追加|添加?|加|附加|补)?[到进入在]+\s*(?:文件)?(?P<p>{P})`},
+		{intent: "browse", needs: "browser", example: localized{"open https://example.com in the browser", "用浏览器打开 https://example.com"}, plan: browse,
+			words: `\b(?:open|browser|visit|go|load|page|website|site|new|tab)\b|浏览器?|打开|访问|网页|页面|显示`,
+			patterns: `
+			{U}.*\bbrowser\b|\bbrowser\b.*{U}
+			{U}.*浏览器|浏览器.*{U}`},
 		{intent: "fetch", needs: "web_fetch", example: localized{"fetch https://example.com", "抓取 https://example.com"}, plan: fetch,
 			words: `\b(?:fetch|download|get|load|retrieve|grab)\b|抓取?|下载|获取|访问|浏览`,
 			patterns: `

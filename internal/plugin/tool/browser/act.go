@@ -28,7 +28,7 @@ const hitTest = `function() {
 
 const (
 	hitPause = 100 * time.Millisecond // between attempts
-	hitTime  = 3 * time.Second        // for an element to become reachable
+	hitTime  = 2 * time.Second        // for an element to become reachable
 )
 
 // reach scrolls an element into view and returns its middle.

@@ -142,7 +142,9 @@ func (c *Config) profile(name string) (string, Profile, error) {
 		return name, p, fmt.Errorf("there is no browser profile %q; there are: %s", name, strings.Join(c.names(), ", "))
 	case p.Driver == "existing-session" || p.Driver == "extension":
 		return name, p, fmt.Errorf("browser profile %s: the driver %s is not supported yet; use a profile that Chela manages: %s", name, p.Driver, DefaultProfile)
-	case c.AttachOnly && p.URL == "":
+	case p.URL != "":
+		return name, p, fmt.Errorf("browser profile %s: cdpUrl is not supported yet; remove it, and Chela starts a browser: chela config unset browser.profiles.%s.cdpUrl", name, name)
+	case c.AttachOnly:
 		return name, p, fmt.Errorf("browser profile %s: browser.attachOnly is set, so that no browser is started, and the profile has no cdpUrl", name)
 	}
 	if p.Executable == "" {

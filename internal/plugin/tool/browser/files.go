@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/chela-ai/chela/internal/core/media"
@@ -406,14 +405,4 @@ func cleanName(s string) string {
 		return "file"
 	}
 	return s
-}
-
-// sweepUploads removes the copies that earlier uploads left.
-func sweepUploads(dir string) {
-	old, _ := filepath.Glob(filepath.Join(dir, "upload-*")) // a correct pattern
-	for _, p := range old {
-		if info, err := os.Stat(p); err == nil && time.Since(info.ModTime()) > time.Hour {
-			_ = os.RemoveAll(p) // only copies
-		}
-	}
 }

@@ -43,6 +43,19 @@ func variable(environ []string, name string) string {
 var errNone = errors.New("no Chromium or Chrome was found; looked in PATH for " + strings.Join(programs[:], ", ") +
 	". Install one, for example with: apt install chromium. Or name it: chela config set browser.executablePath /path/to/chromium")
 
+// Check returns the path of the browser that the default profile uses, or why there is none.
+func Check(c *Config, environ []string) (string, error) {
+	_, p, err := c.profile("")
+	if err != nil {
+		return "", err
+	}
+	path, err := Find(p.Executable, environ)
+	if err != nil {
+		return "", err
+	}
+	return path, problem(c)
+}
+
 // Find returns the path of the browser that is used; configured: its path in the
 // configuration, if any.
 func Find(configured string, environ []string) (string, error) {

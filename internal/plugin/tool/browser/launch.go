@@ -146,6 +146,13 @@ func (b *Browsers) start(ctx context.Context, c *Config, name string, p Profile,
 			_ = lock.Close() // nothing was done under it
 		}
 	}()
+	base := filepath.Join(b.o.State, "browser", name)
+	for _, pattern := range [...]string{"upload-*", "download-*"} { // copies that were left
+		old, _ := filepath.Glob(filepath.Join(base, pattern)) // a correct pattern
+		for _, dir := range old {
+			_ = os.RemoveAll(dir) // it is tried again at the next start
+		}
+	}
 	if err := freeFolder(ctx, data, name); err != nil {
 		return nil, err
 	}
@@ -161,7 +168,7 @@ func (b *Browsers) start(ctx context.Context, c *Config, name string, p Profile,
 	defer in.Close()
 	show = firstOf(show, p.Headless)
 	pr := &process{conn: newConn(out), proxy: gate, headless: headless(show, b.o.Environ), path: path, lock: lock, ended: make(chan struct{}), errors: &beginning{}}
-	env := map[string]string{}
+	env := map[string]string{"BREAKPAD_DUMP_LOCATION": filepath.Join(data, "Crash Reports")} // else in the home folder
 	for _, v := range desktop {
 		if value := variable(b.o.Environ, v); value != "" {
 			env[v] = value

@@ -12,7 +12,7 @@ import (
 const (
 	actionTime = 20 * time.Second  // default limit of an action
 	maxTime    = 120 * time.Second // longest limit that a call may ask for
-	settleTime = 150 * time.Millisecond
+	settleTime = 100 * time.Millisecond
 	loadTime   = 10 * time.Second // for a page that an action leads to
 )
 
