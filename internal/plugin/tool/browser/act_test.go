@@ -9,11 +9,57 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/core/tool/tooltest"
 	"github.com/chela-ai/chela/internal/kit/waittest"
+	"github.com/chela-ai/chela/internal/plugin/tool/browser"
 )
 
+// TestConformance must not run in parallel with others.
+func TestConformance(t *testing.T) {
+	w := open(t)
+	s := w.session(t)
+	s.open("/cart") // the browser and its goroutines run
+	tooltest.Run(t, w.tool, tooltest.Options{Args: []string{`{"action":"status"}`, `{"action":"profiles"}`, `{"action":"tabs"}`}})
+}
+
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	t.Run("BR-07 sandboxed sessions and the profile coding do not have it", func(t *testing.T) {
+		tools, err := browser.Configured(nil, nil, pathpolicy.Rule{})
+		if err != nil || len(tools) != 1 {
+			t.Fatal(tools, err)
+		}
+		set := tool.NewSet(tools...)
+		if len(set.Names()) != 0 || len(set.Known()) != 1 {
+			t.Errorf("without browsers there are %v", set.Names())
+		}
+		spec := set.Known()[0]
+		if spec.Sandboxed != tool.Outside || !spec.OwnerOnly || !spec.In("group:ui") {
+			t.Errorf("%+v", spec)
+		}
+		catalog := policy.NewCatalog(set)
+		for config, want := range map[string]bool{`{}`: false, `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`: true} {
+			var c policy.Config
+			if err := json.Unmarshal([]byte(config), &c); err != nil {
+				t.Fatal(err)
+			}
+			o := catalog.Pipeline(c, policy.Config{}, "", policy.Conversation{Sandboxed: true}).Apply([]tool.Spec{spec})
+			if got := len(o.Allowed) == 1; got != want {
+				t.Errorf("%s: available in a sandbox: %v", config, got)
+			}
+		}
+		o := catalog.Pipeline(policy.Config{Rules: policy.Rules{Profile: "coding"}}, policy.Config{}, "", policy.Conversation{}).Apply([]tool.Spec{spec})
+		if len(o.Allowed) != 0 {
+			t.Error("the profile coding contains it")
+		}
+	})
+}
+
 func TestOpen(t *testing.T) {
+	t.Parallel()
 	t.Run("BR-01 open and snapshot", func(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/shop")
@@ -53,11 +99,11 @@ func TestOpen(t *testing.T) {
 	})
 	t.Run("a session has a limited number of tabs", func(t *testing.T) {
 		s := open(t).session(t)
-		for range 9 {
+		for range 4 {
 			s.call(`{"action":"open","url":"about:blank"}`)
 		}
-		if n := strings.Count(s.call(`{"action":"tabs"}`), "about:blank"); n != 8 {
-			t.Errorf("%d tabs, want 8", n)
+		if n := strings.Count(s.call(`{"action":"tabs"}`), "about:blank"); n != 3 {
+			t.Errorf("%d tabs, want 3", n)
 		}
 	})
 	t.Run("a page opens a tab", func(t *testing.T) {
@@ -71,6 +117,7 @@ func TestOpen(t *testing.T) {
 }
 
 func TestAct(t *testing.T) {
+	t.Parallel()
 	t.Run("BR-02 click and type", func(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/form")
@@ -179,6 +226,7 @@ func (s *session) browsersDo(args string) (string, error) {
 }
 
 func TestDialog(t *testing.T) {
+	t.Parallel()
 	t.Run("a dialog is reported and answered", func(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/dialog")
@@ -197,6 +245,7 @@ func TestDialog(t *testing.T) {
 }
 
 func TestHang(t *testing.T) {
+	t.Parallel()
 	s := open(t).session(t)
 	text := s.open("/hang")
 	s.fails(`{"action":"click","timeoutMs":1500,"ref":"`+s.ref(text, "Hang")+`"}`, "did not answer within 1.5s")
@@ -206,6 +255,7 @@ func TestHang(t *testing.T) {
 }
 
 func TestNetwork(t *testing.T) {
+	t.Parallel()
 	t.Run("BR-05 addresses of this machine are blocked", func(t *testing.T) {
 		w := open(t)
 		state := t.TempDir()
@@ -246,6 +296,7 @@ func TestNetwork(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	t.Run("BR-06 screenshots", func(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/shop")

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,9 +35,15 @@ type shared struct {
 }
 
 // world is the only one. It is made when a test needs it.
-var world *shared
+var (
+	world  *shared
+	worlds sync.Mutex
+)
 
 func TestMain(m *testing.M) {
+	if state := os.Getenv(holdEnv); state != "" {
+		hold(state)
+	}
 	code := m.Run()
 	if world != nil {
 		world.close()
@@ -88,6 +95,8 @@ func newTool(t testing.TB, b *browser.Browsers, section string) tool.Tool {
 func open(t *testing.T) *shared {
 	t.Helper()
 	needtest.Program(t, "chromium")
+	worlds.Lock()
+	defer worlds.Unlock()
 	if world != nil {
 		return world
 	}
@@ -101,7 +110,7 @@ func open(t *testing.T) *shared {
 			t.Fatal(err)
 		}
 	}
-	w.browsers, w.files = newBrowsers(t, w.state, settings(""))
+	w.browsers, w.files = newBrowsers(t, w.state, settings(`,"tabCleanup":{"maxTabsPerSession":3}`))
 	w.tool = newTool(t, w.browsers, settings(""))
 	w.site = httptest.NewServer(site())
 	world = w

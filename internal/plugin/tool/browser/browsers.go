@@ -489,7 +489,11 @@ func (r *browser) newTab(ctx context.Context, session chela.SessionKey) (*tab, e
 	var own []*tab
 	for _, t := range r.list() {
 		if t.take(session) {
-			return t, t.await(ctx)
+			if err := t.await(ctx); err != nil {
+				r.closeTab(ctx, t)
+				return nil, err
+			}
+			return t, nil
 		}
 		if t.owner() == session {
 			own = append(own, t)
@@ -553,19 +557,17 @@ func (r *browser) rest() {
 // none left. A tab that the person opened by hand, in the window or on the command line, is
 // left alone.
 func (r *browser) cleanUp(idle time.Duration) {
-	now := time.Now()
 	next := idle
 	kept := 0
 	for _, t := range r.list() {
-		switch left := idle - now.Sub(t.lastUse()); {
-		case t.isNew():
-		case t.owner() == "" || t.isBusy():
-			kept++
-		case left > 0:
+		if t.isNew() {
+			continue
+		}
+		if left, yes := t.expired(idle); yes {
+			r.closeTab(context.Background(), t)
+		} else {
 			kept++
 			next = min(next, left)
-		default:
-			r.closeTab(context.Background(), t)
 		}
 	}
 	if kept == 0 {

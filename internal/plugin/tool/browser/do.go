@@ -27,6 +27,7 @@ type Args struct {
 	Profile  string `json:"profile"`
 	TargetID string `json:"targetId"`
 	URL      string `json:"url"`
+	Other    string `json:"targetUrl"` // the same as URL
 	Label    string `json:"label"`
 
 	MaxChars    int    `json:"maxChars"`
@@ -87,9 +88,10 @@ func (a Args) flat() Args {
 		a.TargetID, a.Ref, a.Kind = cmp.Or(r.TargetID, outer.TargetID), cmp.Or(r.Ref, outer.Ref), cmp.Or(r.Kind, outer.Kind)
 		a.TimeoutMS = cmp.Or(r.TimeoutMS, outer.TimeoutMS)
 	}
+	a.URL, a.Other = cmp.Or(a.URL, a.Other), ""
 	a.Action = strings.ToLower(strings.TrimSpace(a.Action))
 	if a.Action == "act" {
-		a.Action = "act " + strings.ToLower(a.Kind)
+		a.Action, a.Kind = "act "+strings.ToLower(a.Kind), ""
 	} else if slices.Contains(kinds[:], a.Action) {
 		a.Action = "act " + a.Action
 	}
@@ -180,7 +182,7 @@ func (b *Browsers) status(name string) (Output, error) {
 		return Output{}, err
 	}
 	d := map[string]any{
-		"enabled": c.On(), "profile": name, "running": false, "transport": "cdp", "attachOnly": c.AttachOnly, "color": "#FF4500",
+		"enabled": c.On(), "profile": name, "running": false, "transport": "cdp", "attachOnly": c.AttachOnly, "cdpUrl": "pipe:", "color": "#FF4500",
 		"headless": headless(p.Headless, b.o.Environ), "noSandbox": c.NoSandbox, "executablePath": nil, "userDataDir": b.folder(name, p), "tabCount": 0,
 	}
 	text := "The browser (profile " + name + ") is not running."

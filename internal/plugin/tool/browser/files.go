@@ -399,7 +399,7 @@ func cleanName(s string) string {
 		if len(ext) > 10 {
 			ext = ""
 		}
-		s = humanize.TruncateBytes(strings.TrimSuffix(s, ext), maxFileName-len(ext)) + ext
+		s = string(humanize.TrimPartial([]byte(strings.TrimSuffix(s, ext))[:maxFileName-len(ext)])) + ext
 	}
 	if strings.Trim(s, "_. ") == "" {
 		return "file"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -27,7 +28,12 @@ func address(s string) (string, error) {
 	}
 	if !strings.Contains(s, "://") && !strings.HasPrefix(s, "/") {
 		if name, _, ok := strings.Cut(s, ":"); !ok || strings.Contains(name, ".") || name == "localhost" {
-			s = "https://" + s
+			host, _, _ := strings.Cut(name, "/")
+			if _, err := netip.ParseAddr(host); err == nil || host == "localhost" { // a server of the person
+				s = "http://" + s
+			} else {
+				s = "https://" + s
+			}
 		}
 	}
 	u, err := url.Parse(s)

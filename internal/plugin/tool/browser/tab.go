@@ -37,6 +37,7 @@ type tab struct {
 	mu       sync.Mutex
 	session  chela.SessionKey // that opened it; "": the person did
 	fresh    bool             // the first tab of the browser, which nobody has used
+	opening  bool             // it was opened for an action that begins soon
 	label    string
 	title    string
 	url      string
@@ -195,7 +196,7 @@ func (t *tab) owner() chela.SessionKey {
 func (t *tab) assign(session chela.SessionKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.session, t.fresh = session, false
+	t.session, t.fresh, t.opening = session, false, true
 }
 
 // take gives the tab to a session if nobody has used it.
@@ -205,7 +206,7 @@ func (t *tab) take(session chela.SessionKey) bool {
 	if !t.fresh || t.url != blank {
 		return false
 	}
-	t.session, t.fresh = session, false
+	t.session, t.fresh, t.opening = session, false, true
 	return true
 }
 
@@ -215,7 +216,21 @@ func (t *tab) isNew() bool {
 	return t.fresh && t.url == blank
 }
 
-func (t *tab) isBusy() bool { return len(t.turn) > 0 }
+// expired reports whether a tab of a session was not used for a time, and keeps it from being
+// used in that case.
+func (t *tab) expired(idle time.Duration) (left time.Duration, yes bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if left = idle - time.Since(t.used); left > 0 || t.opening || t.session == "" {
+		return max(left, time.Second), false
+	}
+	select {
+	case t.turn <- struct{}{}:
+		return 0, true
+	default: // an action is in progress
+		return time.Second, false
+	}
+}
 
 func (t *tab) lastUse() time.Time {
 	t.mu.Lock()
@@ -316,7 +331,7 @@ func (t *tab) use(ctx context.Context, f func() error) error {
 	}
 	defer func() {
 		t.mu.Lock()
-		t.used = time.Now()
+		t.used, t.opening = time.Now(), false
 		t.mu.Unlock()
 		<-t.turn
 		t.browser.rest()

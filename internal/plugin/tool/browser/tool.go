@@ -65,7 +65,6 @@ func (t browserTool) Spec() tool.Spec {
 			"target":{"type":"string","enum":["host","sandbox","node"]},
 			"targetId":{"type":"string","description":"tab: t1, label or target id; default: the last used"},
 			"url":{"type":"string"},
-			"targetUrl":{"type":"string"},
 			"label":{"type":"string"},
 			"ref":{"type":"string","description":"element of a snapshot, such as e12"},
 			"selector":{"type":"string","description":"CSS selector, instead of ref"},
@@ -119,7 +118,6 @@ func title(raw json.RawMessage) string {
 	if err != nil {
 		return ""
 	}
-	a = a.flat()
 	parts := []string{strings.TrimPrefix(a.Action, "act ")}
 	for _, s := range [...]string{a.URL, a.Ref, a.Selector, a.Key} {
 		if s != "" {
@@ -129,16 +127,10 @@ func title(raw json.RawMessage) string {
 	return strings.Join(parts, " ")
 }
 
-// decode reads the arguments of a call.
+// decode reads the arguments of a call, in their flat form.
 func decode(raw json.RawMessage) (Args, error) {
-	a, err := tool.Decode[struct {
-		Args
-		TargetURL string `json:"targetUrl"`
-	}](raw)
-	if a.URL == "" {
-		a.URL = a.TargetURL
-	}
-	return a.Args, err
+	a, err := tool.Decode[Args](raw)
+	return a.flat(), err
 }
 
 // Plan implements tool.Planner. A person is asked before a script runs in a page, and before a
@@ -148,8 +140,7 @@ func (t browserTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	a = a.flat()
-	p := tool.Plan{Effect: tool.Acts}
+	p := tool.Plan{Effect: tool.Acts, Text: "browser " + title(c.Args)}
 	switch a.Action {
 	case "status", "profiles", "tabs", "snapshot", "screenshot", "console":
 		p.Effect = tool.Reads
@@ -163,10 +154,8 @@ func (t browserTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 		}
 		p.Ask, p.Reason, p.Text = true, "it runs a script in a web page", "browser "+strings.TrimPrefix(a.Action, "act ")+"\n"+a.Function
 	}
-	if p.Ask {
-		h := sha256.Sum256(slices.Concat([]byte("browser\x00"), c.Args))
-		p.Hash = hex.EncodeToString(h[:])
-	}
+	h := sha256.Sum256(slices.Concat([]byte("browser\x00"), c.Args))
+	p.Hash = hex.EncodeToString(h[:])
 	return p, nil
 }
 
