@@ -172,6 +172,15 @@ func TestAct(t *testing.T) {
 		s.call(`{"action":"click","ref":"` + s.ref(text, "Inside") + `"}`)
 		has(t, s.call(`{"action":"snapshot","frame":"iframe"}`), "inner clicked")
 	})
+	t.Run("a frame of another site", func(t *testing.T) {
+		s := open(t).session(t)
+		text := s.open("/cross")
+		if !strings.Contains(text, "inner text") { // its process is attached a moment later
+			waittest.Until(t, "the frame", func() bool { text = s.call(`{"action":"snapshot"}`); return strings.Contains(text, "inner text") })
+		}
+		s.call(`{"action":"click","ref":"` + s.ref(text, "Inside") + `"}`)
+		has(t, s.call(`{"action":"snapshot"}`), "outer text", "inner clicked")
+	})
 	t.Run("a drag", func(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/drag")

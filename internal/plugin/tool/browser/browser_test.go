@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -62,7 +63,7 @@ func (w *shared) close() {
 
 // settings is the section of the configuration in tests.
 func settings(extra string) string {
-	return `{"noSandbox":true,"headless":true,"ssrfPolicy":{"allowedHostnames":["127.0.0.1"]}` + extra + `}`
+	return `{"noSandbox":true,"headless":true,"ssrfPolicy":{"allowedHostnames":["127.0.0.1","localhost"]}` + extra + `}`
 }
 
 // newBrowsers returns Browsers in a state directory.
@@ -231,6 +232,11 @@ func site() http.Handler {
 			fmt.Fprint(w, "<!doctype html>"+body)
 		})
 	}
+	mux.HandleFunc("/cross", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, port, _ := net.SplitHostPort(r.Host)
+		fmt.Fprintf(w, `<!doctype html><title>Cross</title><p>outer text</p><iframe src="http://localhost:%s/inner" style="margin:60px;border:9px solid" width=400 height=200></iframe>`, port)
+	})
 	mux.HandleFunc("/done", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprintf(w, "<!doctype html><title>Done</title><p>Thanks %s, size %s, gift %q.</p>", r.FormValue("name"), r.FormValue("size"), r.FormValue("gift"))

@@ -33,10 +33,11 @@ type Options struct {
 type Browsers struct {
 	o     Options
 	label untrusted.Labeler
+	ctx   context.Context // ends at Close
+	end   context.CancelCauseFunc
 
 	mu     sync.Mutex
 	config Config
-	closed bool
 	slots  map[string]*slot // by profile
 }
 
@@ -53,7 +54,9 @@ var errClosed = errors.New("the gateway is stopping")
 
 // New returns Browsers, none of which runs. Close must be called.
 func New(o Options) *Browsers {
-	return &Browsers{o: o, label: untrusted.New(), slots: map[string]*slot{}}
+	b := &Browsers{o: o, label: untrusted.New(), slots: map[string]*slot{}}
+	b.ctx, b.end = context.WithCancelCause(context.Background())
+	return b
 }
 
 // Use puts a configuration in force. A browser that was started with other settings is
@@ -106,13 +109,11 @@ func (b *Browsers) Forget(session chela.SessionKey) {
 
 // Close stops all browsers and waits for their end. If ctx ends before, they are killed.
 func (b *Browsers) Close(ctx context.Context) {
-	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
+	b.end(errClosed)
 	var wg sync.WaitGroup
 	for _, s := range b.all() {
 		wg.Go(func() {
-			s.gate <- struct{}{} // a start in progress is short
+			s.gate <- struct{}{} // a start in progress fails
 			defer func() { <-s.gate }()
 			if r := s.running(); r != nil {
 				r.stop(ctx)
@@ -133,7 +134,7 @@ func (s *slot) set(r *browser) {
 func (b *Browsers) slot(name string) (*slot, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
+	if b.ctx.Err() != nil {
 		return nil, errClosed
 	}
 	s := b.slots[name]
@@ -174,10 +175,13 @@ func (b *Browsers) get(ctx context.Context, name string, show *bool) (r *browser
 	if err != nil {
 		return nil, "", err
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(b.ctx, func() { cancel(errClosed) })()
 	select {
 	case s.gate <- struct{}{}:
 	case <-ctx.Done():
-		return nil, "", ctx.Err()
+		return nil, "", context.Cause(ctx)
 	}
 	defer func() { <-s.gate }()
 	if r = s.running(); r != nil {
@@ -188,11 +192,16 @@ func (b *Browsers) get(ctx context.Context, name string, show *bool) (r *browser
 				note = fmt.Sprintf("The browser was started again, because it had ended (%v). Its %d open tabs are lost.", r.process.conn.err, n)
 			}
 		default:
-			return r, "", nil
+			if r.config.same(&c) {
+				r.rest()
+				return r, "", nil
+			}
+			r.stop(ctx) // it has other settings
+			s.set(nil)
 		}
 	}
-	if b.isClosed() {
-		return nil, "", errClosed
+	if ctx.Err() != nil {
+		return nil, "", context.Cause(ctx)
 	}
 	pr, err := b.start(ctx, &c, name, p, show)
 	if err != nil {
@@ -207,12 +216,6 @@ func (b *Browsers) get(ctx context.Context, name string, show *bool) (r *browser
 	r.rest()
 	b.o.Log.Info("browser started", "profile", name, "version", pr.version, "pid", pr.pid, "headless", pr.headless)
 	return r, note, nil
-}
-
-func (b *Browsers) isClosed() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.closed
 }
 
 // find returns the browser of a profile if it runs, or nil, and the profile's name.

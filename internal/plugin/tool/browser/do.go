@@ -344,9 +344,7 @@ func (b *Browsers) openTab(ctx context.Context, in Input) (Output, error) {
 	t.mu.Unlock()
 	out, err := b.load(ctx, r, t, to)
 	if err != nil {
-		if t.at() == "" || strings.HasPrefix(to, "http") {
-			r.closeTab(ctx, t) // nothing is in it
-		}
+		r.closeTab(ctx, t) // nothing is in it
 		return Output{}, err
 	}
 	if news != "" {

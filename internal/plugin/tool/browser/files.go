@@ -326,7 +326,7 @@ func (r *browser) downloadBegins(frame, guid, name, url string) {
 	r.mu.Lock()
 	d := r.download
 	tabs := r.tabs
-	expected := d != nil && d.guid == "" && (d.tab.target == frame || !isTab(tabs, frame))
+	expected := d != nil && d.guid == "" && d.from(tabs, frame)
 	if expected {
 		d.guid, d.name, d.url = guid, name, url
 	}
@@ -348,14 +348,15 @@ func (r *browser) downloadBegins(frame, guid, name, url string) {
 	}
 }
 
-// isTab reports whether a frame is the main frame of a tab.
-func isTab(tabs []*tab, frame string) bool {
+// from reports whether a download that begins in a frame is the expected one: it is in the
+// tab, in a tab of the same session, or in a frame of a page.
+func (d *download) from(tabs []*tab, frame string) bool {
 	for _, t := range tabs {
 		if t.target == frame {
-			return true
+			return t == d.tab || t.owner() == d.tab.owner()
 		}
 	}
-	return false
+	return true
 }
 
 // downloadGoesOn notes the progress of the download that is expected.
