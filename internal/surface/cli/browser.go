@@ -403,7 +403,7 @@ func (c *commands) browserDrag(b *browserFlags) *cobra.Command {
 }
 
 func (c *commands) browserSelect(b *browserFlags) *cobra.Command {
-	return c.withJSON(b.onTab(&cobra.Command{Use: "select REF VALUE...", Short: "Select options of a list", Args: between(2, 100), RunE: func(cmd *cobra.Command, a []string) error {
+	return c.withJSON(b.onTab(&cobra.Command{Use: "select REF VALUE [VALUE]...", Short: "Select options of a list", Args: between(2, 100), RunE: func(cmd *cobra.Command, a []string) error {
 		return c.browse(cmd.Context(), b, act("select", args{"ref": a[0], "values": a[1:]}), c.done("selected"))
 	}}))
 }
@@ -490,9 +490,9 @@ func (c *commands) browserDialog(b *browserFlags) *cobra.Command {
 func (c *commands) browserUpload(b *browserFlags) *cobra.Command {
 	var ref, input, element string
 	cmd := &cobra.Command{
-		Use: "upload FILE...", Short: "Give files to a page",
+		Use: "upload FILE [FILE]...", Short: "Give files to a page",
 		Long: "Give files to a page. The files must be those that the default agent may read: in its\nworkspace, or elsewhere if the configuration allows that.",
-		Args: between(1, 10), RunE: func(cmd *cobra.Command, a []string) error {
+		Args: between(1, 100), RunE: func(cmd *cobra.Command, a []string) error {
 			var paths []string
 			for _, p := range a {
 				if _, err := os.Stat(p); err == nil { // else it is in the workspace

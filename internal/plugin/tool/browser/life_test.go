@@ -139,6 +139,16 @@ func TestLife(t *testing.T) {
 		waittest.Until(t, "the end of the browser", func() bool { return processes(t, s.state) == 0 })
 		s.fails(`{"action":"snapshot"}`, "no tab is open")
 	})
+	t.Run("other settings take effect at once", func(t *testing.T) {
+		s := own(t, settings(""))
+		s.open("/cart")
+		c, err := browser.ParseConfig([]byte(`{"noSandbox":true,"headless":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.browsers.Use(c)
+		s.fails(`{"action":"open","url":"`+s.site.URL+`/cart"}`, "127.0.0.1 is not allowed")
+	})
 	t.Run("two gateways do not share a profile", func(t *testing.T) {
 		s := own(t, settings(""))
 		s.open("/cart")
