@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,7 +167,7 @@ func (b *Browsers) start(ctx context.Context, c *Config, name string, p Profile,
 		return nil, fmt.Errorf("browser: %w", err)
 	}
 	defer in.Close()
-	show = firstOf(show, p.Headless)
+	show = cmp.Or(show, p.Headless)
 	pr := &process{conn: newConn(out), proxy: gate, headless: headless(show, b.o.Environ), path: path, lock: lock, ended: make(chan struct{}), errors: &beginning{}}
 	env := map[string]string{"BREAKPAD_DUMP_LOCATION": filepath.Join(data, "Crash Reports")} // else in the home folder
 	for _, v := range desktop {
@@ -205,13 +206,6 @@ func (b *Browsers) start(ctx context.Context, c *Config, name string, p Profile,
 	}
 	pr.version = v.Product
 	return pr, nil
-}
-
-func firstOf(a, b *bool) *bool {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // wait waits for the end of the process and all that belongs to it.
