@@ -30,6 +30,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/lease"
+	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -106,6 +107,7 @@ type Reader interface {
 	Jobs() job.Reader
 	Heartbeats() heartbeat.Reader
 	Changes() journal.Reader
+	Invocations() node.Reader
 	// Media returns the file references (see package media) in all rows. It may
 	// contain duplicates.
 	Media() ([]string, error)
@@ -129,6 +131,7 @@ type Tx interface {
 	Jobs() job.Table
 	Heartbeats() heartbeat.Table
 	Changes() journal.Table
+	Invocations() node.Table
 	Setting(name string) (string, error)
 	SetSetting(name, value string) error
 	// Wake notifies the readers of Wakes after the commit.

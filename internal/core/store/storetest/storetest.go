@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"runs of jobs", testJobRuns},
 		{"heartbeats", testHeartbeats},
 		{"changes", testChanges},
+		{"invocations", testInvocations},
 		{"media", testMedia},
 		{"settings", testSettings},
 		{"texts", testTexts},

@@ -15,6 +15,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/lease"
+	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -195,6 +196,8 @@ func TestChecksumUses(t *testing.T) {
 		{name: "heartbeats.States", table: "heartbeat", view: func(v r) error { return second(v.Heartbeats().States()) }},
 		{name: "heartbeats.State", table: "heartbeat", view: func(v r) error { return second(v.Heartbeats().State("main")) }},
 		{name: "heartbeats.PutState", table: "heartbeat", update: func(v w) error { return v.Heartbeats().PutState(heartbeat.State{Agent: "main"}) }},
+		{name: "invocations.Get", table: "invocation", view: func(v r) error { return second(v.Invocations().Get("k")) }},
+		{name: "invocations.Put", table: "invocation", update: func(v w) error { return v.Invocations().Put(node.Invocation{Key: "k"}) }},
 		{name: "changes.Get", table: "change", view: func(v r) error { return second(v.Changes().Get("c")) }},
 		{name: "changes.List", table: "change", view: func(v r) error { return second(v.Changes().List(journal.Query{})) }},
 		{name: "changes.Open", table: "change", prepare: "UPDATE change SET state = 'planned'", view: func(v r) error { return second(v.Changes().Open()) }},

@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/lease"
+	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/pairing"
@@ -469,6 +470,7 @@ func oneRowEach(t *testing.T) (path string) {
 			tx.Children().Put(subagent.Child{ID: "c", Session: "agent:main:subagent:c", Requester: "s"}),
 			tx.Jobs().Put(job.Job{ID: "j", Enabled: true, State: job.State{Next: 1}}), claim(tx, job.Run{ID: "k", Job: "j", Slot: 1}),
 			tx.Heartbeats().PutWake(heartbeat.Wake{Session: "s"}), tx.Heartbeats().PutState(heartbeat.State{Agent: "main"}),
+			tx.Invocations().Put(node.Invocation{Key: "k"}),
 			tx.Changes().Add(journal.Change{ID: "c", Kind: journal.File, Target: "/w/f", State: journal.Done, After: journal.Version{Exists: true}}),
 			tx.Sessions().Append("t", &session.Entry{ID: "e", Kind: session.KindVoid, Voids: session.Ref{Run: "old"}}),
 			tx.Sessions().Put(session.Meta{Key: "s", ID: "t", Agent: "main", Updated: now}),
@@ -533,13 +535,13 @@ func TestSalvageTables(t *testing.T) {
 	}
 	for _, name := range []string{
 		"setting", "transcript", "lease", "past", "hold", "approval", "session",
-		"usage", "outbox", "item", "call", "run", "entry", "child", "job", "job_run", "wake", "heartbeat", "change",
+		"usage", "outbox", "item", "call", "run", "entry", "child", "job", "job_run", "wake", "heartbeat", "change", "invocation",
 	} {
 		if report.Rows[name] != 1 {
 			t.Errorf("%s: %d rows, want 1", name, report.Rows[name])
 		}
 	}
-	if len(report.Rows) != 19 {
+	if len(report.Rows) != 20 {
 		t.Errorf("rows of %d tables: %v", len(report.Rows), report.Rows)
 	}
 	if err := openAt(t, path).View(t.Context(), func(r store.Reader) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -38,6 +39,7 @@ func (r reader) Children() subagent.Reader           { return children(r) }
 func (r reader) Jobs() job.Reader                    { return jobs(r) }
 func (r reader) Heartbeats() heartbeat.Reader        { return heartbeats(r) }
 func (r reader) Changes() journal.Reader             { return changes(r) }
+func (r reader) Invocations() node.Reader            { return invocations(r) }
 func (r reader) Media() ([]string, error)            { return refs(r.c) }
 func (r reader) Setting(name string) (string, error) { return setting(r.c, name) }
 
@@ -61,6 +63,7 @@ func (t tx) Children() subagent.Table            { return children{t.c} }
 func (t tx) Jobs() job.Table                     { return jobs{t.c} }
 func (t tx) Heartbeats() heartbeat.Table         { return heartbeats{t.c} }
 func (t tx) Changes() journal.Table              { return changes{t.c} }
+func (t tx) Invocations() node.Table             { return invocations{t.c} }
 func (t tx) Setting(name string) (string, error) { return setting(t.c, name) }
 
 func (t tx) SetSetting(name, value string) error {

@@ -37,6 +37,7 @@ var fixedColumns = map[string]string{
 	"wake":       "session",
 	"heartbeat":  "agent",
 	"change":     "id home unit target state",
+	"invocation": "key",
 }
 
 // textTable is a table with columns of texts.
