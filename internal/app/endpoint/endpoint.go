@@ -56,7 +56,13 @@ type Options struct {
 		Origins []string `json:"allowedOrigins"`
 	} `json:"controlUi"`
 	Proxies []string `json:"trustedProxies"`
-	HTTP    struct {
+	Nodes   struct {
+		Pairing struct {
+			Local *bool    `json:"autoApproveLocal"` // nil: true
+			Nets  []string `json:"autoApproveCidrs"`
+		} `json:"pairing"`
+	} `json:"nodes"`
+	HTTP struct {
 		Endpoints map[string]struct {
 			Enabled bool `json:"enabled"`
 		} `json:"endpoints"`
@@ -314,7 +320,11 @@ func tokenPath(state string) string { return filepath.Join(state, "credentials",
 // Guard returns the checks of a connection that need no credential.
 func (g *Options) Guard(env Env) (a access.Options, err error) {
 	a = access.Options{Log: env.Log, Mode: g.Auth.Mode, Origins: g.UI.Origins, Proxy: g.Auth.Proxy, Hosts: names()}
-	a.Proxies, err = prefixes(g.Proxies)
+	a.AskLocal = g.Nodes.Pairing.Local != nil && !*g.Nodes.Pairing.Local
+	if a.Proxies, err = prefixes("gateway.trustedProxies", g.Proxies); err != nil {
+		return a, err
+	}
+	a.NodeNets, err = prefixes("gateway.nodes.pairing.autoApproveCidrs", g.Nodes.Pairing.Nets)
 	return a, err
 }
 
@@ -467,7 +477,7 @@ func names() []string {
 	return []string{h, h + ".local"}
 }
 
-func prefixes(texts []string) ([]netip.Prefix, error) {
+func prefixes(key string, texts []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range texts {
 		if a, err := netip.ParseAddr(s); err == nil {
@@ -476,7 +486,7 @@ func prefixes(texts []string) ([]netip.Prefix, error) {
 		}
 		p, err := netip.ParsePrefix(s)
 		if err != nil {
-			return nil, chela.Errorf(chela.CodeInvalid, "gateway.trustedProxies: %q is neither an address nor a network like 10.0.0.0/8", s)
+			return nil, chela.Errorf(chela.CodeInvalid, "%s: %q is neither an address nor a network like 10.0.0.0/8", key, s)
 		}
 		out = append(out, p)
 	}

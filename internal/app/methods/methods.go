@@ -40,6 +40,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/history"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/nodes"
 	"github.com/chela-ai/chela/internal/engine/tasks"
 	"github.com/chela-ai/chela/internal/kit/lane"
 	"github.com/chela-ai/chela/internal/surface/gateway"
@@ -58,6 +59,7 @@ import (
 	memorymethods "github.com/chela-ai/chela/internal/surface/method/memory"
 	"github.com/chela-ai/chela/internal/surface/method/messages"
 	"github.com/chela-ai/chela/internal/surface/method/models"
+	nodemethods "github.com/chela-ai/chela/internal/surface/method/nodes"
 	"github.com/chela-ai/chela/internal/surface/method/proposals"
 	sandboxmethods "github.com/chela-ai/chela/internal/surface/method/sandbox"
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
@@ -92,6 +94,7 @@ type Options struct {
 	Channels   *channels.Supervisor
 	Act        func(context.Context, action.Request) (action.Result, error)
 	Tasks      *tasks.List
+	Nodes      *nodes.Registry
 	Proposals  *proposal.Shelf
 	Scheduler  cronmethods.Scheduler
 	Lanes      *lane.Lanes // the queues of runs
@@ -177,6 +180,7 @@ func New(o Options) *Gateway {
 		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
 			return sessions.Options{Store: o.Store, Rows: rows}.Describe(ctx, key, false)
 		},
+		Joined: o.Nodes.Join,
 		Tasks: func(ctx context.Context, e chela.Event) ([]wire.Task, error) {
 			list, err := o.Tasks.ChangedBy(ctx, e)
 			var out []wire.Task
@@ -272,6 +276,7 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			Store: o.Store, Announce: g.announce, Drop: func(credential string, last func()) { g.Drop(credential, last) }, Endpoint: o.Port.Remote, Page: o.Port.Page, Stop: o.Dispatcher.Revoke,
 			Connected: func(credential, role string) bool { return g.Connected(credential, role) },
 		}),
+		nodemethods.Methods(nodemethods.Options{Nodes: o.Nodes}),
 		channelmethods.Methods(o.guests(channelmethods.Options{Store: o.Store, Accounts: o.Channels.Accounts, Probe: o.probeChannel})),
 		messages.Methods(messages.Options{Do: o.Act, Files: o.Files}),
 		o.configMethods(),

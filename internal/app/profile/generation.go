@@ -37,6 +37,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/mcp"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/plugindir"
 	"github.com/chela-ai/chela/internal/core/policy"
@@ -61,6 +62,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/history"
 	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/invoke"
+	"github.com/chela-ai/chela/internal/engine/nodes"
 	"github.com/chela-ai/chela/internal/engine/relay"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
@@ -89,6 +91,7 @@ type Options struct {
 	Journal  *history.History // nil: changes are not recorded
 	Skills   skills.Registry  // nil: there is none
 	Relay    *relay.Relay
+	Nodes    *nodes.Registry // nil: there are no nodes
 	Gateway  gateway.Gateway // of the tool gateway; nil: there is none
 	// Proposals holds the proposals of skills; nil: there is no tool for them.
 	Proposals *proposal.Shelf
@@ -758,6 +761,9 @@ func (c *Current) Workspace(m session.Meta) (string, error) {
 
 // Sandboxed implements spawn.Config.
 func (c *Current) Sandboxed(m session.Meta) bool { return c.Load().isSandboxed(m) }
+
+// Nodes returns which commands of nodes may be called.
+func (c *Current) Nodes() node.Policy { return c.Load().Settings.Nodes }
 
 // Sharing implements relay.Config.
 func (c *Current) Sharing(m session.Meta) session.Sharing { return c.Load().sharing(m) }

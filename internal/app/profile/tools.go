@@ -68,6 +68,9 @@ func (g *Generation) makeTools(c Config) error {
 	if g.o.Spawner != nil {
 		env.Sessions.Spawner = g.o.Spawner
 	}
+	if g.o.Nodes != nil {
+		env.Nodes, env.Commands.Nodes = g.o.Nodes, g.o.Nodes
+	}
 	if g.o.Relay != nil {
 		env.Sessions.Sender = g.o.Relay
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/policy"
 	"github.com/chela-ai/chela/internal/core/prompt"
@@ -54,6 +55,7 @@ type Settings struct {
 	Models   model.Config
 	Tools    Tools
 	Direct   Direct
+	Nodes    node.Policy
 	Reload   Reload
 	Slash    Slash
 	Cron     job.Config
@@ -315,6 +317,7 @@ func Read(s Sections) (Settings, error) {
 		{"tools", &o.Tools},
 		{"gateway.tools", &o.Direct},
 		{"gateway.reload", &o.Reload},
+		{"gateway.nodes.commands", &o.Nodes},
 		{"channels", &o.Channels},
 		{"commands", &o.Slash},
 		{"bindings", &o.Bindings},

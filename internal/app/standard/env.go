@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/memory"
+	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/proposal"
 	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
@@ -32,6 +33,7 @@ type ToolEnv struct {
 	Location  *time.Location // the person's time zone
 	Files     FileEnv
 	Commands  exec.Options // as exec gets them, apart from its section
+	Nodes     node.Caller  // nil: there are none
 	Sessions  SessionEnv
 	Web       WebEnv
 	Assistant AssistantEnv

@@ -61,6 +61,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/tool/media"
 	"github.com/chela-ai/chela/internal/plugin/tool/memory"
 	"github.com/chela-ai/chela/internal/plugin/tool/message"
+	"github.com/chela-ai/chela/internal/plugin/tool/nodes"
 	"github.com/chela-ai/chela/internal/plugin/tool/plan"
 	"github.com/chela-ai/chela/internal/plugin/tool/sessions"
 	"github.com/chela-ai/chela/internal/plugin/tool/skills"
@@ -173,6 +174,9 @@ func Tools(r *Registry) {
 			}
 		}
 		return offered(env.Sessions.Memory != nil && slots.Memory != "none", memory.New(memory.Options{Index: env.Sessions.Memory})...), nil
+	})
+	r.Tool("nodes", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
+		return offered(env.Nodes != nil, nodes.New(nodes.Options{Nodes: env.Nodes, Files: env.Files.Media})), nil
 	})
 	r.Tool("web_fetch", "tools.web.fetch", func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
 		return web.ConfiguredFetch(raw, env.Web.Log, env.Web.Getenv)

@@ -97,7 +97,7 @@ var preserved = [...]struct {
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
 		models.providers.*.authHeader nodeHost plugins.* plugins.entries.*.* plugins.entries.*.config.*
 		plugins.entries.*.config.webSearch.* routing secrets session.reset.* skills.entries.*.* skills.install skills.limits.* skills.load.* skills.workshop.* talk tools.exec.approvalRunningNoticeMs
-		tools.exec.node tools.web.* tools.web.fetch.* tools.web.search.* tts.* tts.providers.*.* ui update web
+		tools.web.* tools.web.fetch.* tools.web.search.* tts.* tts.providers.*.* ui update web
 	`},
 	{"", "agents.defaults.", `
 		agentRuntime blockStreamingChunk.breakPreference blockStreamingCoalesce
@@ -127,7 +127,7 @@ var preserved = [...]struct {
 	`},
 	{"", "tools.", "codeMode experimental links swarm toolSearch"},
 	{guardClients, "", "gateway.auth.rateLimit gateway.securityPathPrefixes"},
-	{guardNodes, "", "gateway.nodes"},
+	{guardNodes, "", "gateway.nodes.* gateway.nodes.pairing.*"},
 	{guardSandboxes, "agents.defaults.sandbox.", "browser docker.dangerouslyAllowReservedContainerTargets openshell sessionToolsVisibility ssh"},
 	{guardSandboxes, "agents.list[].sandbox.", "browser docker.dangerouslyAllowReservedContainerTargets openshell sessionToolsVisibility ssh"},
 	{guardSenders, "", "commands.useAccessGroups"},
@@ -572,7 +572,8 @@ var documented = [...]Key{
 	{Path: "tools.agentToAgent.enabled", Kind: Bool, Default: "false", Doc: "agents may see sessions of each other, and send messages to them"},
 	{Path: "tools.agentToAgent.allow", Kind: Texts, Doc: "the agents that may, and whose sessions may be seen; default: all"},
 	{Path: "tools.exec", Kind: Object, Doc: "running commands"},
-	{Path: "tools.exec.host", Kind: Text, Default: `"auto"`, Doc: "where commands run: auto, sandbox, or gateway; commands are refused if it is not available"},
+	{Path: "tools.exec.host", Kind: Text, Default: `"auto"`, Doc: "where commands run: auto, sandbox, gateway, node, or the name of a node; commands are refused if it is not available"},
+	{Path: "tools.exec.node", Kind: Text, Doc: "the node on which commands with host node run; default: the only one that runs commands"},
 	{Path: "tools.exec.sandbox", Kind: Bool, Default: "false", Doc: "same as host sandbox"},
 	{Path: "tools.exec.mode", Kind: Text, Values: execMode, Default: `"auto"`, Doc: "which commands may run, and which need approval"},
 	{Path: "tools.exec.security", Kind: Text, Values: security, Doc: "which commands may run: none, those of the allowlist, all"},
@@ -862,6 +863,13 @@ var documented = [...]Key{
 	{Path: "gateway.http.endpoints.responses.enabled", Kind: Bool, Default: "false", Doc: "serve POST /v1/responses"},
 	{Path: "gateway.http.endpoints.messages", Kind: Object, Doc: "Anthropic's messages"},
 	{Path: "gateway.http.endpoints.messages.enabled", Kind: Bool, Default: "false", Doc: "serve POST /v1/messages"},
+	{Path: "gateway.nodes", Kind: Object, Doc: "devices that carry out commands; see docs/nodes.md"},
+	{Path: "gateway.nodes.commands", Kind: Object, Doc: "commands that may be called besides the usual ones of a node's platform, and those that may not"},
+	{Path: "gateway.nodes.commands.allow", Kind: Texts, Doc: "further commands, by their exact names: camera.snap, screen.record, sms.send, …"},
+	{Path: "gateway.nodes.commands.deny", Kind: Texts, Doc: "commands that are never called"},
+	{Path: "gateway.nodes.pairing", Kind: Object, Doc: "devices that are paired without asking"},
+	{Path: "gateway.nodes.pairing.autoApproveLocal", Kind: Bool, Default: "true", Doc: "new devices on this machine that send the gateway's credential"},
+	{Path: "gateway.nodes.pairing.autoApproveCidrs", Kind: Texts, Doc: "networks, such as 10.0.0.0/8, whose new nodes are paired if they send the gateway's credential; their commands need approval nevertheless"},
 	{Path: "gateway.tools", Kind: Object, Doc: "tools that may be called without a model (POST /tools/invoke, tools.invoke)"},
 	{Path: "gateway.tools.deny", Kind: Texts, Doc: "additional denied tools"},
 	{Path: "gateway.tools.allow", Kind: Texts, Doc: "tools of the built-in deny list that the owner may call"},

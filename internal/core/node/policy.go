@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,9 +60,33 @@ var defaults = map[string]string{
 	other:   phone,
 }
 
-// Check returns why the policy keeps a command of a node from being called; nil: it does
+// Permits returns why a command of a node must not be called: the node does not have it, no
+// person approved it, or the policy forbids it; nil: it may be called.
+func (p Policy) Permits(n *Node, command string) error {
+	switch {
+	case !slices.Contains(n.Declared, command):
+		return chela.Errorf(chela.CodeInvalid, "node command not allowed: %s does not have the command %q", n.Title(), command)
+	case !slices.Contains(n.Approved, command) && n.Request != "":
+		return &chela.Error{
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("node command not allowed: nobody approved %q for %s yet", command, n.Title()),
+			Hint: "chela nodes approve " + n.Request,
+		}
+	case !slices.Contains(n.Approved, command):
+		return &chela.Error{
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("node command not allowed: nobody approved %q for %s, and its request has expired: it asks again when it connects", command, n.Title()),
+			Hint: "chela nodes list",
+		}
+	}
+	if err := p.check(n, command); err != nil {
+		err.Message = "node command not allowed: " + err.Message
+		return err
+	}
+	return nil
+}
+
+// check returns why the policy keeps a command of a node from being called; nil: it does
 // not. Canvas commands show the assistant's own pages and are allowed everywhere.
-func (p Policy) Check(n *Node, command string) error {
+func (p Policy) check(n *Node, command string) *chela.Error {
 	set := "chela config set gateway.nodes.commands.allow --json '[\"" + command + "\"]'"
 	switch {
 	case strings.HasPrefix(command, private):

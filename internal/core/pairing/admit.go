@@ -34,6 +34,9 @@ type Proof struct {
 	// Local reports whether the connection comes from this machine. A new local
 	// device is paired without asking a person.
 	Local bool
+	// Trusted reports whether the connection comes from a network whose new nodes are
+	// paired without asking a person.
+	Trusted bool
 	// Authority is the scopes that the credential stands for: admin for the
 	// shared secret and for a gateway that requires no secret. It bounds the
 	// scopes of the connection and the scopes that a device is granted without
@@ -223,8 +226,12 @@ func system(platform string) string {
 // person: for an unknown device, for a request of more scopes unless a person
 // narrowed the grant, and for changed client information. The connection must
 // be local and its credential must cover the scopes. Only a person restores a
-// revoked grant.
+// revoked grant. From a trusted network, only an unknown node without scopes is
+// paired.
 func autoApproves(d Device, g Grant, reason string, id Identity, p Proof) bool {
+	if p.Trusted && d.ID == "" && id.Role == wire.RoleNode && len(id.Scopes) == 0 {
+		return true
+	}
 	fresh := d.ID == "" || reason == ReasonScopeUpgrade && !g.Narrowed || reason == ReasonMetadata
 	return p.Local && fresh && ScopeSet(p.Authority).Covers(id.Scopes)
 }

@@ -14,7 +14,6 @@ var absent = []tool.Spec{
 	{Name: "show_widget", Groups: []string{"group:ui"}},
 	{Name: "portal", Groups: []string{"group:ui"}, InRuns: true},
 	{Name: "heartbeat_respond", Groups: []string{"group:automation"}},
-	{Name: "nodes", Groups: []string{"group:nodes"}, Sandboxed: tool.Outside, InRuns: true},
 	{Name: "computer", Groups: []string{"group:nodes"}, Sandboxed: tool.Outside, InRuns: true},
 	{Name: "mobile_ui", Groups: []string{"group:nodes"}, Sandboxed: tool.Outside, InRuns: true},
 	{Name: "get_goal", Groups: []string{"group:agents"}},

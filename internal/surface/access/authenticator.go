@@ -33,6 +33,9 @@ type Options struct {
 	Token    secret.Value
 	Password secret.Value
 
+	AskLocal bool           // new devices on this machine need approval, too
+	NodeNets []netip.Prefix // networks whose new nodes are paired without asking
+
 	Proxies []netip.Prefix // trusted to report client addresses and users
 	Proxy   ProxyOptions
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -112,7 +113,10 @@ func (d *Authenticator) proof(a Attempt, auth wire.Auth) string {
 func (d *Authenticator) admission(t pairing.Table, a Attempt, auth wire.Auth, id pairing.Identity, by string, now time.Time) (pairing.Admission, error) {
 	switch by {
 	case byShared:
-		return pairing.Admit(t, id, pairing.Proof{Local: a.Source.Local, Authority: []chela.Scope{chela.ScopeAdmin}}, now)
+		return pairing.Admit(t, id, pairing.Proof{
+			Local: a.Source.Local && !d.o.AskLocal, Trusted: slices.ContainsFunc(d.o.NodeNets, func(p netip.Prefix) bool { return p.Contains(a.Source.Addr) }),
+			Authority: []chela.Scope{chela.ScopeAdmin},
+		}, now)
 	case byInvite:
 		in, err := pairing.Accept(t, id, auth.Bootstrap, now)
 		if err != nil || in.Refusal == nil || in.Refusal.Detail() != pairing.CodeInviteInvalid || auth.DeviceToken == "" {

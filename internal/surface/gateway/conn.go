@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
@@ -50,6 +51,7 @@ type conn struct {
 	// catalog holds the scope of the models snapshot the client requested;
 	// nil: none requested.
 	catalog json.RawMessage
+	left    func() // tells the end of a node's connection; nil: it is none
 
 	dropped    atomic.Bool // further requests are ignored
 	roleErrors atomic.Int32
@@ -90,6 +92,15 @@ func (c *conn) open(auth Authenticator, settled func()) {
 		defer cancel() // ends the calls in progress
 		c.read(ctx)
 	})
+}
+
+// joined tells that a node has connected.
+func (c *conn) joined() {
+	device, ok := pairing.DeviceOf(c.who)
+	if c.role != wire.RoleNode || !ok || c.s.o.Joined == nil {
+		return
+	}
+	c.left = c.s.o.Joined(device, func(event string, payload any) { c.push(encode(event, payload), false, 0) })
 }
 
 // drop closes a connection whose credential was revoked. Further frames are

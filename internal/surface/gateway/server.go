@@ -66,6 +66,11 @@ type Options struct {
 	// session does not exist.
 	Session func(context.Context, chela.SessionKey) (*wire.Session, error)
 
+	// Joined is called when a device connects in the role of a node. send sends it an
+	// event and does not block. The returned function is called when the connection has
+	// ended. nil: nobody is told.
+	Joined func(device string, send func(event string, payload any)) (left func())
+
 	// Tasks returns the tasks that an event may have changed; nil: none.
 	Tasks func(context.Context, chela.Event) ([]wire.Task, error)
 
@@ -226,6 +231,7 @@ func (s *Server) join(c *conn, id string, hello wire.Hello, resume *wire.Resume)
 	}
 	s.version++
 	s.conns = append(slices.Clip(s.conns), c)
+	c.joined()
 	s.presence.changed()
 	return true
 }
@@ -244,6 +250,9 @@ func (s *Server) leaveLocked(c *conn) {
 	}
 	s.version++
 	s.conns = slices.Concat(s.conns[:i], s.conns[i+1:])
+	if c.left != nil {
+		c.left()
+	}
 	s.presence.changed()
 	if c.resumable && !c.dropped.Load() {
 		s.replay.disconnect(c.subscriber, time.Now())

@@ -14,6 +14,7 @@ type Config struct {
 	TimeoutSeconds    int      `json:"timeoutSeconds"`
 	TimeoutSec        int      `json:"timeoutSec"` // other name of TimeoutSeconds, which takes precedence
 	Host              string   `json:"host"`
+	Node              string   `json:"node"`
 	Sandbox           bool     `json:"sandbox"` // same as host sandbox
 	MaxOutput         int      `json:"maxOutputChars"`
 	DangerousPatterns []string `json:"dangerousPatterns"`
@@ -36,6 +37,7 @@ func ParseConfig(raw json.RawMessage) (c Config, err error) {
 func (c Config) Options(o Options) Options {
 	o.MaxTimeout = time.Duration(cmp.Or(c.TimeoutSeconds, c.TimeoutSec)) * time.Second
 	o.Yield = time.Duration(c.BackgroundMS) * time.Millisecond
+	o.Node = c.Node
 	if o.Host = c.Host; c.Sandbox {
 		o.Host = "sandbox"
 	}

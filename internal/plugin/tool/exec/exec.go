@@ -15,6 +15,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/tool"
 )
@@ -44,9 +45,13 @@ type Options struct {
 	// RecordUse is called with the allowlist entries that allowed a command. It may be nil.
 	RecordUse func(uses []allowlist.Use, command string)
 	// Starts is called before a command starts; nil: nobody is told.
-	Starts      func(context.Context)
-	Host        string // configured host: "" or auto, sandbox, or gateway (or local); commands are refused if it is not the broker's
-	Interactive bool   // a person can be asked; if not, commands that need approval are refused
+	Starts func(context.Context)
+	// Host is the configured host: "" or auto, sandbox, gateway (or local), node, or the
+	// name of a node. Commands are refused if it is not available.
+	Host        string
+	Node        string      // the node that host node means; "": the only one that runs commands
+	Nodes       node.Caller // nil: there are no nodes
+	Interactive bool        // a person can be asked; if not, commands that need approval are refused
 
 	// Commands holds the background commands; nil: commands run in the foreground only.
 	Commands *Commands
@@ -121,6 +126,7 @@ type args struct {
 
 	// Settings that a call may only make stricter.
 	Host     string `json:"host"`
+	Node     string `json:"node"`
 	Sandbox  bool   `json:"sandbox"`
 	Security string `json:"security"`
 	Ask      any    `json:"ask"` // a string or a boolean
@@ -151,7 +157,8 @@ func spec() tool.Spec {
 			"background":{"type":"boolean"},
 			"yieldMs":{"type":"number","minimum":0},
 			"pty":{"type":"boolean"},
-			"host":{"type":"string","description":"gateway: outside the sandbox, after approval"},
+			"host":{"type":"string","description":"gateway: outside the sandbox, after approval; node: on another device"},
+			"node":{"type":"string","description":"which device"},
 			"sandbox":{"type":"boolean","deprecated":true,"description":"same as host sandbox"},
 			"security":{"type":"string","enum":["deny","allowlist","full","off","ask","sudo","review"],"deprecated":true,"description":"can only be stricter than the configuration"},
 			"ask":{"type":["string","boolean"],"description":"always"},
@@ -164,6 +171,11 @@ func spec() tool.Spec {
 func (t *execTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
+	}
+	if c.Plan != nil {
+		if r, ok := c.Plan.Value.(remoteJob); ok {
+			return t.runOnNode(ctx, r, c)
+		}
 	}
 	var j job
 	if c.Plan != nil {
@@ -178,6 +190,9 @@ func (t *execTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 			return tool.Result{}, errors.New(p.Deny)
 		case p.Ask && (c.Plan == nil || c.Plan.Hash != p.Hash):
 			return tool.Result{}, errors.New("the command was not approved")
+		}
+		if r, ok := p.Value.(remoteJob); ok {
+			return t.runOnNode(ctx, r, c)
 		}
 		j = p.Value.(job)
 	}

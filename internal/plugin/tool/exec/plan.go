@@ -55,6 +55,9 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	if policy, err = policy.Narrow(a.Security, a.Ask); err != nil {
 		return tool.Plan{}, err
 	}
+	if name, ok := t.onNode(a); ok {
+		return t.planOnNode(ctx, c, a, name, rules, policy)
+	}
 	if err := t.checkHost(a); err != nil {
 		return tool.Plan{}, err
 	}
@@ -189,8 +192,10 @@ func (j *job) bindApproval(p *tool.Plan, sp shell.Plan, env []string) error {
 // checkHost returns an error if the configuration or the call requests a host
 // that commands cannot run on. A call cannot replace the configured host.
 func (t *execTool) checkHost(a args) error {
-	if err := t.checkHostName(t.Host); err != nil {
-		return fmt.Errorf("tools.exec.host: %w", err)
+	if _, elsewhere := t.onNode(args{}); !elsewhere {
+		if err := t.checkHostName(t.Host); err != nil {
+			return fmt.Errorf("tools.exec.host: %w", err)
+		}
 	}
 	if a.Sandbox {
 		a.Host = "sandbox"
