@@ -30,7 +30,10 @@ type Options struct {
 	Role    string   // "": operator
 	Scopes  []string // requested scopes; nil: read and write, or, with Dial and no URL, all that the gateway grants
 	Caps    []string // wire.CapToolEvents, …
-	Auth    *wire.Auth
+	// Commands are those that the client carries out in the role of a node.
+	Commands []string
+	Family   string // of the device, such as Linux
+	Auth     *wire.Auth
 	// Key is the device key that signs the challenge; nil: the client is
 	// not a device. The caller must store it where only its owner can read
 	// it.

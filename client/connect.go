@@ -196,9 +196,9 @@ func (c *Client) params(nonce string) wire.Connect {
 	p := wire.Connect{
 		MinProtocol: wire.Version, MaxProtocol: wire.Version,
 		Client: wire.ClientInfo{
-			ID: cmp.Or(o.ID, "cli"), DisplayName: o.Name, Version: cmp.Or(o.Version, "dev"), Mode: cmp.Or(o.Mode, wire.ModeCLI), Platform: runtime.GOOS,
+			ID: cmp.Or(o.ID, "cli"), DisplayName: o.Name, Version: cmp.Or(o.Version, "dev"), Mode: cmp.Or(o.Mode, wire.ModeCLI), Platform: runtime.GOOS, Family: o.Family,
 		},
-		Role: cmp.Or(o.Role, wire.RoleOperator), Scopes: o.Scopes, Caps: o.Caps, Auth: c.auth,
+		Role: cmp.Or(o.Role, wire.RoleOperator), Scopes: o.Scopes, Caps: o.Caps, Commands: o.Commands, Auth: c.auth,
 	}
 	if p.Scopes == nil && o.URL != "" && p.Role == wire.RoleOperator {
 		p.Scopes = []string{wire.ScopeRead, wire.ScopeWrite}

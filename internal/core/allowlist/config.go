@@ -32,6 +32,9 @@ func (w *askValue) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &w.v
 // isSet reports whether a value is given and not false.
 func (w askValue) isSet() bool { return w.v != nil && w.v != "" && w.v != false }
 
+// IsSet reports whether c says which commands run, or when a person is asked.
+func (c Config) IsSet() bool { return c.Mode != "" || c.Security != "" || c.Ask.isSet() }
+
 // WithDefaults returns the configuration of an agent, with settings it leaves
 // open taken from o, the configuration of all agents.
 func (c Config) WithDefaults(o Config) Config {

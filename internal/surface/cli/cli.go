@@ -10,6 +10,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/daemon"
 	"github.com/chela-ai/chela/internal/engine/webhook"
 	"github.com/chela-ai/chela/internal/kit/secret"
+	"github.com/chela-ai/chela/internal/surface/nodehost"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -104,6 +105,9 @@ type App struct {
 	Services func() (daemon.Manager, error)
 	// OpenPage shows a web page in the person's browser. It returns why it cannot.
 	OpenPage func(url string) error
+	// NodeTools returns what this machine does as the node of a gateway. It is one node
+	// until release is called.
+	NodeTools func(context.Context, Start) (t nodehost.Tools, release func(), err error)
 	// Program is the path of the program that a service runs; empty: this one.
 	Program string
 	// Store backs up and repairs the database.

@@ -288,6 +288,23 @@ func (r *remote) port() Port {
 	return Port{URL: r.url, Auth: wire.Auth{Token: r.token, Password: r.password}, Fingerprint: r.pin}
 }
 
+// pinned returns a URL and a function that opens connections to it, which trust only the
+// certificate with a fingerprint; "", or a URL without TLS: the usual ones.
+func pinned(u *url.URL, fingerprint string) (string, func(context.Context) (net.Conn, error)) {
+	if u.Scheme != "wss" || fingerprint == "" {
+		return u.String(), nil
+	}
+	host := u.Host
+	if u.Port() == "" {
+		host = net.JoinHostPort(u.Hostname(), "443")
+	}
+	plain := *u
+	plain.Scheme = "ws" // the function encrypts
+	return plain.String(), func(ctx context.Context) (net.Conn, error) {
+		return (&tls.Dialer{Config: cert.Pinned(fingerprint)}).DialContext(ctx, "tcp", host)
+	}
+}
+
 // dialURL connects to the gateway at a URL.
 func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) {
 	address := p.URL
@@ -302,21 +319,8 @@ func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) 
 	default:
 		return nil, usage(withHint(fmt.Errorf("--url %s: the scheme must be ws or wss", address), "--url ws://"+u.Host))
 	}
-	o := client.Options{
-		URL: u.String(), Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Auth: &p.Auth,
-		Scopes: []string{wire.ScopeAdmin}, Once: true,
-	}
-	if u.Scheme == "wss" && p.Fingerprint != "" {
-		host := u.Host
-		if u.Port() == "" {
-			host = net.JoinHostPort(u.Hostname(), "443")
-		}
-		u.Scheme = "ws" // the dial function below encrypts
-		o.URL = u.String()
-		o.Dial = func(ctx context.Context) (net.Conn, error) {
-			return (&tls.Dialer{Config: cert.Pinned(p.Fingerprint)}).DialContext(ctx, "tcp", host)
-		}
-	}
+	o := client.Options{Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Auth: &p.Auth, Scopes: []string{wire.ScopeAdmin}, Once: true}
+	o.URL, o.Dial = pinned(u, p.Fingerprint)
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	cl, err := client.Dial(limited, o)

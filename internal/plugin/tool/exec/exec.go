@@ -61,6 +61,10 @@ type Options struct {
 	MaxTimeout time.Duration // maximum time limit, and the default in the background; 0: 30 min
 	MaxOutput  int           // characters of output in a result; 0: 10 000
 
+	// Plain leaves the notes of Chela out of results: they go to another machine, which
+	// reads the details.
+	Plain bool
+
 	DangerousPatterns []string // regular expressions of commands that never run, in addition to the built-in list
 	PathPrepend       []string // directories placed before those of PATH
 	Shell             string   // absolute path of a POSIX shell; "": bash, or sh
@@ -287,7 +291,7 @@ func (t *execTool) foregroundResult(k *command, j job) tool.Result {
 		k.record.drop()
 	}
 	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused}
-	r.temp = namesTemp(j.text, j.plan.Rights)
+	r.temp, r.plain = namesTemp(j.text, j.plan.Rights), t.Plain
 	return r.result()
 }
 

@@ -219,7 +219,7 @@ func (t *execTool) runOnNode(ctx context.Context, j remoteJob, c tool.Call) (too
 	if c.Plan != nil && c.Plan.Ask { // a person approved exactly this
 		q.Approved, q.Decision = true, "allow-once"
 		if slices.Contains(n.Approved, wire.NodePrepare) {
-			if q.Plan, err = t.prepareOnNode(ctx, j, q, c); err != nil {
+			if err := t.prepareOnNode(ctx, j, &q, c); err != nil {
 				return tool.Result{}, remoteError(j, err)
 			}
 		}
@@ -248,23 +248,24 @@ func (t *execTool) callNode(ctx context.Context, j remoteJob, command string, pa
 	return nil
 }
 
-// prepareOnNode returns what the node says that it would run, which must be what was
+// prepareOnNode adds to a call what the node says that it would run, which must be what was
 // approved.
-func (t *execTool) prepareOnNode(ctx context.Context, j remoteJob, q wire.NodeRunParams, c tool.Call) (json.RawMessage, error) {
-	ask := q
+func (t *execTool) prepareOnNode(ctx context.Context, j remoteJob, q *wire.NodeRunParams, c tool.Call) error {
+	ask := *q
 	ask.Timeout, ask.RunID, ask.Approved, ask.Decision, ask.Quiet = 0, "", false, "", false
 	var prepared wire.NodePrepared
 	if err := t.callNode(ctx, j, wire.NodePrepare, ask, prepareTime, c, &prepared); err != nil {
-		return nil, err
+		return err
 	}
 	var would wire.NodePlan
 	if err := json.Unmarshal(prepared.Plan, &would); err != nil {
-		return nil, fmt.Errorf("the node %s answered something else than it should: %w", j.title, err)
+		return fmt.Errorf("the node %s answered something else than it should: %w", j.title, err)
 	}
-	if !slices.Equal(would.Argv, j.Argv) || would.Dir != j.Dir {
-		return nil, fmt.Errorf("not run: the node %s would run %s in %q, which is not what was approved", j.title, shell.Escape(strings.Join(would.Argv, " ")), would.Dir)
+	if !slices.Equal(would.Argv, j.Argv) || j.Dir != "" && would.Dir != j.Dir {
+		return fmt.Errorf("not run: the node %s would run %s in %q, which is not what was approved", j.title, shell.Escape(strings.Join(would.Argv, " ")), would.Dir)
 	}
-	return prepared.Plan, nil
+	q.Plan, q.Dir, q.RawCommand = prepared.Plan, would.Dir, cmp.Or(would.Text, q.RawCommand)
+	return nil
 }
 
 // remoteError returns the error of a call of a node for the model.

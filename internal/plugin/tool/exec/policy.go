@@ -91,7 +91,7 @@ func (t *execTool) judge(q request) decision {
 		if p.match, miss = q.match(outside); miss == nil {
 			allowed, p.confine = true, q.confined && !p.match.Host
 		} else if _, undecidable := errors.AsType[allowlist.Undecidable](miss); !q.policy.Reads || undecidable && q.rules.Entries() > 0 {
-			p.Reason = strings.Join([]string{p.Reason, miss.Error()}, "; ")
+			p.Reason = strings.TrimPrefix(p.Reason+"; "+miss.Error(), "; ")
 		}
 		if allowed && p.confine && outside != "" {
 			allowed, p.confine, p.match = false, false, allowlist.Match{}

@@ -28,6 +28,7 @@ type report struct {
 	confined bool     // it ran in the sandbox
 	temp     bool     // it names files in a folder for temporary ones there
 	refused  []string // rights that it lacked there
+	plain    bool     // without notes
 }
 
 // details are the result's details for clients.
@@ -62,6 +63,10 @@ func namesTemp(command string, r *sandbox.Rights) bool {
 const maxBlocked = 10
 
 func (r *report) result() tool.Result {
+	d := details{r.Code, r.Signal, r.duration.Milliseconds(), r.timedOut, r.cut, r.Left, r.id}
+	if r.plain {
+		return tool.Detailed(r.text, d)
+	}
 	text := strings.TrimRight(r.text, "\n")
 	var notes []string
 	if r.note != "" {
@@ -104,7 +109,7 @@ func (r *report) result() tool.Result {
 		}
 		text += "[" + strings.Join(notes, "; ") + "]"
 	}
-	return tool.Detailed(text, details{r.Code, r.Signal, r.duration.Milliseconds(), r.timedOut, r.cut, r.Left, r.id})
+	return tool.Detailed(text, d)
 }
 
 // backgroundResult returns the result of a call whose command continues in
