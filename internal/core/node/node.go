@@ -33,6 +33,9 @@ func (n *Node) Title() string {
 	return n.ID[:min(len(n.ID), 12)]
 }
 
+// Has reports whether a person approved a command of the node.
+func (n *Node) Has(command string) bool { return slices.Contains(n.Approved, command) }
+
 // Request is a call of a command of a node.
 type Request struct {
 	Node    string // id

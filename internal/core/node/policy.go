@@ -87,7 +87,7 @@ func (p Policy) Permits(n *Node, command string) error {
 // check returns why the policy keeps a command of a node from being called; nil: it does
 // not. Canvas commands show the assistant's own pages and are allowed everywhere.
 func (p Policy) check(n *Node, command string) *chela.Error {
-	set := "chela config set gateway.nodes.commands.allow --json '[\"" + command + "\"]'"
+	set := "chela config set gateway.nodes.commands.allow '[\"" + command + "\"]'"
 	switch {
 	case strings.HasPrefix(command, private):
 		return chela.Errorf(chela.CodeForbidden, "%s is an internal command of nodes", command)

@@ -12,7 +12,11 @@ import (
 )
 
 func (c *commands) nodes() *cobra.Command {
-	return group("nodes", "Manage the commands that devices offer to agents", c.nodesList(), c.nodesApprove(), c.nodesReject(), c.nodesRemove())
+	status := c.nodesList()
+	status.Use = "status"
+	return group("nodes", "Manage nodes, devices that carry out commands, and call them",
+		c.nodesList(), status, c.nodesPending(), c.nodesApprove(), c.nodesReject(), c.nodesRemove(), c.nodesRename(), c.nodesDescribe(), c.nodesInvoke(), c.nodesRun(),
+		c.nodesNotify(), c.nodesCamera(), c.nodesScreen(), c.nodesLocation())
 }
 
 func (c *commands) nodesList() *cobra.Command {
@@ -100,8 +104,12 @@ func (c *commands) nodesReject() *cobra.Command {
 
 func (c *commands) nodesRemove() *cobra.Command {
 	return &cobra.Command{Use: "remove NODE", Short: "Remove a node", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withDevice(cmd.Context(), args[0], func(l *link, id string) error {
-			return queryOn(cmd.Context(), l, wire.MethodNodePairRemove, wire.NodeID{ID: id}, func(n wire.NodeID) {
+		return c.withLink(cmd.Context(), func(l *link) error {
+			found, err := findNode(cmd.Context(), l, args[0], "")
+			if err != nil {
+				return err
+			}
+			return queryOn(cmd.Context(), l, wire.MethodNodePairRemove, wire.NodeID{ID: found.ID}, func(n wire.NodeID) {
 				fmt.Fprintln(c.stdout, "removed "+shortID(n.ID))
 			})
 		})

@@ -224,7 +224,7 @@ func (h *host) start(ctx context.Context, c *client.Client, p wire.NodeInvokeReq
 		var payload any
 		err := error(fault("BUSY", "this machine carries out %d commands already", maxRunning))
 		if !full {
-			payload, err = h.o.Tools.do(ctx, p)
+			payload, err = h.o.Tools.Do(ctx, p)
 		}
 		if err == nil {
 			res.OK = true

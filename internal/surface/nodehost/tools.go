@@ -43,8 +43,8 @@ func (t *Tools) commands() []string {
 // invalid is the code of the error about wrong parameters.
 const invalid = wire.InvalidRequest
 
-// do carries out a call.
-func (t *Tools) do(ctx context.Context, q wire.NodeInvokeRequest) (any, error) {
+// Do carries out a call. The chain of an error may contain a *[Fault].
+func (t *Tools) Do(ctx context.Context, q wire.NodeInvokeRequest) (any, error) {
 	raw := "{}"
 	if q.ParamsJSON != nil && *q.ParamsJSON != "" {
 		raw = *q.ParamsJSON

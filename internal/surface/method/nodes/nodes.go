@@ -27,7 +27,7 @@ type Options struct {
 func Methods(o Options) []rpc.Method {
 	m := methods{o}
 	return []rpc.Method{
-		rpc.New(wire.MethodNodeInvoke, wire.RoleOperator, "", m.invoke).
+		rpc.New(wire.MethodNodeInvoke, wire.RoleOperator, chela.ScopeWrite, m.invoke).
 			Ignoring("turnSourceChannel", "turnSourceTo", "turnSourceAccountId", "turnSourceThreadId").StartsWork(),
 		rpc.New(wire.MethodNodeInvokeResult, wire.RoleNode, "", m.result),
 		rpc.New(wire.MethodNodeInvokeProgress, wire.RoleNode, "", m.progress),
@@ -37,19 +37,18 @@ func Methods(o Options) []rpc.Method {
 
 type methods struct{ o Options }
 
-// scopeOf returns the scope for a command. One that runs programs, reads files or drives a
-// browser gives full control of the machine.
-func scopeOf(command string) chela.Scope {
-	if strings.HasPrefix(command, "system.run") || slices.Contains([]string{"system.which", "browser.proxy", "browser.proxy.upload.v1", "fs.listDir", "terminal.upload"}, command) {
-		return chela.ScopeAdmin
-	}
-	return chela.ScopeWrite
+// needsAdmin reports whether a command gives control of the machine: it runs programs, reads
+// files or drives a browser.
+func needsAdmin(command string) bool {
+	return strings.HasPrefix(command, "system.run") || slices.Contains([]string{"system.which", "browser.proxy", "browser.proxy.upload.v1", "fs.listDir", "terminal.upload"}, command)
 }
 
 // invoke calls a command of a node and waits for its answer.
 func (m methods) invoke(ctx context.Context, p rpc.Peer, in wire.NodeInvoke) (wire.NodeInvoked, error) {
-	if err := rpc.Need(ctx, scopeOf(in.Command)); err != nil {
-		return wire.NodeInvoked{}, err
+	if needsAdmin(in.Command) {
+		if err := rpc.Need(ctx, chela.ScopeAdmin); err != nil {
+			return wire.NodeInvoked{}, err
+		}
 	}
 	if err := check(in); err != nil {
 		return wire.NodeInvoked{}, err
