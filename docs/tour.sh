@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A tour of what Chela does by itself: it schedules, watches its files, lets other programs
-# give it work, keeps a long conversation, remembers, learns, answers programs and editors, has a web page, and moves in
+# give it work, keeps a long conversation, remembers, learns, answers programs and editors, runs programs on another machine, has a web page, and moves in
 # from OpenClaw. It runs on a fresh home in a temporary folder, without a key, and ends with an error if one of the steps
 # does not work.
 #
@@ -231,6 +231,29 @@ exec {to}>&- {from}<&-
 printf '%s' "$out" | cut -c1-160
 has '"sessionUpdate":"agent_message_chunk"'
 has '"stopReason":"end_turn"'
+
+step 'Nodes: another machine that runs programs'
+run "$chela" devices invite --access node --url "ws://127.0.0.1:$port"
+code=$(sed -n 's/^setup code *//p' <<<"$out")
+CHELA_STATE_DIR=$home/node "$chela" approvals allowlist add uname
+CHELA_STATE_DIR=$home/node "$chela" node run --pair "oc-pair://$code" --display-name laptop >"$home/node.log" 2>&1 &
+node=$!
+until_has 'connected' cat "$home/node.log"
+run "$chela" nodes pending
+has 'system.run'
+run "$chela" nodes approve
+run "$chela" nodes status
+has 'laptop.*approved +connected'
+run "$chela" nodes run --node laptop -- uname -s
+has "$(uname -s)"
+run "$chela" nodes invoke --node laptop --command system.which --params '{"bins":["sh"]}'
+has '/sh'
+until_has 'SYSTEM_RUN_DENIED' "$chela" nodes run --node laptop -- rm nothing
+CHELA_STATE_DIR=$home/node run "$chela" node status
+has 'running +yes'
+run "$chela" nodes remove laptop
+kill "$node" 2>/dev/null || true
+wait "$node" || true
 
 step 'The web page: for a computer and a phone'
 run "$chela" dashboard --no-open

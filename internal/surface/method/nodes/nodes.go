@@ -40,7 +40,7 @@ type methods struct{ o Options }
 // needsAdmin reports whether a command gives control of the machine: it runs programs, reads
 // files or drives a browser.
 func needsAdmin(command string) bool {
-	return strings.HasPrefix(command, "system.run") || slices.Contains([]string{"system.which", "browser.proxy", "browser.proxy.upload.v1", "fs.listDir", "terminal.upload"}, command)
+	return slices.Contains([]string{wire.NodeRun, "browser.proxy", "browser.proxy.upload.v1", "fs.listDir", "terminal.upload"}, command)
 }
 
 // invoke calls a command of a node and waits for its answer.
