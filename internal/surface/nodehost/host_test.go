@@ -70,7 +70,9 @@ func TestTools(t *testing.T) {
 		r := &rules{}
 		tools := nodehost.Tools{
 			Run: r, Dir: "/", Hint: "Type this.", Asks: func() bool { return tc.asks },
-			Policy: func() (wire.NodeExecPolicy, error) { return wire.NodeExecPolicy{Security: "allowlist", Ask: "off"}, nil },
+			Policy: func() (wire.NodeExecPolicy, error) {
+				return wire.NodeExecPolicy{Security: "allowlist", Ask: "off"}, nil
+			},
 			Look: func(name string) string {
 				if name == "ls" {
 					return "/bin/ls"
