@@ -279,6 +279,9 @@ func (c *commands) printInvite(s wire.DeviceSetupCode) error {
 	if s.Downgraded {
 		fmt.Fprintln(c.stdout, "note        full access is granted only over wss:// or to this machine")
 	}
+	if s.Access == wire.AccessNode {
+		fmt.Fprintln(c.stdout, "\non the other machine:\n  chela node run --pair "+s.Code)
+	}
 	return nil
 }
 
