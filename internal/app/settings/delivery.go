@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/engine/deliver"
 )
 
@@ -163,9 +164,10 @@ func (o *Settings) Style(id chela.AgentID, to chela.Address) deliver.Style {
 		Typing:  cmp.Or(agent.Delivery.Typing, o.Agent.Delivery.Typing, o.Session.Typing),
 		Refresh: time.Duration(min(max(cmp.Or(agent.Delivery.TypingSeconds, o.Agent.Delivery.TypingSeconds, o.Session.TypingSeconds), 0), 60)) * time.Second,
 
-		Aloud: o.Speech.Auto, Said: o.Speech.Limit(),
-
 		Acknowledge: cmp.Or(o.Messages.Scope, deliver.AcknowledgeMentions), Withdraw: o.Messages.Withdraw,
+	}
+	if o.Speech.Auto != speech.Off {
+		s.Aloud, s.Said = o.Speech.Auto, o.Speech.Limit()
 	}
 	if s.Reply == "batched" {
 		s.Reply = deliver.ReplyFirst
