@@ -124,9 +124,9 @@ func TestCompaction(t *testing.T) {
 	t.Parallel()
 	t.Run("COMPACT-01 a long conversation is compacted after a turn, and the next request begins with the summary", func(t *testing.T) {
 		t.Parallel()
-		k := &talker{window: 30_000, summary: func(int, *llm.Request) llmtest.Step { return llmtest.Say(goodSummary + " ORD-77-1") }}
+		k := &talker{window: 33_000, summary: func(int, *llm.Request) llmtest.Step { return llmtest.Say(goodSummary + " ORD-77-1") }}
 		model := k.script()
-		g := Start(t, Options{Model: model, Config: windowed(30_000, noFlush)})
+		g := Start(t, Options{Model: model, Config: windowed(33_000, noFlush)})
 		c := g.Client()
 		for i := range 9 {
 			if end := c.Ask("main", filler(i, 2500)+" The number of the order is ORD-77-"+fmt.Sprint(i)); end.Text != "ok" {
