@@ -360,7 +360,7 @@ func (c *commands) browserClickCoords(b *browserFlags) *cobra.Command {
 		x, errX := strconv.ParseFloat(a[0], 64)
 		y, errY := strconv.ParseFloat(a[1], 64)
 		if errX != nil || errY != nil {
-			return usage(errors.New("X and Y must be numbers"))
+			return usage(errors.New("want numbers for X and Y"))
 		}
 		in := act("clickCoords", args{"doubleClick": double, "button": button, "delayMs": delay})
 		in["x"], in["y"] = x, y

@@ -87,7 +87,7 @@ func problem(c *Config) error {
 	case runtime.GOOS == "windows":
 		return errors.New("the browser is not supported on Windows yet; in WSL it is")
 	case runtime.GOOS == "linux" && os.Geteuid() == 0 && !c.NoSandbox:
-		return errors.New("Chromium refuses to run as root with its sandbox. Run Chela as another user, or accept pages without a sandbox: chela config set browser.noSandbox true")
+		return errors.New("as root, Chromium refuses to run with its sandbox. Run Chela as another user, or accept pages without a sandbox: chela config set browser.noSandbox true")
 	}
 	return nil
 }

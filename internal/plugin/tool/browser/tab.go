@@ -42,7 +42,6 @@ type tab struct {
 	title    string
 	url      string
 	used     time.Time
-	crashed  bool
 	leaving  bool // it may close or load another page without being asked
 	err      error
 	opened   []*tab // tabs that its page opened and that nobody was told of
