@@ -28,7 +28,7 @@ func (v voice) SetMode(ctx context.Context, m speech.Mode) error {
 }
 
 func (v voice) SetProvider(ctx context.Context, id string) error {
-	if i := slices.IndexFunc(v.Providers(), func(s speech.State) bool { return s.ID == id }); i < 0 || !v.Providers()[i].Configured {
+	if !slices.ContainsFunc(v.Providers(), func(s speech.State) bool { return s.ID == id && s.Configured }) {
 		return &chela.Error{Code: chela.CodeInvalid, Message: "there is no provider " + strconv.Quote(id) + " that speaks", Hint: "chela tts status"}
 	}
 	return v.set(ctx, "tts.provider", id)

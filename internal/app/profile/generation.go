@@ -172,7 +172,7 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	if o.Store == nil {
 		return f, nil
 	}
-	if err := (understanding.Programs{Dir: attachmentDir(o.State)}).Clean(); err != nil {
+	if err := (sandbox.Programs{Dir: attachmentDir(o.State)}).Clean(); err != nil {
 		o.Log.Warn("files of programs that read attachments", "err", err)
 	}
 	if err := plugindir.Recover(plugindir.Dir(o.State)); err != nil {

@@ -39,7 +39,7 @@ func (g *Generation) makeUnderstander(c Config, broker sandbox.Broker) error {
 	if err != nil {
 		return fmt.Errorf("configuration, tools.media: %w", err)
 	}
-	programs := understanding.Programs{Broker: broker, Environ: g.Environ(), Dir: attachmentDir(g.o.State)}
+	programs := understanding.Programs{Programs: g.helpers(broker)}
 	g.media = conf
 	g.reader = understanding.New(understanding.Options{
 		Log: g.o.Log, Config: conf, Load: g.o.Files.Load, Extract: web.Text, Label: untrusted.New(), Cache: &g.understood,
@@ -68,7 +68,7 @@ func (g *Generation) makeUnderstander(c Config, broker sandbox.Broker) error {
 func (g *Generation) makeSpeaker(c Config, broker sandbox.Broker) {
 	g.Speaker = voice.New(voice.Options{
 		Log: g.o.Log, Config: g.Settings.Speech, Getenv: c.Env, Endpoint: g.Models.Endpoint, HTTP: g.http,
-		Programs: voice.Programs{Broker: broker, Environ: g.Environ(), Dir: attachmentDir(g.o.State)},
+		Programs: voice.Programs{Programs: g.helpers(broker)},
 	})
 }
 
@@ -80,6 +80,11 @@ func (c *Current) Say(ctx context.Context, _ chela.AgentID, text string) (chela.
 		return chela.Media{}, err
 	}
 	return g.o.Files.Store(chela.Media{Name: "voice" + speech.Extension(a.Type), Type: a.Type, Data: a.Data})
+}
+
+// helpers returns what runs the programs that read attachments and speak.
+func (g *Generation) helpers(broker sandbox.Broker) sandbox.Programs {
+	return sandbox.Programs{Broker: broker, Environ: g.Environ(), Dir: attachmentDir(g.o.State)}
 }
 
 // attachmentDir is the directory for the files of programs that read attachments.

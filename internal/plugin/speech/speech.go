@@ -109,18 +109,18 @@ func (s *speaker) Speak(ctx context.Context, r speech.Request) (speech.Audio, er
 // other configured ones, services with a key, and programs that are installed, which do
 // not speak instead of a service that fails.
 func (s *speaker) ways() (out []way) {
-	c := s.o.Config
+	c, installed := s.o.Config, s.o.Programs.local()
 	ids := append([]string{c.Provider}, slices.Sorted(maps.Keys(c.Providers))...)
 	ids = append(ids, openAI, elevenLabs)
 	for _, id := range ids {
 		if id == "" || slices.ContainsFunc(out, func(w way) bool { return w.state.ID == id }) {
 			continue
 		}
-		if w, ok := s.way(id); ok {
+		if w, ok := s.way(id, installed); ok {
 			out = append(out, w)
 		}
 	}
-	for _, local := range s.o.Programs.local() {
+	for _, local := range installed {
 		if _, taken := c.Providers[local.id]; taken || slices.ContainsFunc(out, func(w way) bool { return w.state.ID == local.id }) {
 			continue
 		}
@@ -130,14 +130,14 @@ func (s *speaker) ways() (out []way) {
 }
 
 // way returns how a provider is asked; false: it is unknown, and nothing says where it is.
-func (s *speaker) way(id string) (way, bool) {
+func (s *speaker) way(id string, installed []known) (way, bool) {
 	conf, configured := s.o.Config.Providers[id]
 	w := way{state: speech.State{ID: id, Name: id, Configured: true}, conf: conf}
 	if conf.Command != "" {
 		w.speak = s.o.Programs.speak
 		return w, true
 	}
-	for _, local := range s.o.Programs.local() {
+	for _, local := range installed {
 		if local.id == id && !configured {
 			w.speak, w.conf = s.o.Programs.speak, local.conf
 			return w, true

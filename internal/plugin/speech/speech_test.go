@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
@@ -41,7 +42,7 @@ func open(t *testing.T, tts string, env map[string]string, f http.HandlerFunc) s
 	hc := &http.Client{Transport: handler(f)}
 	return New(Options{
 		Log: slog.New(slog.DiscardHandler), Config: c, Getenv: func(name string) string { return env[name] }, HTTP: hc,
-		Programs: Programs{Broker: host.New(""), Environ: []string{"PATH=" + env["PATH"]}, Dir: filepath.Join(t.TempDir(), "work")},
+		Programs: Programs{Programs: sandbox.Programs{Broker: host.New(""), Environ: []string{"PATH=" + env["PATH"]}, Dir: filepath.Join(t.TempDir(), "work")}},
 		Endpoint: func(id string) (dialect.Options, error) {
 			if id == "openai" && env["OPENAI_API_KEY"] != "" {
 				return dialect.Options{Key: secret.New(env["OPENAI_API_KEY"]), HTTP: hc}, nil

@@ -3,7 +3,6 @@ package understanding
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,13 +14,8 @@ import (
 
 const maxOutput = 1 << 20 // bytes that a program prints
 
-// Programs runs programs that read attachments. They run with the person's rights, like
-// programs of hooks: the configuration names them.
-type Programs struct {
-	Broker  sandbox.Broker
-	Environ []string // variables of this process
-	Dir     string   // for the files of programs; it is made if necessary
-}
+// Programs runs programs that read attachments.
+type Programs struct{ sandbox.Programs }
 
 // Reader returns a reader that runs a program. name is its absolute path, or a name
 // that is looked up in PATH. These parts of the arguments are replaced:
@@ -36,53 +30,32 @@ func (p Programs) Reader(name string, args []string) media.Reader {
 	})
 }
 
-// Find returns the path of a program in PATH; "": there is none.
-func (p Programs) Find(name string) string { return sandbox.Look(p.Environ)(name) }
-
 func (p Programs) run(ctx context.Context, name string, args []string, in media.Input) (text string, err error) {
-	program := name
-	if !filepath.IsAbs(program) {
-		if program = p.Find(name); program == "" {
-			return "", fmt.Errorf("the program %s was not found", name)
+	err = p.In(func(dir string) error {
+		file, out := filepath.Join(dir, "attachment"+extension(in.Type)), filepath.Join(dir, "out")
+		if err := errors.Join(os.WriteFile(file, in.Data, 0o600), os.Mkdir(out, 0o700)); err != nil {
+			return err
 		}
-	}
-	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp(p.Dir, "read-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	file, out := filepath.Join(dir, "attachment"+extension(in.Type)), filepath.Join(dir, "out")
-	if err := errors.Join(os.WriteFile(file, in.Data, 0o600), os.Mkdir(out, 0o700)); err != nil {
-		return "", err
-	}
-	limit := ""
-	if in.MaxChars > 0 {
-		limit = strconv.Itoa(in.MaxChars)
-	}
-	fill := strings.NewReplacer(
-		"{{AttachmentPath}}", file, "{{MediaPath}}", file, "{{OutputDir}}", out, "{{OutputBase}}", filepath.Join(out, "text"),
-		"{{Prompt}}", in.Prompt, "{{Language}}", in.Language, "{{MaxChars}}", limit, "{{Transcript}}", "",
-	)
-	argv := []string{program}
-	for _, a := range args {
-		argv = append(argv, fill.Replace(a))
-	}
-	res, err := sandbox.Output(ctx, p.Broker, sandbox.Plan{Path: program, Argv: argv, Dir: dir, Env: sandbox.Environment(p.Environ, nil)}, maxOutput)
-	switch exit := res.Exit; {
-	case err != nil:
-		return "", fmt.Errorf("%s: %w", name, err)
-	case exit.Signal != "":
-		return "", fmt.Errorf("%s was ended by %s", name, exit.Signal)
-	case exit.Code != 0:
-		return "", fmt.Errorf("%s: exit status %d: %s", name, exit.Code, lastLine(res.Stderr))
-	}
-	if text := strings.TrimSpace(string(res.Output)); text != "" {
-		return text, nil
-	}
-	return left(out)
+		limit := ""
+		if in.MaxChars > 0 {
+			limit = strconv.Itoa(in.MaxChars)
+		}
+		fill := strings.NewReplacer(
+			"{{AttachmentPath}}", file, "{{MediaPath}}", file, "{{OutputDir}}", out, "{{OutputBase}}", filepath.Join(out, "text"),
+			"{{Prompt}}", in.Prompt, "{{Language}}", in.Language, "{{MaxChars}}", limit, "{{Transcript}}", "",
+		)
+		var filled []string
+		for _, a := range args {
+			filled = append(filled, fill.Replace(a))
+		}
+		printed, err := p.Run(ctx, dir, name, filled, nil, maxOutput)
+		if text = strings.TrimSpace(string(printed)); err != nil || text != "" {
+			return err
+		}
+		text, err = left(out)
+		return err
+	})
+	return text, err
 }
 
 // left returns the text file in a folder, or "".
@@ -98,18 +71,6 @@ func left(dir string) (string, error) {
 	b, err := os.ReadFile(list[0])
 	return string(b), err
 }
-
-// lastLine returns the last line of a text.
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
-		text = text[i+1:]
-	}
-	return text
-}
-
-// Clean removes what earlier processes left in the directory.
-func (p Programs) Clean() error { return os.RemoveAll(p.Dir) }
 
 // Local returns the known programs of this machine that transcribe recordings.
 func (p Programs) Local(getenv func(string) string) (out []Way) {

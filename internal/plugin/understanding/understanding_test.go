@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
@@ -250,7 +251,7 @@ func TestSpeech(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := Programs{Broker: host.New(""), Environ: []string{"PATH=/usr/bin:/bin", "SECRET=x"}, Dir: filepath.Join(dir, "files")}
+	p := Programs{sandbox.Programs{Broker: host.New(""), Environ: []string{"PATH=/usr/bin:/bin", "SECRET=x"}, Dir: filepath.Join(dir, "files")}}
 	for _, c := range []struct {
 		name, program string
 		args          []string
