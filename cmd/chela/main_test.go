@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/media"
@@ -162,7 +163,7 @@ func start(t *testing.T, dir, port string) (*exec.Cmd, error) {
 func connect(t *testing.T, dir string) *client.Client {
 	t.Helper()
 	c, err := client.Dial(t.Context(), client.Options{Once: true, Dial: func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "chela.sock"))
+		return statedir.Dial(ctx, dir)
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -260,25 +260,21 @@ func unguarded(t *config.Tree) []string {
 }
 
 // attached is the engine of another process.
-type attached struct{ socket string }
+type attached struct{ state string }
 
 // attach connects to the process that owns the state directory.
 func attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
-	path, err := statedir.Socket(s.State)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	if err := statedir.Ask(ctx, s.State); err != nil {
 		return nil, err
 	}
-	return &attached{path}, nil
+	return &attached{s.State}, nil
 }
 
 // Dial connects to the other process.
 func (a *attached) Dial(ctx context.Context) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "unix", a.socket)
+	return statedir.Dial(ctx, a.state)
 }
 
 // Close does nothing, because the engine belongs to the other process.

@@ -103,14 +103,19 @@ func OwnIdle(ctx context.Context, dir string) (*Lock, error) {
 	}
 }
 
+// Dial connects to the process that owns the state directory.
+func Dial(ctx context.Context, dir string) (net.Conn, error) {
+	path, err := Socket(dir)
+	if err != nil {
+		return nil, err
+	}
+	return new(net.Dialer).DialContext(ctx, "unix", path)
+}
+
 // Ask waits for an answer of the process that owns the state directory. A connection
 // alone is no answer: the system accepts it for a process that never will.
 func Ask(ctx context.Context, dir string) error {
-	path, err := Socket(dir)
-	if err != nil {
-		return err
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	conn, err := Dial(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -223,13 +228,23 @@ func Make(dir string) error {
 
 // Socket returns the path of the socket on which the owner of the state directory
 // listens. The kernel limits the length of a socket's path; for a directory with a
-// long path the socket is in a directory of the user below the temporary one.
+// long path the socket is in a directory of the user below /tmp. TMPDIR may be another
+// one for the process that listens.
 func Socket(dir string) (string, error) {
+	tmp := "/tmp"
+	if info, err := os.Stat(tmp); err != nil || !info.IsDir() {
+		tmp = os.TempDir()
+	}
+	return socketIn(tmp, dir)
+}
+
+// socketIn is [Socket] for the directory that all users share.
+func socketIn(tmp, dir string) (string, error) {
 	path := filepath.Join(dir, socketName)
 	if len(path) < 100 {
 		return path, nil
 	}
-	short := filepath.Join(os.TempDir(), fmt.Sprintf("chela-%d", os.Getuid()))
+	short := filepath.Join(tmp, fmt.Sprintf("chela-%d", os.Getuid()))
 	if err := os.MkdirAll(short, 0o700); err != nil {
 		return "", fmt.Errorf("socket: %w", err)
 	}

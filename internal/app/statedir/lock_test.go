@@ -180,19 +180,18 @@ func TestSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { os.RemoveAll(tmp) })
-		t.Setenv("TMPDIR", tmp)
 		return tmp
 	}
 	t.Run("in a private directory when the path is long", func(t *testing.T) {
 		tmp := short(t)
-		path, err := Socket(long)
+		path, err := socketIn(tmp, long)
 		if err != nil || !strings.HasPrefix(path, tmp) {
 			t.Fatalf("%s %v", path, err)
 		}
-		if other, _ := Socket(long + "x"); other == path {
+		if other, _ := socketIn(tmp, long+"x"); other == path {
 			t.Error("two directories have one socket")
 		}
-		if same, _ := Socket(long); same != path {
+		if same, _ := socketIn(tmp, long); same != path {
 			t.Error("one directory has two sockets")
 		}
 		info, err := os.Stat(filepath.Dir(path))
@@ -205,9 +204,21 @@ func TestSocket(t *testing.T) {
 		}
 		l.Close()
 	})
-	refused := func(t *testing.T) {
+	t.Run("the same one for processes with different temporary directories", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), strings.Repeat("deep/", 30))
+		t.Setenv("TMPDIR", t.TempDir())
+		path, err := Socket(dir)
+		if err != nil || len(path) > 100 {
+			t.Fatalf("%s %v", path, err)
+		}
+		t.Setenv("TMPDIR", "/tmp")
+		if other, err := Socket(dir); err != nil || other != path {
+			t.Errorf("%s %v, want %s", other, err, path)
+		}
+	})
+	refused := func(t *testing.T, tmp string) {
 		t.Helper()
-		if _, err := Socket(long); err == nil || !strings.Contains(err.Error(), "not a private directory of this user") {
+		if _, err := socketIn(tmp, long); err == nil || !strings.Contains(err.Error(), "not a private directory of this user") {
 			t.Errorf("error %v", err)
 		}
 	}
@@ -220,7 +231,7 @@ func TestSocket(t *testing.T) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		refused(t)
+		refused(t, tmp)
 	})
 	t.Run("not in another user's directory", func(t *testing.T) {
 		if os.Geteuid() != 0 {
@@ -234,14 +245,14 @@ func TestSocket(t *testing.T) {
 		if err := os.Chown(dir, 4711, 4711); err != nil {
 			t.Fatal(err)
 		}
-		refused(t)
+		refused(t, tmp)
 	})
 	t.Run("not behind a symbolic link", func(t *testing.T) {
 		tmp := short(t)
 		if err := os.Symlink(t.TempDir(), filepath.Join(tmp, "chela-"+strconv.Itoa(os.Getuid()))); err != nil {
 			t.Fatal(err)
 		}
-		refused(t)
+		refused(t, tmp)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -80,7 +81,7 @@ func TestFollow(t *testing.T) {
 		}
 		for _, files := stored(); files < 3+2*restart; _, files = stored() {
 			_, err := client.Dial(ctx, client.Options{ID: "unknown", Once: true, Dial: func(ctx context.Context) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "chela.sock"))
+				return statedir.Dial(ctx, dir)
 			}})
 			if _, ok := errors.AsType[*wire.Error](err); !ok {
 				t.Fatal(err) // the refusal is a line of the log

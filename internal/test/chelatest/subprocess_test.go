@@ -262,6 +262,6 @@ func noHosts(context.Context, string, string) (net.Conn, error) {
 
 func dial(dir string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "chela.sock"))
+		return statedir.Dial(ctx, dir)
 	}
 }
