@@ -195,7 +195,7 @@ func (c *commands) cronAdd() *cobra.Command {
 			}
 			var added wire.CronAdded
 			if err := l.Call(cmd.Context(), wire.MethodCronAdd, fields, &added); err != nil {
-				return c.explainJob(err)
+				return c.explainJob(err, fields)
 			}
 			return c.print(added, func() { c.printAdded("added", added.CronJob) })
 		})
@@ -206,12 +206,27 @@ func (c *commands) cronAdd() *cobra.Command {
 	return c.withJSON(cmd)
 }
 
-// explainJob adds an example to the error about a job that cannot be added.
-func (c *commands) explainJob(err error) error {
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Code == wire.InvalidRequest && c.hintFor(err) == "" && !strings.Contains(e.Message, "(chela ") {
-		return c.suggest(err, `cron add "every 1h" "check the mail"`)
+// explainJob adds an example to the error about a job that cannot be added: one with a
+// schedule and a session of the kind that was given.
+func (c *commands) explainJob(err error, fields map[string]any) error {
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok || e.Code != wire.InvalidRequest || c.hintFor(err) != "" || strings.Contains(e.Message, "(chela ") {
+		return err
 	}
-	return err
+	schedule := `"every 1h"`
+	switch {
+	case fields["at"] != nil:
+		schedule = "--at 20m"
+	case fields["cron"] != nil:
+		schedule = `--cron "0 9 * * MON-FRI"`
+	case fields["every"] != nil:
+		schedule = "--every 1h"
+	}
+	task := `"check the mail"`
+	if fields["sessionTarget"] == job.TargetMain {
+		task = "--system-event " + task
+	}
+	return c.suggest(err, "cron add "+schedule+" "+task)
 }
 
 // add returns the fields of a new job.
