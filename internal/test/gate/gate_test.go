@@ -49,8 +49,8 @@ func TestReport(t *testing.T) {
 			"[]", ""},
 		{"outside of tests", `{"Action":"pass","Package":"p","Test":"TestA"}{"Action":"output","Package":"p","Output":"exit status 1\n"}{"Action":"fail","Package":"p"}`,
 			"[]", "p: it failed outside of its tests"},
-		{"a build failure", `{"ImportPath":"p [p.test]","Action":"build-output","Output":"p.go:1: no\n"}{"ImportPath":"p [p.test]","Action":"build-fail"}` +
-			`{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`, "[]", "p: it could not be built"},
+		{"a build failure", `{"ImportPath":"p [p.test]","Action":"build-output","Output":"# p\n"}{"ImportPath":"p [p.test]","Action":"build-output","Output":"p.go:1: no\n"}{"ImportPath":"p [p.test]","Action":"build-fail"}` +
+			`{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`, "[]", "p: it could not be built: p.go:1: no"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := shown(t, c.lines)

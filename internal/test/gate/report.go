@@ -41,6 +41,7 @@ type report struct {
 	passed map[testID]int    // how often
 	broken map[string]string // what failed outside of tests, by package
 	output map[testID]*bytes.Buffer
+	build  map[string]string   // the first line that says why a package could not be built, by its import path
 	crash  map[string]string   // a line of the output that says so, by package
 	needs  map[testID]string   // what tests, with their subtests' names, said that they need
 	skips  map[string][]testID // such tests that were skipped, by what they need
@@ -51,6 +52,7 @@ func newReport() *report {
 		passed: map[testID]int{},
 		broken: map[string]string{},
 		output: map[testID]*bytes.Buffer{},
+		build:  map[string]string{},
 		crash:  map[string]string{},
 		needs:  map[testID]string{},
 		skips:  map[string][]testID{},
@@ -69,8 +71,11 @@ func (r *report) add(e event, w io.Writer) {
 	switch e.Action {
 	case "build-output":
 		fmt.Fprint(w, e.Output)
+		if line := strings.TrimSpace(e.Output); r.build[e.ImportPath] == "" && !strings.HasPrefix(line, "#") {
+			r.build[e.ImportPath] = line
+		}
 	case "build-fail":
-		r.broken[e.ImportPath] = "it could not be built"
+		r.broken[e.ImportPath] = r.notBuilt(e.ImportPath)
 	case "output":
 		if e.Test == "" && (strings.HasPrefix(e.Output, "=== ") || e.Output == "PASS\n" || e.Output == "FAIL\n") {
 			return
@@ -106,13 +111,21 @@ func (r *report) add(e event, w io.Writer) {
 		inTests := slices.ContainsFunc(r.failed, func(f testID) bool { return f.pkg == e.Package })
 		switch crash := r.crash[e.Package]; {
 		case e.FailedBuild != "":
-			r.broken[e.Package] = "it could not be built"
+			r.broken[e.Package] = r.notBuilt(e.FailedBuild)
 		case crash != "":
 			r.broken[e.Package] = crash
 		case !inTests:
 			r.broken[e.Package] = "it failed outside of its tests"
 		}
 	}
+}
+
+// notBuilt says that the package with an import path could not be built, and why.
+func (r *report) notBuilt(path string) string {
+	if why := r.build[path]; why != "" {
+		return "it could not be built: " + why
+	}
+	return "it could not be built"
 }
 
 // red says why failed tests get no second look, or returns "".
