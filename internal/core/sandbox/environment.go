@@ -44,13 +44,18 @@ func sameVariable(a, b string) bool {
 // Look returns a function that finds programs in the PATH of the variables. The
 // function returns "" if there is no such program.
 func Look(environ []string) func(name string) string {
-	var path string
+	path := Variable(environ, "PATH")
+	return func(name string) string { return find(path, name) }
+}
+
+// Variable returns the value of a variable, the last one if there are several, or "".
+func Variable(environ []string, name string) (value string) {
 	for _, kv := range environ {
-		if name, value, _ := strings.Cut(kv, "="); sameVariable(name, "PATH") {
-			path = value
+		if n, v, _ := strings.Cut(kv, "="); sameVariable(n, name) {
+			value = v
 		}
 	}
-	return func(name string) string { return find(path, name) }
+	return value
 }
 
 // find finds a program in the folders of PATH.

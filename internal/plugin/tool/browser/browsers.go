@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -157,10 +156,7 @@ func (b *Browsers) folder(name string, p Profile) string {
 	if p.UserData == "" {
 		return filepath.Join(b.o.State, "browser", name, "user-data")
 	}
-	if rest, ok := strings.CutPrefix(p.UserData, "~/"); ok {
-		return filepath.Join(variable(b.o.Environ, "HOME"), rest)
-	}
-	return p.UserData
+	return expand(p.UserData, b.o.Environ)
 }
 
 // get returns the browser of a profile, which is started if necessary. note says what
@@ -324,6 +320,16 @@ func (r *browser) call(ctx context.Context, method string, params, result any) e
 	return r.process.conn.call(ctx, "", method, params, result)
 }
 
+// tell carries out a command of the browser without waiting for it. Handlers of events do
+// so, because the answer comes after them.
+func (r *browser) tell(method string, params any) {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		_ = r.call(ctx, method, params, nil) // the browser may have ended
+	}()
+}
+
 // filter selects the targets of a kind.
 func filter(kind string) []map[string]any {
 	return []map[string]any{{"type": kind}, {"exclude": true}}
@@ -411,11 +417,7 @@ func (r *browser) attached(session string, info targetInfo) {
 	r.mu.Unlock()
 	r.process.conn.on(session, t.event)
 	if full {
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-			defer cancel()
-			_ = r.call(ctx, "Target.closeTarget", map[string]any{"targetId": info.ID}, nil) // the browser may have ended
-		}()
+		r.tell("Target.closeTarget", map[string]any{"targetId": info.ID})
 		return
 	}
 	go t.prepare()

@@ -335,11 +335,7 @@ func (r *browser) downloadBegins(frame, guid, name, url string) {
 		return
 	}
 	if d != nil { // another one is allowed, so that this one must be cancelled
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-			defer cancel()
-			_ = r.call(ctx, "Browser.cancelDownload", map[string]any{"guid": guid}, nil) // it may have ended
-		}()
+		r.tell("Browser.cancelDownload", map[string]any{"guid": guid})
 	}
 	for _, t := range tabs {
 		if t.target == frame {
@@ -368,11 +364,7 @@ func (r *browser) downloadGoesOn(guid, state string, size int64) {
 	case d == nil || d.guid != guid:
 	case size > media.MaxFile:
 		d.end(tooLarge(size))
-		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-			defer cancel()
-			_ = r.call(ctx, "Browser.cancelDownload", map[string]any{"guid": guid}, nil) // it may have ended
-		}()
+		r.tell("Browser.cancelDownload", map[string]any{"guid": guid})
 	case state == "completed":
 		d.end(nil)
 	case state == "canceled":

@@ -19,7 +19,7 @@ func places(environ []string) []string {
 	case "darwin":
 		var out []string
 		for _, name := range [...]string{"Google Chrome", "Chromium", "Brave Browser", "Microsoft Edge"} {
-			for _, dir := range [...]string{"/Applications", filepath.Join(variable(environ, "HOME"), "Applications")} {
+			for _, dir := range [...]string{"/Applications", filepath.Join(sandbox.Variable(environ, "HOME"), "Applications")} {
 				out = append(out, filepath.Join(dir, name+".app", "Contents", "MacOS", name))
 			}
 		}
@@ -30,13 +30,12 @@ func places(environ []string) []string {
 	return nil
 }
 
-func variable(environ []string, name string) string {
-	for _, kv := range environ {
-		if v, ok := strings.CutPrefix(kv, name+"="); ok {
-			return v
-		}
+// expand returns a path of the configuration, in which ~/ stands for the home folder.
+func expand(path string, environ []string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(sandbox.Variable(environ, "HOME"), rest)
 	}
-	return ""
+	return path
 }
 
 // errNone says that there is no Chromium.
@@ -60,10 +59,7 @@ func Check(c *Config, environ []string) (string, error) {
 // configuration, if any.
 func Find(configured string, environ []string) (string, error) {
 	if configured != "" {
-		path := configured
-		if rest, ok := strings.CutPrefix(path, "~/"); ok {
-			path = filepath.Join(variable(environ, "HOME"), rest)
-		}
+		path := expand(configured, environ)
 		if info, err := os.Stat(path); err != nil || info.IsDir() || !filepath.IsAbs(path) {
 			return "", errors.New("browser.executablePath: " + configured + " is not a program; correct it, or remove it with: chela config unset browser.executablePath")
 		}

@@ -74,7 +74,7 @@ func headless(set *bool, environ []string) bool {
 	case runtime.GOOS != "linux":
 		return false
 	}
-	return variable(environ, "DISPLAY") == "" && variable(environ, "WAYLAND_DISPLAY") == ""
+	return sandbox.Variable(environ, "DISPLAY") == "" && sandbox.Variable(environ, "WAYLAND_DISPLAY") == ""
 }
 
 // desktop are the variables that a browser needs to show a window, besides those that
@@ -171,7 +171,7 @@ func (b *Browsers) start(ctx context.Context, c *Config, name string, p Profile,
 	pr := &process{conn: newConn(out), proxy: gate, headless: headless(show, b.o.Environ), path: path, lock: lock, ended: make(chan struct{}), errors: &beginning{}}
 	env := map[string]string{"BREAKPAD_DUMP_LOCATION": filepath.Join(data, "Crash Reports")} // else in the home folder
 	for _, v := range desktop {
-		if value := variable(b.o.Environ, v); value != "" {
+		if value := sandbox.Variable(b.o.Environ, v); value != "" {
 			env[v] = value
 		}
 	}
