@@ -64,7 +64,7 @@ func (b starter) node(ctx context.Context, s cli.Start) (t nodehost.Tools, relea
 	if t.Run, err = exec.New(o); err != nil {
 		return t, nil, err
 	}
-	dir := filepath.Join(s.State, "node")
+	dir := nodeDir(s)
 	lock, err := statedir.Own(dir)
 	if errors.Is(err, statedir.ErrOwned) {
 		return t, nil, chela.Errorf(chela.CodeConflict, "%s is a node with this state directory already", statedir.Owner(dir))
@@ -79,6 +79,12 @@ func (b starter) node(ctx context.Context, s cli.Start) (t nodehost.Tools, relea
 	}
 	return t, func() { _ = lock.Leave() }, nil // the kernel releases it anyway
 }
+
+// nodeDir is the folder that the process of the node owns.
+func nodeDir(s cli.Start) string { return filepath.Join(s.State, "node") }
+
+// nodeRuns reports whether a process is the node of a state directory.
+func nodeRuns(s cli.Start) (bool, error) { return statedir.Owned(nodeDir(s)) }
 
 // nodeRules is the rules of a node about commands. Unless the configuration has some, only
 // commands on the allowlist run: the machine has nobody who could be asked.

@@ -37,7 +37,7 @@ func Build(r *standard.Registry) cli.App {
 		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
 		Webhooks: webhooks, Validate: s.validate, Refuse: s.refuse, Ineffective: s.ineffective, Unusable: s.unusable, Check: doctor.Doctor{Registry: r, Validate: s.validate, Ineffective: s.ineffective}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
 		Services: func() (daemon.Manager, error) { return daemon.Open(daemon.Env{Run: standard.RunProgram}) },
-		OpenPage: standard.OpenPage, NodeTools: s.node,
+		OpenPage: standard.OpenPage, NodeTools: s.node, NodeRuns: nodeRuns,
 		Store: backup.Database{Store: r.DefaultStore(), Version: Version, Attach: attach},
 		Migrate: migrate.Migrator{
 			Store: r.DefaultStore(), Open: standard.OpenForeign, Validate: s.validate, Ineffective: s.ineffective, Providers: model.Known(), Channels: channelNames(r),

@@ -81,6 +81,18 @@ func Own(dir string) (*Lock, error) {
 	return l, nil
 }
 
+// Owned reports whether a process has the lock of a directory. It takes the lock for a
+// moment, and changes nothing.
+func Owned(dir string) (bool, error) {
+	l := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
+	defer l.Close()
+	free, err := l.TryLock()
+	if err != nil {
+		return false, lockError(dir, err)
+	}
+	return !free, nil
+}
+
 // OwnIdle is [Own] for work that needs no engine. It returns ErrOwned when the owner
 // answers, or has not released the lock when ctx ends, or after two seconds if ctx has
 // no deadline.

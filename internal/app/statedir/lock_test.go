@@ -54,6 +54,25 @@ func TestOwn(t *testing.T) {
 			}
 		}
 	})
+	t.Run("looking changes nothing of what a killed owner left", func(t *testing.T) {
+		dir := t.TempDir()
+		l, err := Own(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owned, err := Owned(dir); !owned || err != nil {
+			t.Errorf("while it is owned: %t %v", owned, err)
+		}
+		l.Unlock() // as the kernel does after a kill
+		if owned, err := Owned(dir); owned || err != nil {
+			t.Errorf("afterwards: %t %v", owned, err)
+		}
+		next, err := Own(dir)
+		if err != nil || !next.Killed() {
+			t.Fatalf("the next owner does not learn of the kill: %v", err)
+		}
+		_ = next.Leave()
+	})
 	t.Run("a directory that is open to others is closed", func(t *testing.T) {
 		if runtime.GOOS == "windows" {
 			t.Skip("modes do not say who may")

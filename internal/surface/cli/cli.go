@@ -108,6 +108,8 @@ type App struct {
 	// NodeTools returns what this machine does as the node of a gateway. It is one node
 	// until release is called.
 	NodeTools func(context.Context, Start) (t nodehost.Tools, release func(), err error)
+	// NodeRuns reports whether this machine is a node now.
+	NodeRuns func(Start) (bool, error)
 	// Program is the path of the program that a service runs; empty: this one.
 	Program string
 	// Store backs up and repairs the database.

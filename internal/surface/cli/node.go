@@ -175,7 +175,7 @@ type nodeState struct {
 }
 
 func (c *commands) nodeStatus() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "status", Short: "Show the node that this machine is", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show the node that this machine is", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
 		s, err := c.start()
 		if err != nil {
 			return err
@@ -188,9 +188,8 @@ func (c *commands) nodeStatus() *cobra.Command {
 			}
 			last, name := state.Last()
 			v = nodeState{ID: state.ID(), Name: name, URL: last.URL, Paired: state.Paired(last.URL)}
-			_, release, err := c.app.NodeTools(cmd.Context(), s)
-			if v.Running = err != nil; err == nil {
-				release()
+			if v.Running, err = c.app.NodeRuns(s); err != nil {
+				return err
 			}
 		}
 		return c.print(v, func() {

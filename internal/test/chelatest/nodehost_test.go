@@ -46,6 +46,9 @@ func startNode(t *testing.T, dir, url, config string) *ownNode {
 	if _, _, err := build.NodeTools(t.Context(), start); err == nil || !strings.Contains(err.Error(), "is a node with this state directory already") {
 		t.Errorf("a second node with the state directory: %v", err)
 	}
+	if runs, err := build.NodeRuns(start); !runs || err != nil {
+		t.Errorf("the node runs: %t %v", runs, err)
+	}
 	state, err := nodehost.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +68,12 @@ func startNode(t *testing.T, dir, url, config string) *ownNode {
 		}
 		stopped = true
 		cancel()
-		defer release()
+		defer func() {
+			release()
+			if runs, err := build.NodeRuns(start); runs || err != nil {
+				t.Errorf("after the end, the node runs: %t %v", runs, err)
+			}
+		}()
 		return waittest.For(t, "the end of the node", done)
 	}
 	t.Cleanup(func() { _ = n.stop() })
