@@ -58,6 +58,15 @@ const (
 	MaxPayload     = 24 << 20 // bytes of an answer
 )
 
+// What pictures and recordings are like if nobody says otherwise, as OpenClaw has it.
+const (
+	PictureWidth   = 1600 // pixels
+	PictureQuality = 0.95
+	ClipMS         = 3000   // of a camera
+	ScreenMS       = 10_000 // of a screen
+	ScreenRate     = 10     // pictures a second
+)
+
 // Caller knows the nodes and calls their commands.
 type Caller interface {
 	// Nodes returns the paired nodes, by time of pairing.

@@ -248,13 +248,13 @@ func (c *commands) nodesCamera() *cobra.Command {
 	}}
 	q.flags(list, node.DefaultTimeout)
 	return group("camera", "Use the cameras of a node", list,
-		c.capture("snap", "Take a picture", "camera.snap", map[string]any{"facing": "front", "maxWidth": 1600, "quality": 0.95, "format": "jpg"}),
-		c.capture("clip", "Take a clip", "camera.clip", map[string]any{"facing": "front", "durationMs": 3000, "includeAudio": true, "format": "mp4"}))
+		c.capture("snap", "Take a picture", "camera.snap", map[string]any{"facing": "front", "maxWidth": node.PictureWidth, "quality": node.PictureQuality, "format": "jpg"}),
+		c.capture("clip", "Take a clip", "camera.clip", map[string]any{"facing": "front", "durationMs": node.ClipMS, "includeAudio": true, "format": "mp4"}))
 }
 
 func (c *commands) nodesScreen() *cobra.Command {
 	return group("screen", "Use the screen of a node",
-		c.capture("record", "Record the screen", "screen.record", map[string]any{"screenIndex": 0, "durationMs": 10000, "fps": 10, "includeAudio": true, "format": "mp4"}),
+		c.capture("record", "Record the screen", "screen.record", map[string]any{"screenIndex": 0, "durationMs": node.ScreenMS, "fps": node.ScreenRate, "includeAudio": true, "format": "mp4"}),
 		c.capture("snapshot", "Take a picture of the screen", "screen.snapshot", map[string]any{"screenIndex": 0}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -20,14 +21,6 @@ type action struct {
 	media   func(payload json.RawMessage) ([]file, error)
 	params  func(args) []any // of the calls of the command
 }
-
-// Defaults of pictures and recordings, as OpenClaw has them.
-const (
-	width      = 1600
-	quality    = 0.95
-	clipTime   = 3000  // ms
-	screenTime = 10000 // ms
-)
 
 // one returns a function for an action with one call.
 func one(f func(args) any) func(args) []any { return func(a args) []any { return []any{f(a)} } }
@@ -48,18 +41,18 @@ var actions = [...]action{
 	{name: "camera_list", command: "camera.list", reads: true, params: none},
 	{name: "camera_snap", command: "camera.snap", media: single, params: snaps},
 	{name: "camera_clip", command: "camera.clip", media: single, params: one(func(a args) any {
-		return fields{"facing": cmp.Or(a.Facing, "front"), "durationMs": cmp.Or(a.Duration, clipTime), "includeAudio": a.Audio == nil || *a.Audio, "format": "mp4", "deviceId": a.Device}.set("includeAudio")
+		return fields{"facing": cmp.Or(a.Facing, "front"), "durationMs": cmp.Or(a.Duration, node.ClipMS), "includeAudio": a.Audio == nil || *a.Audio, "format": "mp4", "deviceId": a.Device}.set("includeAudio")
 	})},
 	{name: "screen_record", command: "screen.record", media: single, params: one(func(a args) any {
 		return fields{
-			"durationMs": cmp.Or(a.Duration, screenTime), "screenIndex": a.Screen, "fps": cmp.Or(a.FPS, 10), "format": "mp4", "includeAudio": a.Audio == nil || *a.Audio,
+			"durationMs": cmp.Or(a.Duration, node.ScreenMS), "screenIndex": a.Screen, "fps": cmp.Or(a.FPS, node.ScreenRate), "format": "mp4", "includeAudio": a.Audio == nil || *a.Audio,
 		}.set("screenIndex", "includeAudio")
 	})},
 	{name: "screen_snapshot", command: "screen.snapshot", media: single, params: one(func(a args) any {
 		return fields{"screenIndex": a.Screen, "maxWidth": a.Width}.set("screenIndex")
 	})},
 	{name: "photos_latest", command: "photos.latest", media: photos, params: one(func(a args) any {
-		return fields{"limit": cmp.Or(a.Limit, 1), "maxWidth": cmp.Or(a.Width, width), "quality": a.quality()}.set()
+		return fields{"limit": cmp.Or(a.Limit, 1), "maxWidth": cmp.Or(a.Width, node.PictureWidth), "quality": a.quality()}.set()
 	})},
 	{name: "location_get", command: "location.get", reads: true, params: one(func(a args) any {
 		f := fields{"desiredAccuracy": a.Accuracy}
@@ -97,7 +90,7 @@ func (a args) quality() float64 {
 	if a.Quality != nil {
 		return *a.Quality
 	}
-	return quality
+	return node.PictureQuality
 }
 
 // snaps returns the parameters of the pictures of a camera: one for each side.
@@ -108,7 +101,7 @@ func snaps(a args) []any {
 	}
 	var out []any
 	for _, side := range facing {
-		out = append(out, fields{"facing": side, "maxWidth": cmp.Or(a.Width, width), "quality": a.quality(), "format": "jpg", "delayMs": a.Delay, "deviceId": a.Device}.set())
+		out = append(out, fields{"facing": side, "maxWidth": cmp.Or(a.Width, node.PictureWidth), "quality": a.quality(), "format": "jpg", "delayMs": a.Delay, "deviceId": a.Device}.set())
 	}
 	return out
 }
@@ -117,9 +110,9 @@ func snaps(a args) []any {
 func recordingTime(a args, act action) int {
 	switch act.name {
 	case "camera_clip":
-		return cmp.Or(a.Duration, clipTime)
+		return cmp.Or(a.Duration, node.ClipMS)
 	case "screen_record":
-		return cmp.Or(a.Duration, screenTime)
+		return cmp.Or(a.Duration, node.ScreenMS)
 	case "camera_snap":
 		return a.Delay
 	}
