@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/kit/atomicfile"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -241,7 +242,7 @@ func (c *commands) browserSnapshot(b *browserFlags) *cobra.Command {
 				fmt.Fprintln(c.stdout, ansi.Clean(text))
 				return
 			}
-			if err = os.WriteFile(out, []byte(text+"\n"), 0o600); err == nil {
+			if err = atomicfile.Write(out, []byte(text+"\n"), 0o600); err == nil {
 				fmt.Fprintln(c.stdout, out)
 			}
 		}), err)
@@ -269,11 +270,7 @@ func (c *commands) saveAs(to string, r args) error {
 		fmt.Fprintln(c.stdout, ansi.Line(from))
 		return nil
 	}
-	data, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(to, data, 0o600); err != nil {
+	if err := copyMade(from, to); err != nil {
 		return err
 	}
 	fmt.Fprintln(c.stdout, to)

@@ -59,6 +59,18 @@ func (c *commands) ttsSwitch(name, short, method string) *cobra.Command {
 	}}
 }
 
+// copyMade copies a file that the gateway made.
+func copyMade(from, to string) error {
+	data, err := os.ReadFile(from)
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("the file is %s on the machine of the gateway", from)
+	}
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(to, data, 0o600)
+}
+
 func (c *commands) ttsProvider() *cobra.Command {
 	return &cobra.Command{Use: "provider ID", Short: "Choose the provider that is asked first", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		if err := c.call(cmd.Context(), wire.MethodTTSSetProvider, wire.TTSSetProvider{Provider: args[0]}, nil); err != nil {
@@ -87,14 +99,7 @@ func (c *commands) ttsSay() *cobra.Command {
 			if err := c.call(cmd.Context(), wire.MethodTTSConvert, in, &out); err != nil {
 				return err
 			}
-			data, err := os.ReadFile(out.Path)
-			if errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("the recording is %s on the machine of the gateway", out.Path)
-			}
-			if err != nil {
-				return err
-			}
-			if err := atomicfile.Write(output, data, 0o600); err != nil {
+			if err := copyMade(out.Path, output); err != nil {
 				return err
 			}
 			fmt.Fprintf(c.stdout, "%s (%s, %s)\n", output, out.Provider, out.Format)
