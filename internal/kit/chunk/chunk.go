@@ -2,7 +2,7 @@
 // paragraphs if possible, otherwise between lines, sentences or words, and only
 // as a last resort inside a word. A code block is not split unless it is longer
 // than a piece; then it is closed at the end of the piece and reopened in the
-// next one.
+// next one, as is emphasised text.
 package chunk
 
 import (
@@ -38,31 +38,32 @@ func (o Options) size(r rune) int {
 }
 
 // Split returns the pieces of text, in order. Concatenated, they equal the text
-// except for the fences that were added to close and reopen code blocks. No rune
+// except for the markers that were added to close and reopen code blocks and
+// emphasised text, and the white space beside those of emphasised text. No rune
 // is split. No piece is longer than the limit, unless a single rune is. The empty
 // text has no pieces.
 func Split(text string, o Options) []string {
 	var out []string
 	for _, p := range split(text, o) {
-		out = append(out, p.open+p.text+p.shut)
+		out = append(out, p.whole())
 	}
 	return out
 }
 
 // Cut returns the length in bytes of the beginning of a growing text that can be sent as a
 // piece of its own: at least least long, at most as long as the limit, in the unit of Size,
-// and outside of code blocks. It ends between paragraphs; or, if the text is longer than the
+// and outside of code blocks and emphasised text. It ends between paragraphs; or, if the text is longer than the
 // limit, between lines, sentences or words. 0: there is no such beginning yet.
 func Cut(text string, least int, o Options) int {
 	if o.Limit < 1 {
 		o.Limit = Limit
 	}
-	s := splitter{o: o, text: text, fences: fences(text, o.Limit/8)}
+	s := splitter{o: o, text: text, fences: fences(text, o.Limit/8), growing: true}
 	most := s.most(o.Limit)
 	var best [4]int // by kind: the last position
 	n := 0
 	for i, r := range text[:most] {
-		if k, ok := s.kind(i); ok && n >= least && s.at(i) == nil {
+		if k, ok := s.kind(i); ok && n >= least && s.at(i) == nil && (k == paragraph || len(s.open(i)) == 0) {
 			best[k] = i
 		}
 		n += o.size(r)
@@ -78,8 +79,25 @@ func Cut(text string, least int, o Options) int {
 	return 0
 }
 
-// piece is a part of the text and the fence lines that are added around it.
-type piece struct{ open, text, shut string }
+// piece is a part of the text and what is added around it: the lines of a fence, or the
+// markers of emphasised text.
+type piece struct {
+	open, text, shut string
+	begin, end       string // markers of emphasised text
+}
+
+// whole returns the piece with what is added. Markers stand next to the text that they mark.
+func (p piece) whole() string {
+	text := p.text
+	if p.begin != "" {
+		rest := strings.TrimLeft(text, " \t\n")
+		text = text[:len(text)-len(rest)] + p.begin + rest
+	}
+	if p.end != "" {
+		text = strings.TrimRight(text, " \t\n") + p.end
+	}
+	return p.open + text + p.shut
+}
 
 func split(text string, o Options) []piece {
 	if o.Limit < 1 {
@@ -99,6 +117,9 @@ type splitter struct {
 	text   string
 	fences []fence
 	pos    int
+	block  block // with the spans that open was asked for last
+
+	growing bool // more text follows
 }
 
 // fence is a code block in the text.
@@ -141,23 +162,47 @@ func (s *splitter) next() piece {
 	var p piece
 	if f := s.at(s.pos); f != nil {
 		p.open = f.reopened + "\n"
+	} else {
+		for _, sp := range s.open(s.pos) {
+			p.begin += s.text[sp.start:sp.from]
+		}
 	}
-	end := s.most(s.o.Limit - s.o.Len(p.open))
-	if end < len(s.text) || s.o.Len(p.open+s.text[s.pos:]+s.shut(end)) > s.o.Limit {
+	if 2*s.o.Len(p.begin) > s.o.Limit/8 {
+		p.begin = ""
+	}
+	added := s.o.Len(p.open + p.begin)
+	end := s.most(s.o.Limit - added)
+	if end < len(s.text) || added+s.o.Len(s.text[s.pos:]+s.shut(end)) > s.o.Limit {
 		end = s.cut(end)
 	}
-	p.text, p.shut = s.text[s.pos:end], s.shut(end)
-	for s.o.Len(p.open+p.text+p.shut) > s.o.Limit { // make room for the closing line
-		shorter := s.hard(s.most(s.o.Limit - s.o.Len(p.open) - s.o.Len(p.shut)))
+	s.finish(&p, end)
+	for s.o.Len(p.whole()) > s.o.Limit { // make room for what closes the piece
+		shorter := s.cut(s.most(s.o.Limit - added - s.o.Len(p.shut+p.end)))
 		if shorter >= end {
-			p.shut = "" // it does not fit
+			p.shut, p.end = "", "" // it does not fit
 			break
 		}
 		end = shorter
-		p.text, p.shut = s.text[s.pos:end], s.shut(end)
+		s.finish(&p, end)
 	}
 	s.pos = end
 	return p
+}
+
+// finish ends a piece at end.
+func (s *splitter) finish(p *piece, end int) {
+	p.text, p.shut, p.end = s.text[s.pos:end], s.shut(end), ""
+	if p.shut == "" && s.at(end) == nil {
+		for _, sp := range s.open(end) {
+			p.end = s.text[sp.to:sp.end] + p.end
+		}
+	}
+	if 2*s.o.Len(p.end) > s.o.Limit/8 {
+		p.end = ""
+	}
+	if strings.TrimSpace(p.text) == "" {
+		p.begin, p.end = "", ""
+	}
 }
 
 // most returns the end of the longest piece that fits into room; it has at least
@@ -181,7 +226,7 @@ func (s *splitter) cut(end int) int {
 	for _, least := range [...]int{half, s.pos + 1} {
 		var best [4]int // by kind: the last position
 		for i := end; i >= least && best[paragraph] == 0; i-- {
-			if k, ok := s.kind(i); ok && best[k] == 0 && s.at(i) == nil {
+			if k, ok := s.kind(i); ok && best[k] == 0 && s.at(i) == nil && (k == paragraph || !s.marked(i)) {
 				best[k] = i
 			}
 		}
@@ -265,7 +310,7 @@ func (s *splitter) joins(i int) bool {
 	r, _ := utf8.DecodeRuneInString(s.text[i:])
 	prev, _ := utf8.DecodeLastRuneInString(s.text[:i])
 	return r == joiner || prev == joiner || unicode.Is(unicode.M, r) || r >= 0x1f3fb && r <= 0x1f3ff ||
-		prev != '\n' && fakes(s.text[i:])
+		prev != '\n' && fakes(s.text[i:]) || s.at(i) == nil && s.marked(i)
 }
 
 // fakes reports whether t would be read as a fence at the start of a line.

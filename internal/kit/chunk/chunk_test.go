@@ -165,3 +165,11 @@ func TestFenced(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkSplitMarked(b *testing.B) {
+	text := strings.Repeat("Some **words** in a `row`, and a *few* more. ", 3000)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		_ = fmt.Sprint(len(Split(text, Options{})))
+	}
+}
