@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/chunk"
@@ -107,8 +108,8 @@ const blockInfix = ":block:"
 func (r Row) IsBlock() bool { return strings.HasPrefix(r.Key, string(r.Run)+blockInfix) }
 
 // Rest returns what remains of an answer to an address after the parts that rows contain.
-// Only white space and the markers of code blocks, which are repeated where a block is
-// divided, may differ.
+// Only white space and the markers of code blocks and emphasised text, which are repeated
+// where a text is divided, may differ.
 func Rest(rows []Row, a chela.Address, text string) string {
 	var blocks []Row
 	for _, r := range rows {
@@ -120,7 +121,7 @@ func Rest(rows []Row, a chela.Address, text string) string {
 	for i := range blocks { // the first ones may belong to earlier messages of the model
 		rest, ok := text, true
 		for _, r := range blocks[i:] {
-			if rest, ok = cutWords(rest, r.Text); !ok {
+			if rest, ok = cutText(rest, r.Text); !ok {
 				break
 			}
 		}
@@ -131,36 +132,45 @@ func Rest(rows []Row, a chela.Address, text string) string {
 	return text
 }
 
-// cutWords removes the words of prefix from the beginning of a text. It reports false if
-// the text begins with other words.
-func cutWords(text, prefix string) (rest string, ok bool) {
-	rest = text
-	for {
-		want, more := word(prefix)
-		if want == "" {
-			return rest, true
+// cutText removes the beginning of a text, of which only white space and markers may differ.
+// It reports false if the text begins otherwise.
+func cutText(text, prefix string) (rest string, ok bool) {
+	whole, begin := text, true // begin: a word begins
+	for prefix != "" {
+		p, n := utf8.DecodeRuneInString(prefix)
+		r, m := utf8.DecodeRuneInString(text)
+		switch {
+		case begin && p != r && fence(prefix) > 0:
+			prefix = prefix[fence(prefix):]
+			continue
+		case begin && p != r && fence(text) > 0:
+			text = text[fence(text):]
+			continue
+		case p == r && text != "":
+			prefix, text = prefix[n:], text[m:]
+		case unicode.IsSpace(p), strings.ContainsRune(markers, p):
+			prefix = prefix[n:]
+		case unicode.IsSpace(r), strings.ContainsRune(markers, r) && text != "":
+			text = text[m:]
+		default:
+			return whole, false
 		}
-		have, after := word(rest)
-		if have != want {
-			return text, false
-		}
-		prefix, rest = more, after
+		begin = unicode.IsSpace(p) || unicode.IsSpace(r)
 	}
+	return text, true
 }
 
-// word returns the first word of a text that is not the marker of a code block, and what
-// follows it.
-func word(text string) (first, rest string) {
-	for {
-		text = strings.TrimLeftFunc(text, unicode.IsSpace)
-		n := strings.IndexFunc(text, unicode.IsSpace)
-		if n < 0 {
-			n = len(text)
-		}
-		first, rest = text[:n], text[n:]
-		if !strings.HasPrefix(first, "```") && !strings.HasPrefix(first, "~~~") {
-			return first, rest
-		}
-		text = rest
+// markers are those of code and emphasised text.
+const markers = "*_~`"
+
+// fence returns the length of the marker of a code block at the beginning of a text, with the
+// name of the language; 0: there is none.
+func fence(text string) int {
+	if !strings.HasPrefix(text, "```") && !strings.HasPrefix(text, "~~~") {
+		return 0
 	}
+	if n := strings.IndexFunc(text, unicode.IsSpace); n >= 0 {
+		return n
+	}
+	return len(text)
 }

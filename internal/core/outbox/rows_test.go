@@ -2,7 +2,9 @@ package outbox
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -91,6 +93,38 @@ func TestAlreadySent(t *testing.T) {
 	} {
 		if got := AlreadySent(c.rows, here, "the answer in parts"); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// TestRest divides answers, of which the first pieces were sent already.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	to := chela.Address{Channel: "talk"}
+	for name, answer := range map[string]string{
+		"words":      strings.Repeat("Some **words** and more. ", 20),
+		"emphasised": "First **" + strings.Repeat("word ", 40) + "end** and more.",
+		"code":       "Some text:\n```go\n" + strings.Repeat("code\n", 60) + "```\nthe last.",
+		"Chinese":    strings.Repeat("没有空格的句子。", 40),
+		"one word":   strings.Repeat("abcdefghij", 40),
+	} {
+		pieces := Rows(Row{Key: BlockKey("r1", time.Unix(1, 0), 0), Run: "r1", Address: to}, answer, chunk.Options{Limit: 100})
+		if len(pieces) < 3 {
+			t.Fatalf("%s: %d pieces", name, len(pieces))
+		}
+		for i := range pieces {
+			pieces[i].Seq = int64(i)
+		}
+		last := answer
+		for n := range len(pieces) + 1 {
+			rest := Rest(pieces[:n], to, answer)
+			if !strings.HasSuffix(last, rest) || n > 0 && len(rest) == len(last) {
+				t.Errorf("%s: after %d of %d pieces: %q", name, n, len(pieces), rest)
+			}
+			last = rest
+		}
+		if strings.TrimSpace(last) != "" {
+			t.Errorf("%s: after all pieces: %q", name, last)
 		}
 	}
 }
