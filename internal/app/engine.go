@@ -240,6 +240,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 			_, err := e.dispatch.DeleteSession(ctx, key, nil)
 			return err
 		},
+		Thread: e.actor.Thread,
 	})
 	e.nodes = nodes.New(nodes.Options{Log: o.Log, Store: e.store, Policy: e.current.Nodes})
 	e.cron = e.scheduler()

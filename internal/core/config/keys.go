@@ -467,6 +467,7 @@ var documented = [...]Key{
 	{Path: "session.threadBindings", Kind: Object, Doc: "chats whose messages go to a subagent (/focus)"},
 	{Path: "session.threadBindings.enabled", Kind: Bool, Default: "true", Doc: "whether a chat may be focused on a subagent"},
 	{Path: "session.threadBindings.idleHours", Kind: Number, Default: "24", Doc: "hours without a message until the focus ends; 0: none"},
+	{Path: "session.threadBindings.spawnSessions", Kind: Bool, Default: "true", Doc: "whether a thread is created for a subagent that is to have one"},
 	{Path: "session.threadBindings.maxAgeHours", Kind: Number, Default: "0", Doc: "hours until the focus ends; 0: none"},
 	{Path: "session.identityLinks", Kind: Object, Doc: "a person's addresses on several channels, by name"},
 	{Path: "session.identityLinks.*", Kind: Texts, Doc: "addresses of a person: telegram:1, discord:2"},

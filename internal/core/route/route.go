@@ -140,9 +140,14 @@ func (t *Table) session(agent chela.AgentID, scope DMScope, a chela.Address) che
 		key += chela.MainKey
 	}
 	if a.Thread != "" {
-		key += ":thread:" + escape(a.Thread)
+		return InThread(chela.SessionKey(key), a.Thread)
 	}
 	return chela.SessionKey(key)
+}
+
+// InThread returns the session of a thread in the chat of a session.
+func InThread(key chela.SessionKey, thread string) chela.SessionKey {
+	return key + chela.SessionKey(":thread:"+escape(thread))
 }
 
 // escape returns an id in a form that is safe in a session key: without blanks,

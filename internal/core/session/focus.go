@@ -26,6 +26,8 @@ type FocusPolicy struct {
 	Enabled     *bool    `json:"enabled"`     // nil: yes
 	IdleHours   *float64 `json:"idleHours"`   // without a message; nil: 24, 0: any time
 	MaxAgeHours float64  `json:"maxAgeHours"` // 0: any age
+	// SpawnSessions says whether threads are created for subagents; nil: yes.
+	SpawnSessions *bool `json:"spawnSessions"`
 }
 
 // defaultFocusIdle is the default of FocusPolicy.IdleHours.
@@ -33,6 +35,9 @@ const defaultFocusIdle = 24
 
 // On reports whether chats may be focused.
 func (p FocusPolicy) On() bool { return p.Enabled == nil || *p.Enabled }
+
+// Spawns reports whether threads are created for subagents.
+func (p FocusPolicy) Spawns() bool { return p.SpawnSessions == nil || *p.SpawnSessions }
 
 // Limits returns how long a focus lasts without a message, and in all. 0: any time.
 func (p FocusPolicy) Limits(f Focus) (idle, maxAge time.Duration) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/plan"
@@ -371,6 +373,11 @@ type Reader interface {
 	Count(id string) (int, error)
 	// Size returns the size of a transcript in bytes, without files that it refers to.
 	Size(id string) (int64, error)
+}
+
+// New returns a session that begins now.
+func New(key chela.SessionKey, now time.Time) Meta {
+	return Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Active: now}
 }
 
 // Lookup returns the session under the key. For a session that is not stored yet, it

@@ -593,9 +593,7 @@ func (k *call) open(key chela.SessionKey) (m session.Meta, created bool, err err
 	g, tx, now := k.g, k.tx, k.now
 	m, err = tx.Sessions().Get(key)
 	if errors.Is(err, chela.ErrNotFound) {
-		return session.Meta{
-			Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now,
-		}, true, nil
+		return session.New(key, now), true, nil
 	}
 	if err != nil || g.o.Reset == nil {
 		return m, false, err

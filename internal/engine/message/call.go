@@ -44,6 +44,19 @@ func (a *Actor) call(ctx context.Context, acc channel.Account, f func(context.Co
 	return err
 }
 
+// Thread creates a thread in a chat and returns its address.
+func (a *Actor) Thread(ctx context.Context, at chela.Address, name string) (chela.Address, error) {
+	acc := channel.Account{Channel: at.Channel, ID: at.Account}
+	err := a.call(ctx, acc, func(ctx context.Context, ch channel.Channel) error {
+		x, err := ability[channel.Threader](ch, action.Request{Action: action.Thread}, target{account: acc, address: at})
+		if err == nil {
+			at, err = x.Thread(ctx, at, name)
+		}
+		return err
+	})
+	return at, err
+}
+
 // act carries out an action that is one call of the channel.
 func (a *Actor) act(ctx context.Context, c caller, r action.Request, p target) (action.Result, error) {
 	if r.Message == "" && (r.Action == action.React || r.Action == action.Pin) {

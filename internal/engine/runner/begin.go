@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/lease"
@@ -262,10 +260,7 @@ func sessionOf(tx store.Tx, key chela.SessionKey, now time.Time) (session.Meta, 
 	if !errors.Is(err, chela.ErrNotFound) {
 		return m, err
 	}
-	m = session.Meta{
-		Key: key, ID: uuid.NewString(), Agent: key.Agent(),
-		Created: now, Started: now, Updated: now, Active: now,
-	}
+	m = session.New(key, now)
 	return m, tx.Sessions().Put(m)
 }
 

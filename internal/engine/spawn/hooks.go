@@ -28,13 +28,13 @@ func (s *Spawner) spawning(ctx context.Context, r subagent.Request, p *prepared)
 	if !point.Any() || p.session == "" {
 		return nil
 	}
-	c := subagent.Child{ID: r.ID, Session: p.session, Requester: r.Requester, Principal: r.Principal, Address: r.Address, Label: cmp.Or(r.Label, r.Name)}
-	if r.Run != "" {
-		by, err := store.Get(ctx, s.o.Store, func(rd store.Reader) (run.Run, error) { return rd.Runs().Get(r.Run) })
-		if err != nil {
-			return err
-		}
-		c.Principal, c.Address = by.Principal, by.Address
+	c := subagent.Child{ID: r.ID, Session: p.session, Requester: r.Requester, Label: cmp.Or(r.Label, r.Name)}
+	err := s.o.Store.View(ctx, func(rd store.Reader) (err error) {
+		c.Principal, c.Address, err = requester(rd, r)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	out, err := point.Decide(ctx, hook.SubagentSpawning{Subagent: aboutChild(c), Task: r.Task, Thread: r.Thread})
 	switch {

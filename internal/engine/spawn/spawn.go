@@ -38,6 +38,8 @@ type Options struct {
 	Stop func(store.Tx, chela.SessionKey) (after func(), err error)
 	// Delete deletes a session.
 	Delete func(context.Context, chela.SessionKey) error
+	// Thread creates a thread in a chat and returns its address.
+	Thread func(ctx context.Context, at chela.Address, name string) (chela.Address, error)
 	// Hooks decide about children and are told of them; nil: there are none.
 	Hooks *hook.Points
 }
@@ -91,7 +93,10 @@ func (s *Spawner) Spawn(ctx context.Context, r subagent.Request) (subagent.Recei
 	if err != nil {
 		return subagent.Receipt{}, err
 	}
-	if err := s.spawning(ctx, r, &p); err != nil {
+	if err = s.spawning(ctx, r, &p); err == nil {
+		err = s.makeThread(ctx, r, &p)
+	}
+	if err != nil {
 		p.discard()
 		return subagent.Receipt{}, err
 	}
@@ -117,7 +122,7 @@ type prepared struct {
 	session chela.SessionKey // of the child; empty: a new one
 	kind    subagent.Type
 	history []*session.Entry // that a fork inherits
-	thread  string           // in which the child is bound, made by a hook; empty: that of the chat
+	thread  string           // in which the child is bound, made for it; empty: that of the chat
 	files   string           // folder with the attachments, absolute; empty: there are none
 	warning string           // why the child is no fork although one was requested; empty: it is as requested
 }
@@ -215,28 +220,14 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 	case !errors.Is(err, chela.ErrNotFound):
 		return subagent.Receipt{}, false, err
 	}
-	parent, err := withDepth(tx.Sessions(), r.Requester)
+	in, err := s.admit(tx.Sessions(), tx.Children(), r)
 	if err != nil {
 		return subagent.Receipt{}, false, err
 	}
-	agent := cmp.Or(r.Agent, parent.Agent)
-	c := s.o.Config.Subagents(parent.Agent)
-	siblings, err := tx.Children().Of(r.Requester)
-	if err != nil {
-		return subagent.Receipt{}, false, err
-	}
-	open := 0
-	for _, c := range siblings {
-		if c.Open() {
-			open++
-		}
-	}
-	if err := s.permitted(c, parent, agent, open, r); err != nil {
-		return subagent.Receipt{}, false, err
-	}
+	parent, agent, c := in.parent, in.agent, in.config
 	child := subagent.Child{
 		ID: r.ID, Requester: r.Requester, Parent: r.Run, Root: r.ID, Principal: r.Principal, Address: r.Address,
-		Task: r.Task, Label: cmp.Or(r.Label, r.Name, fmt.Sprintf("Task %d", len(siblings)+1)), Name: r.Name, Type: p.kind.Name,
+		Task: r.Task, Label: cmp.Or(r.Label, r.Name, fmt.Sprintf("Task %d", in.siblings+1)), Name: r.Name, Type: p.kind.Name,
 		Timeout: c.Timeout(), Cleanup: r.Cleanup, Retain: r.Retain, Created: now, Session: cmp.Or(p.session, keyOf(r.Requester, agent)),
 	}
 	for _, f := range r.Files {
@@ -267,7 +258,7 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 			return subagent.Receipt{}, false, err
 		}
 	}
-	out := subagent.Receipt{Running: open + 1}
+	out := subagent.Receipt{Running: in.open + 1}
 	child.Model, out.Warning = s.model(c, agent, r.Model, p.kind.Model)
 	meta, about := sessionOf(c, parent, child, p.kind, agent, r)
 	meta.Bounds.Shared = parent.Shared(by)
@@ -302,6 +293,34 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 	return out, err == nil, err
 }
 
+// admitted is what the rights of a spawn were checked with.
+type admitted struct {
+	parent   session.Meta
+	agent    chela.AgentID
+	config   subagent.Config
+	siblings int
+	open     int // of the siblings
+}
+
+// admit returns an error if a session may not start a child.
+func (s *Spawner) admit(sessions session.Reader, children subagent.Reader, r subagent.Request) (in admitted, err error) {
+	if in.parent, err = withDepth(sessions, r.Requester); err != nil {
+		return in, err
+	}
+	in.agent, in.config = cmp.Or(r.Agent, in.parent.Agent), s.o.Config.Subagents(in.parent.Agent)
+	siblings, err := children.Of(r.Requester)
+	if err != nil {
+		return in, err
+	}
+	in.siblings = len(siblings)
+	for _, c := range siblings {
+		if c.Open() {
+			in.open++
+		}
+	}
+	return in, s.permitted(in.config, in.parent, in.agent, in.open, r)
+}
+
 // withDepth returns the session under the key, with its depth in the tree.
 func withDepth(r session.Reader, key chela.SessionKey) (session.Meta, error) {
 	m, err := session.Lookup(r, key)
@@ -309,23 +328,6 @@ func withDepth(r session.Reader, key chela.SessionKey) (session.Meta, error) {
 		m.Bounds.Depth, err = session.DepthIn(r, m)
 	}
 	return m, err
-}
-
-// bind focuses a thread on a child: the one in which it is started, or the one that a
-// hook made for it.
-func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child, made string) error {
-	at := c.Address
-	at.Thread = cmp.Or(made, at.Thread)
-	switch {
-	case !s.o.Config.Focus().On():
-		return chela.Errorf(chela.CodeForbidden, "threads cannot be bound to subagents (session.threadBindings.enabled is false); start it without thread")
-	case parent.Bounds.Depth > 0 || at.Local() || at.Thread == "":
-		return chela.Errorf(chela.CodeInvalid, "this chat is not a thread; start the subagent without thread")
-	}
-	err := subagent.Release(tx.Children(), parent.Focused(at).Session, at)
-	c.Thread = at
-	parent.SetFocus(session.Focus{Address: at, Session: c.Session, Since: c.Created})
-	return errors.Join(err, tx.Sessions().Put(parent))
 }
 
 // permitted returns why a session may not start a child.

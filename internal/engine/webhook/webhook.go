@@ -371,11 +371,10 @@ func open(t session.Table, it queue.Item, o order) (bool, error) {
 	if !errors.Is(err, chela.ErrNotFound) {
 		return false, err
 	}
-	label := "Webhook: " + cmp.Or(o.Name, o.source)
-	return true, t.Put(session.Meta{
-		Key: it.Session, ID: uuid.NewString(), Agent: it.Session.Agent(), Label: label, Title: label, Isolated: !lasting,
-		Created: it.Created, Started: it.Created, Updated: it.Created, Active: it.Created,
-	})
+	m = session.New(it.Session, it.Created)
+	m.Label, m.Isolated = "Webhook: "+cmp.Or(o.Name, o.source), !lasting
+	m.Title = m.Label
+	return true, t.Put(m)
 }
 
 // checkRoom returns ErrBusy if too much waits for the session of an item.

@@ -341,7 +341,7 @@ func boundResult(t *testing.T) {
 }
 
 func spawnInThread(t *testing.T) {
-	r := newRouted(t, agentsConf)
+	r := newRouted(t, agentsConf+`, session: {threadBindings: {spawnSessions: false}}`)
 	r.calls = [][2]string{
 		{"sessions_spawn", `{"task":"look","model":"mock/work","thread":true,"mode":"session"}`},
 		{"sessions_spawn", `{"task":"look","mode":"session"}`},

@@ -78,7 +78,7 @@ func (t spawnTool) Spec() tool.Spec {
 			"context":{"type":"string","enum":["isolated","fork"],"description":"fork: same agent and model"},
 			"sandbox":{"type":"string","enum":["inherit","require"],"description":"require: only sandboxed"},
 			"cwd":{"type":"string","description":"folder of its commands"},
-			"thread":{"type":"boolean","description":"this chat goes to it until /unfocus"},
+			"thread":{"type":"boolean","description":"this thread, or a new one, goes to it until /unfocus"},
 			"mode":{"type":"string","enum":["run","session"],"description":"session: goes on after its result (with thread)"}` + attachments + `},
 			"additionalProperties":false}`),
 	}

@@ -1,6 +1,7 @@
 package discordtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -222,6 +223,20 @@ func (s *Server) RemoveChannel(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.channels, id)
+}
+
+// Threads returns the threads of a channel, by id.
+func (s *Server) Threads(parent string) []Channel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Channel
+	for _, c := range s.channels {
+		if c.Parent == parent {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b Channel) int { return cmp.Compare(a.ID, b.ID) })
+	return out
 }
 
 // Fail makes the next matching requests fail, one fault each.
