@@ -646,7 +646,22 @@ func (c *Current) Commands() inbound.Allowed { return c.Load().Settings.Slash.Al
 func (c *Current) Skills(id chela.AgentID) []*skill.Skill { return c.Load().Skills(id) }
 
 // Mentions returns the patterns of texts that address an agent in a group.
-func (c *Current) Mentions(id chela.AgentID) []*regexp.Regexp { return c.Load().mentions[id] }
+func (c *Current) Mentions(id chela.AgentID) []*regexp.Regexp {
+	g := c.Load()
+	if list := g.mentions[id]; list != nil {
+		return list
+	}
+	if name := g.identity(id).Name; name != "" {
+		return []*regexp.Regexp{settings.Named(name)}
+	}
+	return nil
+}
+
+// identity returns the identity of an agent in its workspace.
+func (g *Generation) identity(id chela.AgentID) (own settings.Identity) {
+	own.Name, own.Emoji = g.Folder(g.Workspace(id)).Identity()
+	return own
+}
 
 // Agents returns the agents, the default one first.
 func (c *Current) Agents() []chela.Agent { return c.Load().agents() }
@@ -733,7 +748,8 @@ func (c *Current) HeartbeatVisibility(a chela.Address) heartbeat.Visibility {
 
 // Style returns how the answers of an agent appear in a chat.
 func (c *Current) Style(id chela.AgentID, a chela.Address) deliver.Style {
-	return c.Load().Settings.Style(id, a)
+	g := c.Load()
+	return g.Settings.Style(id, a, g.identity(id))
 }
 
 // IsOwnerChat implements heartbeat.Config of the engine.

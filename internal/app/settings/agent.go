@@ -26,6 +26,12 @@ type Agents struct {
 	List    []Agent          `json:"list"`
 }
 
+// Identity is the name and emoji of an agent.
+type Identity struct {
+	Name  string `json:"name"`
+	Emoji string `json:"emoji"`
+}
+
 // Agent is agents.entries.<id>, or one of agents.list.
 type Agent struct {
 	ID        string       `json:"id"`
@@ -38,10 +44,7 @@ type Agent struct {
 	Fast      llm.Fast     `json:"fastModeDefault"` // see [Settings.Fast]
 	Verbose   string       `json:"verboseDefault"`
 	Reasoning string       `json:"reasoningDefault"`
-	Identity  struct {
-		Name  string `json:"name"`
-		Emoji string `json:"emoji"`
-	} `json:"identity"`
+	Identity  Identity     `json:"identity"`
 	Delivery
 	GroupChat GroupChat         `json:"groupChat"`
 	Params    json.RawMessage   `json:"params"`

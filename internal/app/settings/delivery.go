@@ -154,9 +154,11 @@ func (o *Settings) checkDelivery() error {
 	return errors.Join(errs...)
 }
 
-// Style returns how the answers of an agent appear in a chat.
-func (o *Settings) Style(id chela.AgentID, to chela.Address) deliver.Style {
+// Style returns how the answers of an agent appear in a chat. own is the identity in the
+// agent's workspace, which counts where the configuration has none.
+func (o *Settings) Style(id chela.AgentID, to chela.Address, own Identity) deliver.Style {
 	agent, _ := o.Of(id)
+	name := cmp.Or(agent.Identity.Name, own.Name)
 	c := o.account(to).style
 	s := deliver.Style{
 		Stream: cmp.Or(deliver.Stream(c.Streaming), deliver.Stream(c.Mode)), Reply: c.Reply, Limit: c.Limit,
@@ -190,18 +192,18 @@ func (o *Settings) Style(id chela.AgentID, to chela.Address) deliver.Style {
 	case o.Messages.Reaction != nil:
 		s.Reaction = *o.Messages.Reaction
 	default:
-		s.Reaction = cmp.Or(agent.Identity.Emoji, "👀")
+		s.Reaction = cmp.Or(agent.Identity.Emoji, own.Emoji, deliver.UsualReaction)
 	}
 	prefix := o.Messages.Prefix
 	if c.Prefix != nil {
 		prefix = *c.Prefix
 	}
 	if prefix == "auto" {
-		if prefix = ""; agent.Identity.Name != "" {
+		if prefix = ""; name != "" {
 			prefix = "[{identity.name}]"
 		}
 	}
-	if prefix = strings.ReplaceAll(prefix, "{identity.name}", cmp.Or(agent.Identity.Name, agent.Name, string(id))); prefix != "" {
+	if prefix = strings.ReplaceAll(prefix, "{identity.name}", cmp.Or(name, agent.Name, string(id))); prefix != "" {
 		s.Prefix = prefix + " "
 	}
 	return s

@@ -76,7 +76,7 @@ func TestStyle(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := cmp.Diff(c.want, o.Style("main", at(c.account))); diff != "" {
+		if diff := cmp.Diff(c.want, o.Style("main", at(c.account), Identity{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

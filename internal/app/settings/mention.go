@@ -15,7 +15,7 @@ type GroupChat struct {
 }
 
 // Mentions returns the patterns of texts that address an agent in a group: the agent's
-// own, else those of all agents, else its name.
+// own, else those of all agents, else its name. nil: the configuration has none of them.
 func (o *Settings) Mentions(id chela.AgentID) ([]*regexp.Regexp, error) {
 	a, at := o.Agents.find(id)
 	list, key := a.GroupChat.Patterns, at+".groupChat.mentionPatterns"
@@ -23,9 +23,12 @@ func (o *Settings) Mentions(id chela.AgentID) ([]*regexp.Regexp, error) {
 		list, key = o.Messages.GroupChat.Patterns, "messages.groupChat.mentionPatterns"
 	}
 	if name := strings.TrimSpace(a.Identity.Name); list == nil && name != "" {
-		list = []string{`(?:^|[^\p{L}\p{N}])@?` + regexp.QuoteMeta(name) + `(?:[^\p{L}\p{N}]|$)`}
+		return []*regexp.Regexp{Named(name)}, nil
 	}
-	var out []*regexp.Regexp
+	if list == nil {
+		return nil, nil
+	}
+	out := make([]*regexp.Regexp, 0, len(list))
 	for i, p := range list {
 		r, err := regexp.Compile("(?i)" + p)
 		if err != nil {
@@ -34,4 +37,9 @@ func (o *Settings) Mentions(id chela.AgentID) ([]*regexp.Regexp, error) {
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// Named returns the pattern of texts that contain a name.
+func Named(name string) *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:^|[^\p{L}\p{N}])@?` + regexp.QuoteMeta(name) + `(?:[^\p{L}\p{N}]|$)`)
 }

@@ -152,7 +152,7 @@ func startOn(t *testing.T, c conf, st store.Store, h *leaseholder.Holder, events
 const two = `{"accounts": {"a": {"key": "1"}, "b": {"key": "1"}}}`
 
 func TestSupervisor(t *testing.T) {
-	t.Run("a changed account starts after its calls have returned", func(t *testing.T) {
+	t.Run("CH-15 only a changed account is started again, after its calls have returned", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, events, change, stop := start(t, two)
 			defer stop()
@@ -446,7 +446,7 @@ func TestAccounts(t *testing.T) {
 		} {
 			change(c.conf)
 			if got := show(); !slices.Equal(got, c.want) {
-				t.Errorf("%s: %q, want %q", c.conf, got, c.want)
+				t.Errorf("CH-16 %s: %q, want %q", c.conf, got, c.want)
 			}
 		}
 		change(`{"key": "1"}`)

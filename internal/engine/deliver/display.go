@@ -195,7 +195,7 @@ func answered(q queue.Reader, v run.Run) (chela.Inbound, error) {
 // acknowledge sets the reaction to a message. It removes it when the run ends, if that is
 // configured.
 func (w *Worker) acknowledge(ctx context.Context, d *display, s Style, in chela.Inbound) {
-	react := func(emoji string) {
+	react := func(emoji string) (ok bool) {
 		err := w.withChannel(ctx, in.Address, func(ctx context.Context, ch channel.Channel) error {
 			r, ok := channel.As[channel.Reactor](ch)
 			if !ok {
@@ -206,6 +206,8 @@ func (w *Worker) acknowledge(ctx context.Context, d *display, s Style, in chela.
 		if err != nil {
 			w.o.Log.Debug("reaction", "channel", in.Address.Channel, "err", err)
 		}
+		refused, is := errors.AsType[*channel.Error](err)
+		return !is || !refused.Permanent
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +215,9 @@ func (w *Worker) acknowledge(ctx context.Context, d *display, s Style, in chela.
 		return
 	}
 	w.wg.Go(func() {
-		react(s.Reaction)
+		if !react(s.Reaction) && s.Reaction != UsualReaction { // the platform may not have it
+			react(UsualReaction)
+		}
 		if !s.Withdraw {
 			return
 		}

@@ -70,6 +70,9 @@ func (a Acknowledge) covers(in chela.Inbound) bool {
 	return false
 }
 
+// UsualReaction is the emoji with which a message is acknowledged unless another is set.
+const UsualReaction = "👀"
+
 // Style is how the answers of an agent appear in a chat. An empty field means the default
 // of the chat, see Options.Style.
 type Style struct {

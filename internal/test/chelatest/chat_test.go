@@ -1,6 +1,7 @@
 package chelatest
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/plugin/channel/telegram/telegramtest"
+	"github.com/chela-ai/chela/wire"
 )
 
 // chat is a gateway with a bot of Telegram, on which Ann may write, in a synctest bubble.
@@ -266,4 +268,57 @@ func TestChat(t *testing.T) {
 			}
 		})
 	}
+	beats := section("agents.defaults.heartbeat", `{"every": "10m", "target": "last"}`)
+	beats["agents.defaults.skipBootstrap"] = json.RawMessage("true")
+	alert := func(r *llm.Request) llmtest.Step {
+		if strings.Contains(r.Messages[len(r.Messages)-1].PlainText(), "HEARTBEAT") {
+			return llmtest.Say("the disk is full")
+		}
+		return llmtest.Say("fine")
+	}
+	inChat(t, "CH-25 an alert for a channel that does not run is not sent, and told with the next message", "", beats, alert, func(t *testing.T, c *chat) {
+		c.say("hi")
+		c.rest()
+		c.shows("fine")
+		c.srv.Revoke()
+		time.Sleep(15 * time.Minute)
+		c.shows("fine")
+		local := c.g.Client()
+		defer local.Close()
+		var last wire.Heartbeat
+		local.must(wire.MethodLastHeartbeat, struct{}{}, &last)
+		if last.Status != "skipped" || !strings.Contains(last.Reason, "not-ready") {
+			t.Errorf("the last heartbeat: %+v", last)
+		}
+		local.Ask("main", "what is new?")
+		all := c.model.Requests()
+		if text := fmt.Sprint(messageTexts(all[len(all)-1])); !strings.Contains(text, "could not be delivered to telegram (the channel is not running). Tell the person now: the disk is full") {
+			t.Errorf("the model got %q", text)
+		}
+	})
+	named := Config{
+		"messages": json.RawMessage(`{"ackReactionScope": "all", "responsePrefix": "auto"}`),
+	}
+	inChat(t, "WS-09 the name and the emoji in IDENTITY.md are those of the assistant", `, "groupPolicy": "open"`, named, nil, func(t *testing.T, c *chat) {
+		c.g.writeIn("workspace/IDENTITY.md", "# Who I am\n\n- **Name:** Rook\n- **Emoji:** 🔥\n")
+		at := func(text string) (reaction, answer string) {
+			before := len(c.srv.Texts(-100))
+			c.srv.Say(-100, writer, text, nil)
+			c.rest()
+			for _, call := range c.srv.Calls("setMessageReaction") {
+				reaction = fmt.Sprint(call.Params["reaction"], call.Code)
+			}
+			return reaction, strings.Join(c.srv.Texts(-100)[before:], "|")
+		}
+		if reaction, answer := at("what does rook think?"); !strings.Contains(reaction, "🔥") || !strings.HasPrefix(answer, "[Rook] re: ") {
+			t.Errorf("reaction %s, answer %q", reaction, answer)
+		}
+		if _, answer := at("nothing for a rookie"); answer != "" {
+			t.Errorf("answer %q to a message with another name", answer)
+		}
+		c.g.writeIn("workspace/IDENTITY.md", "- **Name:** Nova\n- **Emoji:** 🪼\n") // which Telegram does not have
+		if reaction, answer := at("Nova?"); !strings.Contains(reaction, "👀") || !strings.HasPrefix(answer, "[Nova] re: ") {
+			t.Errorf("reaction %s, answer %q", reaction, answer)
+		}
+	})
 }

@@ -104,7 +104,7 @@ func TestSending(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	check(t, "files, and the text as the caption of the first", "", func(t *testing.T, r *rig) {
+	check(t, "CH-13 files, and the text as the caption of the first", "", func(t *testing.T, r *rig) {
 		var media []chela.Media
 		kinds := []string{"image/jpeg", "image/gif", "audio/ogg; codecs=opus", "audio/mpeg", "video/mp4", "application/pdf", "image/svg+xml"}
 		for i, k := range kinds {
