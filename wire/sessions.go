@@ -6,6 +6,14 @@ import (
 	"strconv"
 )
 
+// DeliveryContext is a chat.
+type DeliveryContext struct {
+	Channel   string `json:"channel"`
+	To        string `json:"to"` // as the method send takes it
+	AccountID string `json:"accountId,omitempty"`
+	ThreadID  string `json:"threadId,omitempty"`
+}
+
 // Session is a session in a list.
 type Session struct {
 	Key         string `json:"key"`
@@ -20,11 +28,13 @@ type Session struct {
 	Preview     string `json:"lastMessagePreview,omitempty"`
 	Channel     string `json:"channel,omitempty"`
 	AccountID   string `json:"accountId,omitempty"`
-	Category    string `json:"category,omitempty"`
-	Icon        string `json:"icon,omitempty"`
-	Color       string `json:"color,omitempty"`
-	Main        bool   `json:"isMain"`
-	Background  bool   `json:"isBackground"`
+	// Delivery is the chat to which answers go; nil: there is none.
+	Delivery   *DeliveryContext `json:"deliveryContext,omitempty"`
+	Category   string           `json:"category,omitempty"`
+	Icon       string           `json:"icon,omitempty"`
+	Color      string           `json:"color,omitempty"`
+	Main       bool             `json:"isMain"`
+	Background bool             `json:"isBackground"`
 
 	CreatedAt  Millis `json:"createdAt,omitempty"`
 	SinceAt    Millis `json:"sessionStartedAt,omitempty"` // of the current transcript

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/surface/mcpserver"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
@@ -265,7 +266,26 @@ func (c *commands) pluginsDoctor() *cobra.Command {
 
 func (c *commands) mcp() *cobra.Command {
 	return group("mcp", "Manage servers of the Model Context Protocol, whose tools the assistant gets",
-		c.mcpList(), c.mcpShow(), c.mcpAdd(), c.mcpUnset(), c.mcpProbe())
+		c.mcpList(), c.mcpShow(), c.mcpAdd(), c.mcpUnset(), c.mcpProbe(), c.mcpServe())
+}
+
+func (c *commands) mcpServe() *cobra.Command {
+	return &cobra.Command{
+		Use: "serve", Short: "Let another program use the conversations of the chat apps over MCP", Args: exactly(0),
+		Long: "Speak the Model Context Protocol on standard input and output, as a server. A program such as\n" +
+			"Claude Code starts this command; it can read the conversations, write to their chats, wait for\n" +
+			"messages, and decide about permissions.",
+		Example: "  claude mcp add chela -- chela mcp serve",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withLink(cmd.Context(), func(l *link) error {
+				s, err := c.start()
+				if err != nil {
+					return err
+				}
+				return mcpserver.Serve(cmd.Context(), mcpserver.Options{Client: l.Client, In: c.stdin, Out: c.stdout, Log: s.Log, Version: c.app.Version})
+			})
+		},
+	}
 }
 
 func (c *commands) mcpList() *cobra.Command {

@@ -67,6 +67,7 @@ func (s Rows) Row(m session.Meta, active []run.Run, waiting int) wire.Session {
 	}
 	if !m.Address.Local() {
 		row.SendPolicy = sendAction(s.sends(m))
+		row.Delivery = delivery(m.Address)
 	}
 	if m.Model != "" {
 		row.Override = "user"
@@ -162,6 +163,15 @@ func Reply(text string, silent bool) *wire.Reply {
 		return &wire.Reply{Disposition: "empty"}
 	}
 	return &wire.Reply{Disposition: "visible", Text: text}
+}
+
+// delivery returns the chat of an address.
+func delivery(a chela.Address) *wire.DeliveryContext {
+	to := a.Peer.ID
+	if a.Peer.Kind != "" {
+		to = string(a.Peer.Kind) + ":" + to
+	}
+	return &wire.DeliveryContext{Channel: a.Channel, To: to, AccountID: string(a.Account), ThreadID: a.Thread}
 }
 
 // Kind returns the kind of conversation: direct or group.

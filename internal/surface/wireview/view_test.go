@@ -38,6 +38,7 @@ func TestFullRow(t *testing.T) {
 	want := wire.Session{
 		Key: "agent:main:main", Kind: "direct", ChatType: "direct", Class: "main", AgentID: "main", SessionID: "t1",
 		Label: "label", DisplayName: "label", Title: "title", Channel: "telegram", AccountID: "work",
+		Delivery: &wire.DeliveryContext{Channel: "telegram", To: "direct:p", AccountID: "work"},
 		Category: "category", Icon: "icon", Color: "color", Main: true,
 		CreatedAt: 1, SinceAt: 2, UpdatedAt: 3, ActiveAt: 4, AnsweredAt: 5, Pinned: true, PinnedAt: 6, Archived: true, ArchivedAt: 7,
 		ReadAt: 8, Unread: true, UnreadAt: 9, Provider: "mock", Model: "m1", Override: "user", ContextWindow: 1000,
