@@ -152,7 +152,7 @@ type MCPServer struct {
 	Plugin    string   `json:"pluginId,omitempty"` // whose it is; "": the configuration has it
 	Transport string   `json:"transport"`
 	Enabled   bool     `json:"enabled"`
-	State     string   `json:"state"` // stopped, starting, running, failed, paused
+	State     string   `json:"state"` // stopped, starting, running, failed, paused, needs-auth
 	PID       int      `json:"pid,omitempty"`
 	Tools     []string `json:"tools"` // names for models
 	Error     string   `json:"error,omitempty"`

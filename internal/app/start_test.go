@@ -189,7 +189,7 @@ func TestStart(t *testing.T) {
 		}
 		health(t, e)
 	})
-	t.Run("a broken configuration is replaced by the last good one and reported", func(t *testing.T) {
+	t.Run("GW-08 a broken configuration is replaced by the last good one and reported", func(t *testing.T) {
 		s := home(t, offlineConf)
 		if err := begun(t, s).Close(t.Context()); err != nil {
 			t.Fatal(err)

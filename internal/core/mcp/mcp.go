@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,23 @@ type Server struct {
 	Rights *sandbox.Rights `json:"-"` // what the program may use; nil: everything
 	Check  func() error    `json:"-"` // returns why the program must not be started; nil: it may be
 	Own    []Declared      `json:"-"` // the tools, which have names without a prefix; nil: those that the server lists
+}
+
+// Variables returns Env without the variables that make a program run other code than its
+// own, whose names it returns too, sorted.
+func (s Server) Variables() (vars map[string]string, dropped []string) {
+	vars = maps.Clone(s.Env)
+	maps.DeleteFunc(vars, func(name, _ string) bool {
+		up := strings.ToUpper(name)
+		loads := slices.ContainsFunc([]string{"LD_", "DYLD_", "BASH_FUNC_"}, func(p string) bool { return strings.HasPrefix(up, p) }) ||
+			slices.Contains([]string{"NODE_OPTIONS", "PYTHONSTARTUP", "BASH_ENV", "PERL5OPT", "RUBYOPT"}, up)
+		if loads {
+			dropped = append(dropped, name)
+		}
+		return loads
+	})
+	slices.Sort(dropped)
+	return vars, dropped
 }
 
 // Declared is a tool that a plug-in declares in its manifest.

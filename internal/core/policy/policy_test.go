@@ -489,7 +489,7 @@ func TestPlugins(t *testing.T) {
 		{"deny takes precedence", `{"alsoAllow": ["weather"], "deny": ["weather_week"]}`, "", talk(), []string{"read", "exec", "Weather_Now", "docs__search", "docs__drop"}, 0},
 		{"all plug-ins are denied", `{"deny": ["group:plugins"]}`, "", talk(), []string{"read", "exec"}, 0},
 		{"one plug-in is denied", `{"deny": ["weather"]}`, "", talk(), []string{"read", "exec", "docs__search", "docs__drop"}, 0},
-		{"servers of the configuration are denied", `{"deny": ["bundle-mcp"]}`, "", talk(), []string{"read", "exec", "Weather_Now"}, 0},
+		{"MCP-03 servers of the configuration are denied", `{"deny": ["bundle-mcp"]}`, "", talk(), []string{"read", "exec", "Weather_Now"}, 0},
 		{"the profile coding has tools of servers", `{"profile": "coding"}`, "", talk(), []string{"read", "exec", "docs__search", "docs__drop"}, 0},
 		{"the profile minimal has none", `{"profile": "minimal"}`, "", talk(), nil, 0},
 		{"a profile and a plug-in", `{"profile": "minimal", "alsoAllow": ["weather"]}`, "", talk(), []string{"Weather_Now", "weather_week"}, 0},

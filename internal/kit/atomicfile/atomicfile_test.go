@@ -100,7 +100,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// TestInterrupted checks that an interruption at any step leaves the old content
+// TestInterrupted is the check CF-14: it shows that an interruption at any step leaves the old content
 // or the new.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()

@@ -28,10 +28,12 @@ const (
 )
 
 var (
-	errLost    = errors.New("the connection broke")
-	errStopped = errors.New("it was stopped")
-	errClosed  = errors.New("the gateway is shutting down")
-	errSilent  = errors.New("it does not answer")
+	errLost = errors.New("the connection broke")
+	// errNeedsAuth is the error about a server on the network that asks for credentials.
+	errNeedsAuth = errors.New("it wants you to log in (401 Unauthorized)")
+	errStopped   = errors.New("it was stopped")
+	errClosed    = errors.New("the gateway is shutting down")
+	errSilent    = errors.New("it does not answer")
 )
 
 // conn is a connection to a running server.
@@ -47,6 +49,7 @@ type conn struct {
 	cancel   context.CancelCauseFunc
 	stopOnce sync.Once
 	stopped  atomic.Bool // stop was called
+	unknown  atomic.Bool // the server has answered that it does not know who asks
 	printed  tail
 	redact   func(string) string
 
@@ -167,7 +170,11 @@ func (p *Pool) startProgram(c *conn, s mcp.Server) (sdk.Transport, error) {
 		broker = p.o.Cage
 		rights = new(*s.Rights)
 	}
-	env := sandbox.Environment(p.o.Environ, s.Env)
+	vars, dropped := s.Variables()
+	if len(dropped) > 0 {
+		p.o.Log.Warn("variables of an MCP server are not set, because they change which code runs", "server", c.name, "variables", dropped)
+	}
+	env := sandbox.Environment(p.o.Environ, vars)
 	dir := s.Folder(p.o.State)
 	path := s.Command
 	switch {
@@ -280,6 +287,9 @@ func (c *conn) broken() bool {
 // explain returns the error of a server for which err was returned. It has the last
 // line that the program printed.
 func (c *conn) explain(err error) error {
+	if c.unknown.Load() {
+		return fmt.Errorf("MCP server %s: %w: chela mcp add %s --url URL --header 'Authorization=Bearer TOKEN' --replace", c.name, errNeedsAuth, c.name)
+	}
 	msg := clean(c.redacted(c.cause(err).Error()), 2*maxLine)
 	if line := clean(c.redacted(c.printed.lastLine()), maxLine); line != "" && !strings.Contains(msg, line) {
 		msg += fmt.Sprintf(". It printed last: %q", line)

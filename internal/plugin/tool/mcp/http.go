@@ -16,7 +16,7 @@ import (
 func (p *Pool) client(c *conn, s mcp.Server) *http.Client {
 	client := *p.o.HTTP(s)
 	u, _ := url.Parse(s.URL) // Validate parsed it
-	client.Transport = &transport{base: client.Transport, ctx: c.ctx, url: u, headers: s.Headers}
+	client.Transport = &transport{base: client.Transport, conn: c, url: u, headers: s.Headers}
 	return &client
 }
 
@@ -24,7 +24,7 @@ func (p *Pool) client(c *conn, s mcp.Server) *http.Client {
 // connection.
 type transport struct {
 	base    http.RoundTripper
-	ctx     context.Context // of the connection
+	conn    *conn
 	url     *url.URL
 	headers map[string]string
 }
@@ -32,10 +32,11 @@ type transport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
-	unwatch := context.AfterFunc(t.ctx, cancel)
+	unwatch := context.AfterFunc(t.conn.ctx, cancel)
 	end := func() { unwatch(); cancel() }
 	r = r.Clone(ctx)
-	if r.URL.Scheme == t.url.Scheme && r.URL.Host == t.url.Host { // a redirect can lead elsewhere
+	own := r.URL.Scheme == t.url.Scheme && r.URL.Host == t.url.Host // a redirect can lead elsewhere
+	if own {
 		for name, value := range t.headers {
 			r.Header.Set(name, value)
 		}
@@ -44,6 +45,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		end()
 		return nil, err
+	}
+	if own && res.StatusCode == http.StatusUnauthorized {
+		t.conn.unknown.Store(true)
 	}
 	b := &body{ReadCloser: res.Body, end: end, left: -1}
 	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") { // whose events are limited

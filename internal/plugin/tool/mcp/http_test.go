@@ -135,8 +135,12 @@ func TestHTTP(t *testing.T) {
 
 			wrong := s
 			wrong.Headers = nil
-			if _, err := p.Probe(t.Context(), "srv", wrong); err == nil || !strings.Contains(err.Error(), "Unauthorized") {
-				t.Errorf("without the header: %v", err)
+			if _, err := p.Probe(t.Context(), "srv", wrong); err == nil || !strings.Contains(err.Error(), "it wants you to log in") {
+				t.Errorf("MCP-05 without the header: %v", err)
+			}
+			p.Use(map[string]core.Server{"srv": wrong}, time.Minute)
+			if _, err := call(t, tools["srv__echo"], ""); err == nil || !strings.Contains(err.Error(), "chela mcp add srv --url") || p.Status()[0].State != mcp.NeedsAuth {
+				t.Errorf("MCP-05 a call without the header: %v, %+v", err, p.Status())
 			}
 			wrong = s
 			wrong.URL = srv.URL + "/away"

@@ -84,11 +84,11 @@ func alive(pid int) bool {
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	s := program(t, "good")
-	s.Env["TOKEN"] = "t0ken"
+	s.Env["TOKEN"], s.Env["LD_PRELOAD"] = "t0ken", "/x.so"
 	s.Args = []string{"-x"}
 	p, tools := start(t, s)
 
-	t.Run("PL-09 the tools of a program are callable", func(t *testing.T) {
+	t.Run("MCP-01 PL-09 the tools of a program are callable", func(t *testing.T) {
 		names := []string{"srv__admin-fail", "srv__crash", "srv__echo", "srv__env", "srv__huge", "srv__pid", "srv__read", "srv__rich", "srv__sleep", "srv__structured", "srv__wait"}
 		var got []string
 		for _, x := range p.Tools(map[string]core.Server{"srv": s}) {
@@ -102,7 +102,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%s, %v", text, err)
 		}
 	})
-	t.Run("PL-09 the filter selects tools", func(t *testing.T) {
+	t.Run("MCP-01 PL-09 the filter selects tools", func(t *testing.T) {
 		s := s
 		s.Filter = core.ToolFilter{Include: []string{"e*", "admin.*"}, Exclude: []string{"env"}}
 		var got []string
@@ -123,6 +123,12 @@ func TestProgram(t *testing.T) {
 		text, err := call(t, tools["srv__env"], "")
 		if err != nil || strings.Contains(text, "s3cret") || !strings.Contains(text, "TOKEN=t0ken") || !strings.Contains(text, "LANG=C") || !strings.Contains(text, " -x") {
 			t.Errorf("%s, %v", text, err)
+		}
+	})
+	t.Run("MCP-04 a variable that loads code is not set, and said", func(t *testing.T) {
+		text, err := call(t, tools["srv__env"], "")
+		if st := p.Status()[0]; err != nil || strings.Contains(text, "LD_PRELOAD") || !strings.Contains(strings.Join(st.Diagnostics, "\n"), "LD_PRELOAD") {
+			t.Errorf("%s, %v, %+v", text, err, st)
 		}
 	})
 	t.Run("all kinds of content", func(t *testing.T) {
@@ -192,7 +198,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
-	t.Run("PL-06 a crash fails the call, and the next one starts the program anew", func(t *testing.T) {
+	t.Run("MCP-02 PL-06 a crash fails the call, and the next one starts the program anew", func(t *testing.T) {
 		_, err := call(t, tools["srv__crash"], "")
 		if err == nil || err.Error() != `MCP server srv: the program ended with exit status 3. It printed last: "panic: the disk is full"` {
 			t.Errorf("error %v", err)
@@ -272,6 +278,7 @@ func (b swap) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sandbox
 	return b.Broker.Start(ctx, p, out)
 }
 
+// TestChildrenAreEnded is the check MCP-07.
 func TestChildrenAreEnded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

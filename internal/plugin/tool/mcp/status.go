@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +20,8 @@ const (
 	Running  = "running"
 	Failed   = "failed" // the last start failed, or the program ended by itself
 	Paused   = "paused" // it failed several times, and is not started for a while
+
+	NeedsAuth = "needs-auth" // the server answered that it does not know who asks
 )
 
 // Status is the state of a server.
@@ -60,6 +63,12 @@ func (p *Pool) status(s *server, cat Catalog, known bool) Status {
 	}
 	if s.err != nil {
 		st.State, st.Error = Failed, s.err.Error()
+		if errors.Is(s.err, errNeedsAuth) {
+			st.State = NeedsAuth
+		}
+	}
+	if _, dropped := s.config.Variables(); len(dropped) > 0 {
+		st.Diagnostics = append(st.Diagnostics, "not set, because they change which code runs: "+strings.Join(dropped, ", "))
 	}
 	switch {
 	case s.conn != nil && !s.conn.broken():
@@ -69,7 +78,7 @@ func (p *Pool) status(s *server, cat Catalog, known bool) Status {
 		}
 	case s.starting != nil:
 		st.State = Starting
-	case s.failures >= maxFailures && time.Now().Before(s.next):
+	case st.State != NeedsAuth && s.failures >= maxFailures && time.Now().Before(s.next):
 		st.State = Paused
 	}
 	return st
