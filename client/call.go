@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 
 	"github.com/chela-ai/chela/wire"
 )
@@ -42,7 +41,7 @@ func (c *Client) Repeat(ctx context.Context, method string, params, result any) 
 func (c *Client) call(ctx context.Context, wait bool, method string, params any, accepted func(wire.Accepted), v any) error {
 	l, err := c.connected(ctx, wait)
 	if err != nil {
-		return fmt.Errorf("%s: %w", method, err)
+		return &CallError{method, err}
 	}
 	r, err := l.call(ctx, method, params, accepted)
 	if err == nil {
@@ -50,7 +49,7 @@ func (c *Client) call(ctx context.Context, wait bool, method string, params any,
 		err = result(r, v)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", method, err)
+		return &CallError{method, err}
 	}
 	return nil
 }

@@ -73,3 +73,12 @@ func final(err error) bool {
 	}
 	return errors.Is(err, ErrInsecure)
 }
+
+// CallError is the error of a call, with the method that was called.
+type CallError struct {
+	Method string
+	Err    error
+}
+
+func (e *CallError) Error() string { return e.Method + ": " + e.Err.Error() }
+func (e *CallError) Unwrap() error { return e.Err }

@@ -203,12 +203,8 @@ func TestCronAdd(t *testing.T) {
 		{"CR-31 four fields", `add|--cron|0 9 * *|--message|m`, "does not have 5, 6 or 7 fields"},
 		{"CR-31 eight fields", `add|0 0 9 * * * * *|x`, "does not have 5, 6 or 7 fields"},
 		{"CR-31 a hint that can be typed", `add|noon|x`, `hint: chela cron add "every 1h" "check the mail"`},
-		{"CR-36 a turn in the main session", `add|--every|1h|--session|main|--message|m`, `sessionTarget "main" goes with payload`},
 		{"CR-31 a hint with the flag that was used", `add|--at|yesterday evening|x`, `hint: chela cron add --at 20m "check the mail"`},
 		{"CR-31 a hint with an expression", `add|--cron|99 * * * *|x`, `hint: chela cron add --cron "0 9 * * MON-FRI" "check the mail"`},
-		{"CR-36 a hint for the main session", `add|--every|1h|--session|main|--message|m`, `hint: chela cron add --every 1h --system-event "check the mail"`},
-		{"CR-36 an event elsewhere", `add|--every|1h|--session|isolated|--system-event|m`, `sessionTarget "isolated" goes with payload`},
-		{"nothing to do", `add|--every|1h`, "payload is required"},
 		{"no such agent", `add|--every|1h|--message|m|--agent|ops`, "hint: chela agents list"},
 	} {
 		t.Run(tt.name, func(*testing.T) { c.fails(1, strings.Split(tt.args, "|"), tt.want) })
@@ -217,6 +213,9 @@ func TestCronAdd(t *testing.T) {
 		`add|--every|1h|--message|m|--system-event|e`: "either --message or --system-event", `add|a|b|--every|1h|--message|m`: "the message is given twice",
 		`add|--every|1h|--message|m|--announce|--no-deliver`: "--no-deliver contradicts another flag", `edit|x`: "nothing to change", `edit|x|--enable|--disable`: "either --enable or --disable",
 		`edit|x|--model|m|--clear-model`: "--clear-model contradicts", `rm`: "missing argument",
+		// CR-36
+		`add|--every|1h|--session|main|--message|m`: "--message does not go with --session main", `add|--every|1h|--session|isolated|--system-event|m`: "--system-event goes with --session main only",
+		`add|--every|1h`: "what is to be done is missing",
 	} {
 		c.fails(2, strings.Split(args, "|"), want)
 	}

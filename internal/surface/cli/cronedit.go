@@ -222,11 +222,7 @@ func (c *commands) explainJob(err error, fields map[string]any) error {
 	case fields["every"] != nil:
 		schedule = "--every 1h"
 	}
-	task := `"check the mail"`
-	if fields["sessionTarget"] == job.TargetMain {
-		task = "--system-event " + task
-	}
-	return c.suggest(err, "cron add "+schedule+" "+task)
+	return c.suggest(err, "cron add "+schedule+` "check the mail"`)
 }
 
 // add returns the fields of a new job.
@@ -252,9 +248,16 @@ func (f *cronFlags) add(args []string) (map[string]any, error) {
 		}
 		message = args[0]
 	}
+	target, _ := m["sessionTarget"].(string)
 	switch {
 	case message != "" && event != "":
 		return nil, usage(errors.New("give either --message or --system-event"))
+	case message == "" && event == "":
+		return nil, usage(errors.New("what is to be done is missing: --message TEXT for the assistant, or --system-event TEXT for a reminder"))
+	case message != "" && target == job.TargetMain:
+		return nil, usage(errors.New("--message does not go with --session main: --system-event TEXT does, or --session isolated"))
+	case event != "" && target != "" && target != job.TargetMain:
+		return nil, usage(errors.New("--system-event goes with --session main only: for another session there is --message TEXT"))
 	case message != "":
 		m["payload"] = map[string]any{"kind": job.AgentTurn, "message": message}
 	case event != "":

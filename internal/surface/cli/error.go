@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/shell"
@@ -59,14 +60,20 @@ func errorText(err error) string {
 	if !ok {
 		return withoutNotFound(err.Error())
 	}
+	around := "" // what was said before the call
+	if call, ok := errors.AsType[*client.CallError](err); ok {
+		if text, ok := strings.CutSuffix(err.Error(), call.Error()); ok {
+			around = text
+		}
+	}
 	if rest, ok := strings.CutPrefix(e.Error(), "invalid "); ok {
 		if _, reason, ok := strings.Cut(rest, " params: "); ok {
-			return property().ReplaceAllStringFunc(reason, func(s string) string {
+			return around + property().ReplaceAllStringFunc(reason, func(s string) string {
 				return strings.ReplaceAll(strings.TrimPrefix(s, "at /"), "/", ".")
 			})
 		}
 	}
-	return withoutNotFound(e.Error())
+	return around + withoutNotFound(e.Error())
 }
 
 // withoutNotFound returns a message that says what is not set without its cause, which says

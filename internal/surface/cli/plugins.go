@@ -274,8 +274,8 @@ func (c *commands) mcpServe() *cobra.Command {
 		Use: "serve", Short: "Let another program use the conversations of the chat apps over MCP", Args: exactly(0),
 		Long: "Speak the Model Context Protocol on standard input and output, as a server. A program such as\n" +
 			"Claude Code starts this command; it can read the conversations, write to their chats, wait for\n" +
-			"messages, and decide about permissions.",
-		Example: "  claude mcp add chela -- chela mcp serve",
+			"messages, and decide about permissions. In Claude Code: claude mcp add chela -- chela mcp serve",
+		Example: "  chela mcp serve",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withLink(cmd.Context(), func(l *link) error {
 				s, err := c.start()
