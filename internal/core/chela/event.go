@@ -23,6 +23,7 @@ const (
 	StreamTask      Stream = "task"      // tasks may have changed: the one with the id Text, or those that belong to Run; without a phase
 	StreamCron      Stream = "cron"      // a scheduled job has changed, without a phase and outside a session; job.Event
 	StreamHeartbeat Stream = "heartbeat" // a heartbeat ended or was skipped, without a phase; heartbeat.Result
+	StreamCanvas    Stream = "canvas"    // the canvas of the session shows something else, without a phase; canvas.Changed
 	StreamSession   Stream = "session"   // created, reset, patched (perhaps with session.Meta), deleted, queued, absorbed, compacted
 )
 

@@ -24,6 +24,9 @@ var dangerous = [...]string{
 	"sms.send", "sms.search", "health.summary", "desktop.stream",
 }
 
+// Canvas is how the commands that show the assistant's own pages begin.
+const Canvas = "canvas."
+
 // private are commands of OpenClaw's own workers, which nobody calls.
 const private = "worker."
 
@@ -97,7 +100,7 @@ func (p Policy) check(n *Node, command string) *chela.Error {
 		return nil
 	case slices.Contains(dangerous[:], command):
 		return &chela.Error{Code: chela.CodeForbidden, Message: command + " is off until gateway.nodes.commands.allow names it", Hint: set}
-	case strings.HasPrefix(command, "canvas."), slices.Contains(strings.Fields(defaults[platform(n.Platform, n.Family)]), command):
+	case strings.HasPrefix(command, Canvas), slices.Contains(strings.Fields(defaults[platform(n.Platform, n.Family)]), command):
 		return nil
 	}
 	return &chela.Error{Code: chela.CodeForbidden, Message: command + " is not among the usual commands of this kind of node", Hint: set}
