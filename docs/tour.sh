@@ -262,6 +262,20 @@ run curl -sS -D - "http://127.0.0.1:$port/"
 has 'Content-Security-Policy: default-src .none.'
 has '<title>Chela</title>'
 
+step 'The canvas: a page beside the conversation'
+mkdir -p "$workspace/canvas"
+printf '%s\n' '<!doctype html><title>Tides</title><h1>The tide turns at six</h1>' >"$workspace/canvas/index.html"
+signed() { curl -sS -H "Authorization: Bearer $key" "${@:2}" "http://127.0.0.1:$port/$1"; }
+run signed __openclaw__/canvas/ -D -
+has 'Content-Security-Policy: sandbox allow-scripts'
+has 'The tide turns at six'
+run curl -sS -o "$home/none" -w 'without a credential: %{http_code}\n' "http://127.0.0.1:$port/__openclaw__/canvas/"
+has 'without a credential: 401'
+run signed tools/invoke -H 'Content-Type: application/json' -d '{"tool":"canvas","args":{"action":"present"}}'
+has 'Shown: index.html'
+run curl -sS "$(grep -Eo 'http://127[^"]*/index.html' <<<"$out")"
+has 'The tide turns at six'
+
 step 'A voice: a program says what it is given'
 printf '%s\n' '#!/bin/sh' 'printf "RIFF----WAVE%s" "$2" >"$1"' >"$home/voice" && chmod +x "$home/voice"
 run "$chela" config set tts.providers.tour '{command: "'"$home/voice"'", args: ["{{OutputPath}}", "{{Text}}"], outputFormat: "wav"}'

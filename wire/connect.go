@@ -129,6 +129,11 @@ type Hello struct {
 	Auth     HelloAuth `json:"auth"`
 	Policy   Policy    `json:"policy"`
 
+	// Surfaces are the addresses of what plug-ins serve to this connection: SurfaceCanvas.
+	// CanvasHost is the same for clients of version 3.
+	Surfaces   map[string]string `json:"pluginSurfaceUrls,omitempty"`
+	CanvasHost string            `json:"canvasHostUrl,omitempty"`
+
 	// Set for clients with CapCursor by gateways that have this capability.
 	Cursor  int64    `json:"cursor,omitempty"`  // of the last event before the hello
 	Resumed *Resumed `json:"resumed,omitempty"` // if the client asked to resume

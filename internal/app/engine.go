@@ -45,6 +45,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/task"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/budget"
+	"github.com/chela-ai/chela/internal/engine/canvas"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/cron"
 	"github.com/chela-ai/chela/internal/engine/deliver"
@@ -143,6 +144,7 @@ type Engine struct {
 	cron      *cron.Scheduler
 	history   *history.History
 	nodes     *nodes.Registry
+	canvas    *canvas.Host
 	webhooks  *webhook.Acceptor
 	beats     *heartbeat.Service
 	dispatch  *dispatch.Dispatcher
@@ -242,7 +244,10 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		},
 		Thread: e.actor.Thread,
 	})
-	e.nodes = nodes.New(nodes.Options{Log: o.Log, Store: e.store, Policy: e.current.Nodes})
+	e.canvas = canvas.New(canvas.Options{
+		Log: o.Log, Config: e.current.Canvas, Workspace: func(id chela.AgentID) string { return e.now().Workspace(id) }, Publish: e.bus.Publish, URL: portInfo{e}.Pages,
+	})
+	e.nodes = nodes.New(nodes.Options{Log: o.Log, Store: e.store, Policy: e.current.Nodes, Params: e.canvas.Params})
 	e.cron = e.scheduler()
 	e.history = e.newHistory()
 	e.relay = relay.New(relay.Options{
@@ -259,7 +264,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	}
 	if e.profiles, err = profile.NewFactory(profile.Options{
 		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Hooks: e.hooks, Budgets: e.budgets, Environ: o.Environ, Getenv: o.Env, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
-		Spawner: e.spawner, Schedule: e.cron, Journal: e.history, Skills: skillRegistry{e}, Relay: e.relay, Nodes: e.nodes, Gateway: e.assistantGateway(), Proposals: e.proposed, Act: e.actor.Do, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe, NoGit: o.NoGit,
+		Spawner: e.spawner, Schedule: e.cron, Journal: e.history, Skills: skillRegistry{e}, Relay: e.relay, Nodes: e.nodes, Canvas: e.canvas, Gateway: e.assistantGateway(), Proposals: e.proposed, Act: e.actor.Do, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe, NoGit: o.NoGit,
 		ToolsChanged: func() { e.remake("tools of MCP servers changed") },
 	}, o.Config); err != nil {
 		return nil, err
@@ -339,7 +344,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 	e.inbox = in
 	e.gateway = methods.New(methods.Options{
 		Log: o.Log, Version: Version, State: o.State, Database: e.databasePath(), Instance: e.instance, Started: e.started,
-		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Proposals: e.proposed, Export: exporter.Write, Forget: e.forgetter, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Act: e.actor.Do, Tasks: list, Nodes: e.nodes, Scheduler: e.cron, History: e.history,
+		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Proposals: e.proposed, Export: exporter.Write, Forget: e.forgetter, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Act: e.actor.Do, Tasks: list, Nodes: e.nodes, Canvas: e.canvas, Scheduler: e.cron, History: e.history,
 		Lanes: e.lanes, Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup, Heartbeats: e.beats.Settings, Voice: voice{e},
 		Hooks: func() []hookdir.Hook { return *e.found.Load() }, InstallHook: e.installHook, InstallPlugin: e.installPlugin, SkillSource: e.skillSource, MayInstallSkill: func(ctx context.Context, from string) error { return e.mayInstall(ctx, "skill", from) }, RecordSkill: e.recordSkill, RemovePlugin: e.removePlugin, RefreshPlugins: func() { e.remake(pluginsChanged) },
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/surface/access"
+	"github.com/chela-ai/chela/internal/surface/canvas"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
 	"github.com/chela-ai/chela/internal/surface/modelapi"
@@ -112,7 +113,7 @@ func (e *Engine) routes(p *port) (httpapi.Options, error) {
 		Stage: e.stage, Ready: e.ready, Invoke: e.direct.Do,
 		Metrics: func(ctx context.Context) ([]httpapi.Metric, error) { return e.readMetrics(ctx, p) },
 	}
-	o.Post = e.channels.Poster
+	o.Post, o.Canvas = e.channels.Poster, canvas.New(e.canvas)
 	e.models = modelapi.New(modelapi.Options{
 		Log: e.o.Log, Store: e.store, Bus: e.bus, Gate: e.inbox, Runs: e.dispatch, Agents: e.current.Agents, Started: e.started,
 		Default: func() chela.AgentID { return e.now().Settings.DefaultAgent() },
@@ -239,6 +240,18 @@ func (p portInfo) Page() (url string, own bool) {
 	scheme, _, _ := strings.Cut(p.e.port.url, "://")
 	base := strings.Trim(p.e.port.o.UI.Base, "/")
 	return strings.TrimSuffix(scheme+"://"+net.JoinHostPort(host.String(), strconv.Itoa(a.Port))+"/"+base, "/"), p.e.ui == nil
+}
+
+// Pages returns the address at which people can open pages of the gateway; "": there is none.
+func (p portInfo) Pages() string {
+	_, to := p.Remote()
+	if to == "" {
+		to = p.URL()
+	}
+	if to == "" {
+		return ""
+	}
+	return "http" + strings.TrimPrefix(to, "ws")
 }
 
 func (p portInfo) Remote() (mode, url string) {

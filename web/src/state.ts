@@ -4,8 +4,9 @@ import type { TemplateResult } from "lit";
 import { Conversation } from "./conversation";
 import * as device from "./device";
 import { Disconnected, Gateway, limitedScopes, type Credential } from "./gateway";
+import { Canvas } from "./canvas";
 import { Outbox } from "./outbox";
-import { parts, textOf, type Agent, type AgentEvent, type Approval, type ChatEvent, type Command, type Decision, type Job, type JobRun, type Message, type Model, type SearchHit, type Session, type Task } from "./wire";
+import { parts, textOf, type Agent, type AgentEvent, type Approval, type CanvasView, type ChatEvent, type Command, type Decision, type Job, type JobRun, type Message, type Model, type SearchHit, type Session, type Task } from "./wire";
 
 /** Place is what the page shows, as in its address. */
 export type Place = { view: "chat"; key: string } | { view: "tasks" | "schedule" | "settings" | "questions" };
@@ -23,6 +24,7 @@ export interface Dialog {
 export class State {
   readonly gateway = new Gateway();
   readonly outbox = new Outbox(this.gateway);
+  readonly canvas = new Canvas(this);
 
   place: Place = { view: "chat", key: "" };
   mainKey = "agent:main:main";
@@ -110,6 +112,7 @@ export class State {
       void this.readTasks();
       void this.readJobs();
       void this.readChoices();
+      void this.canvas.read(this.open?.key);
       await this.open?.read();
       this.outbox.resend();
       if (this.place.view === "settings") void this.readSettings();
@@ -184,7 +187,11 @@ export class State {
       this.open = new Conversation(key, this.gateway, this.outbox);
       this.open.onChange = () => this.changed();
       this.open.onName = (name) => location.replace(State.link({ view: "chat", key: name }));
-      if (this.gateway.link.state === "online") void this.open.read();
+      this.canvas.clear();
+      if (this.gateway.link.state === "online") {
+        void this.open.read();
+        void this.canvas.read(key);
+      }
     }
     this.markRead();
   }
@@ -322,6 +329,11 @@ export class State {
         if (e.sessionKey === this.open?.key) this.open.chat(e);
         else if (e.state !== "delta") this.outbox.drop(e.runId);
         if (e.state !== "delta") this.later("tasks", () => this.readTasks()); // an answer in progress is one
+        break;
+      }
+      case "canvas.changed": {
+        const e = payload as CanvasView;
+        if (e.sessionKey === this.open?.key) void this.canvas.read(e.sessionKey);
         break;
       }
       case "exec.approval.requested": {

@@ -253,3 +253,12 @@ export function textOf(content: Content[] | undefined): string {
     .map((c) => c.text ?? "")
     .join("");
 }
+
+/** CanvasView is what the canvas of a session shows. */
+export interface CanvasView {
+  sessionKey: string;
+  kind: "" | "page" | "a2ui";
+  page?: string;
+  version: number;
+  url?: string;
+}

@@ -34,6 +34,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/canvas"
 	"github.com/chela-ai/chela/internal/engine/channels"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
 	"github.com/chela-ai/chela/internal/engine/export"
@@ -47,6 +48,7 @@ import (
 	"github.com/chela-ai/chela/internal/surface/method/agents"
 	"github.com/chela-ai/chela/internal/surface/method/approvals"
 	browsermethods "github.com/chela-ai/chela/internal/surface/method/browser"
+	canvasmethods "github.com/chela-ai/chela/internal/surface/method/canvas"
 	channelmethods "github.com/chela-ai/chela/internal/surface/method/channels"
 	"github.com/chela-ai/chela/internal/surface/method/chat"
 	"github.com/chela-ai/chela/internal/surface/method/commands"
@@ -95,6 +97,7 @@ type Options struct {
 	Act        func(context.Context, action.Request) (action.Result, error)
 	Tasks      *tasks.List
 	Nodes      *nodes.Registry
+	Canvas     *canvas.Host
 	Proposals  *proposal.Shelf
 	Scheduler  cronmethods.Scheduler
 	Lanes      *lane.Lanes // the queues of runs
@@ -180,7 +183,7 @@ func New(o Options) *Gateway {
 		Session: func(ctx context.Context, key chela.SessionKey) (*wire.Session, error) {
 			return sessions.Options{Store: o.Store, Rows: rows}.Describe(ctx, key, false)
 		},
-		Joined: o.Nodes.Join,
+		Joined: o.Nodes.Join, Pages: o.Canvas,
 		Tasks: func(ctx context.Context, e chela.Event) ([]wire.Task, error) {
 			list, err := o.Tasks.ChangedBy(ctx, e)
 			var out []wire.Task
@@ -277,6 +280,7 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			Connected: func(credential, role string) bool { return g.Connected(credential, role) },
 		}),
 		nodemethods.Methods(nodemethods.Options{Nodes: o.Nodes}),
+		canvasmethods.Methods(canvasmethods.Options{Host: o.Canvas, Gate: o.Inbound, Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
 		channelmethods.Methods(o.guests(channelmethods.Options{Store: o.Store, Accounts: o.Channels.Accounts, Probe: o.probeChannel})),
 		messages.Methods(messages.Options{Do: o.Act, Files: o.Files}),
 		o.configMethods(),

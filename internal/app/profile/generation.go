@@ -27,6 +27,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/admission"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/bus"
+	canvasconfig "github.com/chela-ai/chela/internal/core/canvas"
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
@@ -55,6 +56,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/budget"
+	"github.com/chela-ai/chela/internal/engine/canvas"
 	"github.com/chela-ai/chela/internal/engine/cron"
 	"github.com/chela-ai/chela/internal/engine/deliver"
 	"github.com/chela-ai/chela/internal/engine/dispatch"
@@ -92,6 +94,7 @@ type Options struct {
 	Skills   skills.Registry  // nil: there is none
 	Relay    *relay.Relay
 	Nodes    *nodes.Registry // nil: there are no nodes
+	Canvas   *canvas.Host    // nil: there is none
 	Gateway  gateway.Gateway // of the tool gateway; nil: there is none
 	// Proposals holds the proposals of skills; nil: there is no tool for them.
 	Proposals *proposal.Shelf
@@ -198,6 +201,9 @@ func (f *Factory) RunCommands(ctx context.Context) error {
 		if e.Stream == chela.StreamSession && e.Phase == chela.PhaseDeleted {
 			f.commands.Forget(e.Session)
 			f.browsers.Forget(e.Session)
+			if f.o.Canvas != nil {
+				f.o.Canvas.Forget(e.Session)
+			}
 		}
 	})
 	defer cancel()
@@ -777,6 +783,12 @@ func (c *Current) Workspace(m session.Meta) (string, error) {
 
 // Sandboxed implements spawn.Config.
 func (c *Current) Sandboxed(m session.Meta) bool { return c.Load().isSandboxed(m) }
+
+// canvas returns the settings of the canvas.
+func (g *Generation) canvas() canvasconfig.Config { return g.Settings.Canvas.In(g.env) }
+
+// Canvas returns the settings of the canvas.
+func (c *Current) Canvas() canvasconfig.Config { return c.Load().canvas() }
 
 // Nodes returns which commands of nodes may be called.
 func (c *Current) Nodes() node.Policy { return c.Load().Settings.Nodes }

@@ -71,6 +71,9 @@ func (g *Generation) makeTools(c Config) error {
 	if g.o.Nodes != nil {
 		env.Nodes, env.Commands.Nodes = g.o.Nodes, g.o.Nodes
 	}
+	if g.o.Canvas != nil && g.Settings.Canvas.In(c.Env).On() {
+		env.Canvas = g.o.Canvas
+	}
 	if g.o.Relay != nil {
 		env.Sessions.Sender = g.o.Relay
 	}

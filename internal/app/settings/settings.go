@@ -14,6 +14,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/canvas"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/compact"
 	"github.com/chela-ai/chela/internal/core/exchange"
@@ -63,6 +64,7 @@ type Settings struct {
 	Money    Money
 	Undo     journal.Options
 	Speech   speech.Config
+	Canvas   canvas.Config
 	Logging  Logging
 	Channels map[string]Channel
 	Bindings []route.Binding
@@ -337,6 +339,9 @@ func Read(s Sections) (Settings, error) {
 	}
 	var err error
 	if o.Speech, err = speech.Parse(s.Section("tts"), s.Section("messages.tts")); err != nil {
+		return o, err
+	}
+	if o.Canvas, err = canvas.ParseConfig(s.Section("canvasHost"), s.Section("plugins")); err != nil {
 		return o, err
 	}
 	return o, errors.Join(o.joinAccounts(s), o.joinContexts(), o.checkDelivery(), o.checkReset(), o.Logging.check(), o.Cron.Check(), o.checkMoney())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/action"
+	"github.com/chela-ai/chela/internal/core/canvas"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -34,6 +35,7 @@ type ToolEnv struct {
 	Files     FileEnv
 	Commands  exec.Options // as exec gets them, apart from its section
 	Nodes     node.Caller  // nil: there are none
+	Canvas    canvas.Host  // nil: it is off
 	Sessions  SessionEnv
 	Web       WebEnv
 	Assistant AssistantEnv

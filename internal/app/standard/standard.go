@@ -54,6 +54,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite/foreign"
 	"github.com/chela-ai/chela/internal/plugin/tool/browser"
+	"github.com/chela-ai/chela/internal/plugin/tool/canvas"
 	"github.com/chela-ai/chela/internal/plugin/tool/cron"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/fs"
@@ -206,6 +207,9 @@ func Tools(r *Registry) {
 	})
 	r.FileTool("browser", "browser", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
 		return browser.Configured(raw, env.Web.Browsers, rule)
+	})
+	r.FileTool("canvas", "", func(env ToolEnv, rule pathpolicy.Rule, _ json.RawMessage) ([]tool.Tool, error) {
+		return offered(env.Canvas != nil, canvas.New(canvas.Options{Host: env.Canvas, Nodes: env.Nodes, Files: env.Files.Media, Paths: rule})), nil
 	})
 	r.FileTool("message", "tools.message", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
 		t, err := message.Configured(raw, message.Options{

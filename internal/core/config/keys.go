@@ -91,12 +91,12 @@ var preserved = [...]struct {
 	names  string
 }{
 	{"", "", `
-		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser.* browser.profiles.*.* browser.snapshotDefaults.* browser.ssrfPolicy.* browser.tabCleanup.* canvas canvasHost
+		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser.* browser.profiles.*.* browser.snapshotDefaults.* browser.ssrfPolicy.* browser.tabCleanup.* canvas canvasHost.*
 		cli commands diagnostics discovery env.shellEnv gateway.auth.allowTailscale
 		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks.gmail.* logging.maxFiles mcp.* mcp.servers.*.* media memory
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
 		models.providers.*.authHeader nodeHost plugins.* plugins.entries.*.* plugins.entries.*.config.*
-		plugins.entries.*.config.webSearch.* routing secrets session.reset.* skills.entries.*.* skills.install skills.limits.* skills.load.* skills.workshop.* talk tools.exec.approvalRunningNoticeMs
+		plugins.entries.*.config.host.* plugins.entries.*.config.webSearch.* routing secrets session.reset.* skills.entries.*.* skills.install skills.limits.* skills.load.* skills.workshop.* talk tools.exec.approvalRunningNoticeMs
 		tools.web.* tools.web.fetch.* tools.web.search.* tts.* tts.providers.*.* ui update web
 	`},
 	{"", "agents.defaults.", `
@@ -702,6 +702,14 @@ var documented = [...]Key{
 	{Path: "tools.loopDetection.postCompactionGuard", Kind: Object, Doc: "end of runs that loop after their conversation was summarized"},
 	{Path: "tools.loopDetection.postCompactionGuard.enabled", Kind: Bool, Default: "true", Doc: "end them"},
 	{Path: "tools.loopDetection.postCompactionGuard.windowSize", Kind: Int, Default: "3", Doc: "equal calls after the summary that are a loop"},
+	{Path: "canvasHost", Kind: Object, Doc: "pages that the assistant shows; see docs/canvas.md"},
+	{Path: "canvasHost.enabled", Kind: Bool, Default: "true", Doc: "offer the tool canvas, and serve its pages"},
+	{Path: "canvasHost.root", Kind: Text, Doc: "folder of the pages of all agents; default: canvas in the workspace of each"},
+	{Path: "canvasHost.liveReload", Kind: Bool, Default: "true", Doc: "load a page again when its files change"},
+	{Path: "plugins.entries.*.config.host", Kind: Object, Doc: "of the entry canvas: newer place of canvasHost"},
+	{Path: "plugins.entries.*.config.host.enabled", Kind: Bool, Doc: "of the entry canvas: as canvasHost.enabled"},
+	{Path: "plugins.entries.*.config.host.root", Kind: Text, Doc: "of the entry canvas: as canvasHost.root"},
+	{Path: "plugins.entries.*.config.host.liveReload", Kind: Bool, Doc: "of the entry canvas: as canvasHost.liveReload"},
 	{Path: "browser", Kind: Object, Doc: "the browser that the assistant drives"},
 	{Path: "browser.enabled", Kind: Bool, Default: "true", Doc: "offer the tool browser"},
 	{Path: "browser.executablePath", Kind: Text, Doc: "path of Chromium or Chrome; empty: it is looked for"},

@@ -8,7 +8,6 @@ var absent = []tool.Spec{
 	{Name: "code_execution", Groups: []string{"group:runtime"}},
 	{Name: "terminal", Groups: []string{"group:runtime"}, InRuns: true},
 	{Name: "x_search", Groups: []string{"group:web"}},
-	{Name: "canvas", Groups: []string{"group:ui"}, Sandboxed: tool.Outside, Plugin: "canvas"},
 	{Name: "screen", Groups: []string{"group:ui"}},
 	{Name: "dashboard", Groups: []string{"group:ui"}},
 	{Name: "show_widget", Groups: []string{"group:ui"}},

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,6 +51,9 @@ type Options struct {
 	Log    *slog.Logger
 	Store  store.Store
 	Policy func() node.Policy // as the configuration has it now
+	// Params returns the parameters of a canvas command as the device needs them: pages of
+	// the gateway become addresses.
+	Params func(device, command string, s chela.SessionKey, params json.RawMessage) (json.RawMessage, error)
 }
 
 // Registry keeps the connections of nodes. Use [New]. It is safe for concurrent use.
@@ -288,6 +292,12 @@ func (r *Registry) remember(key string, k *keyed) {
 func (r *Registry) invoke(ctx context.Context, q node.Request, before func() error) (json.RawMessage, error) {
 	if err := r.find(ctx, q.Node, q.Command); err != nil {
 		return nil, err
+	}
+	if strings.HasPrefix(q.Command, node.Canvas) {
+		var err error
+		if q.Params, err = r.o.Params(q.Node, q.Command, q.Session, q.Params); err != nil {
+			return nil, err
+		}
 	}
 	id := rand.Text()
 	c := &call{device: q.Node, answer: make(chan wire.NodeInvokeResult, 1), progress: q.Progress}

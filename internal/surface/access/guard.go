@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/chela-ai/chela/internal/core/canvas"
 )
 
 // Source describes where a request comes from.
@@ -64,12 +66,20 @@ func (d *Authenticator) Guard(next http.Handler, probes ...string) http.Handler 
 			no = &refusal{http.StatusTooManyRequests, "rate_limited", "too many failed authentication attempts (retry later)", from.locked}
 		}
 		if no != nil {
-			d.o.Log.Info("request refused", "from", from.Addr.String(), "path", r.URL.Path, "why", no.text)
+			d.o.Log.Info("request refused", "from", from.Addr.String(), "path", withoutSecret(r.URL.Path), "why", no.text)
 			no.write(w)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sourceKey{}, from)))
 	})
+}
+
+// withoutSecret returns a path without the secret of a capability.
+func withoutSecret(path string) string {
+	if strings.HasPrefix(path, canvas.CapabilityPath) {
+		return canvas.CapabilityPath + "…"
+	}
+	return path
 }
 
 // write answers the request.
@@ -120,7 +130,7 @@ func (d *Authenticator) inspect(r *http.Request) (Source, *refusal) {
 		return f, &refusal{http.StatusForbidden, "forbidden", fmt.Sprintf("host %q is not a known name of this gateway", host), 0}
 	}
 	f.Local = !f.Proxied && f.Addr.IsLoopback() && private(host)
-	if f.Browser && !d.allowsOrigin(r, f.Local) {
+	if f.Browser && !d.allowsOrigin(r, f.Local) && !fromSandbox(r) {
 		return f, &refusal{http.StatusForbidden, "forbidden", OriginRefused, 0}
 	}
 	return f, nil
@@ -206,6 +216,13 @@ func (d *Authenticator) allowsOrigin(r *http.Request, local bool) bool {
 	return slices.ContainsFunc(d.o.Origins, func(o string) bool {
 		return o == "*" || strings.TrimSuffix(strings.ToLower(o), "/") == text
 	})
+}
+
+// fromSandbox reports whether a page of the canvas, which has no origin, reads from an address
+// that is its own credential.
+func fromSandbox(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, canvas.CapabilityPath) && r.Method == http.MethodGet && r.Header.Get("Upgrade") == "" &&
+		slices.Equal(r.Header.Values("Origin"), []string{"null"})
 }
 
 // hostname returns the host of host:port in lower case.

@@ -16,7 +16,7 @@ func (c *commands) nodes() *cobra.Command {
 	status.Use = "status"
 	return group("nodes", "Manage nodes, devices that carry out commands, and call them",
 		c.nodesList(), status, c.nodesPending(), c.nodesApprove(), c.nodesReject(), c.nodesRemove(), c.nodesRename(), c.nodesDescribe(), c.nodesInvoke(), c.nodesRun(),
-		c.nodesNotify(), c.nodesCamera(), c.nodesScreen(), c.nodesLocation())
+		c.nodesNotify(), c.nodesCamera(), c.nodesScreen(), c.nodesCanvas(), c.nodesLocation())
 }
 
 func (c *commands) nodesList() *cobra.Command {

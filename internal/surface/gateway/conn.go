@@ -51,6 +51,7 @@ type conn struct {
 	// catalog holds the scope of the models snapshot the client requested;
 	// nil: none requested.
 	catalog json.RawMessage
+	base    string // address at which the client reached the gateway by HTTP; "": otherwise
 	left    func() // tells the end of a node's connection; nil: it is none
 
 	dropped    atomic.Bool // further requests are ignored
@@ -77,6 +78,7 @@ func (c *conn) open(auth Authenticator, settled func()) {
 	settled()
 	if !in {
 		cancel()
+		c.s.closePages(c)
 		c.end()
 		c.work.Wait()
 		return
@@ -88,6 +90,7 @@ func (c *conn) open(auth Authenticator, settled func()) {
 		defer c.work.Wait()
 		defer c.end()
 		defer c.calls.Wait()
+		defer c.s.closePages(c)
 		defer c.s.leave(c)
 		defer cancel() // ends the calls in progress
 		c.read(ctx)
@@ -292,8 +295,9 @@ type call struct {
 }
 
 var (
-	_ rpc.Peer    = (*call)(nil)
-	_ rpc.Capable = (*call)(nil)
+	_ rpc.Peer       = (*call)(nil)
+	_ rpc.Capable    = (*call)(nil)
+	_ rpc.Identified = (*call)(nil)
 )
 
 // run executes the request and answers it.
@@ -359,6 +363,9 @@ func (c *call) TrackRun(id chela.RunID) {
 
 // Capable implements [rpc.Capable].
 func (c *call) Capable(name string) bool { return slices.Contains(c.caps, name) }
+
+// ConnID implements [rpc.Identified].
+func (c *call) ConnID() string { return c.conn.id }
 
 // Subscribe implements [rpc.Peer].
 func (c *call) Subscribe(key chela.SessionKey, on bool) { c.subscribe(key, on) }

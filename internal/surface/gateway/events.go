@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/approval"
+	"github.com/chela-ai/chela/internal/core/canvas"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/job"
@@ -39,6 +40,12 @@ func (s *Server) observe(e chela.Event) {
 	case chela.StreamHeartbeat:
 		if r, ok := e.Data.(heartbeat.Result); ok {
 			s.broadcast(everyone, false, wire.EventHeartbeat, func() any { return wireview.Heartbeat(r) })
+		}
+	case chela.StreamCanvas:
+		if c, ok := e.Data.(canvas.Changed); ok {
+			s.broadcast(followers(e.Session), false, wire.EventCanvas, func() any {
+				return wire.CanvasView{SessionKey: string(e.Session), Kind: string(c.Kind), Page: c.Page, Version: c.Version}
+			})
 		}
 	case chela.StreamSession:
 		s.session(e)

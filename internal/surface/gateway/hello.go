@@ -8,6 +8,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/media"
+	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
@@ -19,7 +20,7 @@ var events = [...]string{
 	wire.EventApprovalRequested, wire.EventApprovalResolved,
 	wire.EventPluginApprovalRequested, wire.EventPluginApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
 	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot, wire.EventConfigChanged, wire.EventTask, wire.EventCron,
-	wire.EventProgressChanged, wire.EventHeartbeat,
+	wire.EventProgressChanged, wire.EventHeartbeat, wire.EventCanvas,
 }
 
 // maxAttachment is the maximum size of an attachment: one frame holds it in
@@ -64,10 +65,32 @@ func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 	if s.o.Defaults != nil {
 		h.Snapshot.Defaults = s.o.Defaults()
 	}
+	if u := s.openPages(c); u != "" {
+		h.Surfaces = map[string]string{wire.SurfaceCanvas: u}
+		if c.proto < wire.Version {
+			h.CanvasHost = u
+		}
+	}
 	if c.who.May(chela.ScopeAdmin) {
 		h.Snapshot.AuthMode, h.Snapshot.Config, h.Snapshot.StateDir = c.grant.Mode, s.o.ConfigPath, s.o.StateDir
 	}
 	return h, nil
+}
+
+// openPages returns the address of the canvas for a connection; "": it has none.
+func (s *Server) openPages(c *conn) string {
+	if s.o.Pages == nil || c.base == "" || c.role != wire.RoleNode && !c.who.May(chela.ScopeRead) {
+		return ""
+	}
+	device, _ := pairing.DeviceOf(c.who)
+	return s.o.Pages.Open(c.id, device, c.base)
+}
+
+// closePages ends what openPages gave.
+func (s *Server) closePages(c *conn) {
+	if s.o.Pages != nil {
+		s.o.Pages.Close(c.id)
+	}
 }
 
 // scopes returns the scopes of p including the implied ones, because clients

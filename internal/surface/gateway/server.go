@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,6 +72,9 @@ type Options struct {
 	// ended. nil: nobody is told.
 	Joined func(device string, send func(event string, payload any)) (left func())
 
+	// Pages gives connections the address of the canvas; nil: there is none.
+	Pages Pages
+
 	// Tasks returns the tasks that an event may have changed; nil: none.
 	Tasks func(context.Context, chela.Event) ([]wire.Task, error)
 
@@ -86,6 +90,15 @@ type Options struct {
 
 	MaxBuffered int           // bytes queued per connection; 0: wire.MaxBuffered
 	Merge       time.Duration // how long deltas are merged; 0: 50 ms
+}
+
+// Pages gives connections the address of the canvas.
+type Pages interface {
+	// Open returns the address for a new connection, which reached the gateway at base; "":
+	// there is none. device is the id of the client's device, if it has one.
+	Open(conn, device, base string) string
+	// Close ends what Open gave.
+	Close(conn string)
 }
 
 // Merge is how long deltas are merged after the first one.
@@ -197,6 +210,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 	}
 	c := newConn(s, ws, to, r.Context().Value(connKey{}).(net.Conn))
 	c.from = access.FromContext(r.Context())
+	c.base = baseOf(r, c.from)
 	s.mu.Lock()
 	closing := s.closing
 	if !closing {
@@ -207,6 +221,26 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 		pending()
 		ws.Close(wire.CloseRestart, "service restart")
 	}
+}
+
+// baseOf returns the address at which a client reached the gateway, as the client writes it.
+func baseOf(r *http.Request, from access.Source) string {
+	if !from.Addr.IsValid() || r.Host == "" { // in this process, or by a socket
+		return ""
+	}
+	scheme, host := "http", r.Host
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if from.Proxied {
+		if r.Header.Get("X-Forwarded-Proto") == "https" {
+			scheme = "https"
+		}
+		if h := r.Header.Get("X-Forwarded-Host"); h != "" && !strings.ContainsAny(h, "/\\@,? #") {
+			host = h
+		}
+	}
+	return scheme + "://" + host
 }
 
 // join sends the hello and adds the connection. The client receives the missed

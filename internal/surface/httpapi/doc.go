@@ -6,6 +6,7 @@
 //	/metrics           Prometheus metrics, for local or authenticated requests
 //	/tools/invoke      one tool call, for authenticated requests
 //	/v1/               the assistant in the forms of model services (package modelapi)
+//	/__openclaw__/     the canvas: pages that the assistant shows (package surface/canvas)
 //	/hooks/            work that other programs order (package webhook)
 //	/                  the web page (package webui), or the Control UI and its bootstrap configuration
 //

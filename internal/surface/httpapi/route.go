@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/core/canvas"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/surface/access"
 )
@@ -16,12 +17,13 @@ const (
 	Credential        = "a credential"
 	WebhookToken      = "the token of the webhooks, or a signature"
 	Platform          = "a chat platform, whose channel checks the request"
+	Capability        = "a capability, which is part of the address"
 )
 
 // Route is an HTTP route.
 type Route struct {
 	Pattern    string // of http.ServeMux
-	For        string // Anyone, LocalOrCredential, Credential, or WebhookToken or Platform, which the handler checks
+	For        string // Anyone, LocalOrCredential, Credential, or WebhookToken, Platform or Capability, which the handler checks
 	StartsWork bool   // a request may start a tool; other routes have no effect
 
 	fallback bool // it answers for paths that no other route has
@@ -61,6 +63,12 @@ func Routes(o Options) []Route {
 	if h := o.Webhooks; h != nil {
 		out = append(out, Route{Pattern: "POST " + h.Path + "/", For: WebhookToken, StartsWork: true, serve: h.Handler.ServeHTTP},
 			get(h.Path+"/", Anyone, h.Handler.ServeHTTP))
+	}
+	if o.Canvas != nil {
+		for _, p := range [...]string{canvas.PagesPath, canvas.A2UIPath} {
+			out = append(out, get(p, Credential, o.Canvas.ServeHTTP), get(strings.TrimSuffix(p, "/"), Credential, o.Canvas.ServeHTTP))
+		}
+		out = append(out, get(canvas.CapabilityPath, Capability, o.Canvas.ServeHTTP))
 	}
 	if o.Post != nil {
 		out = append(out, Route{Pattern: "POST /", For: Platform, StartsWork: true, fallback: true, serve: s.post()})
@@ -150,7 +158,7 @@ func fallback(path string, serve http.HandlerFunc) Route {
 // admit returns the handler of a route, restricted to its audience.
 func (s server) admit(route Route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ok := route.For == Anyone || route.For == WebhookToken || route.For == Platform
+		ok := route.For == Anyone || route.For == WebhookToken || route.For == Platform || route.For == Capability
 		switch route.For {
 		case LocalOrCredential:
 			ok = s.mayInspect(r)

@@ -34,6 +34,8 @@ type Options struct {
 	UI *UI
 	// Page is Chela's own page; nil: none.
 	Page Page
+	// Canvas serves what the assistant shows (package surface/canvas); nil: nothing.
+	Canvas http.Handler
 	// Models is the assistant in the forms of model services; nil: there is none.
 	Models Models
 	// Webhooks are the requests of other programs; nil: none.

@@ -40,6 +40,12 @@ type Capable interface {
 	Capable(name string) bool
 }
 
+// Identified is an optional interface of a [Peer].
+type Identified interface {
+	// ConnID returns the id of the connection.
+	ConnID() string
+}
+
 // Method is a method of the gateway.
 type Method struct {
 	name       string

@@ -23,9 +23,10 @@ import (
 var dist embed.FS
 
 // policy allows the page its own scripts, styles and connections, and nothing from elsewhere:
-// no inline code, no pictures of other servers, no frames around it. Trusted Types keep text
+// no inline code, no pictures of other servers, no frames around it. Frames in it show the
+// canvas, whose pages get an origin of their own. Trusted Types keep text
 // from becoming code; the two names are those of Lit and DOMPurify.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; manifest-src 'self'; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; manifest-src 'self'; frame-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types lit-html dompurify"
 
 // Page is the page and its files. Use [New].

@@ -443,10 +443,14 @@ func (e *entry) foreign(t *testing.T) {
 	e.quiet(t, "foreign requests", func() {
 		for what, way := range ways {
 			for _, r := range e.routes {
+				want := http.StatusForbidden
+				if r.For == httpapi.Capability && what == "null origin" { // pages of the canvas have no origin; this one has no capability
+					want = http.StatusUnauthorized
+				}
 				e.refusedHTTP(t, r.Pattern+", "+what, r, "", func(req *http.Request) {
 					req.Header.Set("Authorization", "Bearer "+tokenFor(r))
 					way(req)
-				}, http.StatusForbidden)
+				}, want)
 				e.refusedHTTP(t, r.Pattern+" as a WebSocket, "+what, r, "", func(r *http.Request) {
 					upgrade(r)
 					way(r)
@@ -528,7 +532,7 @@ func (e *entry) noCredential(t *testing.T) {
 			}
 		}
 		for _, r := range e.routes {
-			if r.For == httpapi.Credential || r.For == httpapi.WebhookToken {
+			if r.For == httpapi.Credential || r.For == httpapi.WebhookToken || r.For == httpapi.Capability {
 				e.refusedHTTP(t, r.Pattern, r, "", func(*http.Request) {}, http.StatusUnauthorized)
 			}
 			if r.For == httpapi.WebhookToken { // the gateway's own token is another one
@@ -547,7 +551,7 @@ func (e *entry) wrongCredential(t *testing.T) {
 	}
 	e.quiet(t, "with a wrong credential", func() {
 		for _, r := range e.routes {
-			if r.For == httpapi.Credential || r.For == httpapi.WebhookToken {
+			if r.For == httpapi.Credential || r.For == httpapi.WebhookToken || r.For == httpapi.Capability {
 				e.refusedHTTP(t, r.Pattern, r, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, http.StatusUnauthorized, http.StatusTooManyRequests)
 			}
 		}

@@ -37,7 +37,7 @@ func (c *Client) offered(model *llmtest.Script, session string) (got, told []str
 
 func TestOfferedTools(t *testing.T) {
 	// The tools of this build that need no credential.
-	const free = "agents_list apply_patch browser cron edit exec find gateway grep image ls memory_get memory_search message nodes plan process read session_status " +
+	const free = "agents_list apply_patch browser canvas cron edit exec find gateway grep image ls memory_get memory_search message nodes plan process read session_status " +
 		"sessions_history sessions_list sessions_search sessions_send sessions_spawn sessions_yield skill_workshop subagents web_fetch web_search write"
 	for _, tt := range []struct {
 		name, tools, agents string

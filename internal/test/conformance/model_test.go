@@ -17,6 +17,7 @@ import (
 //	count        answers "1 2 3 … 40 ", in forty pieces over about a second
 //	read FILE    reads the file with a tool and answers with its result
 //	write FILE   writes the file with a tool and answers with its result
+//	canvas ARGS  calls the tool canvas with the arguments, and answers with its result
 //	run COMMAND  runs the command with a tool and answers with its result
 //	wait         begins an answer and hangs
 //	spawn TASK   starts the subagent "helper" with the task, and answers that it did
@@ -43,6 +44,8 @@ func script(_ int, r llmtest.ReceivedRequest) llmtest.Step {
 		return llmtest.Call(callID(r), "read", object("path", rest))
 	case "write":
 		return llmtest.Call(callID(r), "write", fmt.Sprintf(`{"path":%q,"content":"the tide turns at seven\n"}`, rest))
+	case "canvas":
+		return llmtest.Call(callID(r), "canvas", rest)
 	case "run":
 		return llmtest.Call(callID(r), "exec", object("command", rest))
 	case "spawn":

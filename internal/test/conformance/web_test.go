@@ -750,15 +750,17 @@ func TestWebBuild(t *testing.T) {
 			t.Fatalf("npm %s: %v\n%s", args[0], err, bytes.TrimSpace(out))
 		}
 	}
-	fresh, have := readTree(t, filepath.Join(dir, "internal/surface/webui/dist")), readTree(t, filepath.Join(root, "internal/surface/webui/dist"))
-	for name, content := range fresh {
-		if have[name] != content {
-			t.Errorf("%s is not what the sources give: cd web && npm ci && npm run build", name)
+	for _, folder := range []string{"internal/surface/webui/dist", "internal/surface/canvas/dist"} {
+		fresh, have := readTree(t, filepath.Join(dir, folder)), readTree(t, filepath.Join(root, folder))
+		for name, content := range fresh {
+			if have[name] != content {
+				t.Errorf("%s: %s is not what the sources give: cd web && npm ci && npm run build", folder, name)
+			}
 		}
-	}
-	for name := range have {
-		if _, ok := fresh[name]; !ok {
-			t.Errorf("%s is not made from the sources: cd web && npm ci && npm run build", name)
+		for name := range have {
+			if _, ok := fresh[name]; !ok {
+				t.Errorf("%s: %s is not made from the sources: cd web && npm ci && npm run build", folder, name)
+			}
 		}
 	}
 }

@@ -21,5 +21,7 @@ export const icons = {
   chevron: icon(html`<svg class="icon chevron" viewBox="0 0 20 20" aria-hidden="true"><path d="m8 5 5 5-5 5"/></svg>`),
   check: icon(html`<svg class="icon" viewBox="0 0 20 20" aria-hidden="true"><path d="m4 10.5 4 4 8-9"/></svg>`),
   cross: icon(html`<svg class="icon" viewBox="0 0 20 20" aria-hidden="true"><path d="m6 6 8 8M14 6l-8 8"/></svg>`),
+  out: icon(html`<svg class="icon" viewBox="0 0 20 20" aria-hidden="true"><path d="M8 5H5v10h10v-3M11 4h5v5M16 4l-7 7"/></svg>`),
+  screen: icon(html`<svg class="icon" viewBox="0 0 20 20" aria-hidden="true"><rect x="3" y="4" width="14" height="10" rx="1.5"/><path d="M7 17h6"/></svg>`),
   pin: icon(html`<svg class="icon small" viewBox="0 0 20 20" aria-hidden="true"><path d="M7 3h6l-1 6 2.5 3h-9L8 9 7 3zM10 12v5"/></svg>`),
 };

@@ -7,6 +7,7 @@ import { questionsView, visible } from "./approval";
 import { coded } from "./coded";
 import "./composer";
 import { icons } from "./icon";
+import { canvasView } from "./canvas";
 import { agentName, agentOf, sessionName } from "./names";
 import { scheduleView } from "./schedule";
 import { settingsView } from "./settings";
@@ -79,6 +80,7 @@ export class Page extends LitElement {
           ${this.header()}
           ${this.body()}
         </main>
+        ${state.place.view === "chat" ? canvasView(state) : nothing}
       </div>
       <div class="hidden" aria-live="polite">${state.place.view === "chat" ? state.spoken : ""}</div>
       <div class="toast" role="status" aria-live="polite">${state.toast ? html`<p>${state.toast}</p>` : nothing}</div>
@@ -91,6 +93,7 @@ export class Page extends LitElement {
     return html`<header class="top">
       <button class="ghost only-phone" aria-label=${t.menu} aria-expanded=${state.drawer ? "true" : "false"} aria-controls="sidebar" @click=${() => { state.drawer = true; state.changed(); }}>${icons.menu}${state.approvals.length > 0 && !chat ? html`<span class="dot asks"></span>` : nothing}</button>
       ${chat ? html`<h1>${sessionName(state, chat)}${state.agents.length > 1 ? html`<span class="quiet"> · ${agentName(agentOf(state, chat))}</span>` : nothing}</h1>` : html`<span class="space"></span>`}
+      ${chat && state.canvas.view && !state.canvas.shown ? html`<button class="ghost" aria-label=${t.canvas} title=${t.canvas} @click=${() => state.canvas.show()}>${icons.screen}</button>` : nothing}
       ${chat && state.session(chat) ? this.actions(chat) : nothing}
     </header>`;
   }
