@@ -56,8 +56,13 @@ func (m *Set) Sighted() (out []llm.Ref) {
 // Endpoint returns how a provider is called with its first key, for calls other than
 // those of its models.
 func (m *Set) Endpoint(id string) (dialect.Options, error) {
-	_, o, err := m.config(id, m.first(id))
+	_, o, err := m.Dialect(id)
 	return o, err
+}
+
+// Dialect is like Endpoint, with the name of the dialect in which its models are called.
+func (m *Set) Dialect(id string) (api string, o dialect.Options, err error) {
+	return m.config(id, m.first(id))
 }
 
 // all returns the models of a choice, in order.
