@@ -286,6 +286,15 @@ has 'morning.wav .tour, wav.'
 run cat "$home/morning.wav"
 has 'Good morning'
 
+step 'A picture: a program draws it'
+base64 -d >"$home/dot.png" <<<'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=='
+run "$chela" config set agents.defaults.mediaModels.image '{command: "cp", args: ["'"$home/dot.png"'", "{{OutputPath}}"]}'
+draw() { signed tools/invoke -H 'Content-Type: application/json' -d '{"tool":"image_generate","args":{"prompt":"a dot","action":"'"$1"'"}}'; }
+until_has 'program' draw list
+run draw generate
+has 'Task '
+until_has 'image/png media:' "$chela" sessions show agent:main:main
+
 step 'Moving in: what OpenClaw has, and the way back'
 stop
 old=$home/openclaw

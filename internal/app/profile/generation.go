@@ -72,6 +72,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/gateway"
 	mcptool "github.com/chela-ai/chela/internal/plugin/tool/mcp"
+	mediatool "github.com/chela-ai/chela/internal/plugin/tool/media"
 	"github.com/chela-ai/chela/internal/plugin/tool/skills"
 	"github.com/chela-ai/chela/internal/plugin/understanding"
 )
@@ -124,6 +125,8 @@ type Factory struct {
 	mcp      *mcptool.Pool              // nil: configurations are only checked
 	broker   sandbox.Broker             // likewise; runs programs of Chela itself
 	browsers *browser.Browsers          // likewise
+	studio   *mediatool.Studio          // likewise; where pictures are made
+	deferred exec.Defer                 // of background commands and pictures
 	fresh    chan string                // workspaces that were made, for makeRepositories
 
 	generations atomic.Uint64 // that were made
@@ -148,12 +151,14 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration, tools.exec: %w", err)
 	}
+	deferred := exec.Defer(dispatch.Defer(o.Store, o.Instance, o.Redact, func(it queue.Item) {
+		o.Bus.Publish(chela.Event{Session: it.Session, Stream: chela.StreamTask, Text: it.ID})
+	}))
 	f := &Factory{
-		o: o, started: time.Now(), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{}, folders: map[string]bool{}, warned: map[string]bool{}, fresh: make(chan string, maxFresh),
+		deferred: deferred,
+		o:        o, started: time.Now(), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{}, folders: map[string]bool{}, warned: map[string]bool{}, fresh: make(chan string, maxFresh),
 		commands: exec.NewCommands(c.CommandOptions(exec.CommandOptions{
-			Log: o.Log, Dir: filepath.Join(o.State, "cache", "output"), Defer: dispatch.Defer(o.Store, o.Instance, o.Redact, func(it queue.Item) {
-				o.Bus.Publish(chela.Event{Session: it.Session, Stream: chela.StreamTask, Text: it.ID})
-			}),
+			Log: o.Log, Dir: filepath.Join(o.State, "cache", "output"), Defer: deferred,
 		})),
 	}
 	if t, ok := s.(*config.Tree); ok {
@@ -184,7 +189,7 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	if f.mcp, err = f.newPool(s); err != nil {
 		return nil, err
 	}
-	f.browsers = f.newBrowsers()
+	f.browsers, f.studio = f.newBrowsers(), mediatool.NewStudio()
 	return f, nil
 }
 
@@ -212,6 +217,7 @@ func (f *Factory) RunCommands(ctx context.Context) error {
 	}
 	defer f.closeServers()
 	defer f.closeBrowsers()
+	defer f.studio.Close()
 	defer f.memories.close()
 	var pruning sync.WaitGroup
 	pruning.Go(func() { f.prune(ctx) })

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/chela-ai/chela/internal/app/model"
+	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/drawing"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/queue"
@@ -20,6 +23,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/untrusted"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/budget"
+	painting "github.com/chela-ai/chela/internal/plugin/drawing"
+	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 	voice "github.com/chela-ai/chela/internal/plugin/speech"
 	"github.com/chela-ai/chela/internal/plugin/tool/web"
 	"github.com/chela-ai/chela/internal/plugin/understanding"
@@ -69,6 +74,26 @@ func (g *Generation) makeSpeaker(c Config, broker sandbox.Broker) {
 	g.Speaker = voice.New(voice.Options{
 		Log: g.o.Log, Config: g.Settings.Speech, Getenv: c.Env, Endpoint: g.Models.Endpoint, HTTP: g.http,
 		Programs: voice.Programs{Programs: g.helpers(broker)},
+	})
+}
+
+// painter returns what makes pictures. They are paid from the budgets of the agent.
+func (g *Generation) painter(broker sandbox.Broker) drawing.Painter {
+	return painting.New(painting.Options{
+		Log: g.o.Log, Config: g.Settings.Drawing, Programs: g.helpers(broker),
+		Endpoint: func(id string) (dialect.Options, bool, error) {
+			api, o, err := g.Models.Dialect(id)
+			return o, api == standard.Gemini, err
+		},
+		Pay: func(by drawing.Buyer, m llm.Model, p llm.Provider) (llm.Provider, error) {
+			if g.pricedOnly(by.Agent) {
+				var err error
+				if m, p, err = model.Priced(m, p); err != nil {
+					return nil, err
+				}
+			}
+			return g.o.Budgets.Provider(p, m, budget.Call{Run: by.Run, Agent: by.Agent, Session: by.Session}, g.Settings.Limits(by.Agent, g.zone)), nil
+		},
 	})
 }
 

@@ -58,6 +58,9 @@ func (g *Generation) makeTools(c Config) error {
 	if g.Settings.Speech.Chosen() {
 		env.Assistant.Speaker = g.Speaker
 	}
+	if g.Settings.Drawing.On() && g.studio != nil {
+		env.Assistant.Painter, env.Assistant.Studio, env.Assistant.Defer = g.painter(broker), g.studio, g.deferred
+	}
 	if g.o.Schedule != nil {
 		env.Assistant.Scheduler = g.o.Schedule
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/canvas"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/compact"
+	"github.com/chela-ai/chela/internal/core/drawing"
 	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/job"
@@ -65,6 +66,7 @@ type Settings struct {
 	Undo     journal.Options
 	Speech   speech.Config
 	Canvas   canvas.Config
+	Drawing  drawing.Config
 	Logging  Logging
 	Channels map[string]Channel
 	Bindings []route.Binding
@@ -339,6 +341,9 @@ func Read(s Sections) (Settings, error) {
 	}
 	var err error
 	if o.Speech, err = speech.Parse(s.Section("tts"), s.Section("messages.tts")); err != nil {
+		return o, err
+	}
+	if o.Drawing, err = drawing.Parse(s.Section("agents.defaults.mediaModels.image"), s.Section("agents.defaults.imageGenerationModel")); err != nil {
 		return o, err
 	}
 	if o.Canvas, err = canvas.ParseConfig(s.Section("canvasHost"), s.Section("plugins")); err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/chela-ai/chela/internal/core/action"
 	"github.com/chela-ai/chela/internal/core/canvas"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/drawing"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/llm"
-	"github.com/chela-ai/chela/internal/core/media"
+	pictures "github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/memory"
 	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/proposal"
@@ -22,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/tool/cron"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/gateway"
+	"github.com/chela-ai/chela/internal/plugin/tool/media"
 	"github.com/chela-ai/chela/internal/plugin/tool/sessions"
 	"github.com/chela-ai/chela/internal/plugin/tool/skills"
 	"github.com/chela-ai/chela/internal/plugin/tool/status"
@@ -43,7 +45,7 @@ type ToolEnv struct {
 
 // FileEnv is for tools that read, change and look at files.
 type FileEnv struct {
-	Media     *media.Files     // of the conversations
+	Media     *pictures.Files  // of the conversations
 	Journal   journal.Recorder // of changes; nil: nothing is recorded
 	Vision    func(ctx context.Context, c tool.Call) (llm.Model, llm.Provider, error)
 	ImageSide int // pixels of the longer side that a picture is sent with; 0: the default
@@ -82,4 +84,8 @@ type AssistantEnv struct {
 	Proposals *proposal.Shelf // of skills
 	Speaker   speech.Speaker  // says texts aloud
 	Said      int             // maximum characters of what is said aloud
+	Painter   drawing.Painter // makes pictures
+	Studio    *media.Studio   // where they are made
+	// Defer stores what a session is told if the process ends before its picture is ready.
+	Defer exec.Defer
 }

@@ -205,6 +205,12 @@ func Tools(r *Registry) {
 		a := env.Assistant
 		return offered(a.Act != nil && a.Speaker != nil && speech.Active(a.Speaker) != "", media.NewSpeech(media.SpeechOptions{Speaker: a.Speaker, Limit: a.Said, Files: env.Files.Media, Do: a.Act})), nil
 	})
+	r.FileTool("image_generate", "", func(env ToolEnv, rule pathpolicy.Rule, _ json.RawMessage) ([]tool.Tool, error) {
+		a := env.Assistant
+		return offered(a.Act != nil && a.Painter != nil, media.NewDraw(media.DrawOptions{
+			Painter: a.Painter, Studio: a.Studio, Files: env.Files.Media, Paths: rule, Do: a.Act, Defer: a.Defer,
+		})), nil
+	})
 	r.FileTool("browser", "browser", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
 		return browser.Configured(raw, env.Web.Browsers, rule)
 	})

@@ -102,7 +102,7 @@ var preserved = [...]struct {
 	{"", "agents.defaults.", `
 		agentRuntime blockStreamingChunk.breakPreference blockStreamingCoalesce
 		cliBackends contextInjection contextLimits.* embeddedHarness embeddedPi envelopeElapsed envelopeTimestamp
-		envelopeTimezone experimental imageGenerationModel mediaMaxMb mediaModels
+		envelopeTimezone experimental mediaMaxMb mediaModels.*
 		musicGenerationModel pdfMaxBytesMb pdfMaxPages pdfModel skipOptionalBootstrapFiles
 		systemPromptOverride timeFormat toolProgressDetail utilityModel
 		videoGenerationModel
@@ -338,6 +338,21 @@ var documented = [...]Key{
 	{Path: "agents.defaults.fastModeDefault", Kind: Text, Values: fastModes, Default: `"off"`, Doc: "faster tier of the model's service, at a higher price, in sessions without their own setting: on, off, or auto, where a person waits"},
 	{Path: "agents.defaults.reasoningDefault", Kind: Text, Values: reasoning, Default: `"off"`, Doc: "thoughts of the model in chats without their own setting"},
 	{Path: "agents.defaults.verboseDefault", Kind: Text, Values: verbose, Default: `"off"`, Doc: "tool notices in chats without their own setting"},
+	{Path: "agents.defaults.mediaModels", Kind: Object, Doc: "models that make media"},
+	{Path: "agents.defaults.mediaModels.image", Kind: Model, Doc: "what makes pictures, with fallbacks; see docs/media.md"},
+	{Path: "agents.defaults.imageGenerationModel", Kind: Model, Doc: "older form of mediaModels.image"},
+	{Path: "agents.defaults.mediaModels.image.primary", Kind: Text, Doc: "provider/model"},
+	{Path: "agents.defaults.mediaModels.image.fallbacks", Kind: Texts, Doc: "models that are asked in order when it fails"},
+	{Path: "agents.defaults.mediaModels.image.timeoutMs", Kind: Millis, Default: "180000", Doc: "time limit of one attempt, at most 600000"},
+	{Path: "agents.defaults.mediaModels.image.command", Kind: Text, Doc: "a program that draws; it is asked first"},
+	{Path: "agents.defaults.mediaModels.image.args", Kind: Texts, Doc: "its arguments, with {{Prompt}}, {{OutputPath}} and {{OutputDir}}; default: {{Prompt}}"},
+	{Path: "agents.defaults.mediaModels.image.env", Kind: Object, Doc: "further variables of the program"},
+	{Path: "agents.defaults.imageGenerationModel.primary", Kind: Text, Doc: "provider/model"},
+	{Path: "agents.defaults.imageGenerationModel.fallbacks", Kind: Texts, Doc: "models that are asked in order when it fails"},
+	{Path: "agents.defaults.imageGenerationModel.timeoutMs", Kind: Millis, Default: "180000", Doc: "as mediaModels.image.timeoutMs"},
+	{Path: "agents.defaults.imageGenerationModel.command", Kind: Text, Doc: "as mediaModels.image.command"},
+	{Path: "agents.defaults.imageGenerationModel.args", Kind: Texts, Doc: "as mediaModels.image.args"},
+	{Path: "agents.defaults.imageGenerationModel.env", Kind: Object, Doc: "as mediaModels.image.env"},
 	{Path: "agents.defaults.imageModel", Kind: Model, Doc: "model for pictures when the session's model takes none, with fallbacks"},
 	{Path: "agents.defaults.subagents", Kind: Object, Doc: "subagents"},
 	{Path: "agents.defaults.heartbeat", Kind: Object, Doc: "periodic checks"},

@@ -19,7 +19,6 @@ var absent = []tool.Spec{
 	{Name: "create_goal", Groups: []string{"group:agents"}},
 	{Name: "update_goal", Groups: []string{"group:agents"}},
 	{Name: "ask_user", Groups: []string{"group:agents"}},
-	{Name: "image_generate", Groups: []string{"group:media"}, Profiles: []string{"coding"}},
 	{Name: "tts", Groups: []string{"group:media"}},
 	{Name: "music_generate", Groups: []string{"group:media"}, Profiles: []string{"coding"}},
 	{Name: "video_generate", Groups: []string{"group:media"}, Profiles: []string{"coding"}},
