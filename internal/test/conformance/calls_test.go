@@ -58,6 +58,9 @@ var ours = map[string]string{
 	"skills.proposals.rollback": "OpenClaw cannot take back a proposal",
 	"themes.list":               "OpenClaw has it too, but not in the schema",
 	"progressCard.refresh":      "OpenClaw has it too, but not in the schema",
+	"canvas.view":               "what the assistant shows, OpenClaw's pages are documents",
+	"canvas.action":             "what the person did there",
+	"canvas.report":             "what a screen could not draw",
 }
 
 // resultless are the methods for which the schema only defines parameters.
@@ -71,7 +74,7 @@ var resultless = []string{
 	"node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename",
 	"openclaw.approval.list", "plugin.approval.list", "plugin.approval.resolve", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.get", "sessions.list",
 	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
-	"send", "poll", "message.action",
+	"send", "poll", "message.action", "plugin.surface.refresh",
 	"sessions.reset", "sessions.send", "sessions.steer", "set-heartbeats", "skills.install", "skills.library.list", "skills.status", "skills.update", "sessions.subscribe", "sessions.usage", "sessions.usage.logs", "sessions.usage.timeseries", "status",
 	"system-event", "system-presence", "usage.cost", "usage.status", "users.list", "wake",
 }
@@ -146,6 +149,9 @@ func (g *golden) decision(name string, params map[string]any) map[string]any {
 	params["proposalId"], params["expectedRevisionHash"] = g.proposed[name].Record.ID, g.proposed[name].Hash
 	return params
 }
+
+// surface is a surface of A2UI with one button.
+const surface = `{"version":"1.0","createSurface":{"surfaceId":"main","components":[{"id":"root","component":"Button","child":"label","action":{"event":{"name":"go"}}},{"id":"label","component":"Text","text":"Go"}]}}`
 
 // calls returns all methods, in the order in which they are called.
 func (g *golden) calls() []call {
@@ -246,6 +252,11 @@ func (g *golden) calls() []call {
 		{"tools.effective", m{"sessionKey": talked}, nil},
 		{"tools.invoke", m{"name": "session_status", "sessionKey": talked, "args": m{}, "idempotencyKey": "one"}, nil},
 		{"tools.invoke", m{"name": "exec", "args": m{"command": "id"}, "confirm": true}, nil},
+		{"tools.invoke", m{"name": "canvas", "sessionKey": aside, "args": m{"action": "a2ui_push", "jsonl": surface}}, nil},
+		{"canvas.view", m{"sessionKey": aside}, nil},
+		{"canvas.action", m{"sessionKey": aside, "surfaceId": "main", "sourceComponentId": "root", "name": "go", "idempotencyKey": "canvas"}, nil},
+		{"canvas.report", m{"sessionKey": aside, "message": "it is too large"}, nil},
+		{"plugin.surface.refresh", m{"surface": "canvas"}, nil},
 		{"tools.calls", m{"limit": 5}, nil},
 		{"usage.cost", m{}, nil},
 		{"usage.status", m{}, nil},
@@ -389,6 +400,7 @@ func events() map[string][]part {
 		wire.EventNodePairResolved:        nil,
 		wire.EventModelsSnapshot:          {{"catalog.models[]", "ModelChoice"}},
 		wire.EventConfigChanged:           nil,
+		wire.EventCanvas:                  nil,
 		wire.EventTask:                    {{"task", "TaskSummary"}},
 		wire.EventCron:                    {{"job", "CronJob"}},
 		wire.EventHeartbeat:               nil,
