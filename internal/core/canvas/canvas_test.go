@@ -125,6 +125,9 @@ func TestBoard(t *testing.T) {
 		if want := []string{data("/xy", "2"), data("/z", "4"), data("/x/", "5")}; !slices.Equal(got, want) {
 			t.Errorf("the board has %v, want %v", got, want)
 		}
+		if whole := board(t, create, data("/x", "1"), data("/", "{}")); len(whole.Messages()) != 2 || len(whole.Surfaces()) != 1 {
+			t.Errorf("after all data was replaced: %v", whole.Messages())
+		}
 		for i := range 2000 { // a dashboard that runs for ever
 			m, _ := Parse(data("/clock", fmt.Sprint(i)))
 			var err error

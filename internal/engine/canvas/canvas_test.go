@@ -168,6 +168,29 @@ func TestShow(t *testing.T) {
 	}
 }
 
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	h, work, _ := newHost(t)
+	outside := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(work, "canvas")); err != nil {
+		t.Skip(err)
+	}
+	if root, dir, err := h.Folder("main"); err == nil {
+		root.Close()
+		t.Errorf("%s leads out of the workspace", dir)
+	}
+	h.o.Config = func() canvas.Config { return canvas.Config{Root: outside} }
+	root, dir, err := h.Folder("main")
+	if err != nil || dir != outside {
+		t.Fatalf("the folder that the configuration names: %s, %v", dir, err)
+	}
+	root.Close()
+	h.o.Config = func() canvas.Config { return canvas.Config{Root: "pages"} }
+	if _, _, err := h.Folder("main"); err == nil || !strings.Contains(err.Error(), "is not an absolute path") {
+		t.Error(err)
+	}
+}
+
 func TestScreens(t *testing.T) {
 	t.Parallel()
 	h, _, _ := newHost(t)
