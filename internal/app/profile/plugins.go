@@ -264,7 +264,7 @@ func (g *Generation) findServers(c Config) error {
 // plug-in never replaces another tool.
 func (g *Generation) joinTools(shared []tool.Tool, own []tool.Tool) tool.Set {
 	foreign := func(t tool.Tool) bool { return t.Spec().Plugin != "" }
-	set := tool.NewSet(slices.Concat(slices.DeleteFunc(slices.Clone(shared), foreign), own)...)
+	set := tool.NewSet(slices.DeleteFunc(slices.Concat(shared, own), foreign)...)
 	for _, t := range shared {
 		if !foreign(t) {
 			continue

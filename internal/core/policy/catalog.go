@@ -67,7 +67,7 @@ func NewCatalog(set tool.Set) Catalog {
 		}
 	}
 	own := k.where(func(t *tool.Spec) bool {
-		return t.Plugin == "" && len(t.Groups) > 0 && !t.In(files) && !t.In(Commands)
+		return t.Plugin == "" && !t.In(tool.Extra) && len(t.Groups) > 0 && !t.In(files) && !t.In(Commands)
 	})
 	k.groups["group:openclaw"], k.groups["group:chela"] = own, own
 	return k

@@ -36,7 +36,7 @@ var catalog = func() Catalog {
 	add("group:runtime", "exec", run)
 	add("group:runtime", "process", tool.Spec{Sandboxed: tool.Inside, InRuns: true})
 	add("group:web", "web_search web_fetch", tool.Spec{})
-	add("group:ui", "canvas", tool.Spec{Sandboxed: tool.Outside, Plugin: "canvas"})
+	set = set.With(fake(tool.Spec{Name: "canvas", Groups: []string{"group:ui", tool.Extra}, Sandboxed: tool.Outside}))
 	add("group:nodes", "nodes", tool.Spec{Sandboxed: tool.Outside, InRuns: true})
 	add("group:memory", "memory_search memory_get", tool.Spec{})
 	add("group:sessions", "sessions_list sessions_history", messaging(tool.Parents))

@@ -76,6 +76,10 @@ type Spec struct {
 // read, or can be restricted to that (see Call.ReadOnly).
 const Reading = "group:reading"
 
+// Extra is the group of the tools that OpenClaw has from a plug-in, and that are part of Chela:
+// group:openclaw does not contain them.
+const Extra = "group:extra"
+
 // Sandboxed says whether sandboxed sessions have a tool.
 type Sandboxed int
 

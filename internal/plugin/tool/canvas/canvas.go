@@ -57,7 +57,7 @@ var actions = map[string]string{
 func (t canvasTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "canvas", Label: "Show", Description: strings.TrimSpace(description), Effect: tool.Acts, OwnerOnly: true,
-		Groups: []string{"group:ui"}, Sandboxed: tool.Outside, Plugin: "canvas", // as lists of OpenClaw know it
+		Groups: []string{"group:ui", tool.Extra}, Sandboxed: tool.Outside,
 		Aliases: map[string]string{"path": "target", "file": "target", "js": "javaScript", "script": "javaScript", "lines": "jsonl", "messages": "jsonl", "nodeId": "node"},
 		Title:   title,
 		Schema: json.RawMessage(`{"type":"object","properties":{
