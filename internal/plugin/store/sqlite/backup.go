@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite/page"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // Backup writes a copy of the current database to the file dst. The copy is atomic,
@@ -68,7 +69,7 @@ func Verify(ctx context.Context, path string) (Summary, error) {
 	if err := integrity(ctx, c, path); err != nil {
 		return s, d.explain(err)
 	}
-	if s.Version, err = c.number("PRAGMA user_version"); err != nil {
+	if s.Version, err = c.Number("PRAGMA user_version"); err != nil {
 		return s, d.explain(err)
 	}
 	steps, err := schema()
@@ -88,8 +89,8 @@ func Verify(ctx context.Context, path string) (Summary, error) {
 }
 
 func (s *Summary) count(c *conn) error {
-	_, err := c.one(func(r *row) error {
-		s.Sessions, s.Entries, s.Runs, s.Waiting, s.Undelivered = r.int(), r.int(), r.int(), r.int(), r.int()
+	_, err := c.One(func(r *table.Row) error {
+		s.Sessions, s.Entries, s.Runs, s.Waiting, s.Undelivered = r.Int(), r.Int(), r.Int(), r.Int(), r.Int()
 		return nil
 	}, `SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM entry), (SELECT count(*) FROM run),
 (SELECT count(*) FROM item WHERE state = 'waiting' AND kind = 'message'), (SELECT count(*) FROM outbox WHERE state IN ('draft', 'pending', 'attempted'))`)
@@ -103,7 +104,7 @@ func relations(c *conn, path string) error {
 		{"transcripts with a gap", "SELECT count(*) FROM (SELECT pos >> 32 AS n FROM entry GROUP BY n HAVING count(*) <> max(pos) - (n << 32))"},
 		{"transcripts without their end", "SELECT count(*) FROM session s WHERE entries > " + entriesOf},
 	} {
-		n, err := c.number(r.sql)
+		n, err := c.Number(r.sql)
 		if err != nil {
 			return err
 		}

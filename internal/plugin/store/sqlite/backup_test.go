@@ -300,7 +300,7 @@ func TestCheck(t *testing.T) {
 	if err := d.Check(t.Context()); err != nil {
 		t.Errorf("intact file: %v", err)
 	}
-	if _, err := d.writer.c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+	if _, err := d.writer.c.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 		t.Fatal(err)
 	}
 	f, err := os.OpenFile(d.opts.Path, os.O_RDWR, 0)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite/page"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // Check reads the whole database and returns a *[DamagedError] if it is damaged. It
@@ -81,7 +82,7 @@ func copyFile(src, dst string) error {
 
 // newest returns the time of the newest entry, for the message about what is lost.
 func (d *DB) newest(c *conn) string {
-	at, err := collect(c, func(r *row) (time.Time, error) { return r.time(), nil }, "SELECT max(updated) FROM session")
+	at, err := table.Collect(c.Tables, func(r *table.Row) (time.Time, error) { return r.Time(), nil }, "SELECT max(updated) FROM session")
 	if err != nil || len(at) == 0 || at[0].IsZero() {
 		return "the beginning"
 	}
@@ -93,7 +94,7 @@ func (d *DB) newest(c *conn) string {
 func integrity(ctx context.Context, c *conn, path string) error {
 	var found []string
 	defer c.interrupt(ctx)()
-	err := c.query(func(r *row) error { found = append(found, r.text()); return nil }, "PRAGMA integrity_check(10)")
+	err := c.Query(func(r *table.Row) error { found = append(found, r.Text()); return nil }, "PRAGMA integrity_check(10)")
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}

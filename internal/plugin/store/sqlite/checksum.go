@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 
 	lib "zombiezen.com/go/sqlite"
+
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // SQLite has checksums for its log only. It does not notice a changed bit in a text of
@@ -92,16 +94,16 @@ func (s *summer) failed() error {
 
 // checkRows checks the checksums of all rows. A database of an older version has none.
 func checkRows(c *conn) error {
-	type table struct{ name, columns string }
-	all, err := collect(c, func(r *row) (table, error) { return table{r.text(), r.text()}, nil },
+	type columns struct{ table, names string }
+	all, err := table.Collect(c.Tables, func(r *table.Row) (columns, error) { return columns{r.Text(), r.Text()}, nil },
 		`SELECT m.name, group_concat(x.name ORDER BY x.cid) FROM sqlite_schema m, pragma_table_xinfo(m.name) x
 WHERE m.type = 'table' GROUP BY m.name HAVING max(x.name = 'crc') ORDER BY m.name`)
 	if err != nil {
 		return err
 	}
 	for _, t := range all {
-		if _, err := c.number("SELECT count(intact(" + t.columns + ")) FROM " + t.name); err != nil {
-			return fmt.Errorf("table %s: %w", t.name, err)
+		if _, err := c.Number("SELECT count(intact(" + t.names + ")) FROM " + t.table); err != nil {
+			return fmt.Errorf("table %s: %w", t.table, err)
 		}
 	}
 	return nil

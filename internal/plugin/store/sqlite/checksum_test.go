@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // forge runs statements that give the rows they change the checksum crc.
@@ -51,7 +52,7 @@ func columnsOf(t *testing.T, path string) map[string][]string {
 	}
 	defer c.Close()
 	of := make(map[string][]string)
-	if err := c.query(func(r *row) error { name := r.text(); of[name] = append(of[name], r.text()); return nil },
+	if err := c.Query(func(r *table.Row) error { name := r.Text(); of[name] = append(of[name], r.Text()); return nil },
 		"SELECT m.name, x.name FROM sqlite_schema m, pragma_table_info(m.name) x WHERE m.type = 'table' ORDER BY m.name, x.cid"); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestChecksumColumns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			crc, err := c.number("SELECT crc FROM " + table)
+			crc, err := c.Number("SELECT crc FROM " + table)
 			if err := errors.Join(err, c.Close()); err != nil {
 				t.Fatal(err)
 			}

@@ -11,14 +11,14 @@ import (
 
 	lib "zombiezen.com/go/sqlite"
 
-	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/session"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // conn is a connection. It must be used by one goroutine at a time.
 type conn struct {
 	*lib.Conn
-	memo  *session.Memo        // shared by all connections of the database
+	*table.Tables
 	sums  *summer              // of the checksums of rows
 	stmts map[string]*lib.Stmt // prepared statements by their text
 
@@ -52,7 +52,9 @@ func connect(path, vfs string, more lib.OpenFlags) (*conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &conn{Conn: c, memo: new(session.Memo), sums: sums, stmts: make(map[string]*lib.Stmt)}, nil
+	conn := &conn{Conn: c, sums: sums, stmts: make(map[string]*lib.Stmt)}
+	conn.Tables = &table.Tables{Conn: conn, Memo: new(session.Memo)}
+	return conn, nil
 }
 
 // Close closes the connection and its statements.
@@ -106,19 +108,19 @@ func (c *conn) interrupt(ctx context.Context) (stop func()) {
 	return func() { c.SetInterrupt(nil) }
 }
 
-// run runs a statement and calls f for each row. f must not use c.
-func (c *conn) run(f func(*row) error, sql string, args []any) error {
+// Run implements [table.Conn].
+func (c *conn) Run(f func(*table.Row) error, sql string, args []any) (changed int, err error) {
 	if c.txErr != nil {
-		return c.txErr
+		return 0, c.txErr
 	}
 	if c.check != nil {
 		if err := c.check(); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	s, err := c.prepare(sql)
 	if err != nil {
-		return c.note(err)
+		return 0, c.note(err)
 	}
 	defer func() { // f may panic
 		_ = s.Reset() // returns the error of the last step again
@@ -131,11 +133,14 @@ func (c *conn) run(f func(*row) error, sql string, args []any) error {
 	for i, a := range args {
 		bind(s, i+1, a)
 	}
-	return c.note(c.each(s, f))
+	if err := c.note(c.each(s, f)); err != nil || f != nil {
+		return 0, err
+	}
+	return c.Changes(), nil
 }
 
-func (c *conn) each(s *lib.Stmt, f func(*row) error) error {
-	r := row{s: s}
+func (c *conn) each(s *lib.Stmt, f func(*table.Row) error) error {
+	var r table.Row
 	for {
 		found, err := s.Step()
 		err = cmp.Or(err, c.sums.failed())
@@ -145,84 +150,10 @@ func (c *conn) each(s *lib.Stmt, f func(*row) error) error {
 		if f == nil {
 			continue
 		}
-		r.i = 0
-		if err := f(&r); err != nil {
+		if err := r.Read(row{s}, f); err != nil {
 			return err
 		}
-		if r.err != nil {
-			return r.err
-		}
 	}
-}
-
-// exec runs a statement and returns how many rows it changed.
-func (c *conn) exec(sql string, args ...any) (int, error) {
-	if err := c.run(nil, sql, args); err != nil {
-		return 0, err
-	}
-	return c.Changes(), nil
-}
-
-// query calls f for each row of a statement. f must not use c.
-func (c *conn) query(f func(*row) error, sql string, args ...any) error {
-	return c.run(f, sql, args)
-}
-
-// one is query for at most one row. It reports whether there was a row.
-func (c *conn) one(f func(*row) error, sql string, args ...any) (bool, error) {
-	found := false
-	err := c.query(func(r *row) error {
-		found = true
-		return f(r)
-	}, sql, args...)
-	return found, err
-}
-
-// collect returns what scan makes of each row of a query.
-func collect[T any](c *conn, scan func(*row) (T, error), sql string, args ...any) ([]T, error) {
-	var list []T
-	err := c.query(func(r *row) error {
-		v, err := scan(r)
-		list = append(list, v)
-		return err
-	}, sql, args...)
-	return list, err
-}
-
-// scanText and scanJSON are the functions of collect for a column of texts and a
-// column of JSON.
-func scanText[T ~string](r *row) (T, error) { return T(r.text()), nil }
-
-func scanJSON[T any](r *row) (v T, err error) {
-	err = decode(r.text(), &v)
-	return v, err
-}
-
-// get returns the only element of the list that where selects with the argument id,
-// or a chela.ErrNotFound that begins with what.
-func get[T any](list func(where string, args ...any) ([]T, error), what, where, id string) (v T, err error) {
-	all, err := list(where, id)
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s %s: %w", what, id, chela.ErrNotFound)
-	}
-	if err != nil {
-		return v, err
-	}
-	return all[0], nil
-}
-
-// number returns the only value of a query.
-func (c *conn) number(sql string, args ...any) (int64, error) {
-	var n int64
-	_, err := c.one(func(r *row) error { n = r.int(); return nil }, sql, args...)
-	return n, err
-}
-
-// text returns the only value of a query.
-func (c *conn) text(sql string, args ...any) (string, error) {
-	var s string
-	_, err := c.one(func(r *row) error { s = r.text(); return nil }, sql, args...)
-	return s, err
 }
 
 // note records errors after which SQLite may have ended the transaction.
@@ -234,7 +165,7 @@ func (c *conn) note(err error) error {
 }
 
 // bind sets argument i of a statement, counted from 1. Times are stored as
-// nanoseconds. Use str or opt for named string types.
+// nanoseconds.
 func bind(s *lib.Stmt, i int, a any) {
 	switch a := a.(type) {
 	case nil:
@@ -248,8 +179,8 @@ func bind(s *lib.Stmt, i int, a any) {
 	case bool:
 		s.BindBool(i, a)
 	case time.Time:
-		s.BindInt64(i, unixNano(a))
-	case optional:
+		s.BindInt64(i, table.UnixNano(a))
+	case table.Optional:
 		if a == "" {
 			s.BindNull(i)
 		} else {
@@ -266,70 +197,30 @@ func isLarge(a any) bool {
 	switch a := a.(type) {
 	case string:
 		return len(a) > most
-	case optional:
+	case table.Optional:
 		return len(a) > most
 	}
 	return false
 }
 
-// optional is a text that is stored as NULL if it is empty.
-type optional string
+// row is a row of a statement.
+type row struct{ s *lib.Stmt }
 
-// str and opt convert named string types to arguments.
-func str[T ~string](v T) string   { return string(v) }
-func opt[T ~string](v T) optional { return optional(v) }
-
-func unixNano(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
+// Kind implements [table.Values].
+func (r row) Kind(i int) table.Kind {
+	switch r.s.ColumnType(i) {
+	case lib.TypeNull:
+		return table.Null
+	case lib.TypeInteger:
+		return table.Integer
+	case lib.TypeText:
+		return table.String
 	}
-	return t.UnixNano()
+	return table.Other
 }
 
-// row is a row of a result. Its values are read from left to right.
-type row struct {
-	s   *lib.Stmt
-	i   int
-	err error // the first error
-}
+// Integer implements [table.Values].
+func (r row) Integer(i int) int64 { return r.s.ColumnInt64(i) }
 
-func (r *row) text() string {
-	if r.next(lib.TypeText) != lib.TypeText {
-		return ""
-	}
-	return r.s.ColumnText(r.i - 1)
-}
-
-func (r *row) int() int64 {
-	if r.next(lib.TypeInteger) != lib.TypeInteger {
-		return 0
-	}
-	return r.s.ColumnInt64(r.i - 1)
-}
-
-// next advances to the next value and returns its type, which is an error if it is
-// neither want nor NULL.
-func (r *row) next(want lib.ColumnType) lib.ColumnType {
-	have := r.s.ColumnType(r.i)
-	r.i++
-	if have != want && have != lib.TypeNull && r.err == nil {
-		r.err = fmt.Errorf("column %d: have %v, want %v", r.i, have, want)
-	}
-	return have
-}
-
-// skip skips n values.
-func (r *row) skip(n int) { r.i += n }
-
-// null reports whether the next value is NULL, without reading it.
-func (r *row) null() bool { return r.s.ColumnIsNull(r.i) }
-
-func (r *row) bool() bool { return r.int() != 0 }
-
-func (r *row) time() time.Time {
-	n := r.int()
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, n).UTC()
-}
+// String implements [table.Values].
+func (r row) String(i int) string { return r.s.ColumnText(i) }

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 func TestClose(t *testing.T) {
@@ -144,7 +145,7 @@ func TestManyItems(t *testing.T) {
 	}
 	const total = 20_000
 	base := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	if _, err := d.writer.c.exec(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
+	if _, err := d.writer.c.Exec(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
 INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created, origin, overrides, next, skipped, owner, parent, root)
 SELECT 'id-' || n, 'key-' || n, 's-' || (n % 100), 'message', '{}', '{}', '', iif(n % 1000 = 0, 'waiting', 'done'), 'run-' || n, '', ?2 + n, '', '', 0, 0, '', '', '' FROM n`,
 		total, base.UnixNano()); err != nil {
@@ -197,7 +198,7 @@ func TestPlans(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	for _, sql := range []string{
-		"SELECT " + itemColumns + " FROM item WHERE session = 's' AND state = 'waiting' ORDER BY seq",
+		"SELECT seq, id, inbound FROM item WHERE session = 's' AND state = 'waiting' ORDER BY seq",
 		"SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session",
 		"UPDATE item SET state = 'done' WHERE state = 'taken' AND (id = 'r' AND run = 'r' OR run = 'r' AND run <> '' AND run <> id)",
 		"SELECT n FROM call WHERE run = 'r' AND state <> 'closed' ORDER BY n",
@@ -217,9 +218,9 @@ func TestPlans(t *testing.T) {
 // usesIndex checks that a statement reads no table from the beginning to the end.
 func usesIndex(t *testing.T, c *conn, sql string) {
 	t.Helper()
-	err := c.query(func(r *row) error {
-		r.skip(3)
-		if plan := r.text(); strings.HasPrefix(plan, "SCAN") && !strings.Contains(plan, "INDEX") {
+	err := c.Query(func(r *table.Row) error {
+		r.Skip(3)
+		if plan := r.Text(); strings.HasPrefix(plan, "SCAN") && !strings.Contains(plan, "INDEX") {
 			t.Errorf("%s\n%s", plan, sql)
 		}
 		return nil

@@ -43,7 +43,7 @@ func schema() ([]string, error) {
 // create creates the tables in a database without any, in one transaction. A
 // database with tables is migrated.
 func create(c *conn, path string, steps []string) error {
-	have, err := c.number("PRAGMA user_version")
+	have, err := c.Number("PRAGMA user_version")
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func create(c *conn, path string, steps []string) error {
 // migrate applies the missing steps, each in its own transaction. An existing
 // database is copied first.
 func migrate(c *conn, path string, steps []string) error {
-	have, err := c.number("PRAGMA user_version")
+	have, err := c.Number("PRAGMA user_version")
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 func TestMigrate(t *testing.T) {
@@ -44,7 +45,7 @@ func TestMigrate(t *testing.T) {
 	}
 	version := func(t *testing.T, c *conn) int64 {
 		t.Helper()
-		n, err := c.number("PRAGMA user_version")
+		n, err := c.Number("PRAGMA user_version")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,8 +67,8 @@ FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
 			t.Fatal(err)
 		}
 		for _, query := range [...]string{tables, indexes} {
-			want, err1 := migrated.text(query)
-			got, err2 := created.text(query)
+			want, err1 := migrated.Text(query)
+			got, err2 := created.Text(query)
 			if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); err1 != nil || err2 != nil || diff != "" {
 				t.Errorf("migrated and created (-migrated +created): %v, %v\n%s", err1, err2, diff)
 			}
@@ -82,7 +83,7 @@ FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
 		if v := version(t, c); v != now+1 {
 			t.Errorf("version %d, want %d", v, now+1)
 		}
-		if n, err := c.number("SELECT a FROM x"); n != 7 {
+		if n, err := c.Number("SELECT a FROM x"); n != 7 {
 			t.Errorf("the step: %d, %v", n, err)
 		}
 		copied := fmt.Sprintf("%s.bak-v%d", path, now)
@@ -114,7 +115,7 @@ FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
 		if v := version(t, c); v != now {
 			t.Errorf("version %d, want %d", v, now)
 		}
-		if n, err := c.number("SELECT count(*) FROM sqlite_schema WHERE name = 'x'"); n != 0 || err != nil {
+		if n, err := c.Number("SELECT count(*) FROM sqlite_schema WHERE name = 'x'"); n != 0 || err != nil {
 			t.Errorf("the step was applied partially: %v", err)
 		}
 	})
@@ -138,7 +139,7 @@ FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
 		if err := migrate(c, path, steps); err != nil {
 			t.Fatal(err)
 		}
-		n, err := c.number("SELECT count(*) FROM call WHERE (state, outcome) IN (VALUES ('closed', 'not recorded'), ('started', ''))")
+		n, err := c.Number("SELECT count(*) FROM call WHERE (state, outcome) IN (VALUES ('closed', 'not recorded'), ('started', ''))")
 		if n != 2 || err != nil {
 			t.Errorf("%d of 2 calls are migrated as expected, %v", n, err)
 		}
@@ -154,7 +155,7 @@ FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
 			t.Fatal(err)
 		}
 		for _, it := range [...]struct{ id, run string }{{"r", "r"}, {"steered", "r"}, {"other", "other"}} {
-			if _, err := c.exec(`INSERT INTO item (id, session, kind, principal, inbound, call, state, run, note, created)
+			if _, err := c.Exec(`INSERT INTO item (id, session, kind, principal, inbound, call, state, run, note, created)
 VALUES (?, 's', 'message', '{}', '{}', '', 'taken', ?, '', 0)`, it.id, it.run); err != nil {
 				t.Fatal(err)
 			}
@@ -162,10 +163,10 @@ VALUES (?, 's', 'message', '{}', '{}', '', 'taken', ?, '', 0)`, it.id, it.run); 
 		if err := migrate(c, path, steps); err != nil {
 			t.Fatal(err)
 		}
-		if err := (items{c}).Finish("r"); err != nil {
+		if err := (table.Tx{C: c.Tables}).Queue().Finish("r"); err != nil {
 			t.Fatal(err)
 		}
-		left, err := c.text("SELECT group_concat(id) FROM item WHERE state = 'taken'")
+		left, err := c.Text("SELECT group_concat(id) FROM item WHERE state = 'taken'")
 		if left != "other" || err != nil {
 			t.Errorf("taken: %q, %v; want only the other run's item", left, err)
 		}
@@ -208,7 +209,7 @@ VALUES ('old', 'r', 's', '{}', 'x', '', 'closed', 'acts', '', 0, 0)`),
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		if n, err := c.number("SELECT count(*) FROM call WHERE id = 'old' AND state = 'closed' AND rights = ''"); n != 1 || err != nil {
+		if n, err := c.Number("SELECT count(*) FROM call WHERE id = 'old' AND state = 'closed' AND rights = ''"); n != 1 || err != nil {
 			t.Errorf("%d calls are as they were, want 1; %v", n, err)
 		}
 	})

@@ -117,6 +117,6 @@ func (d *DB) openReader() (*conn, error) {
 	if err := c.script(context.Background(), common+reading); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.memo = &d.memo
+	c.Memo = &d.memo
 	return c, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/usage"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // TestRefusedStatement makes each statement of the methods that write fail. The
@@ -114,11 +115,11 @@ func TestRefusedStatement(t *testing.T) {
 	} {
 		for _, statement := range tt.refused {
 			op, rest, _ := strings.Cut(statement, " ")
-			table, rows, _ := strings.Cut(strings.TrimPrefix(rest, "ON "), " ")
-			trigger := fmt.Sprintf("CREATE TEMP TRIGGER refuse BEFORE %s ON main.%s %s BEGIN SELECT RAISE(ABORT, 'refused'); END", op, table, rows)
+			on, rows, _ := strings.Cut(strings.TrimPrefix(rest, "ON "), " ")
+			trigger := fmt.Sprintf("CREATE TEMP TRIGGER refuse BEFORE %s ON main.%s %s BEGIN SELECT RAISE(ABORT, 'refused'); END", op, on, rows)
 			var got error
 			if err := d.Update(t.Context(), store.Ordered, func(x store.Tx) error {
-				if err := x.(tx).c.script(t.Context(), trigger); err != nil {
+				if err := x.(table.Tx).C.Conn.(*conn).script(t.Context(), trigger); err != nil {
 					return err
 				}
 				got = tt.function(x)

@@ -41,14 +41,14 @@ func (w *writer) repair() error {
 
 // commitEmpty makes a synced commit that changes only a counter.
 func (w *writer) commitEmpty() error {
-	if _, err := w.c.exec("BEGIN IMMEDIATE"); err != nil {
+	if _, err := w.c.Exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	if _, err := w.c.exec(`INSERT INTO setting (name, value) VALUES ('storage.faults', '1')
+	if _, err := w.c.Exec(`INSERT INTO setting (name, value) VALUES ('storage.faults', '1')
 ON CONFLICT DO UPDATE SET value = value + 1`); err != nil {
 		return err
 	}
-	_, err := w.c.exec("COMMIT")
+	_, err := w.c.Exec("COMMIT")
 	return err
 }
 

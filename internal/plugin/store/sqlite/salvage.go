@@ -17,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite/page"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // Report is the result of a salvage.
@@ -142,8 +143,8 @@ func rebuild(ctx context.Context, p *page.File, path string, report *Report) err
 	return c.script(ctx, "COMMIT")
 }
 
-// table is a table with rowids.
-type table struct {
+// rowTable is a table with rowids.
+type rowTable struct {
 	name  string
 	types []string // types of the columns
 	names []string // names of the columns
@@ -152,7 +153,7 @@ type table struct {
 
 // insert returns the statement that inserts a row of n values. The other columns
 // were added later and have defaults.
-func (t *table) insert(n int) string {
+func (t *rowTable) insert(n int) string {
 	return "INSERT OR IGNORE INTO " + t.name + " (" + strings.Join(t.names[:n], ", ") + ") VALUES (" + params(n) + ")"
 }
 
@@ -160,12 +161,12 @@ func (t *table) insert(n int) string {
 func params(n int) string { return strings.Repeat("?, ", n-1) + "?" }
 
 // tables returns the tables with rowids.
-func tables(c *conn) ([]*table, error) {
-	var all []*table
-	err := c.query(func(r *row) error {
-		name, column, kind, key := r.text(), r.text(), r.text(), r.bool()
+func tables(c *conn) ([]*rowTable, error) {
+	var all []*rowTable
+	err := c.Query(func(r *table.Row) error {
+		name, column, kind, key := r.Text(), r.Text(), r.Text(), r.Bool()
 		if len(all) == 0 || all[len(all)-1].name != name {
-			all = append(all, &table{name: name, key: -1})
+			all = append(all, &rowTable{name: name, key: -1})
 		}
 		t := all[len(all)-1]
 		if key && kind == "INTEGER" {
@@ -202,7 +203,7 @@ func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error 
 			continue
 		}
 		if last := len(r.Values) - 1; t.names[last] == "crc" {
-			same, err := c.number("SELECT crc32c("+params(last)+") = ?", r.Values...)
+			same, err := c.Number("SELECT crc32c("+params(last)+") = ?", r.Values...)
 			if err != nil {
 				return err
 			}
@@ -212,7 +213,7 @@ func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error 
 			}
 			r.Values = r.Values[:last] // SQLite computes the checksum again
 		}
-		n, err := c.exec(t.insert(len(r.Values)), r.Values...)
+		n, err := c.Exec(t.insert(len(r.Values)), r.Values...)
 		if fatal(err) {
 			return err
 		}
@@ -228,8 +229,8 @@ func fillFrom(ctx context.Context, p *page.File, c *conn, report *Report) error 
 // tableOf returns the table of a row and sets the column that is the rowid; nil if
 // the row fits no table. The table of a row that was not reached from the schema is
 // the only one that the row fits.
-func tableOf(all []*table, r *page.Row) *table {
-	var found *table
+func tableOf(all []*rowTable, r *page.Row) *rowTable {
+	var found *rowTable
 	for _, t := range all {
 		if r.Table != "" && r.Table != t.name || r.Table == "" && len(r.Values) != len(t.types) || !t.accepts(r) {
 			continue
@@ -273,7 +274,7 @@ func validText(column, text string) bool {
 }
 
 // accepts reports whether the values match the types of the columns.
-func (t *table) accepts(r *page.Row) bool {
+func (t *rowTable) accepts(r *page.Row) bool {
 	if len(r.Values) == 0 || len(r.Values) > len(t.types) {
 		return false
 	}
@@ -305,27 +306,27 @@ func repairSessions(c *conn, report *Report) error {
 	}
 	slices.Sort(report.Damaged)
 	report.Damaged = slices.Compact(report.Damaged)
-	_, err := c.exec("UPDATE session AS s SET entries = " + entriesOf)
+	_, err := c.Exec("UPDATE session AS s SET entries = " + entriesOf)
 	return err
 }
 
 // nameTranscripts assigns new ids to transcripts whose ids are lost.
 func nameTranscripts(c *conn, report *Report) error {
-	_, err := c.exec(`INSERT INTO transcript (n, id, created)
+	_, err := c.Exec(`INSERT INTO transcript (n, id, created)
 SELECT DISTINCT pos >> 32, 'salvaged-' || (pos >> 32), 0 FROM entry WHERE pos >> 32 NOT IN (SELECT n FROM transcript)`)
 	if err != nil {
 		return err
 	}
-	report.Orphaned, err = collect(c, scanText[string], `SELECT id FROM transcript WHERE id NOT IN (SELECT id FROM session UNION SELECT id FROM past UNION SELECT transcript FROM run) ORDER BY n`)
+	report.Orphaned, err = table.Collect(c.Tables, table.ScanText[string], `SELECT id FROM transcript WHERE id NOT IN (SELECT id FROM session UNION SELECT id FROM past UNION SELECT transcript FROM run) ORDER BY n`)
 	return err
 }
 
 // restoreSessions creates the missing rows of sessions that have runs. The settings
 // of these sessions are lost.
 func restoreSessions(c *conn, report *Report) error {
-	missing, err := collect(c, func(r *row) (session.Meta, error) {
+	missing, err := table.Collect(c.Tables, func(r *table.Row) (session.Meta, error) {
 		return session.Meta{
-			Key: chela.SessionKey(r.text()), ID: r.text(), Agent: chela.AgentID(r.text()), Created: r.time(), Updated: r.time(),
+			Key: chela.SessionKey(r.Text()), ID: r.Text(), Agent: chela.AgentID(r.Text()), Created: r.Time(), Updated: r.Time(),
 		}, nil
 	}, `SELECT session, transcript, agent, min(started), max(started) FROM run
 WHERE session NOT IN (SELECT key FROM session) GROUP BY session ORDER BY session`)
@@ -334,12 +335,12 @@ WHERE session NOT IN (SELECT key FROM session) GROUP BY session ORDER BY session
 	}
 	for _, m := range missing {
 		m.Started, m.Active = m.Created, m.Updated
-		if err := (sessions{c}).Put(m); err != nil {
+		if err := (table.Tx{C: c.Tables}).Sessions().Put(m); err != nil {
 			return err
 		}
 		report.Damaged = append(report.Damaged, m.Key)
 	}
-	lost, err := collect(c, scanText[chela.SessionKey], `SELECT substr(name, 9) FROM lease WHERE since > 0 AND name LIKE 'session:%' AND substr(name, 9) NOT IN (SELECT key FROM session) ORDER BY name`)
+	lost, err := table.Collect(c.Tables, table.ScanText[chela.SessionKey], `SELECT substr(name, 9) FROM lease WHERE since > 0 AND name LIKE 'session:%' AND substr(name, 9) NOT IN (SELECT key FROM session) ORDER BY name`)
 	report.Damaged = append(report.Damaged, lost...)
 	return err
 }
@@ -353,8 +354,8 @@ func fillGaps(c *conn, report *Report) error {
 		id      string
 		key     chela.SessionKey
 	}
-	gaps, err := collect(c, func(r *row) (gap, error) {
-		return gap{r.int(), r.int(), r.text(), chela.SessionKey(r.text())}, nil
+	gaps, err := table.Collect(c.Tables, func(r *table.Row) (gap, error) {
+		return gap{r.Int(), r.Int(), r.Text(), chela.SessionKey(r.Text())}, nil
 	}, `WITH have AS (SELECT pos >> 32 AS n, count(*) AS entries, max(pos) - (pos >> 32 << 32) AS last FROM entry GROUP BY pos >> 32),
 owner AS (SELECT id, key, entries FROM session UNION ALL SELECT id, session, entries FROM past)
 SELECT ifnull(t.n, 0), max(o.entries, ifnull(h.last, 0)), o.id, o.key FROM owner o LEFT JOIN transcript t ON t.id = o.id LEFT JOIN have h ON h.n = t.n
@@ -367,14 +368,14 @@ WHERE ifnull(h.entries, 0) < max(o.entries, ifnull(h.last, 0)) ORDER BY o.key`)
 		report.Damaged = append(report.Damaged, g.key)
 		if g.n == 0 { // all entries are lost, with the transcript
 			e := &session.Entry{ID: "lost", Kind: session.KindNotice, Time: now, Text: lostText}
-			if err := (sessions{c}).Append(g.id, e); err != nil {
+			if err := (table.Tx{C: c.Tables}).Sessions().Append(g.id, e); err != nil {
 				return err
 			}
 			continue
 		}
-		base := g.n << seqBits
-		have, err := collect(c, func(r *row) (int64, error) { return r.int() - base, nil },
-			"SELECT pos FROM entry WHERE pos > ? AND pos < ? ORDER BY pos", base, base+1<<seqBits)
+		base := g.n << table.SeqBits
+		have, err := table.Collect(c.Tables, func(r *table.Row) (int64, error) { return r.Int() - base, nil },
+			"SELECT pos FROM entry WHERE pos > ? AND pos < ? ORDER BY pos", base, base+1<<table.SeqBits)
 		if err != nil {
 			return err
 		}
@@ -385,7 +386,7 @@ WHERE ifnull(h.entries, 0) < max(o.entries, ifnull(h.last, 0)) ORDER BY o.key`)
 				if lost == before+1 {
 					e.Kind, e.Text = session.KindNotice, lostText
 				}
-				if err := (sessions{c}).insert(base+lost, e); err != nil {
+				if err := c.InsertEntry(base+lost, e); err != nil {
 					return err
 				}
 			}
@@ -393,4 +394,25 @@ WHERE ifnull(h.entries, 0) < max(o.entries, ifnull(h.last, 0)) ORDER BY o.key`)
 		}
 	}
 	return nil
+}
+
+// removeDevices deletes the recovered rows of devices that may connect: a row may
+// be an old version, written before a grant was revoked. Tombstones stay.
+func removeDevices(c *conn, report *Report) error {
+	if _, err := c.Exec("DELETE FROM setting WHERE name = ?", table.InvitesKey); err != nil {
+		return err
+	}
+	n, err := c.Exec("DELETE FROM device WHERE removed = 0")
+	if report.Rows["device"] -= n; report.Rows["device"] <= 0 {
+		delete(report.Rows, "device")
+	}
+	return err
+}
+
+// removeGuests deletes the recovered guests: a row may be an old version, of somebody who
+// was excluded since. They can ask again.
+func removeGuests(c *conn, report *Report) error {
+	_, err := c.Exec("DELETE FROM guest")
+	delete(report.Rows, "guest")
+	return err
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite/page"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // sessionData is the content of a session.
@@ -91,7 +92,7 @@ func readSessions(tb testing.TB, path string) map[chela.SessionKey]sessionData {
 		tb.Fatal(err)
 	}
 	defer c.Close()
-	all, err := sessionsOf(reader{c})
+	all, err := sessionsOf(table.Reader{C: c.Tables})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func owners(tb testing.TB, path string) map[string]chela.SessionKey {
 		case 4, 5, 11, 27: // transcript, lease, session, run: written in the order of the sessions
 			of[name] = key(r.ID - 1)
 		case 28:
-			of[name] = key(r.ID>>seqBits - 1)
+			of[name] = key(r.ID>>table.SeqBits - 1)
 		}
 	}
 	return of
@@ -410,7 +411,7 @@ func TestSalvageFillsGaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.writer.c.exec("DELETE FROM entry WHERE pos IN (1 << 32 | 2, 1 << 32 | 3, 1 << 32 | 8)"); err != nil {
+	if _, err := d.writer.c.Exec("DELETE FROM entry WHERE pos IN (1 << 32 | 2, 1 << 32 | 3, 1 << 32 | 8)"); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {

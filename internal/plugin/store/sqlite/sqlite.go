@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // Options are the options of [Open]. Path is required.
@@ -32,7 +33,7 @@ type DB struct {
 	log     *slog.Logger
 	writer  *writer
 	readers *readers
-	wakes   hub
+	wakes   table.Hub
 	memo    session.Memo
 	close   func() error
 	rewrite func(path string) error // rewriteFile; tests replace it
@@ -75,7 +76,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.readers = newReaders(d)
 	d.writer = newWriter(d, c)
 	d.close = sync.OnceValue(func() error {
-		d.wakes.close()
+		d.wakes.Close()
 		// The writer is closed last, so that its checkpoint removes the log.
 		return errors.Join(d.readers.close(), d.writer.close())
 	})
@@ -125,11 +126,11 @@ func (d *DB) lost(what string) error {
 // checkTables returns the error about a database of which only an empty shell is left, and
 // about that of another program, neither of which gets tables.
 func (d *DB) checkTables(c *conn) error {
-	version, err := c.number("PRAGMA user_version")
+	version, err := c.Number("PRAGMA user_version")
 	if err != nil || version != 0 {
 		return err
 	}
-	tables, err := c.number("SELECT count(*) FROM sqlite_schema")
+	tables, err := c.Number("SELECT count(*) FROM sqlite_schema")
 	switch {
 	case err != nil:
 		return err
@@ -154,7 +155,7 @@ func (d *DB) openWriter() (*conn, error) {
 	if err := d.prepareWriter(c); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	c.memo = &d.memo
+	c.Memo = &d.memo
 	return c, nil
 }
 
@@ -165,7 +166,7 @@ func (d *DB) prepareWriter(c *conn) error {
 	if err := d.checkTables(c); err != nil {
 		return err
 	}
-	mode, err := c.text("PRAGMA journal_mode = WAL")
+	mode, err := c.Text("PRAGMA journal_mode = WAL")
 	if err != nil {
 		return err
 	}
@@ -197,24 +198,24 @@ func (d *DB) View(ctx context.Context, f func(store.Reader) error) error {
 	}
 	defer d.readers.put(c)
 	c.check = ctx.Err
-	if _, err := c.exec("BEGIN"); err != nil {
+	if _, err := c.Exec("BEGIN"); err != nil {
 		return d.explain(err)
 	}
 	defer c.end("COMMIT")
-	return d.explain(f(reader{c}))
+	return d.explain(f(table.Reader{C: c.Tables}))
 }
 
 // Wakes returns a channel with the wakes of a kind, until ctx ends or the database
 // is closed.
 func (d *DB) Wakes(ctx context.Context, kind store.TopicKind) <-chan store.Topic {
-	return d.wakes.listen(ctx, kind)
+	return d.wakes.Listen(ctx, kind)
 }
 
 // end ends the transaction of a reader, also after an error.
 func (c *conn) end(sql string) {
 	txErr := c.txErr
 	c.txErr, c.check = nil, nil
-	_, err := c.exec(sql)
+	_, err := c.Exec(sql)
 	if txErr != nil || err != nil {
 		c.txErr = errors.Join(txErr, err) // the pool closes this connection
 	}

@@ -22,21 +22,21 @@ func TestTextColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	tables, err := textTables(c)
+	tables, err := textTables(c.Tables)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, table := range tables {
-		fixed := strings.Fields(fixedColumns[table.name])
+	for _, x := range tables {
+		fixed := x.Fixed()
 		for _, name := range fixed {
-			if !slices.Contains(table.columns, name) {
-				t.Errorf("%s has no column %s", table.name, name)
+			if !slices.Contains(x.Columns, name) {
+				t.Errorf("%s has no column %s", x.Table, name)
 			}
 		}
-		rest := slices.DeleteFunc(slices.Clone(table.columns), func(name string) bool { return slices.Contains(fixed, name) })
+		rest := slices.DeleteFunc(slices.Clone(x.Columns), func(name string) bool { return slices.Contains(fixed, name) })
 		if len(rest) > 0 {
-			got[table.name] = strings.Join(rest, " ")
+			got[x.Table] = strings.Join(rest, " ")
 		}
 	}
 	want := map[string]string{

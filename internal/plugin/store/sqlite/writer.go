@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
 // update is an Update that waits for its commit.
@@ -138,7 +139,7 @@ func (w *writer) finish(group []*update) {
 	for _, j := range group {
 		if j.err == nil {
 			for _, t := range j.wakes {
-				w.d.wakes.wake(t)
+				w.d.wakes.Wake(t)
 			}
 		}
 		if j.done != nil {
@@ -198,7 +199,7 @@ func (w *writer) try(group []*update) error {
 	if err := w.prepare(group); err != nil {
 		return err
 	}
-	if _, err := w.c.exec("BEGIN IMMEDIATE"); err != nil {
+	if _, err := w.c.Exec("BEGIN IMMEDIATE"); err != nil {
 		return w.rollback(err)
 	}
 	stored := 0
@@ -215,7 +216,7 @@ func (w *writer) try(group []*update) error {
 		_ = w.rollback(nil)
 		return nil
 	}
-	if _, err := w.c.exec("COMMIT"); err != nil {
+	if _, err := w.c.Exec("COMMIT"); err != nil {
 		return w.rollback(err)
 	}
 	return nil
@@ -227,16 +228,16 @@ func (w *writer) runUpdate(j *update, batched bool) error {
 	if !batched {
 		return w.invoke(j)
 	}
-	if _, err := w.c.exec("SAVEPOINT part"); err != nil {
+	if _, err := w.c.Exec("SAVEPOINT part"); err != nil {
 		return err
 	}
 	err := w.invoke(j)
 	if err != nil {
-		if _, rerr := w.c.exec("ROLLBACK TO part"); rerr != nil {
+		if _, rerr := w.c.Exec("ROLLBACK TO part"); rerr != nil {
 			return errors.Join(err, rerr)
 		}
 	}
-	if _, rerr := w.c.exec("RELEASE part"); rerr != nil {
+	if _, rerr := w.c.Exec("RELEASE part"); rerr != nil {
 		w.c.txErr = rerr
 		return rerr
 	}
@@ -252,13 +253,13 @@ func (w *writer) invoke(j *update) (err error) {
 			err = fmt.Errorf("update: panic: %v", p)
 		}
 	}()
-	return j.f(tx{w.c, &j.wakes})
+	return j.f(table.Tx{C: w.c.Tables, Wakes: &j.wakes})
 }
 
 // rollback rolls the transaction back and returns why.
 func (w *writer) rollback(why error) error {
 	w.c.txErr = nil
-	_, _ = w.c.exec("ROLLBACK") // fails if SQLite has already rolled back
+	_, _ = w.c.Exec("ROLLBACK") // fails if SQLite has already rolled back
 	w.c.txErr = nil
 	if why != nil && fatal(why) {
 		w.d.log.Error("commit failed", "err", why)
@@ -324,10 +325,10 @@ func (w *writer) checkpoint() {
 // logged runs a checkpoint and returns the number of pages that are only in the
 // log.
 func (w *writer) logged(sql string) (pages int64, err error) {
-	_, err = w.c.one(func(r *row) error {
-		r.skip(1) // whether a reader blocked the checkpoint
-		pages = r.int()
-		pages -= r.int()
+	_, err = w.c.One(func(r *table.Row) error {
+		r.Skip(1) // whether a reader blocked the checkpoint
+		pages = r.Int()
+		pages -= r.Int()
 		return nil
 	}, sql)
 	return pages, err

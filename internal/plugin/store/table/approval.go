@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"fmt"
@@ -8,12 +8,12 @@ import (
 )
 
 // approvals is the table of approval requests.
-type approvals struct{ c *conn }
+type approvals struct{ c *Tables }
 
 var _ approval.Table = approvals{}
 
 func (t approvals) list(where string, args ...any) ([]approval.Request, error) {
-	return collect(t.c, scanJSON[approval.Request], "SELECT request, intact(n, id, session, run, tool, hash, decision, created, request, crc) FROM approval WHERE "+where, args...)
+	return Collect(t.c, ScanJSON[approval.Request], "SELECT request, intact(n, id, session, run, tool, hash, decision, created, request, crc) FROM approval WHERE "+where, args...)
 }
 
 // Get returns a request.
@@ -60,7 +60,7 @@ func (t approvals) Put(v approval.Request) error {
 	if err != nil {
 		return fmt.Errorf("approval %s: %w", v.ID, err)
 	}
-	_, err = t.c.exec(`INSERT INTO approval (id, session, run, tool, hash, decision, created, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+	_, err = t.c.Exec(`INSERT INTO approval (id, session, run, tool, hash, decision, created, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET session = excluded.session, run = excluded.run, tool = excluded.tool, hash = excluded.hash,
 decision = excluded.decision, created = excluded.created, request = excluded.request`,
 		v.ID, str(v.Session), str(v.Run), v.Tool, v.Hash, str(v.Decision), v.Created, request)

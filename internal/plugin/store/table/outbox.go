@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // outboxTable is the table of the outbox.
-type outboxTable struct{ c *conn }
+type outboxTable struct{ c *Tables }
 
 var _ outbox.Table = outboxTable{}
 
@@ -20,17 +20,17 @@ const (
 )
 
 func (t outboxTable) list(where string, args ...any) ([]outbox.Row, error) {
-	return collect(t.c, scanOutbox, "SELECT seq, "+outboxColumns+", "+outboxIntact+" FROM outbox WHERE "+where, args...)
+	return Collect(t.c, scanOutbox, "SELECT seq, "+outboxColumns+", "+outboxIntact+" FROM outbox WHERE "+where, args...)
 }
 
-func scanOutbox(r *row) (outbox.Row, error) {
-	v := outbox.Row{Seq: r.int(), Key: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
-	err := decode(r.text(), &v.Address)
-	v.ReplyTo, v.Part, v.Text = r.text(), int(r.int()), r.text()
-	err = errors.Join(err, decodeSet(r.text(), &v.Media))
-	v.State, v.Attempts, v.NotBefore = outbox.State(r.text()), int(r.int()), r.time()
-	v.PlatformID, v.Error, v.Created = r.text(), r.text(), r.time()
-	err = errors.Join(err, decodeSet(r.text(), &v.Origin), decodeSet(r.text(), &v.Buttons), decodeSet(r.text(), &v.Poll))
+func scanOutbox(r *Row) (outbox.Row, error) {
+	v := outbox.Row{Seq: r.Int(), Key: r.Text(), Run: chela.RunID(r.Text()), Session: chela.SessionKey(r.Text())}
+	err := decode(r.Text(), &v.Address)
+	v.ReplyTo, v.Part, v.Text = r.Text(), int(r.Int()), r.Text()
+	err = errors.Join(err, decodeSet(r.Text(), &v.Media))
+	v.State, v.Attempts, v.NotBefore = outbox.State(r.Text()), int(r.Int()), r.Time()
+	v.PlatformID, v.Error, v.Created = r.Text(), r.Text(), r.Time()
+	err = errors.Join(err, decodeSet(r.Text(), &v.Origin), decodeSet(r.Text(), &v.Buttons), decodeSet(r.Text(), &v.Poll))
 	return v, err
 }
 
@@ -42,7 +42,7 @@ func (t outboxTable) Get(key string) (outbox.Row, error) {
 // Open returns rows that are not final, by Seq, at most limit (0: all).
 func (t outboxTable) Open(limit int) ([]outbox.Row, error) {
 	if limit == 0 {
-		limit = -1 // no limit in SQLite
+		limit = noLimit
 	}
 	return t.list("state IN ('draft', 'pending', 'attempted') ORDER BY seq LIMIT ?", limit)
 }
@@ -90,7 +90,7 @@ func (t outboxTable) put(v outbox.Row) error {
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return err
 	}
-	_, err := t.c.exec("INSERT INTO outbox ("+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := t.c.Exec("INSERT INTO outbox ("+outboxColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET run = excluded.run, session = excluded.session, address = excluded.address,
 reply_to = excluded.reply_to, part = excluded.part, text = excluded.text, media = excluded.media, state = excluded.state,
 attempts = excluded.attempts, not_before = excluded.not_before, platform = excluded.platform, error = excluded.error,
@@ -103,7 +103,7 @@ created = excluded.created, origin = excluded.origin, buttons = excluded.buttons
 // Delete removes rows.
 func (t outboxTable) Delete(keys ...string) error {
 	for _, key := range keys {
-		if _, err := t.c.exec("DELETE FROM outbox WHERE key = ?", key); err != nil {
+		if _, err := t.c.Exec("DELETE FROM outbox WHERE key = ?", key); err != nil {
 			return err
 		}
 	}
@@ -112,5 +112,5 @@ func (t outboxTable) Delete(keys ...string) error {
 
 // Prune deletes final rows created before tm and returns how many.
 func (t outboxTable) Prune(tm time.Time) (int, error) {
-	return t.c.exec("DELETE FROM outbox WHERE state IN ('sent', 'failed', 'ambiguous', 'dismissed') AND created < ?", tm)
+	return t.c.Exec("DELETE FROM outbox WHERE state IN ('sent', 'failed', 'ambiguous', 'dismissed') AND created < ?", tm)
 }

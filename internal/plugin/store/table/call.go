@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 // calls is the table of tool calls.
-type calls struct{ c *conn }
+type calls struct{ c *Tables }
 
 var _ session.Calls = calls{}
 
@@ -20,16 +20,16 @@ const (
 )
 
 func (t calls) list(where string, args ...any) ([]session.Call, error) {
-	return collect(t.c, scanCall, "SELECT "+callColumns+", "+callIntact+" FROM call WHERE "+where, args...)
+	return Collect(t.c, scanCall, "SELECT "+callColumns+", "+callIntact+" FROM call WHERE "+where, args...)
 }
 
-func scanCall(r *row) (session.Call, error) {
-	c := session.Call{Seq: r.int(), ID: r.text(), Run: chela.RunID(r.text()), Session: chela.SessionKey(r.text())}
-	c.Wire.ID, c.Wire.Name, c.Wire.Args, c.Wire.Raw = r.text(), r.text(), raw(r.text()), r.text()
-	c.State, c.Effect, c.Approval = session.CallState(r.text()), r.text(), r.text()
-	c.Detached, c.Updated = r.bool(), r.time()
-	c.Outcome = session.Outcome{Who: r.text(), Ran: r.text(), Decision: session.Decision(r.text()), Rule: r.text(), Result: session.Result(r.text()), Took: time.Duration(r.int())}
-	return c, decodeSet(r.text(), &c.Rights)
+func scanCall(r *Row) (session.Call, error) {
+	c := session.Call{Seq: r.Int(), ID: r.Text(), Run: chela.RunID(r.Text()), Session: chela.SessionKey(r.Text())}
+	c.Wire.ID, c.Wire.Name, c.Wire.Args, c.Wire.Raw = r.Text(), r.Text(), raw(r.Text()), r.Text()
+	c.State, c.Effect, c.Approval = session.CallState(r.Text()), r.Text(), r.Text()
+	c.Detached, c.Updated = r.Bool(), r.Time()
+	c.Outcome = session.Outcome{Who: r.Text(), Ran: r.Text(), Decision: session.Decision(r.Text()), Rule: r.Text(), Result: session.Result(r.Text()), Took: time.Duration(r.Int())}
+	return c, decodeSet(r.Text(), &c.Rights)
 }
 
 // Call returns a call.
@@ -73,7 +73,7 @@ func (t calls) insert(sql string, c session.Call) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return t.c.exec(sql, c.ID, str(c.Run), str(c.Session), c.Wire.ID, c.Wire.Name, optional(c.Wire.Args), c.Wire.Raw,
+	return t.c.Exec(sql, c.ID, str(c.Run), str(c.Session), c.Wire.ID, c.Wire.Name, Optional(c.Wire.Args), c.Wire.Raw,
 		str(c.State), c.Effect, c.Approval, c.Detached, c.Updated, rights)
 }
 
@@ -103,13 +103,13 @@ func (t calls) Move(id string, to session.CallState, from ...session.CallState) 
 	if len(from) > 0 && !slices.Contains(from, c.State) {
 		return chela.Errorf(chela.CodeConflict, "tool call %s: is %s, want one of %v", id, c.State, from)
 	}
-	_, err = t.c.exec("UPDATE call SET state = ?, updated = ? WHERE id = ?", str(to), time.Now(), id)
+	_, err = t.c.Exec("UPDATE call SET state = ?, updated = ? WHERE id = ?", str(to), time.Now(), id)
 	return err
 }
 
 // Close stores the outcome of a call.
 func (t calls) Close(id string, o session.Outcome) error {
-	n, err := t.c.exec("UPDATE call SET state = 'closed', updated = ?, who = ?, ran = ?, decision = ?, rule = ?, outcome = ?, took = ? WHERE id = ? AND "+callIntact,
+	n, err := t.c.Exec("UPDATE call SET state = 'closed', updated = ?, who = ?, ran = ?, decision = ?, rule = ?, outcome = ?, took = ? WHERE id = ? AND "+callIntact,
 		time.Now(), o.Who, o.Ran, string(o.Decision), o.Rule, string(o.Result), int64(o.Took), id)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("tool call %s: %w", id, chela.ErrNotFound)

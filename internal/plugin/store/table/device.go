@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // devices is the table of paired devices and pairing requests.
-type devices struct{ c *conn }
+type devices struct{ c *Tables }
 
 var _ pairing.Table = devices{}
 
@@ -21,7 +21,7 @@ func (t devices) Device(id string) (pairing.Device, error) {
 const deviceIntact = "intact(n, id, created, removed, device, request, crc)"
 
 func (t devices) list(where string, args ...any) ([]pairing.Device, error) {
-	return collect(t.c, scanJSON[pairing.Device], "SELECT device, "+deviceIntact+" FROM device WHERE "+where, args...)
+	return Collect(t.c, ScanJSON[pairing.Device], "SELECT device, "+deviceIntact+" FROM device WHERE "+where, args...)
 }
 
 // Devices returns all devices including tombstones, by time of creation.
@@ -44,7 +44,7 @@ func (t devices) Request(id string) (pairing.Request, error) {
 
 // Requests returns all requests, oldest first.
 func (t devices) Requests() ([]pairing.Request, error) {
-	list, err := collect(t.c, scanJSON[pairing.Request], "SELECT request, "+deviceIntact+" FROM device WHERE request <> '' ORDER BY n")
+	list, err := Collect(t.c, ScanJSON[pairing.Request], "SELECT request, "+deviceIntact+" FROM device WHERE request <> '' ORDER BY n")
 	slices.SortStableFunc(list, func(a, b pairing.Request) int { return a.Time.Compare(b.Time) })
 	return list, err
 }
@@ -55,7 +55,7 @@ func (t devices) PutDevice(v pairing.Device) error {
 	if err != nil {
 		return fmt.Errorf("device %s: %w", v.ID, err)
 	}
-	_, err = t.c.exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, ?, ?, ?, '')
+	_, err = t.c.Exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, ?, ?, ?, '')
 ON CONFLICT (id) DO UPDATE SET created = excluded.created, removed = excluded.removed, device = excluded.device WHERE `+deviceIntact,
 		v.ID, v.Created, v.Removed, device)
 	return err
@@ -63,7 +63,7 @@ ON CONFLICT (id) DO UPDATE SET created = excluded.created, removed = excluded.re
 
 // DeleteDevice deletes a device. A request of it is kept.
 func (t devices) DeleteDevice(id string) error {
-	_, err := t.c.exec("DELETE FROM device WHERE id = ? AND device <> ''", id)
+	_, err := t.c.Exec("DELETE FROM device WHERE id = ? AND device <> ''", id)
 	return err
 }
 
@@ -73,7 +73,7 @@ func (t devices) PutRequest(v pairing.Request) error {
 	if err != nil {
 		return fmt.Errorf("request %s: %w", v.ID, err)
 	}
-	_, err = t.c.exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, 0, 0, '', ?)
+	_, err = t.c.Exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, 0, 0, '', ?)
 ON CONFLICT (id) DO UPDATE SET request = excluded.request WHERE `+deviceIntact, v.Device, request)
 	return err
 }
@@ -88,22 +88,22 @@ func (t devices) DropRequest(id string) error {
 		if r.ID != id {
 			continue
 		}
-		if _, err := t.c.exec("UPDATE device SET request = '' WHERE id = ?", r.Device); err != nil {
+		if _, err := t.c.Exec("UPDATE device SET request = '' WHERE id = ?", r.Device); err != nil {
 			return err
 		}
-		_, err := t.c.exec("DELETE FROM device WHERE id = ? AND device = ''", r.Device)
+		_, err := t.c.Exec("DELETE FROM device WHERE id = ? AND device = ''", r.Device)
 		return err
 	}
 	return nil
 }
 
-// invitesKey is the setting that stores the invitations. They are few and expire
+// InvitesKey is the setting that stores the invitations of devices. They are few and expire
 // soon.
-const invitesKey = "device.invites"
+const InvitesKey = "device.invites"
 
 // Invites returns the stored invitations.
 func (t devices) Invites() ([]pairing.Invite, error) {
-	text, err := setting(t.c, invitesKey)
+	text, err := setting(t.c, InvitesKey)
 	if err != nil || text == "" {
 		return nil, err
 	}
@@ -118,18 +118,5 @@ func (t devices) PutInvites(list []pairing.Invite) error {
 	if err != nil {
 		return fmt.Errorf("invitations: %w", err)
 	}
-	return tx{c: t.c}.SetSetting(invitesKey, text)
-}
-
-// removeDevices deletes the recovered rows of devices that may connect: a row may
-// be an old version, written before a grant was revoked. Tombstones stay.
-func removeDevices(c *conn, report *Report) error {
-	if _, err := c.exec("DELETE FROM setting WHERE name = ?", invitesKey); err != nil {
-		return err
-	}
-	n, err := c.exec("DELETE FROM device WHERE removed = 0")
-	if report.Rows["device"] -= n; report.Rows["device"] <= 0 {
-		delete(report.Rows, "device")
-	}
-	return err
+	return Tx{C: t.c}.SetSetting(InvitesKey, text)
 }

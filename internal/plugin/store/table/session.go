@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // sessions is the tables of sessions and their transcripts.
-type sessions struct{ c *conn }
+type sessions struct{ c *Tables }
 
 var _ session.Table = sessions{}
 
@@ -20,8 +20,8 @@ const sessionIntact = "intact(n, key, id, agent, updated, entries, search, meta,
 // Get returns a session.
 func (t sessions) Get(key chela.SessionKey) (session.Meta, error) {
 	var m session.Meta
-	ok, err := t.c.one(func(r *row) (err error) {
-		m, err = t.c.memo.Read(key, r.text())
+	ok, err := t.c.One(func(r *Row) (err error) {
+		m, err = t.c.Memo.Read(key, r.Text())
 		return err
 	}, "SELECT meta, "+sessionIntact+" FROM session WHERE key = ?", str(key))
 	if err == nil && !ok {
@@ -37,7 +37,7 @@ const listLimit = 100
 // matches.
 func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
 	where, args := selected(q)
-	n, err := t.c.number("SELECT count(*) FROM session WHERE "+where, args...)
+	n, err := t.c.Number("SELECT count(*) FROM session WHERE "+where, args...)
 	if err != nil || n == 0 {
 		return nil, 0, err
 	}
@@ -49,7 +49,7 @@ func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
 	if q.Order == session.ByActive {
 		order = "active"
 	}
-	list, err := collect(t.c, scanJSON[session.Meta], "SELECT meta, "+sessionIntact+" FROM session WHERE "+where+" ORDER BY "+order+" DESC, key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
+	list, err := Collect(t.c, ScanJSON[session.Meta], "SELECT meta, "+sessionIntact+" FROM session WHERE "+where+" ORDER BY "+order+" DESC, key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
 	return list, int(n), err
 }
 
@@ -77,7 +77,7 @@ func selected(q session.Query) (where string, args []any) {
 		part := ":" + string(kind) + ":"
 		add(kind == chela.KeySubagent, "instr(key, ?) = 0", part)
 		// behind "agent:ID", or at the beginning of a key without an agent
-		add(kind != chela.KeySubagent, "substr(CASE WHEN key LIKE 'agent:%' THEN substr(key, 6 + instr(substr(key, 7), ':')) ELSE ':' || key END, 1, ?) <> ?", len(part), part)
+		add(kind != chela.KeySubagent, "substr(CASE WHEN key LIKE 'agent:%' THEN substr(key, 6 + instr(substr(key, 7), ':')) ELSE ':' || key END, 1, CAST(? AS INTEGER)) <> ?", len(part), part)
 	}
 	return strings.Join(all, " AND "), args
 }
@@ -88,10 +88,10 @@ func (t sessions) Put(m session.Meta) error {
 	if err != nil {
 		return fmt.Errorf("session %s: %w", m.Key, err)
 	}
-	t.c.memo.Store(m, meta)
+	t.c.Memo.Store(m, meta)
 	search := strings.ToLower(string(m.Key) + "\n" + m.Label + "\n" + m.Title)
-	_, err = t.c.exec(`INSERT INTO session (key, id, agent, updated, search, meta, active, archived, entries)
-VALUES (?1, ?2, ?, ?, ?, ?, ?, ?, ifnull((SELECT `+seqOfLast+` FROM transcript WHERE id = ?2), 0))
+	_, err = t.c.Exec(`INSERT INTO session (key, id, agent, updated, search, meta, active, archived, entries)
+VALUES (?1, ?2, ?, ?, ?, ?, ?, ?, coalesce((SELECT `+seqOfLast+` FROM transcript WHERE id = ?2), 0))
 ON CONFLICT (key) DO UPDATE SET id = excluded.id, agent = excluded.agent, updated = excluded.updated, entries = excluded.entries,
 search = excluded.search, meta = excluded.meta, active = excluded.active, archived = excluded.archived`,
 		str(m.Key), m.ID, str(m.Agent), m.Updated, search, meta, m.Active, m.Archived)
@@ -100,15 +100,15 @@ search = excluded.search, meta = excluded.meta, active = excluded.active, archiv
 
 // Past returns the transcripts that were archived by resets, newest first.
 func (t sessions) Past(key chela.SessionKey) ([]session.Past, error) {
-	return collect(t.c, func(r *row) (session.Past, error) {
-		return session.Past{ID: r.text(), Started: r.time(), Ended: r.time(), Reason: r.text(), Entries: int(r.int())}, nil
+	return Collect(t.c, func(r *Row) (session.Past, error) {
+		return session.Past{ID: r.Text(), Started: r.Time(), Ended: r.Time(), Reason: r.Text(), Entries: int(r.Int())}, nil
 	}, "SELECT id, started, ended, reason, entries, intact(n, session, id, started, ended, reason, entries, crc) FROM past WHERE session = ? ORDER BY ended DESC, n DESC", str(key))
 }
 
 // Archive records an archived transcript.
 func (t sessions) Archive(key chela.SessionKey, p session.Past) error {
-	_, err := t.c.exec(`INSERT INTO past (session, id, started, ended, reason, entries) VALUES (?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET started = excluded.started, ended = excluded.ended, reason = excluded.reason, entries = excluded.entries`,
+	_, err := t.c.Exec(`INSERT INTO past (session, id, started, ended, reason, entries) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (session, id) DO UPDATE SET started = excluded.started, ended = excluded.ended, reason = excluded.reason, entries = excluded.entries`,
 		str(key), p.ID, p.Started, p.Ended, p.Reason, p.Entries)
 	return err
 }
@@ -122,7 +122,7 @@ func (t sessions) PrunePast(key chela.SessionKey, tm time.Time) (n int, err erro
 			continue
 		}
 		if err = t.drop(p.ID); err == nil {
-			_, err = t.c.exec("DELETE FROM past WHERE session = ? AND id = ?", str(key), p.ID)
+			_, err = t.c.Exec("DELETE FROM past WHERE session = ? AND id = ?", str(key), p.ID)
 			n++
 		}
 	}
@@ -131,7 +131,7 @@ func (t sessions) PrunePast(key chela.SessionKey, tm time.Time) (n int, err erro
 
 // Unarchive removes an archived transcript from the list.
 func (t sessions) Unarchive(key chela.SessionKey, id string) error {
-	n, err := t.c.exec("DELETE FROM past WHERE session = ? AND id = ?", str(key), id)
+	n, err := t.c.Exec("DELETE FROM past WHERE session = ? AND id = ?", str(key), id)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("past transcript %s of session %s: %w", id, key, chela.ErrNotFound)
 	}
@@ -162,11 +162,11 @@ func (t sessions) Delete(key chela.SessionKey) error {
 		"DELETE FROM approval WHERE session = ?",
 		"DELETE FROM outbox WHERE session = ?",
 		"DELETE FROM run WHERE session = ?",
-		"UPDATE item SET inbound = '{}', note = '" + queue.SessionDeleted + "', state = iif(state IN ('owed', 'waiting', 'taken'), 'cancelled', state) WHERE session = ? AND " + itemIntact,
+		"UPDATE item SET inbound = '{}', note = '" + queue.SessionDeleted + "', state = CASE WHEN state IN ('owed', 'waiting', 'taken') THEN 'cancelled' ELSE state END WHERE session = ? AND " + itemIntact,
 		"UPDATE lease SET fence = fence + 1, owner = '', since = 0 WHERE name = 'session:' || ? AND " + leaseIntact,
 		"DELETE FROM session WHERE key = ?",
 	} {
-		if _, err := t.c.exec(sql, str(key)); err != nil {
+		if _, err := t.c.Exec(sql, str(key)); err != nil {
 			return err
 		}
 	}

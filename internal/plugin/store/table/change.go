@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"fmt"
@@ -11,16 +11,16 @@ import (
 )
 
 // changes is the table of the journal.
-type changes struct{ c *conn }
+type changes struct{ c *Tables }
 
 var _ journal.Table = changes{}
 
 const changeIntact = "intact(n, id, time, home, unit, target, state, kept, change, crc)"
 
 func (t changes) list(where string, args ...any) ([]journal.Change, error) {
-	return collect(t.c, func(r *row) (journal.Change, error) {
-		seq := r.int()
-		c, err := scanJSON[journal.Change](r)
+	return Collect(t.c, func(r *Row) (journal.Change, error) {
+		seq := r.Int()
+		c, err := ScanJSON[journal.Change](r)
 		c.Seq = seq
 		return c, err
 	}, "SELECT n, change, "+changeIntact+" FROM change WHERE "+where, args...)
@@ -31,7 +31,7 @@ func (t changes) Get(id string) (journal.Change, error) { return get(t.list, "ch
 
 // List returns changes, newest first.
 func (t changes) List(q journal.Query) ([]journal.Change, error) {
-	where, args := []string{"1"}, []any{}
+	where, args := []string{"TRUE"}, []any{}
 	add := func(condition string, values ...any) {
 		where, args = append(where, condition), append(args, values...)
 	}
@@ -63,7 +63,7 @@ func (t changes) List(q journal.Query) ([]journal.Change, error) {
 		add("n < ?", q.Before)
 	}
 	if q.Limit == 0 {
-		q.Limit = -1
+		q.Limit = noLimit
 	}
 	return t.list(strings.Join(where, " AND ")+" ORDER BY n DESC LIMIT ?", append(args, q.Limit)...)
 }
@@ -95,7 +95,7 @@ func (t changes) Add(list ...journal.Change) error {
 		if err != nil {
 			return fmt.Errorf("change %s: %w", c.ID, err)
 		}
-		if _, err := t.c.exec("INSERT INTO change (id, time, home, unit, target, state, kept, change) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		if _, err := t.c.Exec("INSERT INTO change (id, time, home, unit, target, state, kept, change) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			c.ID, c.Time, str(c.Home), c.Unit, c.Target, str(c.State), kept(c), s); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (t changes) Set(c journal.Change) error {
 	if err != nil {
 		return fmt.Errorf("change %s: %w", c.ID, err)
 	}
-	n, err := t.c.exec("UPDATE change SET home = ?, unit = ?, state = ?, kept = ?, change = ? WHERE id = ? AND "+changeIntact,
+	n, err := t.c.Exec("UPDATE change SET home = ?, unit = ?, state = ?, kept = ?, change = ? WHERE id = ? AND "+changeIntact,
 		str(c.Home), c.Unit, str(c.State), kept(c), s, c.ID)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("change %s: %w", c.ID, chela.ErrNotFound)
@@ -120,7 +120,7 @@ func (t changes) Set(c journal.Change) error {
 // Delete deletes changes.
 func (t changes) Delete(ids ...string) error {
 	for _, id := range ids {
-		if _, err := t.c.exec("DELETE FROM change WHERE id = ?", id); err != nil {
+		if _, err := t.c.Exec("DELETE FROM change WHERE id = ?", id); err != nil {
 			return err
 		}
 	}
@@ -129,18 +129,18 @@ func (t changes) Delete(ids ...string) error {
 
 // Prune deletes old changes.
 func (t changes) Prune(before time.Time, size int64) (int, error) {
-	over, err := t.c.number("SELECT coalesce(max(n), 0) FROM (SELECT n, sum(kept + ?) OVER (ORDER BY n DESC) AS total FROM change) WHERE total > ?",
+	over, err := t.c.Number("SELECT coalesce(max(n), 0) FROM (SELECT n, sum(kept + ?) OVER (ORDER BY n DESC) AS total FROM change) AS x WHERE total > ?",
 		int64(journal.RowSize), size)
 	if err != nil {
 		return 0, err
 	}
-	deleted, err := t.c.exec("DELETE FROM change WHERE n <= ? AND state <> 'planned'", over)
+	deleted, err := t.c.Exec("DELETE FROM change WHERE n <= ? AND state <> 'planned'", over)
 	if err != nil {
 		return deleted, err
 	}
 	const old = "time < ? AND state <> 'planned'"
 	last, err := t.list(old+` AND n IN (SELECT max(n) FROM change WHERE state = 'done' GROUP BY target)
-AND json_extract(change, '$.kind') = 'file' AND json_extract(change, '$.after.exists')`, before)
+AND json_extract(change, '$.kind') = 'file' AND CAST(json_extract(change, '$.after.exists') AS INTEGER) = 1`, before)
 	if err != nil {
 		return deleted, err
 	}
@@ -155,7 +155,7 @@ AND json_extract(change, '$.kind') = 'file' AND json_extract(change, '$.after.ex
 			return deleted, err
 		}
 	}
-	ids, err := collect(t.c, scanText[string], "SELECT id FROM change WHERE "+old, before)
+	ids, err := Collect(t.c, ScanText[string], "SELECT id FROM change WHERE "+old, before)
 	if err != nil {
 		return deleted, err
 	}

@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/chela-ai/chela/internal/core/store"
 )
 
-// hub sends the wakes of commits to the readers of [DB.Wakes]. The zero hub is
+// Hub sends the wakes of commits to the readers of [store.Store.Wakes]. The zero Hub is
 // ready to use. It is safe for concurrent use.
-type hub struct {
+type Hub struct {
 	mu        sync.Mutex
 	listeners map[*listener]bool
 	closed    bool
@@ -28,9 +28,9 @@ type listener struct {
 	done    chan struct{} // closed with the hub
 }
 
-// listen returns a channel with the wakes of a kind. It is closed when ctx ends or
+// Listen returns a channel with the wakes of a kind. It is closed when ctx ends or
 // the hub is closed.
-func (h *hub) listen(ctx context.Context, kind store.TopicKind) <-chan store.Topic {
+func (h *Hub) Listen(ctx context.Context, kind store.TopicKind) <-chan store.Topic {
 	out := make(chan store.Topic)
 	l := &listener{kind: kind, out: out, signal: make(chan struct{}, 1), done: make(chan struct{})}
 	h.mu.Lock()
@@ -51,14 +51,14 @@ func (h *hub) listen(ctx context.Context, kind store.TopicKind) <-chan store.Top
 	return out
 }
 
-func (h *hub) remove(l *listener) {
+func (h *Hub) remove(l *listener) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.listeners, l)
 }
 
-// wake sends t to every listener of its kind. It does not wait for them.
-func (h *hub) wake(t store.Topic) {
+// Wake sends t to every listener of its kind. It does not wait for them.
+func (h *Hub) Wake(t store.Topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for l := range h.listeners {
@@ -68,8 +68,8 @@ func (h *hub) wake(t store.Topic) {
 	}
 }
 
-// close ends all listeners.
-func (h *hub) close() {
+// Close ends all listeners.
+func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true

@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"fmt"
@@ -8,14 +8,14 @@ import (
 )
 
 // guests is the table of people who are admitted on channels, or ask for it.
-type guests struct{ c *conn }
+type guests struct{ c *Tables }
 
 var _ admission.Table = guests{}
 
 const guestIntact = "intact(n, channel, account, id, guest, crc)"
 
 func (t guests) list(where string, args ...any) ([]admission.Guest, error) {
-	return collect(t.c, scanJSON[admission.Guest], "SELECT guest, "+guestIntact+" FROM guest WHERE "+where+" ORDER BY n", args...)
+	return Collect(t.c, ScanJSON[admission.Guest], "SELECT guest, "+guestIntact+" FROM guest WHERE "+where+" ORDER BY n", args...)
 }
 
 // Get returns a guest.
@@ -31,7 +31,7 @@ func (t guests) Get(channel string, account chela.AccountID, id string) (admissi
 }
 
 // List returns all guests in the order in which they first asked.
-func (t guests) List() ([]admission.Guest, error) { return t.list("1") }
+func (t guests) List() ([]admission.Guest, error) { return t.list("TRUE") }
 
 // Put stores a guest by channel, account and id.
 func (t guests) Put(g admission.Guest) error {
@@ -39,21 +39,13 @@ func (t guests) Put(g admission.Guest) error {
 	if err != nil {
 		return fmt.Errorf("guest %s of %s: %w", g.ID, g.Channel, err)
 	}
-	_, err = t.c.exec(`INSERT INTO guest (channel, account, id, guest) VALUES (?, ?, ?, ?)
+	_, err = t.c.Exec(`INSERT INTO guest (channel, account, id, guest) VALUES (?, ?, ?, ?)
 ON CONFLICT (channel, account, id) DO UPDATE SET guest = excluded.guest WHERE `+guestIntact, g.Channel, string(g.Account), g.ID, guest)
-	return err
-}
-
-// removeGuests deletes the recovered guests: a row may be an old version, of somebody who
-// was excluded since. They can ask again.
-func removeGuests(c *conn, report *Report) error {
-	_, err := c.exec("DELETE FROM guest")
-	delete(report.Rows, "guest")
 	return err
 }
 
 // Delete removes a guest.
 func (t guests) Delete(channel string, account chela.AccountID, id string) error {
-	_, err := t.c.exec("DELETE FROM guest WHERE channel = ? AND account = ? AND id = ?", channel, string(account), id)
+	_, err := t.c.Exec("DELETE FROM guest WHERE channel = ? AND account = ? AND id = ?", channel, string(account), id)
 	return err
 }

@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"errors"
@@ -10,9 +10,10 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 )
 
-// The position of an entry combines the number of its transcript and its Seq. The
-// entries of a transcript are therefore adjacent and need no index.
-const seqBits = 32
+// SeqBits is the number of bits of the Seq of an entry in its position, above which the
+// number of its transcript is. The entries of a transcript are therefore adjacent and
+// need no index.
+const SeqBits = 32
 
 // flags are the flags of an entry.
 const (
@@ -31,14 +32,14 @@ details, sender, sender_name, item, input, output, cache_read, cache_write, cost
 )
 
 // seqOfLast selects the number of entries of transcript n, NULL for none.
-const seqOfLast = "(SELECT max(pos) FROM entry WHERE pos > n << 32 AND pos < (n + 1) << 32) & 0xffffffff"
+const seqOfLast = "(SELECT max(pos) FROM entry WHERE pos > n << 32 AND pos < (n + 1) << 32) & 4294967295"
 
 // transcript returns the number of a transcript and the number of its entries. n is
 // 0 if there is no such transcript.
 func (t sessions) transcript(id string) (n, entries int64, err error) {
-	_, err = t.c.one(func(r *row) error {
-		n = r.int()
-		entries = r.int()
+	_, err = t.c.One(func(r *Row) error {
+		n = r.Int()
+		entries = r.Int()
 		return nil
 	}, "SELECT n, "+seqOfLast+" FROM transcript WHERE id = ?", id)
 	return n, entries, err
@@ -56,11 +57,11 @@ func (t sessions) Size(id string) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.c.one(func(r *row) error {
-		size = r.int()
+	_, err = t.c.One(func(r *Row) error {
+		size = r.Int()
 		return nil
-	}, "SELECT ifnull(sum(100 + ifnull(octet_length(text), 0) + ifnull(octet_length(parts), 0) + ifnull(octet_length(note), 0) + ifnull(octet_length(details), 0)), 0) FROM entry WHERE pos > ? AND pos < ?",
-		n<<seqBits, (n+1)<<seqBits)
+	}, "SELECT CAST(coalesce(sum(100 + coalesce(octet_length(text), 0) + coalesce(octet_length(parts), 0) + coalesce(octet_length(note), 0) + coalesce(octet_length(details), 0)), 0) AS BIGINT) FROM entry WHERE pos > ? AND pos < ?",
+		n<<SeqBits, (n+1)<<SeqBits)
 	return size, err
 }
 
@@ -77,11 +78,11 @@ func (t sessions) Entries(id string, after int64, limit int) ([]session.Entry, e
 	}
 	list := make([]session.Entry, 0, left)
 	in := make(interned)
-	err = t.c.query(func(r *row) error {
+	err = t.c.Query(func(r *Row) error {
 		list = append(list, session.Entry{})
 		return in.scan(r, &list[len(list)-1])
 	}, "SELECT "+entryColumns+", "+entryIntact+" FROM entry WHERE pos > ? AND pos < ? ORDER BY pos LIMIT ?",
-		n<<seqBits+max(after, 0), (n+1)<<seqBits, left)
+		n<<SeqBits+max(after, 0), (n+1)<<SeqBits, left)
 	return list, err
 }
 
@@ -104,21 +105,22 @@ func (t sessions) Append(id string, entries ...*session.Entry) error {
 		return err
 	}
 	if n == 0 {
-		if n, err = t.c.number("INSERT INTO transcript (id, created) VALUES (?, ?) RETURNING n", id, time.Now()); err != nil {
+		if n, err = t.c.Number("INSERT INTO transcript (id, created) VALUES (?, ?) RETURNING n", id, time.Now()); err != nil {
 			return err
 		}
 	}
 	for _, e := range entries {
 		have++
 		e.Seq = have
-		if err := t.insert(n<<seqBits+have, e); err != nil {
+		if err := t.c.InsertEntry(n<<SeqBits+have, e); err != nil {
 			return fmt.Errorf("entry %s: %w", e.ID, err)
 		}
 	}
 	return nil
 }
 
-func (t sessions) insert(pos int64, e *session.Entry) error {
+// InsertEntry inserts an entry at a position.
+func (c *Tables) InsertEntry(pos int64, e *session.Entry) error {
 	var m llm.Message
 	var role, text, parts any
 	flags := 0
@@ -151,22 +153,22 @@ func (t sessions) insert(pos int64, e *session.Entry) error {
 	}
 	set(e.Cut, flagCut)
 	set(e.Partial, flagPartial)
-	details := optional(e.Details)
+	details := Optional(e.Details)
 	if e.Prune != nil {
 		s, err := encode(e.Prune)
 		if err != nil {
 			return err
 		}
-		details = optional(s)
+		details = Optional(s)
 	}
 	origin, err1 := encodeSet(e.Origin, e.Origin == chela.Origin{})
 	voids, err2 := encodeSet(e.Voids, e.Voids == session.Ref{})
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	_, err := t.c.exec("INSERT INTO entry ("+entryColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	_, err := c.Exec("INSERT INTO entry ("+entryColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		pos, e.ID, str(e.Kind), e.Time, opt(e.Run), role, text, parts, opt(m.Provider), opt(m.Model), opt(m.Stop), opt(m.CallID), opt(m.ToolName),
-		flags, opt(e.Text), nonzero(e.First), details, opt(e.Sender.ID), opt(e.Sender.Name), opt(e.ItemID), u[0], u[1], u[2], u[3], nonzero(e.NanoUSD), optional(origin), optional(voids))
+		flags, opt(e.Text), nonzero(e.First), details, opt(e.Sender.ID), opt(e.Sender.Name), opt(e.ItemID), u[0], u[1], u[2], u[3], nonzero(e.NanoUSD), Optional(origin), Optional(voids))
 	return err
 }
 
@@ -191,11 +193,11 @@ func (in interned) word(s string) string {
 	return s
 }
 
-func (in interned) scan(r *row, e *session.Entry) error {
-	e.Seq = r.int() & (1<<seqBits - 1)
-	e.ID, e.Kind, e.Time, e.Run = r.text(), session.Kind(in.word(r.text())), r.time(), chela.RunID(in.word(r.text()))
-	if r.null() {
-		r.skip(8)
+func (in interned) scan(r *Row, e *session.Entry) error {
+	e.Seq = r.Int() & (1<<SeqBits - 1)
+	e.ID, e.Kind, e.Time, e.Run = r.Text(), session.Kind(in.word(r.Text())), r.Time(), chela.RunID(in.word(r.Text()))
+	if r.Null() {
+		r.Skip(8)
 	} else {
 		m, err := in.message(r)
 		if err != nil {
@@ -203,13 +205,13 @@ func (in interned) scan(r *row, e *session.Entry) error {
 		}
 		e.Message = m
 	}
-	flags := r.int()
+	flags := r.Int()
 	if e.Message != nil {
 		e.Message.IsError = flags&flagError != 0
 	}
 	e.Cut, e.Partial = flags&flagCut != 0, flags&flagPartial != 0
-	e.Text, e.First = r.text(), r.int()
-	if details := r.text(); e.Kind != session.KindPrune {
+	e.Text, e.First = r.Text(), r.Int()
+	if details := r.Text(); e.Kind != session.KindPrune {
 		e.Details = raw(details)
 	} else if details != "" {
 		e.Prune = new(session.Prune)
@@ -217,32 +219,32 @@ func (in interned) scan(r *row, e *session.Entry) error {
 			return fmt.Errorf("entry %d: %w", e.Seq, err)
 		}
 	}
-	e.Sender = chela.Sender{ID: in.word(r.text()), Name: in.word(r.text())}
-	e.ItemID = r.text()
-	u := llm.Usage{Input: r.int(), Output: r.int(), CacheRead: r.int(), CacheWrite: r.int(), Estimated: flags&flagEstimated != 0}
+	e.Sender = chela.Sender{ID: in.word(r.Text()), Name: in.word(r.Text())}
+	e.ItemID = r.Text()
+	u := llm.Usage{Input: r.Int(), Output: r.Int(), CacheRead: r.Int(), CacheWrite: r.Int(), Estimated: flags&flagEstimated != 0}
 	if flags&flagUsage != 0 {
 		e.Usage = &u
 	}
-	e.NanoUSD = r.int()
-	return errors.Join(decodeSet(r.text(), &e.Origin), decodeSet(r.text(), &e.Voids))
+	e.NanoUSD = r.Int()
+	return errors.Join(decodeSet(r.Text(), &e.Origin), decodeSet(r.Text(), &e.Voids))
 }
 
 // message reads the eight columns of a message.
-func (in interned) message(r *row) (*llm.Message, error) {
-	m := &llm.Message{Role: llm.Role(in.word(r.text()))}
-	if r.null() {
-		r.skip(1)
+func (in interned) message(r *Row) (*llm.Message, error) {
+	m := &llm.Message{Role: llm.Role(in.word(r.Text()))}
+	if r.Null() {
+		r.Skip(1)
 	} else {
-		m.Parts = []llm.Part{llm.Text(r.text())}
+		m.Parts = []llm.Part{llm.Text(r.Text())}
 	}
-	if parts := r.text(); parts != "" {
+	if parts := r.Text(); parts != "" {
 		var err error
 		if m.Parts, err = decodeParts(parts); err != nil {
 			return nil, err
 		}
 	}
-	m.Provider, m.Model, m.Stop = in.word(r.text()), in.word(r.text()), llm.StopReason(in.word(r.text()))
-	m.CallID, m.ToolName = r.text(), in.word(r.text())
+	m.Provider, m.Model, m.Stop = in.word(r.Text()), in.word(r.Text()), llm.StopReason(in.word(r.Text()))
+	m.CallID, m.ToolName = r.Text(), in.word(r.Text())
 	return m, nil
 }
 
@@ -252,9 +254,9 @@ func (t sessions) drop(id string) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	if _, err := t.c.exec("DELETE FROM entry WHERE pos > ? AND pos < ?", n<<seqBits, (n+1)<<seqBits); err != nil {
+	if _, err := t.c.Exec("DELETE FROM entry WHERE pos > ? AND pos < ?", n<<SeqBits, (n+1)<<SeqBits); err != nil {
 		return err
 	}
-	_, err = t.c.exec("DELETE FROM transcript WHERE n = ?", n)
+	_, err = t.c.Exec("DELETE FROM transcript WHERE n = ?", n)
 	return err
 }

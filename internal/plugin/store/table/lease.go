@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"time"
@@ -8,7 +8,7 @@ import (
 
 // leases is the tables of leases and heartbeats. It uses the clock of this machine;
 // all processes that share the file run on the same machine.
-type leases struct{ c *conn }
+type leases struct{ c *Tables }
 
 var _ lease.Table = leases{}
 
@@ -17,8 +17,8 @@ const leaseIntact = "intact(name, owner, fence, since, crc)"
 // Get returns the lease of a name.
 func (t leases) Get(name string) (lease.Lease, error) {
 	l := lease.Lease{Name: name}
-	_, err := t.c.one(func(r *row) error {
-		l.Owner, l.Fence = r.text(), r.int()
+	_, err := t.c.One(func(r *Row) error {
+		l.Owner, l.Fence = r.Text(), r.Int()
 		return nil
 	}, "SELECT owner, fence, "+leaseIntact+" FROM lease WHERE name = ?", name)
 	return l, err
@@ -26,19 +26,19 @@ func (t leases) Get(name string) (lease.Lease, error) {
 
 // Alive reports whether the owner's last heartbeat is still valid.
 func (t leases) Alive(owner string) (bool, error) {
-	n, err := t.c.number("SELECT count(*) FROM beat WHERE owner = ? AND expires > ?", owner, time.Now())
+	n, err := t.c.Number("SELECT count(*) FROM beat WHERE owner = ? AND expires > ?", owner, time.Now())
 	return n > 0, err
 }
 
 // Acquire assigns the lease of a name to owner unless another live owner holds it.
 func (t leases) Acquire(name, owner string) (lease.Lease, bool, error) {
 	l := lease.Lease{Name: name, Owner: owner}
-	ok, err := t.c.one(func(r *row) error {
-		l.Fence = r.int()
+	ok, err := t.c.One(func(r *Row) error {
+		l.Fence = r.Int()
 		return nil
 	}, `INSERT INTO lease (name, owner, fence, since) VALUES (?1, ?2, 1, ?3)
-ON CONFLICT DO UPDATE SET owner = excluded.owner, fence = fence + 1, since = excluded.since
-WHERE `+leaseIntact+` AND (owner = '' OR owner = ?2 OR NOT EXISTS (SELECT 1 FROM beat WHERE beat.owner = lease.owner AND expires > ?3)) RETURNING fence`, name, owner, time.Now())
+ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, fence = lease.fence + 1, since = excluded.since
+WHERE `+leaseIntact+` AND (lease.owner = '' OR lease.owner = ?2 OR NOT EXISTS (SELECT 1 FROM beat WHERE beat.owner = lease.owner AND expires > ?3)) RETURNING fence`, name, owner, time.Now())
 	if err != nil || ok {
 		return l, ok, err
 	}
@@ -48,7 +48,7 @@ WHERE `+leaseIntact+` AND (owner = '' OR owner = ?2 OR NOT EXISTS (SELECT 1 FROM
 
 // Release frees the lease unless it was acquired again.
 func (t leases) Release(l lease.Lease) error {
-	_, err := t.c.exec("UPDATE lease SET owner = '' WHERE name = ? AND owner = ? AND fence = ? AND "+leaseIntact, l.Name, l.Owner, l.Fence)
+	_, err := t.c.Exec("UPDATE lease SET owner = '' WHERE name = ? AND owner = ? AND fence = ? AND "+leaseIntact, l.Name, l.Owner, l.Fence)
 	return err
 }
 
@@ -56,9 +56,9 @@ func (t leases) Release(l lease.Lease) error {
 // expired long ago.
 func (t leases) Beat(owner string, ttl time.Duration) error {
 	now := time.Now()
-	if _, err := t.c.exec("DELETE FROM beat WHERE expires < ?", now.Add(-24*time.Hour)); err != nil {
+	if _, err := t.c.Exec("DELETE FROM beat WHERE expires < ?", now.Add(-24*time.Hour)); err != nil {
 		return err
 	}
-	_, err := t.c.exec("INSERT INTO beat (owner, expires) VALUES (?, ?) ON CONFLICT DO UPDATE SET expires = excluded.expires", owner, now.Add(ttl))
+	_, err := t.c.Exec("INSERT INTO beat (owner, expires) VALUES (?, ?) ON CONFLICT (owner) DO UPDATE SET expires = excluded.expires", owner, now.Add(ttl))
 	return err
 }

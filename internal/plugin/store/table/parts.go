@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"github.com/chela-ai/chela/internal/core/llm"

@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // jobs is the table of scheduled jobs and of their runs.
-type jobs struct{ c *conn }
+type jobs struct{ c *Tables }
 
 var _ job.Table = jobs{}
 
@@ -19,29 +19,29 @@ const (
 )
 
 func (t jobs) list(where string, args ...any) ([]job.Job, error) {
-	return collect(t.c, scanJSON[job.Job], "SELECT job, "+jobIntact+" FROM job WHERE "+where, args...)
+	return Collect(t.c, ScanJSON[job.Job], "SELECT job, "+jobIntact+" FROM job WHERE "+where, args...)
 }
 
 func (t jobs) runs(where string, args ...any) ([]job.Run, error) {
-	return collect(t.c, scanJSON[job.Run], "SELECT run, "+jobRunIntact+" FROM job_run WHERE "+where, args...)
+	return Collect(t.c, ScanJSON[job.Run], "SELECT run, "+jobRunIntact+" FROM job_run WHERE "+where, args...)
 }
 
 // Get returns a job by its id.
 func (t jobs) Get(id job.ID) (job.Job, error) { return get(t.list, "job", "id = ?", string(id)) }
 
 // List returns all jobs, oldest first.
-func (t jobs) List() ([]job.Job, error) { return t.list("1 ORDER BY n") }
+func (t jobs) List() ([]job.Job, error) { return t.list("TRUE ORDER BY n") }
 
 // Relative returns the enabled jobs whose next slot is not a time of the clock, oldest
 // first.
 func (t jobs) Relative() ([]job.Job, error) {
-	return t.list(`due > 0 AND (json_extract(job, '$.schedule.kind') = ? OR json_extract(job, '$.state.retries') > 0
-OR json_extract(job, '$.state.missedRuns') > 0) ORDER BY n`, string(job.KindEvery))
+	return t.list(`due > 0 AND (json_extract(job, '$.schedule.kind') = ? OR CAST(json_extract(job, '$.state.retries') AS INTEGER) > 0
+OR CAST(json_extract(job, '$.state.missedRuns') AS INTEGER) > 0) ORDER BY n`, string(job.KindEvery))
 }
 
 // Count returns the number of jobs.
 func (t jobs) Count() (int, error) {
-	n, err := t.c.number("SELECT count(*) FROM job")
+	n, err := t.c.Number("SELECT count(*) FROM job")
 	return int(n), err
 }
 
@@ -52,7 +52,7 @@ func (t jobs) Due(tm time.Time, n int) ([]job.Job, error) {
 
 // Next returns the earliest next slot of all enabled jobs; zero if there is none.
 func (t jobs) Next() (time.Time, error) {
-	due, err := t.c.number("SELECT coalesce(min(due), 0) FROM job WHERE due > 0")
+	due, err := t.c.Number("SELECT coalesce(min(due), 0) FROM job WHERE due > 0")
 	return job.Millis(due).Time(), err
 }
 
@@ -66,14 +66,14 @@ func (t jobs) Put(v job.Job) error {
 	if !v.Enabled {
 		due = 0
 	}
-	_, err = t.c.exec(`INSERT INTO job (id, due, job) VALUES (?, ?, ?)
+	_, err = t.c.Exec(`INSERT INTO job (id, due, job) VALUES (?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET due = excluded.due, job = excluded.job WHERE `+jobIntact, str(v.ID), int64(due), s)
 	return err
 }
 
 // Delete deletes a job and reports whether it existed. Its runs are kept.
 func (t jobs) Delete(id job.ID) (bool, error) {
-	n, err := t.c.exec("DELETE FROM job WHERE id = ?", str(id))
+	n, err := t.c.Exec("DELETE FROM job WHERE id = ?", str(id))
 	return n > 0, err
 }
 
@@ -91,7 +91,7 @@ func (t jobs) Claim(r job.Run) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("run of job %s: %w", r.Job, err)
 	}
-	n, err := t.c.exec("INSERT INTO job_run (job, slot, id, ended, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT (job, slot) DO NOTHING",
+	n, err := t.c.Exec("INSERT INTO job_run (job, slot, id, ended, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT (job, slot) DO NOTHING",
 		str(r.Job), int64(r.Slot), str(r.ID), int64(r.Ended), s)
 	return n > 0, err
 }
@@ -102,7 +102,7 @@ func (t jobs) PutRun(r job.Run) error {
 	if err != nil {
 		return fmt.Errorf("run of job %s: %w", r.Job, err)
 	}
-	_, err = t.c.exec("UPDATE job_run SET ended = ?, run = ? WHERE id = ? AND "+jobRunIntact, int64(r.Ended), s, str(r.ID))
+	_, err = t.c.Exec("UPDATE job_run SET ended = ?, run = ? WHERE id = ? AND "+jobRunIntact, int64(r.Ended), s, str(r.ID))
 	return err
 }
 
@@ -121,7 +121,7 @@ func (t jobs) Runs(q job.Query) ([]job.Run, int, error) {
 		order = " ORDER BY n"
 	}
 	if len(q.Statuses) == 0 && len(q.Deliveries) == 0 && q.Agent == "" && q.Run == "" && q.Text == "" {
-		total, err := t.c.number("SELECT count(*) FROM job_run WHERE "+where, args...)
+		total, err := t.c.Number("SELECT count(*) FROM job_run WHERE "+where, args...)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -130,8 +130,8 @@ func (t jobs) Runs(q job.Query) ([]job.Run, int, error) {
 	}
 	list := []job.Run{}
 	total := 0
-	err := t.c.query(func(r *row) error {
-		v, err := scanJSON[job.Run](r)
+	err := t.c.Query(func(r *Row) error {
+		v, err := ScanJSON[job.Run](r)
 		if err != nil || !q.Matches(v) {
 			return err
 		}
@@ -146,6 +146,6 @@ func (t jobs) Runs(q job.Query) ([]job.Run, int, error) {
 // PruneRuns deletes the oldest ended runs of each job, so that at most n remain, and
 // returns their number.
 func (t jobs) PruneRuns(n int) (int, error) {
-	return t.c.exec(`DELETE FROM job_run WHERE ended > 0 AND n IN (
-SELECT n FROM (SELECT n, row_number() OVER (PARTITION BY job ORDER BY n DESC) AS newer FROM job_run WHERE ended > 0) WHERE newer > ?)`, n)
+	return t.c.Exec(`DELETE FROM job_run WHERE ended > 0 AND n IN (
+SELECT n FROM (SELECT n, row_number() OVER (PARTITION BY job ORDER BY n DESC) AS newer FROM job_run WHERE ended > 0) AS x WHERE newer > ?)`, n)
 }

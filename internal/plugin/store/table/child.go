@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // children is the table of subagents.
-type children struct{ c *conn }
+type children struct{ c *Tables }
 
 var _ subagent.Table = children{}
 
@@ -22,7 +22,7 @@ func (t children) list(where string, args ...any) ([]subagent.Child, error) {
 // listBy is list with an index. SQLite reads the whole table in the order of its rows
 // when a list is sorted by n, unless the index is named.
 func (t children) listBy(index, where string, args ...any) ([]subagent.Child, error) {
-	return collect(t.c, scanJSON[subagent.Child], "SELECT child, "+childIntact+" FROM child "+index+" WHERE "+where, args...)
+	return Collect(t.c, ScanJSON[subagent.Child], "SELECT child, "+childIntact+" FROM child "+index+" WHERE "+where, args...)
 }
 
 // Get returns a child by its id.
@@ -48,13 +48,13 @@ func (t children) Open(requester chela.SessionKey) ([]subagent.Child, error) {
 
 // Tree returns the number of children of a tree of runs that are not archived.
 func (t children) Tree(root chela.RunID) (int, error) {
-	n, err := t.c.number("SELECT count(*) FROM child WHERE archived = 0 AND CASE WHEN json_valid(child) THEN json_extract(child, '$.rootRunId') END = ?", str(root))
+	n, err := t.c.Number("SELECT count(*) FROM child WHERE archived = 0 AND CASE WHEN json_valid(child) THEN json_extract(child, '$.rootRunId') END = ?", str(root))
 	return int(n), err
 }
 
 // Recent returns at most n children of all sessions, newest first.
 func (t children) Recent(n int) ([]subagent.Child, error) {
-	return t.list("1 ORDER BY n DESC LIMIT ?", n)
+	return t.list("TRUE ORDER BY n DESC LIMIT ?", n)
 }
 
 // Ended returns the children that ended before tm and are not archived, oldest first.
@@ -68,7 +68,7 @@ func (t children) Put(v subagent.Child) error {
 	if err != nil {
 		return fmt.Errorf("subagent %s: %w", v.ID, err)
 	}
-	_, err = t.c.exec(`INSERT INTO child (id, session, requester, ended, archived, child) VALUES (?, ?, ?, ?, ?, ?)
+	_, err = t.c.Exec(`INSERT INTO child (id, session, requester, ended, archived, child) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET requester = excluded.requester, ended = excluded.ended, archived = excluded.archived, child = excluded.child WHERE `+childIntact,
 		str(v.ID), str(v.Session), str(v.Requester), v.Ended, v.Archived, child)
 	return err
@@ -76,5 +76,5 @@ ON CONFLICT (id) DO UPDATE SET requester = excluded.requester, ended = excluded.
 
 // Prune deletes archived children that ended before tm and returns their number.
 func (t children) Prune(tm time.Time) (int, error) {
-	return t.c.exec("DELETE FROM child WHERE archived > 0 AND ended < ?", tm)
+	return t.c.Exec("DELETE FROM child WHERE archived > 0 AND ended < ?", tm)
 }

@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // items is the table of the queue.
-type items struct{ c *conn }
+type items struct{ c *Tables }
 
 var _ queue.Table = items{}
 
@@ -19,19 +19,19 @@ const (
 	itemIntact  = "intact(" + itemColumns + ", crc)"
 )
 
-func scanItem(r *row) (queue.Item, error) {
-	it := queue.Item{Seq: r.int(), ID: r.text(), Key: r.text(), Session: chela.SessionKey(r.text()), Kind: queue.Kind(r.text())}
-	err := errors.Join(decode(r.text(), &it.Principal), decode(r.text(), &it.Inbound))
-	it.Call, it.State, it.Run = r.text(), queue.State(r.text()), chela.RunID(r.text())
-	it.Note, it.Created = r.text(), r.time()
-	err = errors.Join(err, decodeSet(r.text(), &it.Origin), decodeSet(r.text(), &it.Overrides))
-	it.Next, it.Skipped, it.Owner = r.bool(), int(r.int()), r.text()
-	it.Parent, it.Root = chela.RunID(r.text()), chela.RunID(r.text())
+func scanItem(r *Row) (queue.Item, error) {
+	it := queue.Item{Seq: r.Int(), ID: r.Text(), Key: r.Text(), Session: chela.SessionKey(r.Text()), Kind: queue.Kind(r.Text())}
+	err := errors.Join(decode(r.Text(), &it.Principal), decode(r.Text(), &it.Inbound))
+	it.Call, it.State, it.Run = r.Text(), queue.State(r.Text()), chela.RunID(r.Text())
+	it.Note, it.Created = r.Text(), r.Time()
+	err = errors.Join(err, decodeSet(r.Text(), &it.Origin), decodeSet(r.Text(), &it.Overrides))
+	it.Next, it.Skipped, it.Owner = r.Bool(), int(r.Int()), r.Text()
+	it.Parent, it.Root = chela.RunID(r.Text()), chela.RunID(r.Text())
 	return it, err
 }
 
 func (t items) list(where string, args ...any) ([]queue.Item, error) {
-	return collect(t.c, scanItem, "SELECT "+itemColumns+", "+itemIntact+" FROM item WHERE "+where, args...)
+	return Collect(t.c, scanItem, "SELECT "+itemColumns+", "+itemIntact+" FROM item WHERE "+where, args...)
 }
 
 // Waiting returns the items of the session in state Waiting, by Seq.
@@ -62,12 +62,12 @@ func (t items) OfRun(id chela.RunID) ([]queue.Item, error) {
 
 // Sessions returns the keys of the sessions with waiting items.
 func (t items) Sessions() ([]chela.SessionKey, error) {
-	return collect(t.c, scanText[chela.SessionKey], "SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session")
+	return Collect(t.c, ScanText[chela.SessionKey], "SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session")
 }
 
 // WaitingOf returns the number of items in state Waiting with an origin of the kind.
 func (t items) WaitingOf(k chela.OriginKind) (int, error) {
-	n, err := collect(t.c, func(r *row) (int, error) { return int(r.int()), nil },
+	n, err := Collect(t.c, func(r *Row) (int, error) { return int(r.Int()), nil },
 		"SELECT count(*) FROM item WHERE state = 'waiting' AND instr(origin, ?) = 1", `{"kind":"`+str(k)+`"`)
 	if err != nil || len(n) == 0 {
 		return 0, err
@@ -78,7 +78,7 @@ func (t items) WaitingOf(k chela.OriginKind) (int, error) {
 // Unfinished returns the first n waiting messages with Inbound.Unread set and commands,
 // by Seq.
 func (t items) Unfinished(n int) ([]queue.Item, error) {
-	return t.list(`state = 'waiting' AND (kind = 'command' OR instr(inbound, '"unread":true')) ORDER BY seq LIMIT ?`, n)
+	return t.list(`state = 'waiting' AND (kind = 'command' OR instr(inbound, '"unread":true') > 0) ORDER BY seq LIMIT ?`, n)
 }
 
 // Replace stores the Kind, Inbound, Overrides, State and Note of a waiting item. It
@@ -89,7 +89,7 @@ func (t items) Replace(it queue.Item) (bool, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return false, fmt.Errorf("queue item %s: %w", it.ID, err)
 	}
-	n, err := t.c.exec("UPDATE item SET kind = ?, inbound = ?, overrides = ?, state = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact,
+	n, err := t.c.Exec("UPDATE item SET kind = ?, inbound = ?, overrides = ?, state = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact,
 		str(it.Kind), inbound, overrides, str(it.State), it.Note, it.ID)
 	return n > 0, err
 }
@@ -107,15 +107,14 @@ func (t items) Put(it queue.Item) (queue.Receipt, error) {
 	if it.State == "" {
 		it.State = queue.Waiting
 	}
-	n, err := t.c.exec(`INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created,
-origin, overrides, next, skipped, owner, parent, root) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-		it.ID, optional(it.Key), str(it.Session), str(it.Kind), principal, inbound, it.Call, str(it.State), str(it.Run), it.Note, it.Created,
+	isNew, err := t.c.One(func(r *Row) error { it.Seq = r.Int(); return nil }, `INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created,
+origin, overrides, next, skipped, owner, parent, root) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq`,
+		it.ID, Optional(it.Key), str(it.Session), str(it.Kind), principal, inbound, it.Call, str(it.State), str(it.Run), it.Note, it.Created,
 		origin, overrides, it.Next, it.Skipped, it.Owner, str(it.Parent), str(it.Root))
 	if err != nil {
 		return queue.Receipt{}, err
 	}
-	if n > 0 {
-		it.Seq = t.c.LastInsertRowID()
+	if isNew {
 		return queue.Receipt{Item: it, New: true}, nil
 	}
 	known, err := t.ByKey(it.Key)
@@ -128,7 +127,7 @@ origin, overrides, next, skipped, owner, parent, root) VALUES (?, ?, ?, ?, ?, ?,
 // Set moves items to a state and stores their Run, Note and Skipped.
 func (t items) Set(s queue.State, list ...queue.Item) error {
 	for _, it := range list {
-		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ?, skipped = ? WHERE id = ? AND "+itemIntact, str(s), str(it.Run), it.Note, it.Skipped, it.ID)
+		n, err := t.c.Exec("UPDATE item SET state = ?, run = ?, note = ?, skipped = ? WHERE id = ? AND "+itemIntact, str(s), str(it.Run), it.Note, it.Skipped, it.ID)
 		if err != nil {
 			return err
 		}
@@ -142,7 +141,7 @@ func (t items) Set(s queue.State, list ...queue.Item) error {
 // Take is Set for waiting items. It reports whether all of them were waiting.
 func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
 	for _, it := range list {
-		n, err := t.c.exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact, str(s), str(it.Run), it.Note, it.ID)
+		n, err := t.c.Exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact, str(s), str(it.Run), it.Note, it.ID)
 		if err != nil || n == 0 {
 			return false, err
 		}
@@ -153,17 +152,17 @@ func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
 // Finish moves the items that a run took to Done: the item whose id equals the
 // run's, and others, which an index finds.
 func (t items) Finish(id chela.RunID) error {
-	if _, err := t.c.exec("UPDATE item SET state = 'done' WHERE id = ?1 AND run = ?1 AND state = 'taken' AND "+itemIntact, str(id)); err != nil {
+	if _, err := t.c.Exec("UPDATE item SET state = 'done' WHERE id = ?1 AND run = ?1 AND state = 'taken' AND "+itemIntact, str(id)); err != nil {
 		return err
 	}
-	others, err := t.c.number("SELECT count(*) FROM item WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'", str(id))
+	others, err := t.c.Number("SELECT count(*) FROM item WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'", str(id))
 	if err == nil && others > 0 {
-		_, err = t.c.exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND run <> id AND state = 'taken' AND "+itemIntact, str(id))
+		_, err = t.c.Exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND run <> id AND state = 'taken' AND "+itemIntact, str(id))
 	}
 	return err
 }
 
 // Prune deletes final items created before tm and returns their number.
 func (t items) Prune(tm time.Time) (int, error) {
-	return t.c.exec("DELETE FROM item WHERE state IN ('done', 'dropped', 'cancelled') AND created < ?", tm)
+	return t.c.Exec("DELETE FROM item WHERE state IN ('done', 'dropped', 'cancelled') AND created < ?", tm)
 }

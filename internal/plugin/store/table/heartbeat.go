@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 )
 
 // heartbeats is the tables of wakes and of the states of heartbeats.
-type heartbeats struct{ c *conn }
+type heartbeats struct{ c *Tables }
 
 var _ heartbeat.Table = heartbeats{}
 
@@ -19,10 +19,10 @@ const (
 )
 
 // Wakes returns the pending wakes, the one with the earliest Due first.
-func (t heartbeats) Wakes() ([]heartbeat.Wake, error) { return t.wakes("1") }
+func (t heartbeats) Wakes() ([]heartbeat.Wake, error) { return t.wakes("TRUE") }
 
 func (t heartbeats) wakes(where string, args ...any) ([]heartbeat.Wake, error) {
-	return collect(t.c, scanJSON[heartbeat.Wake], "SELECT wake, "+wakeIntact+" FROM wake WHERE "+where+" ORDER BY due, n", args...)
+	return Collect(t.c, ScanJSON[heartbeat.Wake], "SELECT wake, "+wakeIntact+" FROM wake WHERE "+where+" ORDER BY due, n", args...)
 }
 
 // Wake returns the pending wake of a session.
@@ -36,22 +36,22 @@ func (t heartbeats) PutWake(w heartbeat.Wake) error {
 	if err != nil {
 		return fmt.Errorf("wake of session %s: %w", w.Session, err)
 	}
-	_, err = t.c.exec(`INSERT INTO wake (session, due, wake) VALUES (?, ?, ?)
+	_, err = t.c.Exec(`INSERT INTO wake (session, due, wake) VALUES (?, ?, ?)
 ON CONFLICT (session) DO UPDATE SET due = excluded.due, wake = excluded.wake WHERE `+wakeIntact, str(w.Session), w.Due, wake)
 	return err
 }
 
 // DeleteWake removes the pending wake of a session.
 func (t heartbeats) DeleteWake(key chela.SessionKey) error {
-	_, err := t.c.exec("DELETE FROM wake WHERE session = ?", str(key))
+	_, err := t.c.Exec("DELETE FROM wake WHERE session = ?", str(key))
 	return err
 }
 
 // States returns the states of all agents.
-func (t heartbeats) States() ([]heartbeat.State, error) { return t.states("1") }
+func (t heartbeats) States() ([]heartbeat.State, error) { return t.states("TRUE") }
 
 func (t heartbeats) states(where string, args ...any) ([]heartbeat.State, error) {
-	return collect(t.c, scanJSON[heartbeat.State], "SELECT state, "+stateIntact+" FROM heartbeat WHERE "+where+" ORDER BY agent", args...)
+	return Collect(t.c, ScanJSON[heartbeat.State], "SELECT state, "+stateIntact+" FROM heartbeat WHERE "+where+" ORDER BY agent", args...)
 }
 
 // State returns the state of an agent.
@@ -69,13 +69,13 @@ func (t heartbeats) PutState(s heartbeat.State) error {
 	if err != nil {
 		return fmt.Errorf("heartbeat of agent %s: %w", s.Agent, err)
 	}
-	_, err = t.c.exec(`INSERT INTO heartbeat (agent, state) VALUES (?, ?)
+	_, err = t.c.Exec(`INSERT INTO heartbeat (agent, state) VALUES (?, ?)
 ON CONFLICT (agent) DO UPDATE SET state = excluded.state WHERE `+stateIntact, str(s.Agent), state)
 	return err
 }
 
 // DeleteState removes the state of an agent.
 func (t heartbeats) DeleteState(id chela.AgentID) error {
-	_, err := t.c.exec("DELETE FROM heartbeat WHERE agent = ?", str(id))
+	_, err := t.c.Exec("DELETE FROM heartbeat WHERE agent = ?", str(id))
 	return err
 }

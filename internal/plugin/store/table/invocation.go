@@ -1,4 +1,4 @@
-package sqlite
+package table
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // invocations is the table of the calls of nodes that have a key.
-type invocations struct{ c *conn }
+type invocations struct{ c *Tables }
 
 var _ node.Table = invocations{}
 
@@ -17,7 +17,7 @@ const invocationIntact = "intact(n, key, sent, invocation, crc)"
 // Get returns the invocation with a key.
 func (t invocations) Get(key string) (node.Invocation, error) {
 	return get(func(where string, args ...any) ([]node.Invocation, error) {
-		return collect(t.c, scanJSON[node.Invocation], "SELECT invocation, "+invocationIntact+" FROM invocation WHERE "+where, args...)
+		return Collect(t.c, ScanJSON[node.Invocation], "SELECT invocation, "+invocationIntact+" FROM invocation WHERE "+where, args...)
 	}, "invocation", "key = ?", key)
 }
 
@@ -27,13 +27,13 @@ func (t invocations) Put(i node.Invocation) error {
 	if err != nil {
 		return fmt.Errorf("invocation %s: %w", i.Key, err)
 	}
-	_, err = t.c.exec(`INSERT INTO invocation (key, sent, invocation) VALUES (?, ?, ?)
+	_, err = t.c.Exec(`INSERT INTO invocation (key, sent, invocation) VALUES (?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET sent = excluded.sent, invocation = excluded.invocation WHERE `+invocationIntact, i.Key, i.Sent, b)
 	return err
 }
 
 // Prune removes the invocations that were sent before a time.
 func (t invocations) Prune(before time.Time) error {
-	_, err := t.c.exec("DELETE FROM invocation WHERE sent < ?", before)
+	_, err := t.c.Exec("DELETE FROM invocation WHERE sent < ?", before)
 	return err
 }
