@@ -1,17 +1,19 @@
 package table
 
 import (
+	"strings"
+
 	"github.com/chela-ai/chela/internal/core/llm"
 )
 
 // isPlain reports whether parts is exactly one plain text. Most messages are, and
-// their text is stored without encoding.
+// their text is stored without encoding, which not every database can with the character 0.
 func isPlain(parts []llm.Part) bool {
 	if len(parts) != 1 {
 		return false
 	}
 	p := &parts[0]
-	return p.Kind == llm.PartText && p.Signature == "" && p.Redacted == "" && p.MIME == "" && p.Data == nil && p.Ref == "" && p.Call == nil
+	return p.Kind == llm.PartText && p.Signature == "" && p.Redacted == "" && p.MIME == "" && p.Data == nil && p.Ref == "" && p.Call == nil && strings.IndexByte(p.Text, 0) < 0
 }
 
 // part is the stored form of llm.Part. Arguments are stored as text, byte for byte:

@@ -49,11 +49,11 @@ func (t usageTable) Sums(q usage.Query) ([]usage.Sum, error) {
 // Activity counts messages and tool calls by session, day, tool and result.
 func (t usageTable) Activity(q usage.Query) ([]usage.Activity, error) {
 	const (
-		day     = "date(at / 1000000000 + ?1, 'unixepoch')"
-		between = " >= ?2 AND (?3 = 0 OR at < ?3) AND (?4 = '' OR session = ?4) AND "
-		query   = "SELECT session, " + day + " AS day, tool, result, count(*) FROM (" +
-			"SELECT session, created AS at, '' AS tool, '' AS result FROM item WHERE kind = 'message' AND state IN ('taken', 'done') AND created" + between + itemIntact +
-			" UNION ALL SELECT session, updated AS at, name, outcome FROM call WHERE updated" + between + callIntact +
+		day   = "date(at / 1000000000 + ?1, 'unixepoch')"
+		of    = " AND (?4 = '' OR session = ?4) AND "
+		query = "SELECT session, " + day + " AS day, tool, result, count(*) FROM (" +
+			"SELECT session, created AS at, '' AS tool, '' AS result FROM item WHERE kind = 'message' AND state IN ('taken', 'done') AND created >= ?2 AND (?3 = 0 OR created < ?3)" + of + itemIntact +
+			" UNION ALL SELECT session, updated AS at, name, outcome FROM call WHERE updated >= ?2 AND (?3 = 0 OR updated < ?3)" + of + callIntact +
 			") AS x GROUP BY session, day, tool, result ORDER BY session, day, tool, result"
 	)
 	return Collect(t.c, func(r *Row) (usage.Activity, error) {
@@ -89,7 +89,7 @@ func (t usageTable) OfTree(root chela.RunID) ([]usage.Sum, error) {
 	const query = "SELECT run, session, provider, model, " + sums + ` FROM usage
 WHERE (run = ?1 OR run IN (SELECT id FROM run WHERE root = ?1))
 AND n >= coalesce((SELECT started - 60000000000 FROM run WHERE id = ?1), 0) AND ` + usageIntact + `
-GROUP BY run, provider, model ORDER BY min(n)`
+GROUP BY run, session, provider, model ORDER BY min(n)`
 	return Collect(t.c, func(r *Row) (usage.Sum, error) {
 		s := usage.Sum{Run: chela.RunID(r.Text()), Session: chela.SessionKey(r.Text()), Provider: r.Text(), Model: r.Text()}
 		scanSum(r, &s)
