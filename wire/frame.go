@@ -44,6 +44,10 @@ const (
 	CloseAuth     = 4001 // the credential is no longer valid
 )
 
+// ReasonStandby is the reason in the details of an Unavailable error when another gateway
+// serves, which their owner names.
+const ReasonStandby = "standby"
+
 // Request calls a method.
 type Request struct {
 	Type   string          `json:"type"`

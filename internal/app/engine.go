@@ -121,6 +121,8 @@ type Engine struct {
 	registry  *standard.Registry
 	lock      *statedir.Lock
 	db        standard.Database
+	database  string      // its path or address
+	standby   standby     // while another gateway has the database
 	store     store.Store // db, or what Options.Wrap made of it
 	files     *media.Files
 	holder    *leaseholder.Holder // of the leases of this start
@@ -184,6 +186,10 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.o.Secrets == nil {
 		e.o.Secrets = new(secret.Redactor)
 	}
+	e.standby.log = o.Log
+	if !o.NoSocket {
+		e.standby.state = o.State
+	}
 	e.learn(o.Config)
 	if e.lock, err = statedir.Own(o.State); err != nil {
 		return nil, err
@@ -203,7 +209,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err := e.openStore(ctx, &opts); err != nil {
 		return nil, err
 	}
-	if e.holder, err = leaseholder.New(ctx, leaseholder.Options{Log: o.Log, Store: e.store, ID: e.instance, Step: o.Step}); err != nil {
+	if e.holder, err = leaseholder.New(ctx, leaseholder.Options{Log: o.Log, Store: e.store, ID: e.instance, Step: o.Step, Held: e.held()}); err != nil {
 		return nil, err
 	}
 	e.bus, e.lanes, e.hooks = bus.New(o.Log), new(lane.Lanes), hook.New(o.Log)
@@ -287,8 +293,23 @@ func (e *Engine) learn(s settings.Sections) {
 
 // openStore opens the database and the directory of media files.
 func (e *Engine) openStore(ctx context.Context, opts *settings.Settings) (err error) {
-	if e.db, err = e.registry.DefaultStore().Open(ctx, e.databasePath(), standard.StoreOptions{Log: e.o.Log, Used: statedir.Used(e.o.State)}); err != nil {
+	s, err := e.registry.StoreOf(e.o.Config.Section, e.o.Env, e.o.State)
+	if err != nil {
+		return err
+	}
+	e.database = filepath.Join(e.o.State, s.File)
+	o := standard.StoreOptions{Log: e.o.Log, Used: statedir.Used(e.o.State)}
+	if e.port != nil {
+		o.Standby = e.standby.wait
+	}
+	e.db, err = s.Open(ctx, e.database, o)
+	e.standby.end()
+	if err != nil {
 		return cmp.Or(statedir.Writable(e.o.State), err)
+	}
+	if l, ok := e.db.(standard.Located); ok {
+		e.database = l.Location()
+		e.o.Log.Info("conversations are in another database", "database", e.database)
 	}
 	e.store = e.db
 	if e.o.Wrap != nil {
@@ -296,10 +317,6 @@ func (e *Engine) openStore(ctx context.Context, opts *settings.Settings) (err er
 	}
 	e.files, err = media.Open(filepath.Join(e.o.State, media.Dir), opts.Agent.ImageSide)
 	return err
-}
-
-func (e *Engine) databasePath() string {
-	return filepath.Join(e.o.State, e.registry.DefaultStore().File)
 }
 
 // now returns the Generation in force, which the next run uses.
@@ -343,7 +360,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 	in := e.inbound(e.dispatch, exporter)
 	e.inbox = in
 	e.gateway = methods.New(methods.Options{
-		Log: o.Log, Version: Version, State: o.State, Database: e.databasePath(), Instance: e.instance, Started: e.started,
+		Log: o.Log, Version: Version, State: o.State, Database: e.database, Instance: e.instance, Started: e.started,
 		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Proposals: e.proposed, Export: exporter.Write, Forget: e.forgetter, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Act: e.actor.Do, Tasks: list, Nodes: e.nodes, Canvas: e.canvas, Scheduler: e.cron, History: e.history,
 		Lanes: e.lanes, Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup, Heartbeats: e.beats.Settings, Voice: voice{e},
 		Hooks: func() []hookdir.Hook { return *e.found.Load() }, InstallHook: e.installHook, InstallPlugin: e.installPlugin, SkillSource: e.skillSource, MayInstallSkill: func(ctx context.Context, from string) error { return e.mayInstall(ctx, "skill", from) }, RecordSkill: e.recordSkill, RemovePlugin: e.removePlugin, RefreshPlugins: func() { e.remake(pluginsChanged) },
@@ -393,6 +410,9 @@ func (e *Engine) run(in *inbound.Gate) error {
 	e.work.Start("plug-ins", e.watchPlugins)
 	e.discoverServers()
 	e.work.Start("channels", func(ctx context.Context) error { return e.channels.Run(ctx, in.Receive) })
+	if owned, ok := e.db.(standard.Owned); ok {
+		e.work.Start("ownership", func(ctx context.Context) error { return e.watchOwnership(ctx, owned) })
+	}
 	plan, err := e.work.Prepare(e.makers, o.Config.Section)
 	if err != nil {
 		return err
@@ -584,7 +604,8 @@ func (e *Engine) sweepMedia(ctx context.Context) (int, error) {
 func (e *Engine) backup(ctx context.Context, file string) error {
 	b, ok := e.db.(standard.Backuper)
 	if !ok {
-		return chela.Errorf(chela.CodeInvalid, "this database cannot be copied while it is in use")
+		st, _ := e.registry.StoreOf(e.o.Config.Section, e.o.Env, e.o.State) // it was opened, so that there is one
+		return &chela.Error{Code: chela.CodeInvalid, Message: "chela does not copy this database: its own programs do", Hint: st.Hint}
 	}
 	g := e.now()
 	if err := backup.Private(file, e.o.State, g.Home(), g.Settings); err != nil {
@@ -652,6 +673,11 @@ const disconnectTime = 500 * time.Millisecond
 func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 	e.draining.Store(true)
 	var errs []error
+	if owned, ok := e.db.(standard.Owned); ok && !owned.Held() { // nothing that ends now could be stored
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lostTime)
+		defer cancel()
+	}
 	orderly := false // all commands of this and earlier processes have ended
 	if e.work != nil {
 		if orderly = e.work.Stop(ctx); !orderly {

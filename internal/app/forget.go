@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/job"
@@ -57,9 +58,12 @@ func (e *Engine) workspaces() []string {
 // databaseCopies returns earlier databases beside the one in use.
 func (e *Engine) databaseCopies() []string {
 	var out []string
-	names, _ := filepath.Glob(e.databasePath() + "?*") // the pattern is valid
+	if _, ok := e.db.(standard.Located); ok {
+		return nil
+	}
+	names, _ := filepath.Glob(e.database + "?*") // the pattern is valid
 	for _, name := range names {
-		if rest := strings.TrimPrefix(name, e.databasePath()); rest != "-wal" && rest != "-shm" {
+		if rest := strings.TrimPrefix(name, e.database); rest != "-wal" && rest != "-shm" {
 			out = append(out, name)
 		}
 	}

@@ -71,8 +71,8 @@ func (e *Engine) listen(ctx context.Context) error {
 // starting returns what the port answers before the engine is up.
 func (e *Engine) starting(auth *access.Authenticator) http.Handler {
 	return httpapi.New(httpapi.Options{
-		Log: e.o.Log, Auth: auth, Upgrade: gateway.Starting(), Started: e.started,
-		Stage: func() httpapi.Stage { return httpapi.Starting },
+		Log: e.o.Log, Auth: auth, Upgrade: gateway.Starting(e.standby.owner), Started: e.started,
+		Stage: e.standby.stage,
 	})
 }
 

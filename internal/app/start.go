@@ -38,9 +38,9 @@ func Build(r *standard.Registry) cli.App {
 		Webhooks: webhooks, Validate: s.validate, Refuse: s.refuse, Ineffective: s.ineffective, Unusable: s.unusable, Check: doctor.Doctor{Registry: r, Validate: s.validate, Ineffective: s.ineffective}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
 		Services: func() (daemon.Manager, error) { return daemon.Open(daemon.Env{Run: standard.RunProgram}) },
 		OpenPage: standard.OpenPage, NodeTools: s.node, NodeRuns: nodeRuns,
-		Store: backup.Database{Store: r.DefaultStore(), Version: Version, Attach: attach},
+		Store: backup.Database{Store: r.DefaultStore(), StoreOf: s.store, Version: Version, Attach: attach},
 		Migrate: migrate.Migrator{
-			Store: r.DefaultStore(), Open: standard.OpenForeign, Validate: s.validate, Ineffective: s.ineffective, Providers: model.Known(), Channels: channelNames(r),
+			Store: s.store, Open: standard.OpenForeign, Validate: s.validate, Ineffective: s.ineffective, Providers: model.Known(), Channels: channelNames(r),
 		},
 	}
 }
@@ -56,6 +56,15 @@ func channelNames(r *standard.Registry) []string {
 
 // starter starts engines of a build.
 type starter struct{ registry *standard.Registry }
+
+// store returns the store of an installation, for commands that need no engine.
+func (b starter) store(s cli.Start) (standard.Store, error) {
+	tree, err := load(s)
+	if err != nil {
+		return standard.Store{}, err
+	}
+	return b.registry.StoreOf(tree.Section, settings.Environ(tree), s.State)
+}
 
 // startLimit is how long a start waits for a process that owns the state directory
 // and does not answer. Tests wait longer, so that a slow machine does not decide.

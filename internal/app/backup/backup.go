@@ -21,7 +21,9 @@ import (
 
 // Database implements cli.Maintenance for the database of a state directory.
 type Database struct {
-	Store   standard.Store
+	Store standard.Store // of copies
+	// StoreOf returns the store of an installation.
+	StoreOf func(s cli.Start) (standard.Store, error)
 	Version string // of this program
 	// Attach connects to the engine of the process that owns the state directory.
 	Attach func(ctx context.Context, s cli.Start) (cli.Engine, error)
@@ -29,7 +31,17 @@ type Database struct {
 
 var _ cli.Maintenance = Database{}
 
-func (d Database) path(s cli.Start) string { return filepath.Join(s.State, d.Store.File) }
+// store returns the store of an installation, and the path of its database. A database that
+// is not in the state directory is copied by other programs.
+func (d Database) store(s cli.Start) (st standard.Store, path string, err error) {
+	if st, err = d.StoreOf(s); err != nil {
+		return st, "", err
+	}
+	if st.File == "" {
+		return st, "", &chela.Error{Code: chela.CodeInvalid, Message: "the database is not in the state directory: its own programs copy and restore it", Hint: st.Hint}
+	}
+	return st, filepath.Join(s.State, st.File), nil
+}
 
 // Private returns an error if a copy in file could be read by the tools of an assistant,
 // which may then tell one person what another one wrote: if it would be in a workspace.
@@ -64,6 +76,10 @@ func private(s cli.Start, file string) error {
 // Backup lets the process that owns the state directory write the copy. It opens
 // the database itself only when there is no such process.
 func (d Database) Backup(ctx context.Context, s cli.Start, dst string) error {
+	st, path, err := d.store(s)
+	if err != nil {
+		return err
+	}
 	lock, err := statedir.OwnIdle(ctx, s.State)
 	if errors.Is(err, statedir.ErrOwned) {
 		return d.requestBackup(ctx, s, dst)
@@ -75,7 +91,7 @@ func (d Database) Backup(ctx context.Context, s cli.Start, dst string) error {
 	if err := private(s, dst); err != nil {
 		return err
 	}
-	db, err := d.Store.Open(ctx, d.path(s), standard.StoreOptions{Log: s.Log, Used: statedir.Used(s.State)})
+	db, err := st.Open(ctx, path, standard.StoreOptions{Log: s.Log, Used: statedir.Used(s.State)})
 	if err != nil {
 		return err
 	}
@@ -110,7 +126,11 @@ func (d Database) Verify(ctx context.Context, file string) (string, error) {
 
 // Restore replaces the database with a copy.
 func (d Database) Restore(ctx context.Context, s cli.Start, src string) (string, error) {
-	if d.Store.Restore == nil {
+	st, path, err := d.store(s)
+	if err != nil {
+		return "", err
+	}
+	if st.Restore == nil {
 		return "", unsupported("restored")
 	}
 	lock, err := ownExclusively(ctx, s.State)
@@ -121,12 +141,16 @@ func (d Database) Restore(ctx context.Context, s cli.Start, src string) (string,
 	if _, err := media.Copy(mediaOf(src), filepath.Join(s.State, media.Dir)); err != nil {
 		return "", err
 	}
-	return d.Store.Restore(ctx, src, d.path(s))
+	return st.Restore(ctx, src, path)
 }
 
 // Salvage repairs a damaged database.
 func (d Database) Salvage(ctx context.Context, s cli.Start) ([]string, error) {
-	if d.Store.Recover == nil {
+	st, path, err := d.store(s)
+	if err != nil {
+		return nil, err
+	}
+	if st.Recover == nil {
 		return nil, unsupported("repaired")
 	}
 	lock, err := ownExclusively(ctx, s.State)
@@ -134,7 +158,7 @@ func (d Database) Salvage(ctx context.Context, s cli.Start) ([]string, error) {
 		return nil, err
 	}
 	defer lock.Unlock()
-	return d.Store.Recover(ctx, d.path(s))
+	return st.Recover(ctx, path)
 }
 
 func unsupported(what string) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/app/settings"
+	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
@@ -40,7 +41,7 @@ func (a *audit) add(id, severity, hint, format string, args ...any) {
 // are open to other users are closed to them.
 func (d Doctor) Audit(ctx context.Context, s cli.Start, fix bool) ([]cli.Weakness, error) {
 	a := &audit{fix: fix, found: []cli.Weakness{}}
-	if err := a.files(s, d.Registry.DefaultStore().File); err != nil {
+	if err := a.files(s, d.databaseFile(s)); err != nil {
 		return nil, err
 	}
 	tree, err := config.Options{LastGood: s.LastGood}.Load(s.Config)
@@ -67,6 +68,26 @@ func (d Doctor) Audit(ctx context.Context, s cli.Start, fix bool) ([]cli.Weaknes
 	return a.found, wrong
 }
 
+// databaseFile returns the name of the database in the state directory; "": it is not there,
+// or the configuration cannot be read, which is reported elsewhere.
+func (d Doctor) databaseFile(s cli.Start) string {
+	st, err := d.store(s)
+	if err != nil {
+		return ""
+	}
+	return st.File
+}
+
+// store returns the store of an installation. A configuration that cannot be read is
+// reported elsewhere.
+func (d Doctor) store(s cli.Start) (standard.Store, error) {
+	tree, err := config.Options{LastGood: s.LastGood}.Load(s.Config)
+	if err != nil {
+		return d.Registry.DefaultStore(), nil
+	}
+	return d.Registry.StoreOf(tree.Section, settings.Environ(tree), s.State)
+}
+
 // files checks the modes of the program's files.
 func (a *audit) files(s cli.Start, database string) error {
 	if runtime.GOOS == "windows" {
@@ -82,6 +103,9 @@ func (a *audit) files(s cli.Start, database string) error {
 	credentials := filepath.Join(s.State, "credentials")
 	errs = append(errs, a.mode(credentials, "fs.credentials_dir", 0o700), a.inside(credentials, "fs.credentials"))
 	for _, suffix := range [...]string{"", "-wal", "-shm"} {
+		if database == "" {
+			break
+		}
 		errs = append(errs, a.mode(filepath.Join(s.State, database+suffix), "fs.sessions_store", 0o600))
 	}
 	errs = append(errs, a.inside(filepath.Join(s.State, "logs"), "fs.log_file"))

@@ -166,9 +166,38 @@ func (c *checkup) config(ctx context.Context, s cli.Start) *config.Tree {
 	return tree
 }
 
+// elsewhere connects to a database that is not in the state directory.
+func (c *checkup) elsewhere(ctx context.Context, s cli.Start, st standard.Store, free bool) {
+	if !free {
+		c.ok("database", "in use; the running process checks it")
+		return
+	}
+	db, err := st.Open(ctx, "", standard.StoreOptions{Log: s.Log})
+	switch e, _ := errors.AsType[*chela.Error](err); {
+	case err == nil:
+		err = db.Close()
+		if l, ok := db.(standard.Located); ok && err == nil {
+			c.ok("database", "%s", l.Location())
+			return
+		}
+	case e != nil && e.Code == chela.CodeConflict:
+		c.ok("database", "%v", err)
+		return
+	}
+	c.fail("database", chela.HintOf(err), "%v", err)
+}
+
 // database reads the whole database, when no process uses it.
 func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
-	st := c.Registry.DefaultStore()
+	st, err := c.store(s)
+	if err != nil {
+		c.fail("database", "", "%v", err)
+		return
+	}
+	if st.File == "" {
+		c.elsewhere(ctx, s, st, free)
+		return
+	}
 	path := filepath.Join(s.State, st.File)
 	used := statedir.Used(s.State)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) && !used {

@@ -33,7 +33,11 @@ func (m Migrator) Apply(ctx context.Context, s cli.Start, o cli.MigrateOptions) 
 		return cli.Migrated{}, err
 	}
 	defer release(lock, &err)
-	_, statErr := os.Stat(filepath.Join(s.State, m.Store.File))
+	st, err := m.Store(s)
+	if err != nil {
+		return cli.Migrated{}, err
+	}
+	_, statErr := os.Stat(filepath.Join(s.State, st.File))
 	db, err := m.openStore(ctx, s)
 	if err != nil {
 		return cli.Migrated{}, err

@@ -29,7 +29,7 @@ import (
 
 // Migrator implements cli.Migration. Step may be nil, the other fields are required.
 type Migrator struct {
-	Store standard.Store
+	Store func(cli.Start) (standard.Store, error) // of an installation
 	Open  openclaw.OpenTables
 	// Validate returns the error with which an engine would refuse a configuration.
 	Validate func(context.Context, cli.Start, *config.Tree) error
@@ -74,7 +74,11 @@ func (m Migrator) Plan(ctx context.Context, s cli.Start, o cli.MigrateOptions) (
 // present opens the database here, if there is one that no engine uses.
 func (m Migrator) present(ctx context.Context, s cli.Start) (t target, closeIt func() error, err error) {
 	closeIt = func() error { return nil }
-	if _, err := os.Stat(filepath.Join(s.State, m.Store.File)); errors.Is(err, fs.ErrNotExist) {
+	st, err := m.Store(s)
+	if err != nil {
+		return t, nil, err
+	}
+	if _, err := os.Stat(filepath.Join(s.State, st.File)); errors.Is(err, fs.ErrNotExist) {
 		return t, closeIt, nil
 	}
 	lock, err := statedir.OwnIdle(ctx, s.State)
@@ -97,7 +101,11 @@ func (m Migrator) present(ctx context.Context, s cli.Start) (t target, closeIt f
 
 // openStore opens the database of the state directory, which is locked.
 func (m Migrator) openStore(ctx context.Context, s cli.Start) (standard.Database, error) {
-	return m.Store.Open(ctx, filepath.Join(s.State, m.Store.File), standard.StoreOptions{Log: s.Log, Used: statedir.Used(s.State)})
+	st, err := m.Store(s)
+	if err != nil {
+		return nil, err
+	}
+	return st.Open(ctx, filepath.Join(s.State, st.File), standard.StoreOptions{Log: s.Log, Used: statedir.Used(s.State)})
 }
 
 // own locks the state directory.

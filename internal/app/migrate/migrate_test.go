@@ -44,7 +44,9 @@ func newMover(t *testing.T, from string) *mover {
 	return &mover{
 		t: t,
 		m: migrate.Migrator{
-			Store: r.DefaultStore(), Open: foreign.Tables, Providers: []string{"anthropic", "openai", "groq", "openrouter"}, Channels: []string{"telegram", "discord"},
+			Store: func(cli.Start) (standard.Store, error) {
+				return r.StoreOf(func(string) json.RawMessage { return nil }, nil, "")
+			}, Open: foreign.Tables, Providers: []string{"anthropic", "openai", "groq", "openrouter"}, Channels: []string{"telegram", "discord"},
 			Validate:    func(context.Context, cli.Start, *config.Tree) error { return nil },
 			Ineffective: func(context.Context, cli.Start, *config.Tree) []string { return nil },
 		},
@@ -83,7 +85,11 @@ func (m *mover) undo() cli.Migrated {
 // db opens the database for f.
 func (m *mover) db(f func(standard.Database)) {
 	m.t.Helper()
-	db, err := m.m.Store.Open(m.t.Context(), filepath.Join(m.s.State, "chela.db"), standard.StoreOptions{Log: m.s.Log})
+	st, err := m.m.Store(m.s)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	db, err := st.Open(m.t.Context(), filepath.Join(m.s.State, "chela.db"), standard.StoreOptions{Log: m.s.Log})
 	if err != nil {
 		m.t.Fatal(err)
 	}

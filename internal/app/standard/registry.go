@@ -161,7 +161,12 @@ func sectionAt(section func(string) json.RawMessage, path string) json.RawMessag
 // Store describes a kind of database and what can be done with one that is
 // closed. Open is required; an operation that is nil does not exist.
 type Store struct {
-	File    string // name of the database in the state directory
+	File    string // name of the database in the state directory; "": it is elsewhere
+	Section string // path of the section of the configuration that Selects reads
+	// Selects reports whether the configuration selects this store; nil: it is used when
+	// no other one is selected.
+	Selects func(raw json.RawMessage) (bool, error)
+	Hint    string // how a database elsewhere is copied and restored
 	Open    func(ctx context.Context, path string, o StoreOptions) (Database, error)
 	Verify  func(ctx context.Context, file string) (summary string, err error)     // reads a copy
 	Restore func(ctx context.Context, copied, path string) (old string, err error) // replaces the database; old: the name of its copy
@@ -170,11 +175,18 @@ type Store struct {
 
 // StoreOptions says how a database is opened.
 type StoreOptions struct {
-	Log  *slog.Logger
-	Used bool // the state directory was used before: a database without content is an error, and no new one is made
+	Log     *slog.Logger
+	Used    bool                // the state directory was used before: a database without content is an error, and no new one is made
+	Section json.RawMessage     // of Store.Section
+	Env     func(string) string // environment variables
+	State   string              // the state directory, which names this process to others
+	// Standby is called, perhaps several times, while another process has the database, or
+	// while err says why it cannot be reached. nil: Open does not wait.
+	Standby func(owner string, err error)
 }
 
-// Database is a store that is open. It may implement [Backuper] and [Checker].
+// Database is a store that is open. It may implement [Backuper], [Checker], [Owned] and
+// [Located].
 type Database interface {
 	store.Store
 	Close() error
@@ -191,12 +203,47 @@ type Checker interface {
 	Damage() error // the damage found so far, by Check or by reading
 }
 
+// Owned is a Database that another process may take over.
+type Owned interface {
+	Held() bool            // certainly no other process has it
+	Lost() <-chan struct{} // closed when another one may have it: nothing is stored any more
+}
+
+// Located is a Database that is not in the state directory.
+type Located interface {
+	Location() string // without a password
+}
+
 // Store registers a kind of database.
 func (r *Registry) Store(name string, s Store) { r.stores.add("store", name, s) }
 
-// DefaultStore returns the store that is used: the first that was registered. It
-// panics when there is none.
+// DefaultStore returns the store that is used when the configuration selects none: the
+// first that was registered. It panics when there is none.
 func (r *Registry) DefaultStore() Store { return r.stores.parts[0] }
+
+// StoreOf returns the store that a configuration selects, whose Open gets its section, the
+// environment variables and the state directory; by default, [Registry.DefaultStore].
+func (r *Registry) StoreOf(section func(string) json.RawMessage, env func(string) string, state string) (Store, error) {
+	for _, s := range r.stores.parts {
+		if s.Selects == nil {
+			continue
+		}
+		raw := section(s.Section)
+		on, err := s.Selects(raw)
+		switch {
+		case err != nil:
+			return s, err
+		case on:
+			open := s.Open
+			s.Open = func(ctx context.Context, path string, o StoreOptions) (Database, error) {
+				o.Section, o.Env, o.State = raw, env, state
+				return open(ctx, path, o)
+			}
+			return s, nil
+		}
+	}
+	return r.DefaultStore(), nil
+}
 
 // Sandbox describes a way of running commands.
 type Sandbox struct {

@@ -32,6 +32,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/engine/maintenance"
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/plugin/channel/discord"
 	"github.com/chela-ai/chela/internal/plugin/channel/email"
 	"github.com/chela-ai/chela/internal/plugin/channel/httpchat"
@@ -51,6 +52,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	bundledskills "github.com/chela-ai/chela/internal/plugin/skill/bundled"
+	"github.com/chela-ai/chela/internal/plugin/store/postgres"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite/foreign"
 	"github.com/chela-ai/chela/internal/plugin/tool/browser"
@@ -399,6 +401,52 @@ func Stores(r *Registry) {
 		Restore: sqlite.Restore,
 		Recover: recoverSQLite,
 	})
+	r.Store("postgres", Store{
+		Section: "storage", Selects: selectsPostgres, Open: openPostgres,
+		Hint: "pg_dump --format=custom --file=FILE ADDRESS; pg_restore --clean --dbname=ADDRESS FILE",
+	})
+}
+
+// storage is the section of the configuration about the database.
+type storage struct {
+	Postgres secret.Ref `json:"postgres"`
+}
+
+func selectsPostgres(raw json.RawMessage) (bool, error) {
+	o, err := storageOf(raw)
+	return !o.Postgres.IsZero(), err
+}
+
+func storageOf(raw json.RawMessage) (o storage, err error) {
+	if len(raw) > 0 {
+		if err = json.Unmarshal(raw, &o); err != nil {
+			err = fmt.Errorf("storage: %w", err)
+		}
+	}
+	return o, err
+}
+
+// openPostgres opens the database that storage.postgres names.
+func openPostgres(ctx context.Context, _ string, o StoreOptions) (Database, error) {
+	s, err := storageOf(o.Section)
+	if err != nil {
+		return nil, err
+	}
+	address, err := s.Postgres.Resolve(o.Env)
+	if err != nil {
+		return nil, fmt.Errorf("storage.postgres: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, postgres.Options{
+		URL: address.Reveal(), Log: o.Log, Standby: o.Standby, Name: fmt.Sprintf("%s (process %d, %s)", host, os.Getpid(), o.State),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
 }
 
 // OpenForeign opens a copy of the database that another program has in a folder.

@@ -539,6 +539,9 @@ var documented = [...]Key{
 	{Path: "cron.runLog.maxBytes", Kind: Bytes, Idle: true, Doc: "maximum size of the history of a job"},
 	{Path: "cron.store", Kind: Text, Doc: "file with jobs, which are imported whenever it changes"},
 
+	{Path: "storage", Kind: Object, Doc: "where conversations and everything else that is stored are"},
+	{Path: "storage.postgres", Kind: Secret, Doc: "address of a PostgreSQL database, for a second gateway that goes on when the first one fails: the address itself, ${NAME}, env:NAME or file:path"},
+
 	// models
 	{Path: "models.mode", Kind: Text, Values: []string{"merge", "replace"}, Default: `"merge"`, Doc: "replace: use only the providers configured here"},
 	{Path: "models.providers", Kind: Object, Doc: "model providers, by id"},

@@ -10,7 +10,7 @@ import (
 // them: listeners, and resources that are opened once.
 var cold = [...]string{
 	"gateway", "hooks.path", "logging", "agents.defaults.imageMaxDimensionPx",
-	"tools.exec.cleanupMs", "tools.exec.notifyOnExit", "tools.exec.notifyOnExitEmptySuccess",
+	"tools.exec.cleanupMs", "tools.exec.notifyOnExit", "tools.exec.notifyOnExitEmptySuccess", "storage",
 }
 
 // warm is the keys below a cold one whose changes take effect immediately.

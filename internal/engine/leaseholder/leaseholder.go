@@ -25,6 +25,10 @@ type Options struct {
 	// other process uses the store, and all leases of others are void.
 	TTL time.Duration
 
+	// Held reports whether the process certainly still has the store, if another one can
+	// take all of it over. nil: it has.
+	Held func() bool
+
 	// Step is called before each heartbeat. Tests stop the process in it. nil:
 	// nothing is called.
 	Step func(name string)
@@ -63,7 +67,10 @@ func (h *Holder) ID() string { return h.o.ID }
 // the store: a model call, a tool, a message. The answer stays false after a lapse, when
 // the process sends heartbeats again: another process may have taken over a lease.
 func (h *Holder) Track() (alive func() bool) {
-	if h.o.TTL <= 0 {
+	switch {
+	case h.o.TTL <= 0 && h.o.Held != nil:
+		return h.o.Held
+	case h.o.TTL <= 0:
 		return func() bool { return true }
 	}
 	lapses := h.beat.Load().lapses

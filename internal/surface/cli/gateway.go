@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/kit/cert"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/kit/spelling"
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -141,6 +142,7 @@ func (c *commands) withGateway(ctx context.Context, f func(*client.Client) error
 // gatewayState is the result of `gateway status`.
 type gatewayState struct {
 	Running bool   `json:"running"`
+	Standby string `json:"standby,omitempty"` // the gateway that serves instead of this one
 	Version string `json:"version,omitempty"`
 	Uptime  int64  `json:"uptimeMs,omitempty"`
 	Clients int    `json:"clients"`
@@ -159,7 +161,7 @@ func (c *commands) gatewayStatus() *cobra.Command {
 			return err
 		}
 		err = c.print(st, func() { c.printGateway(st) })
-		if err != nil || st.Running {
+		if err != nil || st.Running || st.Standby != "" {
 			return err
 		}
 		if !c.json {
@@ -181,7 +183,8 @@ func (c *commands) gatewayState(ctx context.Context) (gatewayState, error) {
 	}
 	st.URL = local.URL
 	if e, err := c.app.Attach(ctx, s); err == nil { // otherwise no gateway is running
-		if err := c.queryState(ctx, e, &st); err != nil {
+		err := c.queryState(ctx, e, &st)
+		if st.Standby = standbyFor(err); err != nil && st.Standby == "" {
 			return st, err
 		}
 	}
@@ -192,6 +195,17 @@ func (c *commands) gatewayState(ctx context.Context) (gatewayState, error) {
 		}
 	}
 	return st, nil
+}
+
+// standbyFor returns the gateway that serves, if err is the answer of its standby; "": it is
+// not.
+func standbyFor(err error) string {
+	we, ok := errors.AsType[*wire.Error](err)
+	var d struct{ Reason, Owner string }
+	if !ok || json.Unmarshal(we.Details, &d) != nil || d.Reason != wire.ReasonStandby {
+		return ""
+	}
+	return d.Owner
 }
 
 // queryState asks the running gateway for its state.
@@ -254,9 +268,12 @@ func portState(ctx context.Context, address string) string {
 }
 
 func (c *commands) printGateway(st gatewayState) {
-	if st.Running {
+	switch {
+	case st.Running:
 		c.printRow("gateway", fmt.Sprintf("running, version %s, up %s, %d clients", st.Version, humanize.Span(time.Duration(st.Uptime)*time.Millisecond), st.Clients))
-	} else {
+	case st.Standby != "":
+		c.printRow("gateway", "standby: "+ansi.Line(st.Standby)+" serves")
+	default:
 		c.printRow("gateway", "not running")
 	}
 	c.printRow("port", st.URL+" ("+st.Port+")")

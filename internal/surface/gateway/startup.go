@@ -133,9 +133,10 @@ func (t *handover) Close() error {
 	return nil
 }
 
-// Starting returns a handler that asks clients to retry because the gateway is
-// still starting.
-func Starting() http.Handler {
+// Starting returns a handler that refuses clients because the gateway is still
+// starting: they retry. owner returns the gateway that this one waits for, as its
+// standby; "" or nil: none.
+func Starting(owner func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 		if err != nil {
@@ -154,13 +155,16 @@ func Starting() http.Handler {
 			return
 		}
 		req, _ := wire.ParseRequest(b) // any request gets the same answer
-		no := wire.Errorf(wire.Unavailable, "gateway starting; retry shortly").With(map[string]string{"reason": "startup-sidecars"})
+		no, reason := wire.Errorf(wire.Unavailable, "gateway starting; retry shortly").With(map[string]string{"reason": "startup-sidecars"}), "gateway starting"
 		no.Retryable, no.RetryAfterMs = true, 500
+		if owner != nil && owner() != "" { // not retryable: it may take for ever
+			no, reason = wire.Errorf(wire.Unavailable, "standby: %s serves", owner()).With(map[string]string{"reason": wire.ReasonStandby, "owner": owner()}), "standby"
+		}
 		if b, err = wire.EncodeResponse(cmp.Or(req.ID, "invalid"), nil, no); err == nil {
 			err = ws.Write(ctx, websocket.MessageText, b)
 		}
 		if err == nil {
-			ws.Close(wire.CloseStarting, "gateway starting")
+			ws.Close(wire.CloseStarting, reason)
 		}
 	})
 }

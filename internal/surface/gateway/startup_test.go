@@ -158,7 +158,7 @@ func TestStarting(t *testing.T) {
 	for first, id := range map[string]string{`{"type":"req","id":"7","method":"connect"}`: "7", `hello?`: "invalid"} {
 		synctest.Test(t, func(t *testing.T) {
 			l := gateway.NewPipe()
-			b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), gateway.Starting())
+			b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), gateway.Starting(nil))
 			defer b.Close()
 			tb := &testbed{t: t, pipe: l}
 			p := tb.dial("a")
@@ -178,7 +178,7 @@ func TestStarting(t *testing.T) {
 	t.Run("nothing is said", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := gateway.NewPipe()
-			b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), gateway.Starting())
+			b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), gateway.Starting(nil))
 			defer b.Close()
 			p := (&testbed{t: t, pipe: l}).dial("a")
 			time.Sleep(16 * time.Second)

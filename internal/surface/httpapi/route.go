@@ -47,7 +47,7 @@ func Routes(o Options) []Route {
 		get("/startupz", Anyone, s.startup),
 		get("/startup", Anyone, s.startup),
 	}
-	if s.stage() == Starting {
+	if stage := s.stage(); stage == Starting || stage == Standby {
 		return append(out, Route{Pattern: "/", For: Anyone, serve: s.retry})
 	}
 	out = append(out, get("/metrics", LocalOrCredential, s.metrics))

@@ -264,7 +264,7 @@ func TestNoUI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer(t, nil)
 		synctest.Wait()
-		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Auth: s.auth, Upgrade: gateway.Starting(), Post: func(string) http.Handler { return nil }})
+		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Auth: s.auth, Upgrade: gateway.Starting(nil), Post: func(string) http.Handler { return nil }})
 		for path, want := range map[string]string{
 			"/": "chela config set gateway.controlUi.enabled true", "/chat": "there is nothing at /chat",
 			"/v1/models": `{"error":{"message":"there is nothing at /v1/models","type":"not_found"}}`, "/hooks/x": `{"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,

@@ -71,6 +71,7 @@ type Stage string
 // Stages.
 const (
 	Starting Stage = "starting"
+	Standby  Stage = "standby" // another gateway serves
 	Started  Stage = "started"
 	Draining Stage = "draining"
 )
@@ -181,7 +182,11 @@ func (s server) startup(w http.ResponseWriter, _ *http.Request) {
 // retry answers requests while the gateway is starting.
 func (s server) retry(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Retry-After", "1")
-	access.Error(w, http.StatusServiceUnavailable, "unavailable", "gateway starting; retry shortly")
+	text := "gateway starting; retry shortly"
+	if s.stage() == Standby {
+		text = "standby: another gateway serves"
+	}
+	access.Error(w, http.StatusServiceUnavailable, "unavailable", text)
 }
 
 // readiness is the answer of /readyz.

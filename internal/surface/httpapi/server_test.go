@@ -95,7 +95,7 @@ func newTestServer(t *testing.T, change func(*access.Options)) *testServer {
 	h := httpapi.New(ho)
 	s.routes = httpapi.Routes(ho)
 	early := httpapi.New(httpapi.Options{
-		Log: log, Auth: s.auth, Upgrade: gateway.Starting(), Stage: func() httpapi.Stage { return httpapi.Starting },
+		Log: log, Auth: s.auth, Upgrade: gateway.Starting(nil), Stage: func() httpapi.Stage { return httpapi.Starting },
 	})
 	served := make(chan error, 1)
 	go func() {

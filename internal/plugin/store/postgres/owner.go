@@ -46,9 +46,9 @@ func own(ctx context.Context, d *DB) (*owner, error) {
 	o := &owner{d: d, stop: make(chan struct{}), ended: make(chan struct{}), lost: make(chan struct{})}
 	patience := time.Now().Add(d.opts.TTL + d.opts.TTL/2) // for an owner that was killed
 	for ready := false; ; {
-		holder, err := o.attempt(ctx, &ready)
+		taken, holder, err := o.attempt(ctx, &ready)
 		switch {
-		case err == nil && holder == "":
+		case taken:
 			o.ctx, o.cancel = context.WithCancel(context.Background())
 			go o.run()
 			return o, nil
@@ -71,17 +71,18 @@ func own(ctx context.Context, d *DB) (*owner, error) {
 			}
 		}
 		select {
-		case <-time.After(d.opts.TTL / 8):
+		case <-time.After(min(d.opts.TTL/8, time.Second)):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// attempt tries to become the owner, and returns the other owner if there is one.
-func (o *owner) attempt(ctx context.Context, ready *bool) (holder string, err error) {
+// attempt tries to become the owner, and reports whether it is, or the name of the other
+// one.
+func (o *owner) attempt(ctx context.Context, ready *bool) (taken bool, holder string, err error) {
 	if o.c == nil {
 		if o.c, err = o.d.dial(ctx); err != nil {
-			return "", err
+			return false, "", err
 		}
 		o.d.warnPlain(o.c)
 	}
@@ -90,14 +91,14 @@ func (o *owner) attempt(ctx context.Context, ready *bool) (holder string, err er
 	if !*ready {
 		if err := o.prepare(ctx); err != nil {
 			o.drop()
-			return "", err
+			return false, "", err
 		}
 		*ready = true
 	}
-	if holder, err = o.take(ctx); err != nil {
+	if taken, holder, err = o.take(ctx); err != nil {
 		o.drop()
 	}
-	return holder, err
+	return taken, holder, err
 }
 
 // prepare makes the schema and the tables of the ownership, and refuses a database of a
@@ -130,32 +131,32 @@ func (o *owner) prepare(ctx context.Context) error {
 
 // take becomes the owner, if there is none. It waits for a transaction of the owner before,
 // which the server ends if that is silent.
-func (o *owner) take(ctx context.Context) (holder string, err error) {
+func (o *owner) take(ctx context.Context) (taken bool, holder string, err error) {
 	const alive = "SELECT name, until > clock_timestamp() FROM owner, alive"
 	have, err := o.c.begin(ctx, alive)
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	if row := have[0].Rows[0]; string(row[1]) == "t" {
-		return string(row[0]), nil
+		return false, string(row[0]), nil
 	}
 	// Both rows are locked: a renewal that comes later finds another fence.
 	have, err = o.c.begin(ctx, `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT fence, name FROM owner FOR UPDATE;
 SELECT until > clock_timestamp() FROM alive FOR UPDATE`)
 	if err != nil {
-		return "", err
+		return false, "", err
 	}
 	if string(have[2].Rows[0][0]) == "t" { // another one was faster
-		return string(have[1].Rows[0][1]), o.c.script(ctx, "ROLLBACK")
+		return false, string(have[1].Rows[0][1]), o.c.script(ctx, "ROLLBACK")
 	}
 	if o.fence, err = strconv.ParseInt(string(have[1].Rows[0][0]), 10, 64); err != nil {
-		return "", err
+		return false, "", err
 	}
 	o.fence++
 	sent := time.Now()
 	err = o.c.script(ctx, fmt.Sprintf("UPDATE owner SET fence = %d, mark = 0, name = %s; UPDATE alive SET fence = %d, until = %s; COMMIT", o.fence, literal(o.d.opts.Name), o.fence, o.until()))
 	o.beat.Store(&lease.Beat{Sent: sent, TTL: o.d.opts.TTL})
-	return "", err
+	return err == nil, "", err
 }
 
 // until is the end of the right, as an expression.
@@ -250,20 +251,29 @@ func (o *owner) fenced() error {
 	return fmt.Errorf("database: %s: %w", o.reason, chela.ErrFenced)
 }
 
-// release gives the right up, so that another process can take it at once.
-func (o *owner) release() error {
+// release gives the right up, so that another process can take it at once. If that fails,
+// the right ends by itself.
+func (o *owner) release() {
 	close(o.stop)
 	<-o.ended
 	defer o.cancel()
 	defer o.drop()
-	if o.isLost() || o.c == nil {
-		return nil // it ends by itself
+	if o.isLost() {
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), o.d.dialLimit())
 	defer cancel()
-	err := o.c.script(ctx, fmt.Sprintf("UPDATE alive SET until = '-infinity' WHERE fence = %d", o.fence))
-	if err != nil {
-		return fmt.Errorf("release the database: %w", err)
+	var err error
+	for range 2 { // the connection may have broken
+		if o.c == nil || o.c.pg.IsClosed() {
+			if o.c, err = o.d.dial(ctx); err != nil {
+				break
+			}
+		}
+		if err = o.c.script(ctx, fmt.Sprintf("UPDATE alive SET until = '-infinity' WHERE fence = %d", o.fence)); err == nil {
+			return
+		}
+		o.drop()
 	}
-	return nil
+	o.d.log.Warn("release the database; others wait until the right of this process ends", "err", err)
 }

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"regexp"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,7 +52,7 @@ type DB struct {
 	readers *readers
 	wakes   table.Hub
 	memo    session.Memo
-	close   func() error
+	close   func()
 }
 
 var _ store.Store = (*DB)(nil)
@@ -71,14 +73,15 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	if err := d.migrate(ctx); err != nil {
-		return nil, errors.Join(err, d.owner.release())
+		d.owner.release()
+		return nil, err
 	}
 	d.readers, d.writer = newReaders(d), newWriter(d)
-	d.close = sync.OnceValue(func() error {
+	d.close = sync.OnceFunc(func() {
 		d.wakes.Close()
 		d.writer.close()
 		d.readers.close()
-		return d.owner.release()
+		d.owner.release()
 	})
 	return d, nil
 }
@@ -112,11 +115,23 @@ func (d *DB) configure() error {
 var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
 // dialLimit is how long a connection may take.
-func (d *DB) dialLimit() time.Duration { return max(d.opts.TTL, time.Second) }
+func (d *DB) dialLimit() time.Duration { return min(max(d.opts.TTL, time.Second), 10*time.Second) }
 
 // Close waits for the commits and readers in progress, closes the connections and releases
-// the database for others. Later calls return the same error.
-func (d *DB) Close() error { return d.close() }
+// the database for others. It may be called again.
+func (d *DB) Close() error {
+	d.close()
+	return nil
+}
+
+// Location returns the address of the database, without a password.
+func (d *DB) Location() string {
+	host := net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port)))
+	if strings.HasPrefix(d.config.Host, "/") {
+		host = url.PathEscape(d.config.Host)
+	}
+	return fmt.Sprintf("postgres://%s@%s/%s, schema %s", d.config.User, host, d.config.Database, d.schema)
+}
 
 // Held reports whether certainly no other process owns the database.
 func (d *DB) Held() bool { return d.owner.held() }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
@@ -110,8 +111,12 @@ func (o Options) status(ctx context.Context, _ rpc.Peer, _ struct{}) (wire.CronS
 	if err != nil {
 		return wire.CronStatus{}, err
 	}
+	storage, path := "sqlite", o.Database
+	if strings.Contains(o.Database, "://") { // an address
+		storage, path = "postgres", ""
+	}
 	out := wire.CronStatus{
-		Enabled: v.Enabled, Triggers: true, StorePath: o.Database, Storage: "sqlite", SQLitePath: o.Database, Jobs: v.Jobs, Running: v.Running,
+		Enabled: v.Enabled, Triggers: true, StorePath: o.Database, Storage: storage, SQLitePath: path, Jobs: v.Jobs, Running: v.Running,
 	}
 	if !v.Next.IsZero() {
 		next := wire.At(v.Next)

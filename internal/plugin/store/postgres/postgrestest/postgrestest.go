@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -170,4 +171,132 @@ func (s *Server) Exec(t testing.TB, url, sql string) string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// Link is a network connection to a server that a test can cut.
+type Link struct {
+	to string
+	l  net.Listener
+
+	mu    sync.Mutex
+	open  map[net.Conn]bool
+	isCut bool
+	lose  string
+	after bool
+	lost  chan struct{}
+}
+
+// Link returns a new connection to the server.
+func (s *Server) Link(t testing.TB) *Link {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &Link{to: fmt.Sprintf("127.0.0.1:%d", s.port), l: l, open: map[net.Conn]bool{}}
+	t.Cleanup(func() { l.Close(); k.Cut() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go k.serve(c)
+		}
+	}()
+	return k
+}
+
+// Over returns an address of the server over the link.
+func (k *Link) Over(url string) string {
+	return strings.Replace(url, k.to, k.l.Addr().String(), 1)
+}
+
+// Cut ends all connections, and refuses new ones until [Link.Repair].
+func (k *Link) Cut() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.isCut = true
+	for c := range k.open {
+		c.Close()
+	}
+}
+
+// Repair accepts connections again.
+func (k *Link) Repair() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.isCut = false
+}
+
+// Lose breaks the connection over which a statement comes next: after is true if the server
+// gets it, and only its answer is lost. The channel is closed then.
+func (k *Link) Lose(statement string, after bool) <-chan struct{} {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.lose, k.after, k.lost = statement, after, make(chan struct{})
+	return k.lost
+}
+
+func (k *Link) serve(c net.Conn) {
+	defer c.Close()
+	up, err := net.Dial("tcp", k.to)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	k.mu.Lock()
+	if k.isCut {
+		k.mu.Unlock()
+		return
+	}
+	k.open[c], k.open[up] = true, true
+	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.open, c)
+		delete(k.open, up)
+	}()
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		defer c.Close()
+		b := make([]byte, 64<<10)
+		for {
+			n, err := up.Read(b)
+			if err != nil {
+				return
+			}
+			if _, err := c.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	b := make([]byte, 64<<10)
+	for {
+		n, err := c.Read(b)
+		if err != nil {
+			return
+		}
+		k.mu.Lock()
+		hit := k.lose != "" && bytes.Contains(b[:n], []byte(k.lose))
+		if hit {
+			k.lose = ""
+			close(k.lost)
+			c.Close() // the answer has nowhere to go
+		}
+		after := k.after
+		k.mu.Unlock()
+		if hit && !after {
+			return
+		}
+		if _, err := up.Write(b[:n]); err != nil {
+			return
+		}
+		if hit {
+			<-answered // to nobody
+			return
+		}
+	}
 }
