@@ -167,6 +167,50 @@ func TestOwnership(t *testing.T) {
 			t.Errorf("it stored %q and %q", a, b)
 		}
 	})
+	for again, name := range [...]string{"a new database", "a database that was released"} {
+		t.Run("one of several processes that start at once gets "+name, func(t *testing.T) {
+			t.Parallel()
+			url := server.URL()
+			for range again {
+				d, err := postgres.Open(t.Context(), postgres.Options{URL: url, TTL: patient})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := d.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			opened := make(chan bool, 16)
+			for range cap(opened) {
+				w := standby(t, postgres.Options{URL: url, TTL: patient, Name: "one"})
+				go func() {
+					select {
+					case <-w.opened:
+						opened <- true
+					case <-w.owner:
+						opened <- false
+					case <-t.Context().Done():
+					}
+				}()
+			}
+			owners := 0
+			for range cap(opened) {
+				if waittest.For(t, "a process", opened) {
+					owners++
+				}
+			}
+			if fence := server.Exec(t, url, "SELECT fence FROM owner"); owners != 1 || fence != fmt.Sprint(again+1) {
+				t.Errorf("%d owners, fence %s; want one", owners, fence)
+			}
+		})
+	}
+	t.Run("an idle owner notices that it was superseded", func(t *testing.T) {
+		t.Parallel()
+		url := server.URL()
+		d := open(t, postgres.Options{URL: url, TTL: soon})
+		server.Exec(t, url, "BEGIN; UPDATE owner SET fence = fence + 1; UPDATE alive SET fence = fence + 1; COMMIT")
+		waittest.For(t, "the loss", d.Lost())
+	})
 	t.Run("a database of a newer version is refused", func(t *testing.T) {
 		t.Parallel()
 		url := server.URL()
@@ -205,7 +249,7 @@ func TestBroken(t *testing.T) {
 			url, link := server.URL(), server.Link(t)
 			d := open(t, postgres.Options{URL: link.Over(url)})
 			for i := range 3 {
-				lost := link.Lose("COMMIT", tt.after)
+				lost := link.Lose("COMMIT\x00", tt.after)
 				if err := d.Update(t.Context(), store.Synced, count); err != nil {
 					t.Fatal(err)
 				}
