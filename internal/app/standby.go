@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -95,6 +96,11 @@ func (e *Engine) held() func() bool {
 		return o.Held
 	}
 	return nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
 }
 
 // lostTime is how long an engine takes to stop that does not have its database any more.

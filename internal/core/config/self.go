@@ -58,6 +58,7 @@ var selfRules = [...]selfRule{
 	{"models", "it decides who gets the conversations and the keys"},
 	{"env", "it holds secrets, and sets the environment of programs"},
 	{"secrets", "it holds secrets"},
+	{"storage", "it decides where conversations are stored"},
 	{"auth", "it holds secrets"},
 	{"logging", "it keeps secrets out of the log"},
 
