@@ -18,6 +18,7 @@ type owner struct {
 	d     *DB
 	c     *conn // used by the goroutine, until it has ended
 	fence int64
+	seen  string // end of the right of another owner when this process last looked
 
 	ctx    context.Context // ends with the right
 	cancel context.CancelFunc
@@ -46,6 +47,7 @@ func own(ctx context.Context, d *DB) (*owner, error) {
 	o := &owner{d: d, stop: make(chan struct{}), ended: make(chan struct{}), lost: make(chan struct{})}
 	patience := time.Now().Add(d.opts.TTL + d.opts.TTL/2) // for an owner that was killed
 	for ready := false; ; {
+		before := o.seen
 		taken, holder, err := o.attempt(ctx, &ready)
 		switch {
 		case taken:
@@ -63,11 +65,11 @@ func own(ctx context.Context, d *DB) (*owner, error) {
 			return nil, connecting(err)
 		case d.opts.Standby != nil:
 			d.opts.Standby(holder, err)
-		case time.Now().After(patience):
+		case time.Now().After(patience), before != "" && o.seen != before: // it renews its right
 			o.drop()
 			return nil, &chela.Error{
 				Code: chela.CodeConflict, Message: fmt.Sprintf("%s uses the database of storage.postgres", holder),
-				Hint: "connect to the gateway there: chela --url ws://HOST:PORT …",
+				Hint: "run the command on that machine, or open the web page of its gateway",
 			}
 		}
 		select {
@@ -132,12 +134,13 @@ func (o *owner) prepare(ctx context.Context) error {
 // take becomes the owner, if there is none. It waits for a transaction of the owner before,
 // which the server ends if that is silent.
 func (o *owner) take(ctx context.Context) (taken bool, holder string, err error) {
-	const alive = "SELECT name, until > clock_timestamp() FROM owner, alive"
+	const alive = "SELECT name, until > clock_timestamp(), alive.fence || ' ' || until FROM owner, alive"
 	have, err := o.c.begin(ctx, alive)
 	if err != nil {
 		return false, "", err
 	}
 	if row := have[0].Rows[0]; string(row[1]) == "t" {
+		o.seen = string(row[2])
 		return false, string(row[0]), nil
 	}
 	// Both rows are locked: a renewal that comes later finds another fence.

@@ -124,13 +124,13 @@ func (d *DB) Close() error {
 	return nil
 }
 
-// Location returns the address of the database, without a password.
+// Location returns the address of the database, without the user and the password.
 func (d *DB) Location() string {
 	host := net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port)))
 	if strings.HasPrefix(d.config.Host, "/") {
 		host = url.PathEscape(d.config.Host)
 	}
-	return fmt.Sprintf("postgres://%s@%s/%s, schema %s", d.config.User, host, d.config.Database, d.schema)
+	return fmt.Sprintf("postgres://%s/%s, schema %s", host, d.config.Database, d.schema)
 }
 
 // Held reports whether certainly no other process owns the database.
@@ -149,6 +149,9 @@ func (d *DB) View(ctx context.Context, f func(store.Reader) error) error {
 	for b := newBackoff(viewLimit); ; {
 		err := d.view(ctx, &ran, f)
 		if err == nil || ran || ctx.Err() != nil || !passing(err) || !isConnection(err) || !b.wait(ctx, d.owner.lost) {
+			if err != nil && ctx.Err() == nil && d.owner.isLost() {
+				return fmt.Errorf("%w (%w)", d.owner.fenced(), err)
+			}
 			return explain(cmp.Or(ctx.Err(), err))
 		}
 	}
@@ -159,6 +162,10 @@ const viewLimit = 10 * time.Second
 
 // view sets ran when f is called, which is done once only: f may have effects.
 func (d *DB) view(ctx context.Context, ran *bool, f func(store.Reader) error) error {
+	// A statement over a broken network could wait for many minutes.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.owner.ctx, cancel)()
 	c, err := d.readers.get(ctx)
 	if err != nil {
 		return err

@@ -162,6 +162,9 @@ func (w *writer) commit(group []*update) {
 			break
 		}
 		w.d.log.Warn("transaction is repeated", "err", err)
+		if stateOf(err) == "0A000" { // the prepared statements are of tables that were changed since
+			w.drop()
+		}
 	}
 	if len(group) > 1 && !errors.Is(err, chela.ErrFenced) && !isConnection(err) {
 		for _, j := range group {
