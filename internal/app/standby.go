@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -18,9 +17,8 @@ import (
 // and its socket say which one serves. It is safe for concurrent use.
 type standby struct {
 	log    *slog.Logger
-	state  string // directory of the socket; "": there is none
-	socket *http.Server
-	serves sync.WaitGroup
+	state  string                   // directory of the socket; "": there is none
+	socket *gateway.StartupListener // nil: it is not open
 
 	mu   sync.Mutex
 	last string // what is waited for; "": nothing
@@ -56,15 +54,13 @@ func (s *standby) listen() {
 		s.log.Warn("standby: commands get no answer", "err", err)
 		return
 	}
-	s.socket = &http.Server{Handler: gateway.Starting(s.owner), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
-	s.serves.Go(func() { _ = s.socket.Serve(l) }) // ends with end
+	s.socket = gateway.NewStartupListener(l, s.log, gateway.Starting(s.owner))
 }
 
 // end ends the wait.
 func (s *standby) end() {
 	if s.socket != nil {
 		s.socket.Close()
-		s.serves.Wait()
 		s.socket = nil
 	}
 	s.mu.Lock()
