@@ -175,6 +175,23 @@ func TestStarting(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a standby says who serves", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			l := gateway.NewPipe()
+			b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), gateway.Starting(func() string { return "alpha" }))
+			defer b.Close()
+			p := (&testbed{t: t, pipe: l}).dial("a")
+			p.say(t, `{"type":"req","id":"7","method":"connect"}`)
+			synctest.Wait()
+			want := []string{
+				`< {"type":"res","id":"7","ok":false,"error":{"code":"UNAVAILABLE","message":"standby: alpha serves","details":{"owner":"alpha","reason":"standby"}}}`,
+				`! 1013 standby`,
+			}
+			if diff := cmp.Diff(want, p.take()[1:]); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	})
 	t.Run("nothing is said", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := gateway.NewPipe()
