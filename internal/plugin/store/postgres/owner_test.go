@@ -18,7 +18,10 @@ import (
 )
 
 // soon is how long the ownership lasts in tests that wait for its end.
-const soon = 2 * time.Second
+const soon = 6 * time.Second
+
+// expire ends the right of the owner, as the clock does for one that renews nothing.
+const expire = "UPDATE alive SET until = '-infinity' WHERE fence = 1"
 
 func set(name, value string) func(store.Tx) error {
 	return func(tx store.Tx) error { return tx.SetSetting(name, value) }
@@ -98,8 +101,8 @@ func TestOwnership(t *testing.T) {
 	t.Run("who does not wait is told who has the database", func(t *testing.T) {
 		t.Parallel()
 		url := server.URL()
-		open(t, postgres.Options{URL: url, TTL: soon, Name: "the first one"})
-		_, err := postgres.Open(t.Context(), postgres.Options{URL: url, TTL: soon})
+		open(t, postgres.Options{URL: url, Name: "the first one"})
+		_, err := postgres.Open(t.Context(), postgres.Options{URL: url, TTL: time.Second})
 		if chela.CodeOf(err) != chela.CodeConflict || !strings.Contains(err.Error(), "the first one") || chela.HintOf(err) == "" {
 			t.Errorf("error %v, hint %q", err, chela.HintOf(err))
 		}
@@ -107,28 +110,35 @@ func TestOwnership(t *testing.T) {
 	t.Run("LOOP-14 an owner that was cut off and is superseded stores nothing", func(t *testing.T) {
 		t.Parallel()
 		url, link := server.URL(), server.Link(t)
-		d, err := postgres.Open(t.Context(), postgres.Options{URL: link.Over(url), TTL: soon})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close()
-		w := standby(t, postgres.Options{URL: url, TTL: soon})
+		d := open(t, postgres.Options{URL: link.Over(url)})
+		w := standby(t, postgres.Options{URL: url, TTL: patient})
 		if err := d.Update(t.Context(), store.Synced, set("a", "before")); err != nil {
 			t.Fatal(err)
 		}
 		waittest.For(t, "the standby", w.owner)
 		link.Cut()
+		server.Exec(t, url, expire)
 		second := waittest.For(t, "the takeover", w.opened)
-		if d.Held() {
-			t.Error("the first one believes that it holds the database")
-		}
 		link.Repair()
 		if err := d.Update(t.Context(), store.Synced, set("a", "after")); !errors.Is(err, chela.ErrFenced) {
 			t.Errorf("update of the first one: %v, want %v", err, chela.ErrFenced)
 		}
 		waittest.For(t, "the loss", d.Lost())
+		if d.Held() {
+			t.Error("the first one believes that it holds the database")
+		}
 		if got := setting(t, second, "a"); got != "before" {
 			t.Errorf("a is %q, want before", got)
+		}
+	})
+	t.Run("an owner that cannot reach the database stops in time", func(t *testing.T) {
+		t.Parallel()
+		url, link := server.URL(), server.Link(t)
+		d := open(t, postgres.Options{URL: link.Over(url), TTL: soon})
+		link.Cut()
+		waittest.For(t, "the loss", d.Lost())
+		if err := d.Update(t.Context(), store.Synced, set("a", "1")); !errors.Is(err, chela.ErrFenced) || d.Held() {
+			t.Errorf("update: %v; held %v", err, d.Held())
 		}
 	})
 	t.Run("an owner that stops in the middle of a transaction is superseded", func(t *testing.T) {
@@ -156,7 +166,7 @@ func TestOwnership(t *testing.T) {
 			select {
 			case second = <-w.opened:
 			case <-time.After(50 * time.Millisecond): // a process that stops renews nothing
-				server.Exec(t, url, "UPDATE alive SET until = '-infinity' WHERE fence = 1")
+				server.Exec(t, url, expire)
 			}
 		}
 		close(proceed)
