@@ -36,7 +36,7 @@
 // # The schema
 //
 // The tables are in the schema that search_path of the address names, or in "chela". A new
-// database gets the tables of schema.sql. Each file in migrations leads from one version
+// database gets its tables from the files in migrations. Each of them leads from one version
 // to the next; only the owner migrates.
 //
 // A text cannot contain the character 0 or bytes that are not UTF-8: the first is left out,

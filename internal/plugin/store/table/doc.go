@@ -3,7 +3,7 @@
 // provide the connections, the transactions and the schema.
 //
 // A statement is written in SQLite's form where both databases accept it. PostgreSQL has
-// functions of the names instr, json_extract and date that do the same (see schema.sql
+// functions of the names instr, json_extract and date that do the same (see migrations
 // there), and a connection translates the rest: the parameters, and
 //
 //	intact(first column, …, last column, crc)
