@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/surface/identity"
 	"github.com/chela-ai/chela/internal/surface/nodehost"
 	"github.com/chela-ai/chela/wire"
 )
@@ -71,7 +72,7 @@ func (c *commands) runNode(cmd *cobra.Command, f nodeFlags) error {
 		return err
 	}
 	defer release()
-	state, err := nodehost.Open(s.State)
+	state, err := identity.Open(nodehost.Path(s.State))
 	if err != nil {
 		return err
 	}
@@ -100,12 +101,12 @@ func (c *commands) runNode(cmd *cobra.Command, f nodeFlags) error {
 
 // nodeGateway returns the gateway of a node, and the credential for it besides the token of
 // the device.
-func (c *commands) nodeGateway(s Start, f nodeFlags, last nodehost.Gateway, port bool) (nodehost.Gateway, wire.Auth, error) {
+func (c *commands) nodeGateway(s Start, f nodeFlags, last identity.Gateway, port bool) (identity.Gateway, wire.Auth, error) {
 	auth := wire.Auth{
 		Token:    cmp.Or(c.getenv("CHELA_GATEWAY_TOKEN"), c.getenv("OPENCLAW_GATEWAY_TOKEN")),
 		Password: cmp.Or(c.getenv("CHELA_GATEWAY_PASSWORD"), c.getenv("OPENCLAW_GATEWAY_PASSWORD")),
 	}
-	g := nodehost.Gateway{Pin: f.pin}
+	g := identity.Gateway{Pin: f.pin}
 	switch {
 	case f.pair != "":
 		p, err := setupPayload(f.pair)
@@ -141,7 +142,7 @@ func (c *commands) nodeGateway(s Start, f nodeFlags, last nodehost.Gateway, port
 }
 
 // pinOf returns the fingerprint of the certificate of the last gateway, if it has the URL.
-func pinOf(last nodehost.Gateway, url string) string {
+func pinOf(last identity.Gateway, url string) string {
 	if last.URL == url {
 		return last.Pin
 	}
@@ -182,7 +183,7 @@ func (c *commands) nodeStatus() *cobra.Command {
 		}
 		var v nodeState
 		if nodehost.Exists(s.State) {
-			state, err := nodehost.Open(s.State)
+			state, err := identity.Open(nodehost.Path(s.State))
 			if err != nil {
 				return err
 			}

@@ -3,12 +3,13 @@ package nodehost
 import (
 	"cmp"
 	"context"
-	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/surface/identity"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -32,13 +34,25 @@ type Options struct {
 	Dial    func(ctx context.Context) (net.Conn, error) // opens its transport; nil: TCP
 	Auth    wire.Auth                                   // credentials besides the token of the device
 	// State holds the key of the device and its tokens.
-	State *State
+	State *identity.State
 
 	// Tell is called with what a person should know, as a line.
 	Tell func(line string)
 	// Delay returns the time before an attempt to connect, counted from 1, after err; nil:
 	// client.Backoff, and at most a quarter of an hour.
 	Delay func(attempt int, err error) time.Duration
+}
+
+// File is the name of the file in a state directory with the identity of the node.
+const File = "node/node.json"
+
+// Path returns the path of that file in a state directory.
+func Path(state string) string { return filepath.Join(state, filepath.FromSlash(File)) }
+
+// Exists reports whether a state directory has the file.
+func Exists(state string) bool {
+	_, err := os.Stat(Path(state))
+	return err == nil
 }
 
 // maxRunning is the number of commands that run at the same time.
@@ -96,9 +110,9 @@ func (h *host) after(attempt int, err error) (time.Duration, error) {
 		h.tell("waiting for approval; on the gateway: chela devices approve " + cmp.Or(d.ID, "REQUEST"))
 		return min(h.o.Delay(1, err), pairingDelay), nil
 	case refused.Detail() == "AUTH_RATE_LIMITED":
-	case h.o.State.token(h.o.Gateway) != "":
+	case h.o.State.Token(h.o.Gateway) != "":
 		// The token of the device may have been revoked, while the other credential is right.
-		if ferr := h.o.State.setToken(h.o.Gateway, ""); ferr != nil {
+		if ferr := h.o.State.SetToken(h.o.Gateway, ""); ferr != nil {
 			return 0, ferr
 		}
 		if h.o.Auth != (wire.Auth{}) {
@@ -139,20 +153,20 @@ func (h *host) tell(line string) {
 // session is one connection, until it ends.
 func (h *host) session(ctx context.Context) error {
 	auth := h.o.Auth
-	auth.DeviceToken = h.o.State.token(h.o.Gateway)
+	auth.DeviceToken = h.o.State.Token(h.o.Gateway)
 	if auth.DeviceToken != "" {
 		auth.Bootstrap = "" // it is used up
 	}
 	c, err := client.Dial(ctx, client.Options{
 		URL: h.o.URL, Dial: h.o.Dial, ID: "node-host", Name: h.o.Name, Version: h.o.Version, Mode: wire.ModeNode, Role: wire.RoleNode, Scopes: []string{},
-		Caps: []string{"system"}, Commands: h.o.Tools.commands(), Family: family(), Auth: &auth, Key: h.o.State.key, Once: true,
+		Caps: []string{"system"}, Commands: h.o.Tools.commands(), Family: family(), Auth: &auth, Key: h.o.State.Key(), Once: true,
 	})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	if t := c.Hello().Auth.DeviceToken; t != "" {
-		if err := h.o.State.setToken(h.o.Gateway, t); err != nil {
+		if err := h.o.State.SetToken(h.o.Gateway, t); err != nil {
 			return err
 		}
 	}
@@ -264,14 +278,6 @@ func (f *Fault) Error() string { return f.Message }
 
 func fault(code, format string, args ...any) *Fault {
 	return &Fault{code, fmt.Sprintf(format, args...)}
-}
-
-// keyOf makes a key from its seed.
-func keyOf(seed []byte) (ed25519.PrivateKey, error) {
-	if len(seed) != ed25519.SeedSize {
-		return nil, errors.New("the key of this machine is damaged")
-	}
-	return ed25519.NewKeyFromSeed(slices.Clone(seed)), nil
 }
 
 // shellLine returns the command line of a program with its arguments: that of the shell, if

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/surface/identity"
 	"github.com/chela-ai/chela/internal/surface/nodehost"
 	"github.com/chela-ai/chela/wire"
 )
@@ -100,15 +101,15 @@ func TestState(t *testing.T) {
 	if nodehost.Exists(dir) {
 		t.Error("an empty folder has a node")
 	}
-	s, err := nodehost.Open(dir)
+	s, err := identity.Open(nodehost.Path(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := nodehost.Gateway{URL: "wss://g", Pin: "ab"}
+	g := identity.Gateway{URL: "wss://g", Pin: "ab"}
 	if err := s.SetLast(g, "desk"); err != nil {
 		t.Fatal(err)
 	}
-	again, err := nodehost.Open(dir)
+	again, err := identity.Open(nodehost.Path(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func TestState(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"seed":"aaaa"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nodehost.Open(dir); err == nil || !strings.Contains(err.Error(), "damaged") {
+	if _, err := identity.Open(nodehost.Path(dir)); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a damaged key: %v", err)
 	}
 }
@@ -132,7 +133,7 @@ func TestState(t *testing.T) {
 // not send a credential in the clear.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	s, err := nodehost.Open(t.TempDir())
+	s, err := identity.Open(nodehost.Path(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ var order = map[string][][]string{
 		{"**"},
 	},
 	"internal/surface": {
-		{"rpc", "access", "wireview", "tui/ansi", "tui/attach"},
+		{"rpc", "access", "wireview", "identity", "tui/ansi", "tui/attach"},
 		{"tui/feed", "tui/markdown"},
 		{"tui/repl"},
 		{"tui"},

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/surface/cli"
+	"github.com/chela-ai/chela/internal/surface/identity"
 	"github.com/chela-ai/chela/internal/surface/nodehost"
 	"github.com/chela-ai/chela/wire"
 )
@@ -49,7 +50,7 @@ func startNode(t *testing.T, dir, url, config string) *ownNode {
 	if runs, err := build.NodeRuns(start); !runs || err != nil {
 		t.Errorf("the node runs: %t %v", runs, err)
 	}
-	state, err := nodehost.Open(dir)
+	state, err := identity.Open(nodehost.Path(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
