@@ -117,7 +117,7 @@ func (c *Client) open(ctx context.Context) (*websocket.Conn, error) {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.o.Dial(ctx) }
 	case c.o.URL == "":
 		return nil, errors.New("neither Options.URL nor Options.Dial is set")
-	case !isSecure(c.o.URL):
+	case !IsSecure(c.o.URL):
 		return nil, ErrInsecure
 	}
 	ws, res, err := websocket.Dial(ctx, cmp.Or(c.o.URL, "ws://localhost/"), &websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
@@ -134,9 +134,9 @@ func (c *Client) open(ctx context.Context) (*websocket.Conn, error) {
 	return ws, nil
 }
 
-// isSecure reports whether the connection to a URL is encrypted or within a
+// IsSecure reports whether the connection to a URL is encrypted or within a
 // private network.
-func isSecure(address string) bool {
+func IsSecure(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "wss" || u.Scheme == "https" {
 		return true // an invalid URL cannot be dialed

@@ -21,9 +21,11 @@ import (
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/app/tunnel"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
 	"github.com/chela-ai/chela/internal/core/daemon"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/engine/webhook"
 	"github.com/chela-ai/chela/internal/kit/process"
 	"github.com/chela-ai/chela/internal/surface/cli"
@@ -34,7 +36,7 @@ import (
 func Build(r *standard.Registry) cli.App {
 	s := starter{r}
 	return cli.App{
-		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
+		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Remote: remote, Tunnel: tunnel.Dialer{Broker: standard.Host(), Look: sandbox.Look(os.Environ()), Env: os.Environ()}.Dial, LocalPort: endpoint.LocalPort, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
 		Webhooks: webhooks, Validate: s.validate, Refuse: s.refuse, Ineffective: s.ineffective, Unusable: s.unusable, Check: doctor.Doctor{Registry: r, Validate: s.validate, Ineffective: s.ineffective}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
 		Services: func() (daemon.Manager, error) { return daemon.Open(daemon.Env{Run: standard.RunProgram}) },
 		OpenPage: standard.OpenPage, NodeTools: s.node, NodeRuns: nodeRuns,
@@ -205,6 +207,15 @@ func local(s cli.Start) (cli.Port, error) {
 		return cli.Port{}, err
 	}
 	return endpoint.Local(tree.Section("gateway"), endpoint.Env{State: s.State, Env: settings.Environ(tree)})
+}
+
+// remote returns the gateway on another machine that the configuration names; nil: none.
+func remote(s cli.Start) (*cli.Remote, error) {
+	tree, err := load(s)
+	if err != nil {
+		return nil, err
+	}
+	return endpoint.Remote(tree.Section("gateway"), endpoint.Env{State: s.State, Env: settings.Environ(tree), Secrets: s.Secrets})
 }
 
 // webhooks returns the configured webhooks.

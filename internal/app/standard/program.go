@@ -29,3 +29,7 @@ func RunProgram(ctx context.Context, name string, args ...string) (string, error
 	}
 	return out.String(), err
 }
+
+// Host returns what starts programs of the machine, such as ssh, with all rights of this
+// process.
+func Host() sandbox.Broker { return host.Broker{} }

@@ -14,7 +14,7 @@ var cold = [...]string{
 }
 
 // warm is the keys below a cold one whose changes take effect immediately.
-var warm = [...]string{"gateway.tools", "gateway.reload", "gateway.nodes.commands"}
+var warm = [...]string{"gateway.tools", "gateway.reload", "gateway.nodes.commands", "gateway.mode", "gateway.remote"}
 
 // Cold reports whether a change at a path takes effect after a restart only.
 func Cold(path string) bool {

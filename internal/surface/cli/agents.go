@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ import (
 
 func (c *commands) agents() *cobra.Command {
 	return group("agents", "Manage agents", c.agentsList(), c.agentsAdd(), c.agentsSetIdentity(), c.agentsDelete(),
-		c.agentsBind(), c.agentsUnbind(), c.agentsBindings())
+		here(c.agentsBind()), here(c.agentsUnbind()), here(c.agentsBindings()))
 }
 
 func (c *commands) agentsList() *cobra.Command {
@@ -85,7 +84,7 @@ func (c *commands) agentsAdd() *cobra.Command {
 		Example: "  chela agents add ops --model anthropic/claude-sonnet-4-5 --emoji 🔧\n  chela agent --agent ops -m hello",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			in.Name = args[0]
-			if in.Workspace, err = absolute(in.Workspace); err != nil {
+			if in.Workspace, err = c.absolute(in.Workspace); err != nil {
 				return err
 			}
 			had := namesIn(in.Workspace)
@@ -116,11 +115,11 @@ func namesIn(dir string) (names []string) {
 }
 
 // absolute returns a path that was typed. A relative one begins at the current folder.
-func absolute(path string) (string, error) {
+func (c *commands) absolute(path string) (string, error) {
 	if path == "" || path == "~" || strings.HasPrefix(path, "~/") {
 		return path, nil
 	}
-	return filepath.Abs(path)
+	return c.gatewayPath(path)
 }
 
 func (c *commands) agentsSetIdentity() *cobra.Command {

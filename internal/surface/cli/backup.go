@@ -14,8 +14,8 @@ import (
 )
 
 func (c *commands) backup() *cobra.Command {
-	return group("backup", "Copy, check, restore and repair the database",
-		c.backupCreate(), c.backupVerify(), c.backupRestore(), c.backupSalvage())
+	return here(group("backup", "Copy, check, restore and repair the database",
+		c.backupCreate(), c.backupVerify(), c.backupRestore(), c.backupSalvage()))
 }
 
 // store calls f with the database maintenance of this build.

@@ -490,9 +490,13 @@ func (c *commands) browserUpload(b *browserFlags) *cobra.Command {
 		Use: "upload FILE [FILE]...", Short: "Give files to a page",
 		Long: "Give files to a page. The files must be those that the default agent may read: in its\nworkspace, or elsewhere if the configuration allows that.",
 		Args: between(1, 100), RunE: func(cmd *cobra.Command, a []string) error {
+			away, err := c.isAway()
+			if err != nil {
+				return err
+			}
 			var paths []string
 			for _, p := range a {
-				if _, err := os.Stat(p); err == nil { // else it is in the workspace
+				if _, err := os.Stat(p); err == nil && !away { // else it is in the workspace
 					if abs, err := filepath.Abs(p); err == nil {
 						p = abs
 					}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/chela-ai/chela/client"
@@ -38,6 +39,16 @@ func (c *commands) changeBy(ctx context.Context, by editor) error {
 	s, err := c.start()
 	if err != nil {
 		return err
+	}
+	if r, err := c.remote(s); err == nil && r != nil { // what is wrong with gateway.remote is being set right
+		before := by
+		by = func(section func(string) json.RawMessage) ([]config.Edit, error) {
+			edits, err := before(section)
+			if err == nil && slices.ContainsFunc(edits, func(e config.Edit) bool { return !strings.HasPrefix(e.Path, "gateway.") }) {
+				c.printOwn(r)
+			}
+			return edits, err
+		}
 	}
 	if e, err := c.app.Attach(ctx, s); err == nil { // otherwise no engine is running
 		l, err := c.dial(ctx, e)

@@ -25,7 +25,7 @@ import (
 
 func (c *commands) channels() *cobra.Command {
 	cmd := group("channels", "Show and set up chat apps")
-	cmd.AddCommand(c.channelsList(), c.channelsStatus(), c.channelsCapabilities(), c.channelsAdd(), c.channelsRemove(), c.channelsLogout(), c.channelsLogs())
+	cmd.AddCommand(here(c.channelsList()), c.channelsStatus(), c.channelsCapabilities(), here(c.channelsAdd()), here(c.channelsRemove()), here(c.channelsLogout()), here(c.channelsLogs()))
 	return cmd
 }
 

@@ -54,7 +54,11 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 	if err != nil {
 		return err
 	}
-	fresh := isNew(s)
+	r, err := c.remote(s)
+	if err != nil {
+		return err
+	}
+	fresh := r == nil && isNew(s)
 	l, err := c.connect(ctx)
 	if err != nil {
 		return err
@@ -146,7 +150,10 @@ func (c *commands) welcome(ctx context.Context, s Start, l *link, key string, fr
 	if err := l.Call(ctx, wire.MethodAgentsList, wire.None{}, &agents); err != nil {
 		return l, nil, "", err
 	}
-	cwd, _ := os.Getwd() // without it, there is no hint
+	cwd := ""
+	if !l.away() { // else this folder is not where the assistant works
+		cwd, _ = os.Getwd() // without it, there is no hint
+	}
 	return l, c.banner(d, c.locate(agents.Agents, chela.SessionKey(key).Agent(), cwd), fresh), first, nil
 }
 

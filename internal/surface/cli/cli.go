@@ -42,6 +42,8 @@ type Listen struct {
 	Insecure bool   // accept other machines without encryption
 	Force    bool   // stop another chela process of this user that is in the way
 	Restart  bool   // start with the last good configuration if that of the file fails
+
+	Unconfigured bool // start although gateway.mode is remote
 }
 
 // Gateway is an engine that listens on a port.
@@ -75,6 +77,16 @@ type App struct {
 	Serve func(context.Context, Start, Listen) (Gateway, error)
 	// Local returns the configured port and the credentials for it.
 	Local func(Start) (Port, error)
+
+	// Remote returns the gateway on another machine that the configuration names; nil:
+	// gateway.mode is not remote.
+	Remote func(Start) (*Remote, error)
+	// Tunnel opens a connection to a port of another machine through SSH. The connection may
+	// have the method Failure, which returns why it ended.
+	Tunnel func(context.Context, SSH) (net.Conn, error)
+
+	// LocalPort opens a free port that only this machine reaches.
+	LocalPort func(context.Context) (net.Listener, error)
 
 	// Providers are the model providers that need no configuration except a key.
 	Providers []string

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/app/tunnel/sshtest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/pairing"
@@ -43,6 +45,7 @@ func TestMain(m *testing.M) {
 			defer stop()
 			os.Exit(cli.Main(ctx, os.Args[1:], app.Build(standard.New())))
 		},
+		"ssh": func() { os.Exit(sshtest.Main()) },
 	})
 }
 
@@ -81,7 +84,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DISCORD", fmt.Sprintf(`{"discord": {"token": %q, "apiRoot": %q}}`, discordtest.Token, other.Root()))
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys, "asks": asks, "chat": chat, "says": says},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys, "asks": asks, "chat": chat, "says": says, "takes": takes},
 	})
 }
 
@@ -130,6 +133,19 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: says text")
 	}
 	ts.Value("telegram").(*telegramtest.Server).Say(7, telegramtest.Person(7, "Ann"), args[0], nil)
+}
+
+// takes sets a variable to what the group of a regular expression matches in the output:
+// takes NAME 'regexp'.
+func takes(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: takes NAME regexp")
+	}
+	m := regexp.MustCompile(args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) != 2 {
+		ts.Fatalf("%s is not in the output", args[1])
+	}
+	ts.Setenv(args[0], m[1])
 }
 
 // waits runs a command until it succeeds: waits chela health.

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,9 +31,16 @@ func (c *commands) dashboard() *cobra.Command {
 			"one browser, once, within ten minutes.",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.withGateway(cmd.Context(), func(l *client.Client) error {
+			ctx, done := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			defer done()
+			page, serve, err := c.page(ctx, url)
+			if err != nil {
+				return err
+			}
+			url = page
+			return c.withGateway(ctx, func(l *client.Client) error {
 				var s wire.DeviceSetupCode
-				err := l.Call(cmd.Context(), wire.MethodDeviceSetupCode, wire.DeviceSetup{URL: url, Profile: wire.AccessPage}, &s)
+				err := l.Call(ctx, wire.MethodDeviceSetupCode, wire.DeviceSetup{URL: url, Profile: wire.AccessPage}, &s)
 				switch e, ok := errors.AsType[*wire.Error](err); {
 				case ok && e.Code == wire.Unavailable:
 					return c.suggest(err, "gateway run")
@@ -46,7 +55,10 @@ func (c *commands) dashboard() *cobra.Command {
 					why = c.app.OpenPage(s.Page)
 					out.Opened = why == nil
 				}
-				return c.print(out, func() { c.printDashboard(out, why) })
+				if err := c.print(out, func() { c.printDashboard(out, why) }); err != nil || serve == nil {
+					return err
+				}
+				return serve(ctx)
 			})
 		},
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func (c *commands) execPolicy() *cobra.Command {
-	return group("exec-policy", "Show and set which commands may run, and when approval is needed", c.execPolicyShow(), c.execPolicyPreset(), c.execPolicySet())
+	return here(group("exec-policy", "Show and set which commands may run, and when approval is needed", c.execPolicyShow(), c.execPolicyPreset(), c.execPolicySet()))
 }
 
 // allowlistRows returns the entries of the allowlist as table rows.

@@ -31,10 +31,10 @@ func (c *commands) gateway() *cobra.Command {
 	cmd := c.gatewayRun()
 	cmd.Use, cmd.Short = "gateway", "Run the gateway, or query a running one"
 	cmd.Args = noArgs
-	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayCall(), c.gatewayInstall(), c.gatewayUninstall(),
-		c.gatewayService("start", "Start the service", daemon.Manager.Start, true),
+	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayCall(), here(c.gatewayInstall()), c.gatewayUninstall(),
+		here(c.gatewayService("start", "Start the service", daemon.Manager.Start, true)),
 		c.gatewayService("stop", "Stop the service until it is started, or you log in again", daemon.Manager.Stop, false),
-		c.gatewayService("restart", "Restart the service; unfinished work resumes", daemon.Manager.Restart, true))
+		here(c.gatewayService("restart", "Restart the service; unfinished work resumes", daemon.Manager.Restart, true)))
 	return cmd
 }
 
@@ -57,6 +57,7 @@ func (c *commands) gatewayRun() *cobra.Command {
 	f.BoolVar(&l.Force, "force", false, "stop another chela process of yours that uses the port or the state directory")
 	f.BoolVar(&c.verbose, "verbose", false, "also show debug messages")
 	f.BoolVar(&l.Insecure, "allow-insecure", false, "accept other machines without encryption")
+	f.BoolVar(&l.Unconfigured, "allow-unconfigured", false, "run it although gateway.mode is remote")
 	return cmd
 }
 
@@ -74,6 +75,11 @@ func (c *commands) serve(ctx context.Context, l Listen) error {
 	s, err := c.start()
 	if err != nil {
 		return err
+	}
+	if !l.Unconfigured {
+		if err := c.onlyLocal(s); err != nil {
+			return err
+		}
 	}
 	var found []string
 	if isNew(s) && c.log.ConsoleStyle != "json" {
@@ -127,7 +133,7 @@ func (c *commands) withGateway(ctx context.Context, f func(*client.Client) error
 	if err != nil {
 		return err
 	}
-	e, err := c.app.Attach(ctx, s)
+	e, err := c.attach(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -149,9 +155,14 @@ type gatewayState struct {
 	State   string `json:"stateDir"`
 	Config  string `json:"configPath"`
 	URL     string `json:"url"`
-	Port    string `json:"port"` // open, closed, or none: an engine without a port
+	Port    string `json:"port"`              // open, closed, or none: an engine without a port
+	Remote  bool   `json:"remote,omitempty"`  // it is on another machine
+	Via     string `json:"via,omitempty"`     // how it is reached, if not directly
+	Problem string `json:"problem,omitempty"` // why it cannot be reached
 
 	Service *daemon.State `json:"service,omitempty"` // nil: there is no service manager
+
+	hint string // what to type about Problem
 }
 
 func (c *commands) gatewayStatus() *cobra.Command {
@@ -164,8 +175,12 @@ func (c *commands) gatewayStatus() *cobra.Command {
 		if err != nil || st.Running || st.Standby != "" {
 			return err
 		}
-		if !c.json {
+		switch {
+		case c.json:
+		case !st.Remote:
 			c.printHint(c.commandLine("gateway run"))
+		case st.hint != "":
+			c.printHint(st.hint)
 		}
 		return errReported
 	}})
@@ -177,6 +192,10 @@ func (c *commands) gatewayState(ctx context.Context) (gatewayState, error) {
 		return gatewayState{}, err
 	}
 	st := gatewayState{State: s.State, Config: s.Config}
+	r, err := c.remote(s)
+	if err != nil || r != nil {
+		return c.remoteState(ctx, s, r, st), err
+	}
 	local, err := c.app.Local(s)
 	if err != nil {
 		return st, err
@@ -268,6 +287,10 @@ func portState(ctx context.Context, address string) string {
 }
 
 func (c *commands) printGateway(st gatewayState) {
+	if st.Remote {
+		c.printRemote(st)
+		return
+	}
 	switch {
 	case st.Running:
 		c.printRow("gateway", fmt.Sprintf("running, version %s, up %s, %d clients", st.Version, humanize.Span(time.Duration(st.Uptime)*time.Millisecond), st.Clients))
@@ -361,6 +384,13 @@ func (c *commands) gatewayProbe() *cobra.Command {
 			return err
 		}
 		at := r.port()
+		away, err := c.remote(s)
+		switch {
+		case err != nil && at.URL == "":
+			return err
+		case at.URL == "" && away != nil:
+			return c.probeRemote(cmd.Context(), s, away, at.Auth)
+		}
 		if at.URL == "" {
 			local, err := c.port(cmd.Context(), s)
 			if err != nil {
@@ -377,17 +407,21 @@ func (c *commands) gatewayProbe() *cobra.Command {
 			return withHint(err, cmp.Or(c.hintFor(err), c.commandLine("gateway status")))
 		}
 		defer cl.Close()
-		h, took := cl.Hello(), time.Since(begin)
-		return c.print(map[string]any{
-			"url": at.URL, "latencyMs": float64(took.Microseconds()) / 1000, "version": h.Server.Version, "protocol": h.Protocol,
-			"methods": len(h.Features.Methods), "authMethod": h.Auth.Method, "role": h.Auth.Role, "scopes": h.Auth.Scopes,
-		}, func() {
-			fmt.Fprintf(c.stdout, "%s answered in %s: version %s, protocol %d, %d methods, authenticated by %s as %s with %v\n", at.URL,
-				took.Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
-		})
+		return c.printProbe(at.URL, cl.Hello(), time.Since(begin))
 	}}
 	r.flags(cmd)
 	return c.withJSON(cmd)
+}
+
+// printProbe prints the answer of a gateway.
+func (c *commands) printProbe(at string, h wire.Hello, took time.Duration) error {
+	return c.print(map[string]any{
+		"url": at, "latencyMs": float64(took.Microseconds()) / 1000, "version": h.Server.Version, "protocol": h.Protocol,
+		"methods": len(h.Features.Methods), "authMethod": h.Auth.Method, "role": h.Auth.Role, "scopes": h.Auth.Scopes,
+	}, func() {
+		fmt.Fprintf(c.stdout, "%s answered in %s: version %s, protocol %d, %d methods, authenticated by %s as %s with %v\n", at,
+			took.Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
+	})
 }
 
 func (c *commands) gatewayCall() *cobra.Command {

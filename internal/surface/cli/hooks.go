@@ -17,7 +17,7 @@ import (
 )
 
 func (c *commands) hooks() *cobra.Command {
-	return group("hooks", "Manage hooks: programs that run at named points", c.hooksList(), c.hooksInfo(), c.hooksCheck(), c.hooksEnable(true), c.hooksEnable(false), c.hooksInstall())
+	return group("hooks", "Manage hooks: programs that run at named points", c.hooksList(), c.hooksInfo(), c.hooksCheck(), here(c.hooksEnable(true)), here(c.hooksEnable(false)), here(c.hooksInstall()))
 }
 
 // hookList returns the hooks that exist.

@@ -42,19 +42,21 @@ func (c *commands) connect(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	warnings := c.warnings()
-	e, err := c.app.Start(ctx, s)
+	e, err := c.launch(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range warnings {
-		c.problem(config.Problem{Message: w})
+	if _, ok := e.(*away); !ok { // they are about the gateway of this machine
+		for _, w := range warnings {
+			c.problem(config.Problem{Message: w})
+		}
 	}
 	l := &link{c: c, engine: e}
 	o := c.options(l.redial)
 	o.Delay = retryDelay
-	if l.Client, err = client.Dial(ctx, o); err != nil {
+	if l.Client, err = c.open(ctx, e, o); err != nil {
 		_ = stop(ctx, l.engine) // err is more useful
-		return nil, c.explainTimeout(ctx, err)
+		return nil, err
 	}
 	return l, nil
 }
@@ -77,12 +79,24 @@ func (c *commands) warnings() []string {
 }
 
 // launch starts or finds an engine.
-func (c *commands) launch(ctx context.Context) (Engine, error) {
-	s, err := c.start()
-	if err != nil {
+func (c *commands) launch(ctx context.Context, s Start) (Engine, error) {
+	r, err := c.remote(s)
+	switch {
+	case err != nil:
 		return nil, err
+	case r != nil:
+		return c.reach(s, r)
 	}
 	return c.app.Start(ctx, s)
+}
+
+// open connects to an engine.
+func (c *commands) open(ctx context.Context, e Engine, o client.Options) (*client.Client, error) {
+	if a, ok := e.(*away); ok {
+		return a.connect(ctx, o)
+	}
+	cl, err := client.Dial(ctx, o)
+	return cl, c.explainTimeout(ctx, err)
 }
 
 // redial opens a connection to the engine. If the engine is gone, it finds
@@ -95,7 +109,11 @@ func (l *link) redial(ctx context.Context) (net.Conn, error) {
 		return conn, nil
 	}
 	detach(ctx, l.engine)
-	next, err := l.c.launch(ctx)
+	s, serr := l.c.start()
+	if serr != nil {
+		return nil, serr
+	}
+	next, err := l.c.launch(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +138,9 @@ func (c *commands) options(dial func(context.Context) (net.Conn, error)) client.
 func (c *commands) dial(ctx context.Context, e Engine) (*client.Client, error) {
 	o := c.options(e.Dial)
 	o.Once = true
+	if _, ok := e.(*away); ok {
+		return c.open(ctx, e, o)
+	}
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	cl, err := client.Dial(limited, o)
@@ -181,6 +202,14 @@ func (l *link) attached() bool {
 	defer l.mu.Unlock()
 	_, own := l.engine.(Gateway)
 	return !own
+}
+
+// away reports whether the engine is on another machine.
+func (l *link) away() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.engine.(*away)
+	return ok
 }
 
 // remindOfJobs says that scheduled jobs run only while the gateway runs, if the engine of

@@ -19,7 +19,7 @@ func (c *commands) memoryWhy() *cobra.Command {
 		Long:    "Show which change introduced a line that is still there: when, by which tool, in which\nsession and for whom, and whether it can be trusted. Words find lines in the notes.",
 		Example: "  chela memory why MEMORY.md:12\n  chela memory why router password",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := whyArguments(&p, args); err != nil {
+			if err := c.whyArguments(&p, args); err != nil {
 				return err
 			}
 			return query(cmd.Context(), c, wire.MethodMemoryWhy, p, func(s wire.MemorySources) {
@@ -40,7 +40,7 @@ func (c *commands) memoryWhy() *cobra.Command {
 }
 
 // whyArguments reads the arguments of memory why: a path with or without a line, or words.
-func whyArguments(p *wire.MemoryWhy, args []string) error {
+func (c *commands) whyArguments(p *wire.MemoryWhy, args []string) error {
 	p.Words = strings.Join(args, " ")
 	if len(args) > 1 {
 		return nil
@@ -54,7 +54,7 @@ func whyArguments(p *wire.MemoryWhy, args []string) error {
 		return nil
 	}
 	p.Words, p.Line = "", n
-	p.Path, err = fileArgument(path)
+	p.Path, err = c.fileArgument(path)
 	return err
 }
 

@@ -100,7 +100,7 @@ func (m Migrated) Count(actions ...string) int {
 }
 
 func (c *commands) migrate() *cobra.Command {
-	return group("migrate", "Move in from another assistant", c.migrateOpenClaw())
+	return here(group("migrate", "Move in from another assistant", c.migrateOpenClaw()))
 }
 
 func (c *commands) migrateOpenClaw() *cobra.Command {

@@ -16,7 +16,7 @@ import (
 
 func (c *commands) models() *cobra.Command {
 	return group("models", "Show and choose models",
-		c.modelsList(), c.modelsStatus(), c.modelsSet(), c.modelsFallbacks(), c.modelsAliases(), c.modelsAuth())
+		c.modelsList(), c.modelsStatus(), here(c.modelsSet()), here(c.modelsFallbacks()), here(c.modelsAliases()), here(c.modelsAuth()))
 }
 
 func (c *commands) modelsList() *cobra.Command {

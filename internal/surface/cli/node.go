@@ -125,6 +125,18 @@ func (c *commands) nodeGateway(s Start, f nodeFlags, last identity.Gateway, port
 	case last.URL != "" && !port && !f.tls:
 		g.URL, g.Pin = last.URL, cmp.Or(f.pin, last.Pin)
 	default:
+		switch r, err := c.remote(s); {
+		case err != nil:
+			return g, auth, err
+		case r != nil && r.SSH != nil:
+			return g, auth, usage(withHint(errors.New("gateway.remote uses SSH, which a node does not"), "chela node run --host HOST --tls, or --pair CODE"))
+		case r != nil:
+			g.URL, g.Pin = r.URL, cmp.Or(f.pin, r.Fingerprint)
+			if auth == (wire.Auth{}) {
+				auth = r.Auth
+			}
+			return g, auth, nil
+		}
 		local, err := c.app.Local(s)
 		if err != nil {
 			return g, auth, err

@@ -39,6 +39,8 @@ type onboarding struct {
 	skip     struct{ model, channel, check bool }
 	work     string // the workspace
 	port     int
+	mode     string      // local, remote; "": as configured
+	far      remoteFlags // of mode remote
 
 	done struct {
 		Model     string `json:"model"`
@@ -63,9 +65,15 @@ func (c *commands) onboard() *cobra.Command {
 		Example: "  chela onboard\n" +
 			"  chela onboard --non-interactive --accept-risk --auth-choice anthropic --api-key sk-ant-…\n" +
 			"  chela onboard --non-interactive --accept-risk --auth-choice custom \\\n    --custom-base-url http://127.0.0.1:8000/v1 --custom-model qwen3\n" +
-			"  chela onboard --non-interactive --accept-risk --channel telegram --set botToken=123456:ABC",
+			"  chela onboard --non-interactive --accept-risk --channel telegram --set botToken=123456:ABC\n" +
+			"  chela onboard --mode remote --remote-url wss://home:18789 --remote-token TOKEN\n" +
+			"  chela onboard --mode remote --remote-ssh me@home",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+			if handled, err := o.chooseMode(ctx); handled || err != nil {
+				stop()
+				return err
+			}
 			serve, err := o.run(ctx)
 			stop()
 			if err != nil || !serve {
@@ -91,6 +99,8 @@ func (c *commands) onboard() *cobra.Command {
 	f.BoolVar(&o.skip.check, "skip-health", false, "do not try the model and the chat app")
 	f.StringVar(&o.work, "workspace", "", "`DIR` of the assistant's files")
 	f.IntVar(&o.port, "gateway-port", 0, "`PORT` of the gateway")
+	f.StringVar(&o.mode, "mode", "", "`MODE`: remote uses the gateway of another machine and sets up nothing here; local has one here")
+	o.far.add(f)
 	return c.withJSON(cmd)
 }
 

@@ -19,7 +19,7 @@ import (
 
 func (c *commands) plugins() *cobra.Command {
 	return group("plugins", "Manage plug-ins: folders that add tools, hooks, skills and agent types",
-		c.pluginsList(), c.pluginsInfo(), c.pluginsInstall(), c.pluginsUninstall(), c.pluginsEnable(true), c.pluginsEnable(false), c.pluginsDoctor())
+		c.pluginsList(), c.pluginsInfo(), here(c.pluginsInstall()), here(c.pluginsUninstall()), here(c.pluginsEnable(true)), here(c.pluginsEnable(false)), c.pluginsDoctor())
 }
 
 // pluginList returns the plug-ins that exist.
@@ -266,7 +266,7 @@ func (c *commands) pluginsDoctor() *cobra.Command {
 
 func (c *commands) mcp() *cobra.Command {
 	return group("mcp", "Manage servers of the Model Context Protocol, whose tools the assistant gets",
-		c.mcpList(), c.mcpShow(), c.mcpAdd(), c.mcpUnset(), c.mcpProbe(), c.mcpServe())
+		c.mcpList(), c.mcpShow(), here(c.mcpAdd()), here(c.mcpUnset()), c.mcpProbe(), c.mcpServe())
 }
 
 func (c *commands) mcpServe() *cobra.Command {

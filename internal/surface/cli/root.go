@@ -76,9 +76,14 @@ func (c *commands) root() *cobra.Command {
 			}
 			return cmd.Help()
 		},
-		PersistentPreRunE: checkNumbers,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkNumbers(cmd, args); err != nil {
+				return err
+			}
+			return c.checkHere(cmd, args)
+		},
+		SilenceErrors: true,
+		SilenceUsage:  true,
 	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetIn(c.stdin)

@@ -230,7 +230,7 @@ func (c *commands) skillsInstall() *cobra.Command {
 			"Nothing of it is run. What a scan found is shown first; critical findings stop the installation.",
 		Example: "  chela skills install ./my-skill\n  chela skills install https://github.com/anthropics/skills --path skills/pdf\n  chela skills install weather",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if in.From, err = sourceOf(args[0]); err != nil {
+			if in.From, err = c.sourceOf(args[0]); err != nil {
 				return err
 			}
 			return c.installSkill(cmd.Context(), in, args[0], preview)
@@ -246,7 +246,7 @@ func (c *commands) skillsInstall() *cobra.Command {
 }
 
 // sourceOf returns where a skill is from. A path becomes absolute.
-func sourceOf(text string) (string, error) {
+func (c *commands) sourceOf(text string) (string, error) {
 	if strings.HasPrefix(text, "~"+string(os.PathSeparator)) {
 		home, err := os.UserHomeDir()
 		if err != nil {
@@ -255,7 +255,7 @@ func sourceOf(text string) (string, error) {
 		return filepath.Join(home, text[2:]), nil
 	}
 	if _, err := os.Stat(text); err == nil || strings.HasPrefix(text, ".") {
-		return filepath.Abs(text)
+		return c.gatewayPath(text)
 	}
 	return text, nil
 }

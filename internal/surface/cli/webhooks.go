@@ -29,7 +29,7 @@ func (c *commands) webhooks() *cobra.Command {
 		c.webhooksStatus(), c.webhooksEnable(), c.webhooksDisable(), c.webhooksToken(), c.webhooksTest())
 	status := c.webhooksStatus()
 	cmd.RunE = status.RunE
-	return c.withJSON(cmd)
+	return c.withJSON(here(cmd))
 }
 
 // webhookState is what `chela webhooks status` shows.

@@ -98,9 +98,9 @@ func changedBy(ch wire.Change) string {
 
 // fileArgument returns a file as the gateway finds it: one that exists relative to the
 // current folder is meant there only if its path says so.
-func fileArgument(path string) (string, error) {
+func (c *commands) fileArgument(path string) (string, error) {
 	if strings.HasPrefix(path, "."+string(filepath.Separator)) || strings.HasPrefix(path, ".."+string(filepath.Separator)) {
-		return filepath.Abs(path)
+		return c.gatewayPath(path)
 	}
 	return path, nil
 }
@@ -124,7 +124,7 @@ func (c *commands) workspaceDiff() *cobra.Command {
 				p.Change = args[0]
 			} else {
 				var err error
-				if p.Path, err = fileArgument(args[0]); err != nil {
+				if p.Path, err = c.fileArgument(args[0]); err != nil {
 					return err
 				}
 			}
@@ -153,7 +153,7 @@ func (c *commands) workspaceRestore() *cobra.Command {
 				return usage(withHint(errors.New("missing --at"), cmd.CommandPath()+" "+shell.Quote(args[0])+" --at 14:00"))
 			default:
 				var err error
-				if p.Path, err = fileArgument(args[0]); err != nil {
+				if p.Path, err = c.fileArgument(args[0]); err != nil {
 					return err
 				}
 				if isChange(at) {
