@@ -32,6 +32,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/daemon"
 	"github.com/chela-ai/chela/internal/core/egress"
 	"github.com/chela-ai/chela/internal/core/hook"
 	"github.com/chela-ai/chela/internal/core/hookdir"
@@ -100,14 +101,16 @@ type Options struct {
 	// Registry lists the parts of the build; nil: standard.New().
 	Registry *standard.Registry
 
-	HTTP      *http.Client                  // for model providers and the hosts of channels; nil: the network
-	Providers map[string]llm.Provider       // used instead of the configured providers, by id
-	NoProbe   bool                          // do not look for model servers on this machine
-	NoGit     bool                          // do not make repositories of new workspaces
-	NoSocket  bool                          // other processes cannot attach
-	Step      func(string)                  // called at named points of a run; see runner.Options
-	Now       func() time.Time              // the wall clock of the schedule; nil: time.Now
-	Wrap      func(store.Store) store.Store // replaces the engine's store; nil: it is used as it is
+	HTTP      *http.Client            // for model providers and the hosts of channels; nil: the network
+	Providers map[string]llm.Provider // used instead of the configured providers, by id
+	NoProbe   bool                    // do not look for model servers on this machine
+	NoGit     bool                    // do not make repositories of new workspaces
+	NoSocket  bool                    // other processes cannot attach
+	Step      func(string)            // called at named points of a run; see runner.Options
+	// Run runs a program of this machine to its end; nil: standard.RunProgram.
+	Run  daemon.Runner
+	Now  func() time.Time              // the wall clock of the schedule; nil: time.Now
+	Wrap func(store.Store) store.Store // replaces the engine's store; nil: it is used as it is
 }
 
 // endpointEnv is what the gateway's port may use.
@@ -181,6 +184,9 @@ type Engine struct {
 func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if o.Registry == nil {
 		o.Registry = standard.New()
+	}
+	if o.Run == nil {
+		o.Run = standard.RunProgram
 	}
 	e := &Engine{o: o, registry: o.Registry, started: time.Now(), instance: uuid.NewString(), metrics: metrics.New(), restart: make(chan struct{}, 1)}
 	if e.o.Secrets == nil {
@@ -370,7 +376,7 @@ func (e *Engine) assemble(ctx context.Context) error {
 	})
 	e.makers = e.serviceMakers()
 	e.outbound, e.work = services.New(ctx, o.Log), services.New(ctx, o.Log)
-	if err := e.open(); err != nil {
+	if err := e.open(ctx); err != nil {
 		return err
 	}
 	return e.run(in)
@@ -742,6 +748,22 @@ func wait(ctx context.Context, group *sync.WaitGroup) bool {
 	}
 }
 
+// forwardStop limits the end of the forwarding of Tailscale's program.
+const forwardStop = 3 * time.Second
+
+// stopForwarding ends the forwarding of Tailscale's program to the port.
+func (e *Engine) stopForwarding() {
+	t := e.port.tailnet
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), forwardStop)
+	defer cancel()
+	if err := t.Close(ctx); err != nil {
+		e.o.Log.Warn("end the forwarding of Tailscale", "err", err)
+	}
+}
+
 func (e *Engine) closeListeners() {
 	if e.pipe != nil {
 		e.pipe.Close()
@@ -751,6 +773,7 @@ func (e *Engine) closeListeners() {
 	}
 	if e.port != nil {
 		e.port.listener.Close()
+		e.stopForwarding()
 	}
 	if e.ui != nil {
 		e.ui.Close()

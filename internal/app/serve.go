@@ -12,6 +12,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/metrics"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
+	"github.com/chela-ai/chela/internal/app/tailscale"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/secret"
@@ -32,7 +33,8 @@ type port struct {
 	token    secret.Value
 	made     bool // the token was made at this start
 	url      string
-	pin      string // fingerprint of the certificate; "" without TLS
+	pin      string                // fingerprint of the certificate; "" without TLS
+	tailnet  *tailscale.Forwarding // nil: there is none
 }
 
 // listen opens the port. Until open is called, clients get the answer that the
@@ -77,12 +79,15 @@ func (e *Engine) starting(auth *access.Authenticator) http.Handler {
 }
 
 // open serves the gateway on the port.
-func (e *Engine) open() error {
+func (e *Engine) open(ctx context.Context) error {
 	if e.port == nil {
 		return nil
 	}
 	p, env := e.port, e.o.endpointEnv()
 	var err error
+	if env.Tailnet, err = e.forward(ctx, p); err != nil {
+		return err
+	}
 	if p.auth, p.token, p.made, err = p.o.Authenticator(env, e.store, e.gateway.AnnounceAdmission); err != nil {
 		return err
 	}
@@ -103,6 +108,30 @@ func (e *Engine) open() error {
 	}
 	e.o.Log.Info("gateway listens", attrs...)
 	return nil
+}
+
+// forward has Tailscale's program forward to the port, if it is so configured.
+func (e *Engine) forward(ctx context.Context, p *port) (*access.Tailnet, error) {
+	a := portInfo{e}.addr()
+	if !p.o.Forwards() || a == nil {
+		return nil, nil
+	}
+	if b := p.o.Bind; b != "" && b != "loopback" && b != "auto" {
+		e.o.Log.Warn("gateway.bind is not used: with gateway.tailscale.mode, the gateway listens for this machine only", "bind", b)
+	}
+	f, err := tailscale.Start(ctx, tailscale.Options{
+		Run: e.o.Run, Mode: p.o.Tailscale.Mode, Port: a.Port, TLS: p.o.TLS.Enabled, Reset: p.o.Tailscale.Reset,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.tailnet = f
+	e.o.Log.Info("Tailscale forwards to the gateway", "url", f.URL(), "mode", p.o.Tailscale.Mode)
+	t := &access.Tailnet{Name: f.Name(), Public: p.o.Tailscale.Mode == tailscale.Funnel, From: f.From}
+	if p.o.Auth.Tailnet {
+		t.WhoIs = f.WhoIs
+	}
+	return t, nil
 }
 
 // routes returns what the port answers.
@@ -259,6 +288,9 @@ func (p portInfo) Remote() (mode, url string) {
 		return "", ""
 	}
 	mode = p.e.port.auth.Mode()
+	if t := p.e.port.tailnet; t != nil {
+		return mode, strings.Replace(t.URL(), "https", "wss", 1)
+	}
 	a := p.addr()
 	if a == nil || a.IP.IsLoopback() {
 		return mode, ""

@@ -151,7 +151,7 @@ func (b starter) serve(ctx context.Context, s cli.Start, l cli.Listen) (cli.Gate
 // l.Force it ends other chela processes of this user that own the directory or the
 // port.
 func (b starter) serveWith(ctx context.Context, s cli.Start, l cli.Listen, tree *config.Tree) (*Engine, error) {
-	listen := &endpoint.Listen{Port: l.Port, Bind: l.Bind, Insecure: l.Insecure}
+	listen := &endpoint.Listen{Port: l.Port, Bind: l.Bind, Insecure: l.Insecure, Tailscale: l.Tailscale}
 	const most = 2 // one may own the directory, and another one the port
 	for ended := 0; ; ended++ {
 		e, err := b.beginExclusive(ctx, s, listen, tree)

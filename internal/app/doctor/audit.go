@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/app/tailscale"
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
@@ -187,6 +188,12 @@ func (a *audit) gateway(g *endpoint.Options, env endpoint.Env, tree settings.Sec
 	if !local && !g.TLS.Enabled && g.Auth.Mode != access.ModeProxy {
 		a.add("gateway.bind_no_tls", cli.SeverityCritical, "set gateway.tls.enabled, certPath and keyPath",
 			"the gateway would listen on %s without TLS: its credential could be read on the network", host)
+	}
+	switch g.Tailscale.Mode {
+	case tailscale.Funnel:
+		a.add("gateway.tailscale_funnel", cli.SeverityCritical, "chela config set gateway.tailscale.mode serve", "the gateway is on the internet, by Tailscale's funnel: its password is all that is in between")
+	case tailscale.Serve:
+		a.add("gateway.tailscale_serve", cli.SeverityInfo, "chela config set gateway.tailscale.mode off, if that is not wanted", "machines in the Tailscale network reach the gateway")
 	}
 	a.secrets(g, env, tree)
 	if slices.Contains(g.UI.Origins, "*") {

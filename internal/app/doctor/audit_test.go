@@ -96,6 +96,8 @@ func TestAudit(t *testing.T) {
 		{"a token of sufficient length", `{gateway:{auth:{token:"` + token[:24] + `"}}}`, "", ""},
 		{"a password in the configuration", `{gateway:{auth:{password:"` + token + `"}}}`, "config.secrets.gateway_password_in_config", cli.SeverityWarn},
 		{"a password in a variable", `{gateway:{auth:{password:"${PASSWORD}"}}}`, "", ""},
+		{"Tailscale's funnel", `{gateway:{tailscale:{mode:"funnel"}, auth:{mode:"password", password:"of-some-length-1"}}}`, "gateway.tailscale_funnel", cli.SeverityCritical},
+		{"Tailscale's serve", `{gateway:{tailscale:{mode:"serve"}}}`, "gateway.tailscale_serve", cli.SeverityInfo},
 		{"loopback without authentication", `{gateway:{auth:{mode:"none"}}}`, "gateway.loopback_no_auth", cli.SeverityCritical},
 		{"the network without TLS", `{gateway:{bind:"lan"}}`, "gateway.bind_no_tls", cli.SeverityCritical},
 		{"the network with TLS", `{gateway:{bind:"lan", tls:{enabled:true}}}`, "", ""},

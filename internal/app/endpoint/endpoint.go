@@ -42,7 +42,12 @@ type Options struct {
 		Token    secret.Ref          `json:"token"`
 		Password secret.Ref          `json:"password"`
 		Proxy    access.ProxyOptions `json:"trustedProxy"`
+		Tailnet  bool                `json:"allowTailscale"`
 	} `json:"auth"`
+	Tailscale struct {
+		Mode  string `json:"mode"` // off, serve, funnel
+		Reset bool   `json:"resetOnExit"`
+	} `json:"tailscale"`
 	TLS struct {
 		Enabled bool   `json:"enabled"`
 		Cert    string `json:"certPath"`
@@ -77,6 +82,8 @@ type Listen struct {
 	Port     int    // 0: gateway.port; -1: any free port
 	Bind     string // loopback, lan, tailnet, auto, custom
 	Insecure bool   // allows connections from other machines without TLS
+
+	Tailscale string // off, serve, funnel
 	// Listener is used instead of a socket; nil: a socket is opened.
 	Listener net.Listener
 }
@@ -87,6 +94,7 @@ type Env struct {
 	State   string              // the state directory
 	Env     func(string) string // environment variables, to which secrets may refer
 	Secrets *secret.Redactor    // collects the password; nil: it is not recorded
+	Tailnet *access.Tailnet     // forwards to the port; nil: nothing does
 }
 
 // TakenError says that another process has the port or the state directory.
@@ -126,6 +134,12 @@ func Read(section json.RawMessage, l Listen) (Options, error) {
 	if l.Bind != "" {
 		g.Bind = l.Bind
 	}
+	g.Tailscale.Mode = cmp.Or(l.Tailscale, g.Tailscale.Mode, tailscaleOff)
+	switch g.Tailscale.Mode {
+	case tailscaleOff, tailscaleServe, tailscaleFunnel:
+	default:
+		return g, fmt.Errorf("gateway.tailscale.mode: want off, serve or funnel, not %q", g.Tailscale.Mode)
+	}
 	if g.Auth.Mode == "" {
 		g.Auth.Mode = access.ModeToken
 		if g.Auth.Token.IsZero() && !g.Auth.Password.IsZero() {
@@ -150,6 +164,9 @@ func (g *Options) Host() (netip.Addr, error) {
 // hostOn returns the address of the bind mode on a machine with the interfaces.
 func (g *Options) hostOn(interfaces []net.Addr, container bool) (netip.Addr, error) {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if g.Forwards() { // nobody gets around it
+		return loopback, nil
+	}
 	switch g.Bind {
 	case "", "loopback":
 		return loopback, nil
@@ -192,9 +209,33 @@ func inContainer() bool {
 	return false
 }
 
+// Modes of gateway.tailscale.
+const (
+	tailscaleOff    = "off"
+	tailscaleServe  = "serve"
+	tailscaleFunnel = "funnel"
+)
+
+// Forwards reports whether Tailscale's program forwards to the port.
+func (g *Options) Forwards() bool {
+	return g.Tailscale.Mode == tailscaleServe || g.Tailscale.Mode == tailscaleFunnel
+}
+
 // Safe returns an error if the gateway would serve other machines without
 // authentication, or with a credential that could be read on the network.
 func (g *Options) Safe(host netip.Addr, insecure bool) error {
+	if g.Tailscale.Mode == tailscaleFunnel && g.Auth.Mode != access.ModePassword {
+		return &chela.Error{
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("gateway.tailscale.mode funnel puts the gateway on the internet, which needs gateway.auth.mode password, not %s", g.Auth.Mode),
+			Hint: "chela config set gateway.auth.password - && chela config set gateway.auth.mode password",
+		}
+	}
+	if g.Forwards() && g.Auth.Mode == access.ModeNone {
+		return &chela.Error{
+			Code: chela.CodeForbidden, Message: "refusing to serve the Tailscale network without authentication: everybody in it would control this assistant",
+			Hint: "chela config set gateway.auth.mode token",
+		}
+	}
 	if host.IsLoopback() {
 		return nil
 	}
@@ -320,6 +361,7 @@ func tokenPath(state string) string { return filepath.Join(state, "credentials",
 // Guard returns the checks of a connection that need no credential.
 func (g *Options) Guard(env Env) (a access.Options, err error) {
 	a = access.Options{Log: env.Log, Mode: g.Auth.Mode, Origins: g.UI.Origins, Proxy: g.Auth.Proxy, Hosts: names()}
+	a.Tailnet = env.Tailnet
 	a.AskLocal = g.Nodes.Pairing.Local != nil && !*g.Nodes.Pairing.Local
 	if a.Proxies, err = prefixes("gateway.trustedProxies", g.Proxies); err != nil {
 		return a, err

@@ -92,7 +92,7 @@ var preserved = [...]struct {
 }{
 	{"", "", `
 		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser.* browser.profiles.*.* browser.snapshotDefaults.* browser.ssrfPolicy.* browser.tabCleanup.* canvas canvasHost.*
-		cli commands diagnostics discovery env.shellEnv gateway.auth.allowTailscale
+		cli commands diagnostics discovery env.shellEnv
 		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks.gmail.* logging.maxFiles mcp.* mcp.servers.*.* media memory
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
 		models.providers.*.authHeader nodeHost plugins.* plugins.entries.*.* plugins.entries.*.config.*
@@ -117,7 +117,7 @@ var preserved = [...]struct {
 	{"", "gateway.", `
 		allowRealIpFallback channelHealthCheckMinutes channelMaxRestartsPerHour channelStaleEventThresholdMinutes handshakeTimeoutMs http.securityHeaders
 		http.endpoints.chatCompletions.* http.endpoints.responses.*
-		push tailscale webchat
+		push tailscale.* webchat
 	`},
 	{"", "messages.", "messagePrefix statusReactions suppressToolErrors"},
 	{"", "session.maintenance.", "pruneDays rotateBytes"},
@@ -859,6 +859,10 @@ var documented = [...]Key{
 	{Path: "gateway.auth.mode", Kind: Text, Values: authMode, Default: `"token"`, Doc: "none, token, password or trusted-proxy"},
 	{Path: "gateway.auth.token", Kind: Secret, Env: "GATEWAY_TOKEN", Doc: "token of clients; generated at the first start"},
 	{Path: "gateway.auth.password", Kind: Secret, Env: "GATEWAY_PASSWORD", Doc: "password of clients"},
+	{Path: "gateway.auth.allowTailscale", Kind: Bool, Default: "false", Doc: "with tailscale.mode serve: users of the network need no token or password; their devices need approval nevertheless"},
+	{Path: "gateway.tailscale", Kind: Object, Doc: "Tailscale's program forwards to the gateway"},
+	{Path: "gateway.tailscale.mode", Kind: Text, Values: []string{"off", "serve", "funnel"}, Default: `"off"`, Doc: "serve: from the Tailscale network; funnel: from the internet, which needs a password"},
+	{Path: "gateway.tailscale.resetOnExit", Kind: Bool, Default: "false", Doc: "end the forwarding when the gateway stops"},
 	{Path: "gateway.auth.trustedProxy", Kind: Object, Doc: "authentication by a proxy"},
 	{Path: "gateway.auth.trustedProxy.userHeader", Kind: Text, Doc: "header with the user's name"},
 	{Path: "gateway.auth.trustedProxy.requiredHeaders", Kind: Texts, Doc: "required headers"},

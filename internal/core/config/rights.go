@@ -39,6 +39,7 @@ var (
 		{"compat", ranked, "chela|openclaw"}, {"models.mode", ranked, "replace|merge"}, {"models.providers.+.request.allowPrivateNetwork", ranked, off},
 		{"gateway.auth.mode", ranked, "trusted-proxy password token|none"}, {"gateway.auth.token", proof, ""}, {"gateway.auth.password", proof, ""},
 		{"gateway.auth.trustedProxy.requiredHeaders", forbids, ""}, {"gateway.auth.trustedProxy.allowUsers", permits, ""}, {"gateway.auth.trustedProxy.allowLoopback", ranked, off},
+		{"gateway.auth.allowTailscale", ranked, off}, {"gateway.tailscale.mode", ranked, "off|serve|funnel"},
 		{"gateway.bind", ranked, "loopback|tailnet|lan auto custom"}, {"gateway.tls.enabled", ranked, on}, {"gateway.trustedProxies", grants, ""},
 		{"gateway.controlUi.allowedOrigins", grants, ""}, {"gateway.nodes.commands.deny", forbids, ""}, {"gateway.nodes.commands.allow", grants, ""}, {"gateway.nodes.pairing.autoApproveLocal", ranked, off}, {"gateway.nodes.pairing.autoApproveCidrs", grants, ""},
 		{"gateway.tools.deny", forbids, ""}, {"gateway.tools.allow", grants, ""},

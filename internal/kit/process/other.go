@@ -21,3 +21,6 @@ func (p Process) End(context.Context) error {
 
 // Listener returns no process: it is not supported on this system.
 func Listener(netip.AddrPort) Process { return Process{} }
+
+// PeerUser returns no user: it is not supported on this system.
+func PeerUser(peer, own netip.AddrPort) (uid int, ok bool) { return 0, false }

@@ -111,6 +111,55 @@ func Listener(addr netip.AddrPort) Process {
 	return Process{}
 }
 
+// PeerUser returns the user id of the process that has the other end of a TCP connection of
+// this machine with itself: peer is its address, and own is that of this end.
+func PeerUser(peer, own netip.AddrPort) (uid int, ok bool) {
+	for _, name := range [...]string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		in := bufio.NewScanner(f)
+		for in.Scan() {
+			c := strings.Fields(in.Text())
+			if len(c) < 8 {
+				continue
+			}
+			local, lok := socketAddr(c[1])
+			far, fok := socketAddr(c[2])
+			if lok && fok && same(local, peer) && same(far, own) {
+				f.Close()
+				n, err := strconv.Atoi(c[7])
+				return n, err == nil
+			}
+		}
+		f.Close()
+	}
+	return 0, false
+}
+
+func same(a, b netip.AddrPort) bool {
+	return a.Port() == b.Port() && a.Addr().Unmap() == b.Addr().Unmap()
+}
+
+// socketAddr parses an address of /proc/net/tcp.
+func socketAddr(s string) (netip.AddrPort, bool) {
+	host, port, _ := strings.Cut(s, ":")
+	n, err := strconv.ParseUint(port, 16, 16)
+	if err != nil {
+		return netip.AddrPort{}, false
+	}
+	b, err := hex.DecodeString(host)
+	if err != nil || len(b)%4 != 0 {
+		return netip.AddrPort{}, false
+	}
+	for word := range slices.Chunk(b, 4) { // each in the machine's byte order
+		slices.Reverse(word)
+	}
+	a, ok := netip.AddrFromSlice(b)
+	return netip.AddrPortFrom(a.Unmap(), uint16(n)), ok
+}
+
 // conflictingSocket returns the inode in a line of /proc/net/tcp if that socket
 // listens where addr would.
 func conflictingSocket(line string, addr netip.AddrPort) (string, bool) {
@@ -119,19 +168,9 @@ func conflictingSocket(line string, addr netip.AddrPort) (string, bool) {
 	if len(f) < 10 || f[3] != listens {
 		return "", false
 	}
-	host, port, _ := strings.Cut(f[1], ":")
-	n, err := strconv.ParseUint(port, 16, 16)
-	if err != nil || uint16(n) != addr.Port() {
+	p, ok := socketAddr(f[1])
+	if !ok || p.Port() != addr.Port() {
 		return "", false
 	}
-	b, err := hex.DecodeString(host)
-	if err != nil || len(b)%4 != 0 {
-		return "", false
-	}
-	for word := range slices.Chunk(b, 4) { // each in the machine's byte order
-		slices.Reverse(word)
-	}
-	a, ok := netip.AddrFromSlice(b)
-	a = a.Unmap()
-	return f[9], ok && (a.IsUnspecified() || addr.Addr().IsUnspecified() || a == addr.Addr())
+	return f[9], p.Addr().IsUnspecified() || addr.Addr().IsUnspecified() || p.Addr() == addr.Addr()
 }

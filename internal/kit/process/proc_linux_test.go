@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -83,6 +84,29 @@ func TestWords(t *testing.T) {
 	} {
 		if got := withoutFlags(strings.Split(line, " ")); got != want {
 			t.Errorf("%q is %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestPeerUser(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Skipf("no loopback address %s: %v", addr, err)
+		}
+		defer l.Close()
+		near, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer near.Close()
+		peer, own := near.LocalAddr().(*net.TCPAddr).AddrPort(), near.RemoteAddr().(*net.TCPAddr).AddrPort()
+		if uid, ok := PeerUser(peer, own); !ok || uid != os.Getuid() {
+			t.Errorf("%s: user %d, %v", addr, uid, ok)
+		}
+		if uid, ok := PeerUser(netip.AddrPortFrom(peer.Addr(), 1), own); ok {
+			t.Errorf("%s: no connection has user %d", addr, uid)
 		}
 	}
 }

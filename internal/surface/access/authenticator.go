@@ -39,6 +39,8 @@ type Options struct {
 	Proxies []netip.Prefix // trusted to report client addresses and users
 	Proxy   ProxyOptions
 
+	Tailnet *Tailnet // forwards from a Tailscale network; nil: nothing does
+
 	Origins []string // allowed origins of web pages besides the gateway's own; nil: those on this machine
 	Hosts   []string // names of this machine, in lower case
 

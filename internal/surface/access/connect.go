@@ -54,6 +54,9 @@ func (d *Authenticator) device(ctx context.Context, a Attempt, auth wire.Auth) (
 		return Grant{}, err
 	}
 	by := d.proof(a, auth)
+	if by == "" && auth.Password == "" && d.tailnetUser(ctx, a.Source) {
+		by = byTailnet
+	}
 	if by == "" {
 		if auth.Password != "" {
 			d.countFailure(a.Source)
@@ -91,6 +94,8 @@ const (
 	byShared = "shared"
 	byInvite = "bootstrap-token"
 	byToken  = "device-token"
+
+	byTailnet = "tailscale" // the user of the machine in the Tailscale network
 )
 
 // proof returns the method by which a device authenticates; "" for none. The
@@ -117,6 +122,8 @@ func (d *Authenticator) admission(t pairing.Table, a Attempt, auth wire.Auth, id
 			Local: a.Source.Local && !d.o.AskLocal, Trusted: slices.ContainsFunc(d.o.NodeNets, func(p netip.Prefix) bool { return p.Contains(a.Source.Addr) }),
 			Authority: []chela.Scope{chela.ScopeAdmin},
 		}, now)
+	case byTailnet: // it takes the place of the shared secret, not that of an approval
+		return pairing.Admit(t, id, pairing.Proof{Authority: []chela.Scope{chela.ScopeAdmin}}, now)
 	case byInvite:
 		in, err := pairing.Accept(t, id, auth.Bootstrap, now)
 		if err != nil || in.Refusal == nil || in.Refusal.Detail() != pairing.CodeInviteInvalid || auth.DeviceToken == "" {

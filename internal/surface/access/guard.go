@@ -22,6 +22,7 @@ type Source struct {
 	Local   bool       // from this machine and not proxied
 	Browser bool       // from a web page
 	Proxied bool       // through a trusted proxy
+	tailnet way        // through Tailscale's program on this machine
 	header  http.Header
 	locked  time.Duration // remaining lockout after too many failures
 }
@@ -116,7 +117,11 @@ func (d *Authenticator) inspect(r *http.Request) (Source, *refusal) {
 		peer = netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	}
 	f.Addr = peer.Addr().Unmap()
-	if no := d.forwarded(r, &f); no != nil {
+	no := d.forwarded(r, &f)
+	if d.o.Tailnet != nil && peer.Addr().IsLoopback() && !d.proxy(f.Addr) && forwardedFor(r) {
+		no = d.throughTailnet(r, &f, peer)
+	}
+	if no != nil {
 		return f, no
 	}
 	f.locked = d.limit.Locked(f.Addr)
@@ -126,10 +131,10 @@ func (d *Authenticator) inspect(r *http.Request) (Source, *refusal) {
 		}
 	}
 	host := hostname(r.Host)
-	if !f.Proxied && !d.isKnownHost(host) {
+	if !f.Proxied && f.tailnet == notTailnet && !d.isKnownHost(host) {
 		return f, &refusal{http.StatusForbidden, "forbidden", fmt.Sprintf("host %q is not a known name of this gateway", host), 0}
 	}
-	f.Local = !f.Proxied && f.Addr.IsLoopback() && private(host)
+	f.Local = !f.Proxied && f.tailnet == notTailnet && f.Addr.IsLoopback() && private(host)
 	if f.Browser && !d.allowsOrigin(r, f.Local) && !fromSandbox(r) {
 		return f, &refusal{http.StatusForbidden, "forbidden", OriginRefused, 0}
 	}

@@ -43,7 +43,8 @@ type Listen struct {
 	Force    bool   // stop another chela process of this user that is in the way
 	Restart  bool   // start with the last good configuration if that of the file fails
 
-	Unconfigured bool // start although gateway.mode is remote
+	Tailscale    string // off, serve, funnel
+	Unconfigured bool   // start although gateway.mode is remote
 }
 
 // Gateway is an engine that listens on a port.

@@ -2,12 +2,15 @@ package cli_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"maps"
 	"net"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,8 +24,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/app/tailscale/tailscaletest"
 	"github.com/chela-ai/chela/internal/app/tunnel/sshtest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
@@ -45,7 +50,8 @@ func TestMain(m *testing.M) {
 			defer stop()
 			os.Exit(cli.Main(ctx, os.Args[1:], app.Build(standard.New())))
 		},
-		"ssh": func() { os.Exit(sshtest.Main()) },
+		"tailscale": func() { os.Exit(tailscaletest.Main()) },
+		"ssh":       func() { os.Exit(sshtest.Main()) },
 	})
 }
 
@@ -84,7 +90,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DISCORD", fmt.Sprintf(`{"discord": {"token": %q, "apiRoot": %q}}`, discordtest.Token, other.Root()))
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys, "asks": asks, "chat": chat, "says": says, "takes": takes},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys, "asks": asks, "chat": chat, "says": says, "takes": takes, "tailnet": tailnet},
 	})
 }
 
@@ -133,6 +139,29 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: says text")
 	}
 	ts.Value("telegram").(*telegramtest.Server).Say(7, telegramtest.Person(7, "Ann"), args[0], nil)
+}
+
+// tailnet connects as a new device from a machine in the Tailscale network, and checks what the
+// gateway answers: tailnet ADDRESS USER 'regexp'.
+func tailnet(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: tailnet address user regexp")
+	}
+	gateway, err := url.Parse("http://127.0.0.1:" + ts.Getenv("PORT"))
+	ts.Check(err)
+	s := httptest.NewServer(tailscaletest.Forward(gateway, args[0], args[1]))
+	defer s.Close()
+	c, err := client.Dial(context.Background(), client.Options{
+		URL: strings.Replace(s.URL, "http", "ws", 1), Key: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), Scopes: []string{wire.ScopeRead}, Once: true,
+	})
+	got := fmt.Sprint(err)
+	if err == nil {
+		got = "connected by " + c.Hello().Auth.Method
+		c.Close()
+	}
+	if !regexp.MustCompile(args[2]).MatchString(got) {
+		ts.Fatalf("the gateway answers %q", got)
+	}
 }
 
 // takes sets a variable to what the group of a regular expression matches in the output:
