@@ -772,6 +772,9 @@ func (e *Engine) closeListeners() {
 		e.socket.Close()
 	}
 	if e.port != nil {
+		if e.port.silence != nil {
+			e.port.silence()
+		}
 		e.port.listener.Close()
 		e.stopForwarding()
 	}

@@ -1,13 +1,17 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
+	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/chela-ai/chela/internal/app/beacon"
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/app/metrics"
 	"github.com/chela-ai/chela/internal/app/standard"
@@ -18,11 +22,13 @@ import (
 	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/surface/access"
 	"github.com/chela-ai/chela/internal/surface/canvas"
+	"github.com/chela-ai/chela/internal/surface/cli"
 	"github.com/chela-ai/chela/internal/surface/gateway"
 	"github.com/chela-ai/chela/internal/surface/httpapi"
 	"github.com/chela-ai/chela/internal/surface/modelapi"
 	hookapi "github.com/chela-ai/chela/internal/surface/webhook"
 	"github.com/chela-ai/chela/internal/surface/webui"
+	"github.com/chela-ai/chela/wire"
 )
 
 // port is where other programs connect to the gateway.
@@ -34,6 +40,7 @@ type port struct {
 	made     bool // the token was made at this start
 	url      string
 	pin      string                // fingerprint of the certificate; "" without TLS
+	silence  context.CancelFunc    // ends the announcement; nil: there is none
 	tailnet  *tailscale.Forwarding // nil: there is none
 }
 
@@ -107,6 +114,42 @@ func (e *Engine) open(ctx context.Context) error {
 		attrs = append(attrs, "certificate", p.pin)
 	}
 	e.o.Log.Info("gateway listens", attrs...)
+	return e.announce(p)
+}
+
+// sshPort is where SSH servers listen, unless a person chose another port.
+const sshPort = 22
+
+// announce announces the gateway on the local network until it is closed. A gateway that
+// listens for its own machine, or a Tailscale network, only is not announced.
+func (e *Engine) announce(p *port) error {
+	mode, err := beacon.Mode(e.o.Config.Section("discovery"), e.o.Env)
+	if err != nil {
+		return err
+	}
+	a := portInfo{e}.addr()
+	if mode == beacon.Off || a == nil || a.IP.IsLoopback() || p.o.Bind == "tailnet" {
+		return nil
+	}
+	host, _ := os.Hostname() // may be empty
+	host, _, _ = strings.Cut(host, ".")
+	b := cli.Beacon{Name: cmp.Or(host, "chela"), Host: cmp.Or(host, "chela") + ".local", Port: a.Port, TLS: p.o.TLS.Enabled, Fingerprint: p.pin, Addrs: beacon.Addresses()}
+	if own, ok := netip.AddrFromSlice(a.IP); ok && !a.IP.IsUnspecified() {
+		b.Addrs = []netip.Addr{own.Unmap()}
+	}
+	if a.Port != wire.DefaultPort {
+		b.Name += "-" + strconv.Itoa(a.Port) // there may be another one on this machine
+	}
+	b.SSHPort = sshPort
+	b.Program, _ = os.Executable() // may be unknown
+	b = beacon.Limit(b, mode)
+	var ctx context.Context
+	ctx, p.silence = context.WithCancel(context.Background())
+	e.serving.Go(func() {
+		if err := beacon.Announce(ctx, b); err != nil {
+			e.o.Log.Warn("the gateway is not announced", "err", err, "hint", "chela config set discovery.mdns.mode off")
+		}
+	})
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/app/backup"
+	"github.com/chela-ai/chela/internal/app/beacon"
 	"github.com/chela-ai/chela/internal/app/doctor"
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/app/migrate"
@@ -36,7 +37,7 @@ import (
 func Build(r *standard.Registry) cli.App {
 	s := starter{r}
 	return cli.App{
-		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Remote: remote, Tunnel: tunnel.Dialer{Broker: standard.Host(), Look: sandbox.Look(os.Environ()), Env: os.Environ()}.Dial, LocalPort: endpoint.LocalPort, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
+		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Remote: remote, Tunnel: tunnel.Dialer{Broker: standard.Host(), Look: sandbox.Look(os.Environ()), Env: os.Environ()}.Dial, LocalPort: endpoint.LocalPort, Discover: beacon.Find, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
 		Webhooks: webhooks, Validate: s.validate, Refuse: s.refuse, Ineffective: s.ineffective, Unusable: s.unusable, Check: doctor.Doctor{Registry: r, Validate: s.validate, Ineffective: s.ineffective}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
 		Services: func() (daemon.Manager, error) { return daemon.Open(daemon.Env{Run: standard.RunProgram}) },
 		OpenPage: standard.OpenPage, NodeTools: s.node, NodeRuns: nodeRuns,

@@ -92,7 +92,7 @@ var preserved = [...]struct {
 }{
 	{"", "", `
 		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser.* browser.profiles.*.* browser.snapshotDefaults.* browser.ssrfPolicy.* browser.tabCleanup.* canvas canvasHost.*
-		cli commands diagnostics discovery env.shellEnv
+		cli commands diagnostics discovery.* env.shellEnv
 		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks.gmail.* logging.maxFiles mcp.* mcp.servers.*.* media memory
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
 		models.providers.*.authHeader nodeHost plugins.* plugins.entries.*.* plugins.entries.*.config.*
@@ -909,6 +909,10 @@ var documented = [...]Key{
 	{Path: "gateway.tools", Kind: Object, Doc: "tools that may be called without a model (POST /tools/invoke, tools.invoke)"},
 	{Path: "gateway.tools.deny", Kind: Texts, Doc: "additional denied tools"},
 	{Path: "gateway.tools.allow", Kind: Texts, Doc: "tools of the built-in deny list that the owner may call"},
+
+	{Path: "discovery", Kind: Object, Doc: "how the gateway is found on the local network"},
+	{Path: "discovery.mdns", Kind: Object, Doc: "multicast DNS"},
+	{Path: "discovery.mdns.mode", Kind: Text, Values: []string{"off", "minimal", "full"}, Default: `"minimal"`, Doc: "minimal: announce a gateway that serves other machines; full: with the path of the program and the port for SSH; off: do not"},
 
 	// hooks
 	{Path: "hooks.enabled", Kind: Bool, Default: "false", Doc: "accept requests of other programs (webhooks)"},

@@ -9,7 +9,7 @@ import (
 // cold is the keys whose changes take effect after a restart, with all keys below
 // them: listeners, and resources that are opened once.
 var cold = [...]string{
-	"gateway", "hooks.path", "logging", "agents.defaults.imageMaxDimensionPx",
+	"gateway", "discovery", "hooks.path", "logging", "agents.defaults.imageMaxDimensionPx",
 	"tools.exec.cleanupMs", "tools.exec.notifyOnExit", "tools.exec.notifyOnExitEmptySuccess", "storage",
 }
 

@@ -89,6 +89,10 @@ type App struct {
 	// LocalPort opens a free port that only this machine reaches.
 	LocalPort func(context.Context) (net.Listener, error)
 
+	// Discover asks the local network for gateways, and returns those that answered when the
+	// context ended.
+	Discover func(context.Context) ([]Beacon, error)
+
 	// Providers are the model providers that need no configuration except a key.
 	Providers []string
 	// SaveKey stores an API key of a model provider in the state directory,

@@ -65,6 +65,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TERM", "dumb")
+			e.Setenv("CHELA_DISABLE_BONJOUR", "1") // tell the network nothing
 			port, err := freePort()
 			e.Setenv("PORT", port)
 			e.Setenv("CHELA_GATEWAY_PORT", port) // do not find a gateway of this machine
