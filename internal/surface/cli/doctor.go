@@ -21,6 +21,7 @@ func (c *commands) doctor() *cobra.Command {
 				return err
 			}
 			found := append(c.app.Check(cmd.Context(), s), c.checkService(cmd.Context(), s)...)
+			found = append(found, c.checkRemote(cmd.Context(), s)...)
 			failed := slices.ContainsFunc(found, func(f Finding) bool { return f.Status == StatusFail })
 			err = c.print(map[string]any{"ok": !failed, "findings": found}, func() { c.printFindings(found) })
 			if err == nil && failed {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/kit/cert"
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -193,7 +194,7 @@ func (a *away) connect(ctx context.Context, o client.Options) (*client.Client, e
 	}
 	o.Auth = &auth
 	cl, err := client.Dial(limited, o)
-	if e, ok := errors.AsType[*wire.Error](err); ok && token != "" && e.Code != wire.Unavailable && e.Code != wire.NotPaired {
+	if e, ok := errors.AsType[*wire.Error](err); ok && token != "" && (e.Detail() == pairing.CodeTokenMismatch || e.Detail() == pairing.CodeScopeMismatch) {
 		if err := a.id.SetToken(a.key(), ""); err != nil {
 			return nil, err
 		}
@@ -391,6 +392,24 @@ func (c *commands) remoteState(ctx context.Context, s Start, r *Remote, st gatew
 		st.Port, st.Problem, st.hint = "closed", errorText(err), c.hintFor(err)
 	}
 	return st
+}
+
+// checkRemote returns what doctor says about the gateway on another machine, if that is used.
+func (c *commands) checkRemote(ctx context.Context, s Start) []Finding {
+	f := Finding{Name: "remote gateway", Status: StatusFail}
+	r, err := c.remote(s)
+	switch {
+	case err != nil:
+		f.Text, f.Hint = errorText(err), c.hintFor(err)
+		return []Finding{f}
+	case r == nil:
+		return nil
+	}
+	st := c.remoteState(ctx, s, r, gatewayState{})
+	if f.Text, f.Hint = st.Problem, st.hint; st.Running {
+		f.Status, f.Text = StatusOK, "version "+st.Version+" at "+(&away{r: r}).name()+", which the commands use; what stands above is about this machine"
+	}
+	return []Finding{f}
 }
 
 // printRemote prints the state of a gateway on another machine.
