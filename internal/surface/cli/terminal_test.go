@@ -39,6 +39,9 @@ func start(t *testing.T, args ...string) *terminal {
 	return startIn(t, t.TempDir(), args...)
 }
 
+// ports are the ports of the gateways, by home.
+var ports sync.Map
+
 // startIn starts chela in a terminal with the given home directory.
 func startIn(t *testing.T, home string, args ...string) *terminal {
 	t.Helper()
@@ -52,7 +55,17 @@ func startIn(t *testing.T, home string, args ...string) *terminal {
 		t.Fatal(err)
 	}
 	s.cmd = exec.Command(name, args...)
-	s.cmd.Env = []string{"HOME=" + s.home, "TERM=xterm", "PATH=" + os.Getenv("PATH")}
+	port, known := ports.Load(home)
+	if !known {
+		if port, err = freePort(); err != nil {
+			t.Fatal(err)
+		}
+		ports.Store(home, port)
+	}
+	s.cmd.Env = []string{
+		"HOME=" + s.home, "TERM=xterm", "PATH=" + os.Getenv("PATH"),
+		"CHELA_GATEWAY_PORT=" + port.(string), "CHELA_DISABLE_BONJOUR=1", // nothing of this machine
+	}
 	if s.tty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 100}); err != nil {
 		needtest.Missing(t, "pseudo-terminals: "+err.Error())
 	}
