@@ -23,6 +23,7 @@ import (
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/core/acp"
 	"github.com/chela-ai/chela/internal/core/action"
 	"github.com/chela-ai/chela/internal/core/admission"
 	"github.com/chela-ai/chela/internal/core/allowlist"
@@ -68,6 +69,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/relay"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
+	acptool "github.com/chela-ai/chela/internal/plugin/tool/acp"
 	"github.com/chela-ai/chela/internal/plugin/tool/browser"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
 	"github.com/chela-ai/chela/internal/plugin/tool/gateway"
@@ -127,6 +129,7 @@ type Factory struct {
 	browsers *browser.Browsers          // likewise
 	studio   *mediatool.Studio          // likewise; where pictures are made
 	deferred exec.Defer                 // of background commands and pictures
+	coders   *acptool.Pool              // likewise
 	fresh    chan string                // workspaces that were made, for makeRepositories
 
 	generations atomic.Uint64 // that were made
@@ -190,6 +193,7 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 		return nil, err
 	}
 	f.browsers, f.studio = f.newBrowsers(), mediatool.NewStudio()
+	f.coders = f.newCoders()
 	return f, nil
 }
 
@@ -210,12 +214,14 @@ func (f *Factory) RunCommands(ctx context.Context) error {
 				f.o.Canvas.Forget(e.Session)
 			}
 		}
+		f.observeCoders(e)
 	})
 	defer cancel()
 	for _, b := range f.backends {
 		defer b.Close()
 	}
 	defer f.closeServers()
+	defer f.closeCoders()
 	defer f.closeBrowsers()
 	defer f.studio.Close()
 	defer f.memories.close()
@@ -243,6 +249,7 @@ type Generation struct {
 	Allowed  *allowlist.Source // rules about commands
 	Plugins  []plugindir.Plugin
 	Servers  map[string]mcp.Server
+	Coders   acp.Config        // coding agents
 	Channels []channel.Factory // of plug-ins
 
 	routes       *route.Table
@@ -318,6 +325,9 @@ func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, 
 		}
 	}
 	g.Allowed = opts.CommandRules(f.rules, g.home)
+	if err := g.findCoders(c); err != nil {
+		return nil, err
+	}
 	if err := g.findPlugins(c); err != nil {
 		return nil, err
 	}
@@ -401,6 +411,9 @@ func (g *Generation) Resolve(m session.Meta, r run.Run) (*runner.Profile, error)
 	if !g.Settings.Has(m.Agent) {
 		return nil, &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("the agent %q was deleted", m.Agent), Hint: "chela agents list"}
 	}
+	if m.External != nil {
+		return g.resolveExternal(m, r)
+	}
 	ref := cmp.Or(r.Overrides.Model, m.Model)
 	resolve := g.AgentModels(m.Agent).Resolve
 	if g.pricedOnly(m.Agent) {
@@ -423,7 +436,7 @@ func (g *Generation) Resolve(m session.Meta, r run.Run) (*runner.Profile, error)
 // Ready makes the profile of a run without I/O. It reports false when Resolve
 // must be used.
 func (g *Generation) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
-	if !g.Settings.Has(m.Agent) || g.o.Hooks != nil && g.o.Hooks.BeforeModelResolve.Any() {
+	if m.External != nil || !g.Settings.Has(m.Agent) || g.o.Hooks != nil && g.o.Hooks.BeforeModelResolve.Any() {
 		return nil, false
 	}
 	info, provider, ok := g.AgentModels(m.Agent).Resolved(cmp.Or(r.Overrides.Model, m.Model))
@@ -563,6 +576,9 @@ func (g *Generation) checkType(id chela.AgentID, t *subagent.Type) {
 // Model returns the model of the session's next run. It does no I/O, so that
 // commands may call it in their transaction.
 func (g *Generation) Model(m session.Meta) llm.Model {
+	if m.External != nil {
+		return acptool.Model(m.External.Agent)
+	}
 	info, err := g.AgentModels(m.Agent).Info(m.Model)
 	if err != nil {
 		return llm.Model{ID: m.Model}
@@ -585,6 +601,10 @@ func (g *Generation) Fast(id chela.AgentID, info llm.Model) llm.Fast {
 // Unusable returns why the model of the session's next run cannot be asked; nil: it can.
 func (c *Current) Unusable(m session.Meta) error {
 	g := c.Load()
+	if m.External != nil {
+		_, _, err := g.Coders.Find(m.External.Agent)
+		return err
+	}
 	return g.AgentModels(m.Agent).Unusable(g.Model(m).Provider)
 }
 
@@ -699,7 +719,11 @@ func (c *Current) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 
 // Policy implements runner.Profiles.
 func (c *Current) Policy(m session.Meta, a chela.Address) queue.Policy {
-	return c.Load().Settings.Queueing(a.Channel).With(m.Queue)
+	p := c.Load().Settings.Queueing(a.Channel).With(m.Queue)
+	if m.External != nil && (p.Mode == queue.Steer || p.Mode == queue.SteerBacklog) {
+		p.Mode = queue.Collect // nothing can be said to a coding agent while it answers
+	}
+	return p
 }
 
 // Sends implements runner.Profiles, and Config of the engine's heartbeat and cron.

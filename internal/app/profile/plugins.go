@@ -296,6 +296,7 @@ func (g *Generation) UseServers() {
 	g.useBrowsers()
 	if g.mcp != nil {
 		g.mcp.Use(g.Servers, g.idle)
+		g.coders.Use(g.Coders)
 	}
 }
 
@@ -313,9 +314,12 @@ func (g *Generation) Probe(ctx context.Context, name string) (mcptool.Catalog, m
 	return cat, mcptool.Exposed(name, s, cat), err
 }
 
+// closeTime is how long MCP servers and coding agents may take to end with the gateway.
+const closeTime = 5 * time.Second
+
 // closeServers stops the MCP servers.
 func (f *Factory) closeServers() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	if err := f.mcp.Close(ctx); err != nil {
 		f.o.Log.Warn("stop MCP servers", "err", err)

@@ -163,9 +163,11 @@ func (g *Generation) status(ctx context.Context, key chela.SessionKey) (status.S
 	if err != nil {
 		return status.Status{}, err
 	}
-	info, _, err := g.AgentModels(m.Agent).Resolve(m.Model)
-	if err != nil {
-		return status.Status{}, err
+	info := g.Model(m)
+	if m.External == nil {
+		if info, _, err = g.AgentModels(m.Agent).Resolve(m.Model); err != nil {
+			return status.Status{}, err
+		}
 	}
 	s := status.Status{
 		Model: info.Ref(), Context: int(m.Context), Window: g.window(m, info).Tokens, Input: m.Tokens.Prompt(), Output: m.Tokens.Output,

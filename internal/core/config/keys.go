@@ -91,7 +91,7 @@ var preserved = [...]struct {
 	names  string
 }{
 	{"", "", `
-		acp approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser.* browser.profiles.*.* browser.snapshotDefaults.* browser.ssrfPolicy.* browser.tabCleanup.* canvas canvasHost.*
+		acp.* acp.runtime.* approvals audio auth bindings[].acp bindings[].comment bindings[].session.groupScope broadcast browser.* browser.profiles.*.* browser.snapshotDefaults.* browser.ssrfPolicy.* browser.tabCleanup.* canvas canvasHost.*
 		cli commands diagnostics discovery.* env.shellEnv
 		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks.gmail.* logging.maxFiles mcp.* mcp.servers.*.* media memory
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
@@ -825,6 +825,19 @@ var documented = [...]Key{
 	{Path: "plugins.entries.*.config", Kind: Any, Doc: "configuration that the plug-in defines"},
 	{Path: "plugins.entries.*.config.webSearch.apiKey", Kind: Secret, Doc: "API key of a search service"},
 	{Path: "plugins.entries.*.config.webSearch.baseUrl", Kind: Text, Doc: "base URL of a search service"},
+	{Path: "acp", Kind: Object, Doc: "coding agents, such as Claude Code, that answer in sessions: [coding-agents.md](coding-agents.md)"},
+	{Path: "acp.enabled", Kind: Bool, Default: "false", Doc: "allow them; they are programs with all rights of yours, outside of the sandbox"},
+	{Path: "acp.defaultAgent", Kind: Text, Doc: "the agent of /acp spawn without a name; default: the one of acp.agents if it has one"},
+	{Path: "acp.allowedAgents", Kind: Texts, Doc: "agents that may be used; default: all"},
+	{Path: "acp.maxConcurrentSessions", Kind: Int, Default: "4", Doc: "agents that run at the same time (1–32); the one that has been idle for longest makes room for another"},
+	{Path: "acp.runtime.ttlMinutes", Kind: Number, Default: "30", Doc: "an agent without messages is ended after it; it goes on with the next message"},
+	{Path: "acp.agents", Kind: Object, Doc: "agents by name, in addition to claude, codex, gemini and opencode"},
+	{Path: "acp.agents.*", Kind: Object, Doc: "an agent: a program that speaks the Agent Client Protocol"},
+	{Path: "acp.agents.*.command", Kind: Text, Doc: "program: its name in PATH, or its path"},
+	{Path: "acp.agents.*.args", Kind: Texts, Doc: "arguments"},
+	{Path: "acp.agents.*.env", Kind: Object, Doc: "environment variables of the program"},
+	{Path: "acp.agents.*.env.*", Kind: Secret, Doc: "a variable: the value itself, ${NAME}, env:NAME or file:path"},
+	{Path: "acp.agents.*.cwd", Kind: Text, Doc: "folder in which it works; default: the workspace"},
 	{Path: "mcp", Kind: Object, Doc: "servers of the Model Context Protocol"},
 	{Path: "mcp.sessionIdleTtlMs", Kind: Millis, Default: "600000", Doc: "a server without calls is stopped after it"},
 	{Path: "mcp.servers", Kind: Object, Doc: "servers by name; their tools are NAME__TOOL"},

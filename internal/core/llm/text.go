@@ -6,6 +6,8 @@ const (
 	// EventPrefix begins a user message that reports an event, such as the end of a
 	// background command.
 	EventPrefix = "[System] "
+	// RequesterPrefix follows EventPrefix in a message to a subagent.
+	RequesterPrefix = "Message from your requester: "
 	// EventsHeading begins a user message that lists the events since the last turn.
 	EventsHeading = "[System events since the last turn]"
 	// OverheardHeading begins a user message with the messages of a chat since the last

@@ -85,6 +85,11 @@ func Reset(t Table, key chela.SessionKey, reason string, now time.Time) (Meta, e
 	m.Compactions, m.Flushed, m.FlushCount = 0, time.Time{}, 0
 	m.Plan, m.Opened = plan.Plan{}, reason
 	m.EndFork()
+	if m.External != nil { // its conversation begins anew, too
+		x := *m.External
+		x.Remote = ""
+		m.External = &x
+	}
 	if err := t.Put(m); err != nil {
 		return m, fmt.Errorf("reset session %s: %w", key, err)
 	}

@@ -72,6 +72,9 @@ type Meta struct {
 	// Fork is set for a session that was forked from a run of another one.
 	Fork *Fork `json:"fork,omitempty"`
 
+	// External is the coding agent that answers in the session; nil: a model does.
+	External *External `json:"external,omitempty"`
+
 	// Counters of the current ID.
 	Tokens  llm.Usage `json:"usage,omitzero"`
 	Context int64     `json:"contextTokens,omitempty"` // size of the last prompt

@@ -47,7 +47,7 @@ type Command struct {
 
 // Commands returns all commands by their groups, in the order of /commands.
 func Commands() []Command {
-	all := slices.Concat(sessionCommands(), undoCommands(), exportCommands(), modelCommands(), agentCommands(), focusCommands(), forgetCommands(), infoCommands(), groupCommands(), asideCommands(), skillCommands(), adminCommands(), moneyCommands(), speechCommands())
+	all := slices.Concat(sessionCommands(), undoCommands(), exportCommands(), modelCommands(), agentCommands(), focusCommands(), acpCommands(), forgetCommands(), infoCommands(), groupCommands(), asideCommands(), skillCommands(), adminCommands(), moneyCommands(), speechCommands())
 	var groups []string
 	for _, c := range all {
 		if !slices.Contains(groups, c.Group) {
@@ -107,6 +107,7 @@ type call struct {
 	result    string           // answer of Command.before
 	spawned   chela.SessionKey // of the subagent about which Command.before has asked hooks
 	problems  []string         // of agent types, see readTypes
+	coder     *acpSpawn        // of /acp spawn, see prepareACP
 	rule      ExecRule         // of /exec, see readExecRule
 	overrides run.Overrides    // of the run that the message starts
 	heard     *queue.Item      // the waiting message whose transcript is processed; nil: it was written

@@ -64,7 +64,7 @@ func (g *Gate) focusOf(sessions session.Reader, m session.Meta, a chela.Address)
 	if errors.Is(err, chela.ErrNotFound) {
 		return session.Focus{}, nil
 	}
-	if err != nil || g.o.Focus().Ended(f, to, time.Now()) {
+	if err != nil || g.o.Focus().Ended(f, to, time.Now()) || to.External != nil && !to.Archived.IsZero() {
 		return session.Focus{}, err
 	}
 	return f, nil
@@ -178,6 +178,12 @@ func (k *call) focusLimits() (string, error) {
 func (k *call) focusState(f session.Focus) (string, error) {
 	c, err := subagent.Lookup(k.tx.Children(), f.Session)
 	text := fmt.Sprintf("Messages in this chat go to the subagent %q", c.Label)
+	if c.ID == "" && err == nil {
+		var m session.Meta
+		if m, err = session.Lookup(k.tx.Sessions(), f.Session); m.External != nil {
+			text = fmt.Sprintf("Messages in this chat go to the coding agent %s, in %s", m.External.Agent, m.External.Dir)
+		}
+	}
 	switch idle, age := k.g.o.Focus().Limits(f); {
 	case idle > 0 && age > 0:
 		text += fmt.Sprintf(" until there is none for %s, at most until %s after /focus", humanize.Span(idle), humanize.Span(age))

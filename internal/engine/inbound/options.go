@@ -72,6 +72,10 @@ type Options struct {
 	StopChildren func(store.Tx, chela.SessionKey) (n int, after func(), err error)
 	// Subagents starts and controls subagents; nil: there are none.
 	Subagents Subagents
+	// Coders starts and ends coding agents; nil: there are none.
+	Coders Coders
+	// Thread creates a thread in a chat and returns its address; nil: none is created.
+	Thread func(ctx context.Context, at chela.Address, name string) (chela.Address, error)
 	// Agents returns the agents; nil: none are listed.
 	Agents func() []chela.Agent
 	// Types returns the agent types of an agent, see spawn.Config; nil: there are none.

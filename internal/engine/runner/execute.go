@@ -121,7 +121,7 @@ func (e *Execution) ID() chela.RunID { return e.run.ID }
 
 // Live returns the run as it is now, for [queue.Plan].
 func (e *Execution) Live() queue.Live {
-	return queue.Live{Run: e.run, Steerable: e.run.Attempts <= startsAtOnce} // later, what joins it would be interrupted with it
+	return queue.Live{Run: e.run, Steerable: e.run.Attempts <= startsAtOnce && (e.profile == nil || !e.profile.Deaf)} // later, what joins it would be interrupted with it
 }
 
 // NoneWaiting reports whether no other item waited for the session in the run's

@@ -78,6 +78,9 @@ type Profile struct {
 	Reasoning   string // likewise: off, on, stream
 	Usage       string // likewise: off, tokens, full
 	Cache       string // prompt cache retention
+	// Deaf is set if nothing can be said to the model while it answers: messages that
+	// arrive wait for the end of the run.
+	Deaf bool
 
 	For Settings // the session settings that it was resolved for
 	Gen uint64   // the generation of the configuration that it was resolved from

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -147,7 +148,7 @@ func (s *Spawner) SendIn(tx store.Tx, key chela.SessionKey, m subagent.Message) 
 	_, err = tx.Queue().Put(queue.Item{
 		ID: m.ID, Key: m.ID, Session: c.Session, Kind: queue.Event, State: queue.Waiting, Created: time.Now(),
 		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(key)}, Principal: c.Principal, Parent: c.Parent, Root: c.Root,
-		Inbound: chela.Inbound{Text: "Message from your requester: " + text, Mode: string(m.Mode), Address: chela.Address{Channel: chela.LocalChannel}},
+		Inbound: chela.Inbound{Text: llm.RequesterPrefix + text, Mode: string(m.Mode), Address: chela.Address{Channel: chela.LocalChannel}},
 	})
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: c.Session})
 	return c, err

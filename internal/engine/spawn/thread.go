@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/route"
@@ -53,7 +54,7 @@ func requester(rd store.Reader, r subagent.Request) (chela.Principal, chela.Addr
 // bind focuses a thread on a child: the one in which it is started, or the one that was
 // made for it.
 func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child, made string) error {
-	at, home := c.Address, parent
+	at := c.Address
 	at.Thread = cmp.Or(made, at.Thread)
 	switch {
 	case !s.o.Config.Focus().On():
@@ -61,14 +62,10 @@ func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child, made
 	case parent.Bounds.Depth > 0 || at.Local() || at.Thread == "":
 		return chela.Errorf(chela.CodeInvalid, "this chat is not a thread; start the subagent without thread")
 	}
+	home := parent
 	if at != c.Address {
 		var err error
-		key := route.InThread(cmp.Or(parent.Key.Around(), parent.Key), at.Thread)
-		if home, err = tx.Sessions().Get(key); errors.Is(err, chela.ErrNotFound) {
-			home, err = session.New(key, c.Created), nil
-			home.Address = at
-		}
-		if err != nil {
+		if home, err = inThread(tx, parent, at, c.Created); err != nil {
 			return err
 		}
 	}
@@ -76,4 +73,25 @@ func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child, made
 	c.Thread = at
 	home.SetFocus(session.Focus{Address: at, Session: c.Session, Since: c.Created})
 	return errors.Join(err, tx.Sessions().Put(home))
+}
+
+// inThread returns the session of a thread in the chat of a session.
+func inThread(tx store.Tx, parent session.Meta, at chela.Address, now time.Time) (session.Meta, error) {
+	key := route.InThread(cmp.Or(parent.Key.Around(), parent.Key), at.Thread)
+	home, err := tx.Sessions().Get(key)
+	if errors.Is(err, chela.ErrNotFound) {
+		home, err = session.New(key, now), nil
+		home.Address = at
+	}
+	return home, err
+}
+
+// FocusThread focuses a new thread in the chat of a session on a session, without a limit.
+func FocusThread(tx store.Tx, parent session.Meta, at chela.Address, key chela.SessionKey, now time.Time) error {
+	home, err := inThread(tx, parent, at, now)
+	if err != nil {
+		return err
+	}
+	home.SetFocus(session.Focus{Address: at, Session: key, Since: now, Idle: new(time.Duration), MaxAge: new(time.Duration)})
+	return tx.Sessions().Put(home)
 }

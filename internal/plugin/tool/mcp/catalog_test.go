@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -172,48 +170,4 @@ func FuzzOutput(f *testing.F) {
 			t.Errorf("%q in parts of %d: messages %q, others %q", data, size, got.Bytes(), other.Bytes())
 		}
 	})
-}
-
-func TestInput(t *testing.T) {
-	t.Parallel()
-	in := newInput()
-	block := make([]byte, 1<<20)
-	for range maxInput >> 20 {
-		if _, err := in.Write(block); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := in.Write([]byte("x")); !errors.Is(err, errInput) {
-		t.Errorf("error %v, want %v", err, errInput)
-	}
-	in.Close()
-	if n, err := io.Copy(io.Discard, in); n != maxInput || err != nil {
-		t.Errorf("%d bytes, %v", n, err)
-	}
-	if _, err := in.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("error %v after Close", err)
-	}
-}
-
-func TestTail(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ in, want string }{
-		{"", ""},
-		{"a\nb\n\n", "b"},
-		{"a\n\x1b[31mred\x00\xff\n", "[31mred ?"},
-		{strings.Repeat("x", 100_000), strings.Repeat("x", maxLine) + "…"},
-		{strings.Repeat("x\n", 100_000) + "end", "end"},
-	} {
-		var all, parts tail
-		all.Write([]byte(tt.in))
-		for i := range len(tt.in) {
-			parts.Write([]byte(tt.in[i : i+1]))
-		}
-		if a, b := clean(all.lastLine(), maxLine), clean(parts.lastLine(), maxLine); a != tt.want || b != tt.want {
-			t.Errorf("%.20q: %q, in parts %q", tt.in, a, b)
-		}
-		if len(parts.b) > 2*maxTail {
-			t.Errorf("%d bytes are kept", len(parts.b))
-		}
-	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/mcp"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/stdio"
 )
 
 const (
@@ -50,11 +51,11 @@ type conn struct {
 	stopOnce sync.Once
 	stopped  atomic.Bool // stop was called
 	unknown  atomic.Bool // the server has answered that it does not know who asks
-	printed  tail
+	printed  stdio.Tail
 	redact   func(string) string
 
 	process sandbox.Process // nil: the server is on the network
-	input   *input
+	input   *stdio.Input
 	exited  chan struct{} // closed when the program has ended; nil: there is none
 	exit    string        // how it ended by itself; valid after exited is closed
 
@@ -187,7 +188,7 @@ func (p *Pool) startProgram(c *conn, s mcp.Server) (sdk.Transport, error) {
 		}
 	}
 	r, w := io.Pipe()
-	c.input = newInput()
+	c.input = stdio.NewInput()
 	process, err := broker.Start(c.ctx, sandbox.Plan{
 		Path: path, Argv: append([]string{path}, s.Args...), Dir: dir, Env: env, Rights: rights,
 		Stdin: c.input, Stderr: &c.printed, Grace: grace,
@@ -291,7 +292,7 @@ func (c *conn) explain(err error) error {
 		return fmt.Errorf("MCP server %s: %w: chela mcp add %s --url URL --header 'Authorization=Bearer TOKEN' --replace", c.name, errNeedsAuth, c.name)
 	}
 	msg := clean(c.redacted(c.cause(err).Error()), 2*maxLine)
-	if line := clean(c.redacted(c.printed.lastLine()), maxLine); line != "" && !strings.Contains(msg, line) {
+	if line := clean(c.redacted(c.printed.LastLine()), maxLine); line != "" && !strings.Contains(msg, line) {
 		msg += fmt.Sprintf(". It printed last: %q", line)
 	}
 	return fmt.Errorf("MCP server %s: %s", c.name, msg)
