@@ -196,3 +196,13 @@ func (f *Factory) CoderState(key chela.SessionKey) acp.State { return f.coders.S
 func (f *Factory) SetCoderMode(ctx context.Context, key chela.SessionKey, mode string) error {
 	return f.coders.SetMode(ctx, key, mode)
 }
+
+// readyCoders returns the coding agents that tasks can be handed over to.
+func (g *Generation) readyCoders() (names []string) {
+	for _, name := range g.Coders.Names() {
+		if _, prog, err := g.Coders.Find(name); err == nil && acptool.Missing(g.Environ(), name, prog) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -69,7 +69,7 @@ func (g *Generation) makeTools(c Config) error {
 		env.Commands.Starts = func(ctx context.Context) { g.o.Journal.Started(ctx, journal.SourceFrom(ctx)) }
 	}
 	if g.o.Spawner != nil {
-		env.Sessions.Spawner = g.o.Spawner
+		env.Sessions.Spawner, env.Sessions.Coders = g.o.Spawner, g.readyCoders()
 	}
 	if g.o.Nodes != nil {
 		env.Nodes, env.Commands.Nodes = g.o.Nodes, g.o.Nodes

@@ -57,6 +57,7 @@ type SessionEnv struct {
 	Publish func(chela.Event)
 	Status  func(ctx context.Context, key chela.SessionKey) (status.Status, error)
 	Spawner sessions.Spawner
+	Coders  []string // coding agents that are ready
 	Sender  sessions.Sender
 	Read    sessions.ReadOptions // off without a store
 	Memory  func(chela.AgentID) memory.Index

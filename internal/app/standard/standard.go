@@ -146,6 +146,7 @@ func Tools(r *Registry) {
 				return nil, err
 			}
 		}
+		o.Coders = env.Sessions.Coders
 		return offered(env.Sessions.Spawner != nil, sessions.NewSpawn(env.Sessions.Spawner, o), sessions.NewSubagents(env.Sessions.Spawner), sessions.NewYield(env.Sessions.Spawner)), nil
 	})
 	r.Tool("sessions_send", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {

@@ -17,6 +17,9 @@ import (
 	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
+// Provider is the provider of the models that stand for coding agents.
+const Provider = "acp"
+
 // Config is the section acp.
 type Config struct {
 	Enabled bool     `json:"enabled"`

@@ -32,7 +32,14 @@ type Request struct {
 	Files   []Attachment
 	Retain  bool // the files stay when the session is archived
 	Thread  bool // the thread in which the child is started is focused on it
+	// Runtime is what works on the task: "" and "subagent" are a model, and RuntimeACP is
+	// the coding agent with the name Coder; empty: the default one.
+	Runtime string
+	Coder   string
 }
+
+// RuntimeACP is the runtime of a coding agent.
+const RuntimeACP = "acp"
 
 // History is what a child knows of the conversation of its requester.
 type History string
@@ -86,6 +93,16 @@ func (r *Request) Check() error {
 		return chela.Errorf(chela.CodeInvalid, "context fork: a fork has the prompt and the tools of its requester; leave agentType out, or use context isolated")
 	case r.Context == Fork && r.Think != "":
 		return chela.Errorf(chela.CodeInvalid, "context fork: a fork has the thinking level of its requester; leave thinking out, or use context isolated")
+	}
+	switch r.Runtime {
+	case "", "subagent":
+		r.Runtime = ""
+	case RuntimeACP:
+		if r.Type != "" || r.Model != "" || r.Think != "" || r.Context == Fork || len(r.Files) > 0 || r.Sandbox == "require" {
+			return chela.Errorf(chela.CodeInvalid, "runtime acp: a coding agent has its own model, prompt and rights, and knows only the task; leave agentType, model, thinking, context, sandbox and attachments out")
+		}
+	default:
+		return chela.Errorf(chela.CodeInvalid, "runtime %q: want subagent or acp", r.Runtime)
 	}
 	if r.Name != "" && !validName(r.Name) {
 		return chela.Errorf(chela.CodeInvalid, "taskName %q: want a lower-case letter, then up to 63 letters, digits, - and _", r.Name)

@@ -48,6 +48,10 @@ func (spawnConfig) ForkTokens() int64                      { return 0 }
 func (spawnConfig) Focus() session.FocusPolicy  { return session.FocusPolicy{} }
 func (spawnConfig) Sandboxed(session.Meta) bool { return false }
 
+func (spawnConfig) Coder(chela.AgentID, string, string) (session.External, error) {
+	return session.External{}, chela.Errorf(chela.CodeForbidden, "there are no coding agents")
+}
+
 func (c spawnConfig) Workspace(session.Meta) (string, error) { return string(c), nil }
 
 // mortal is the store of a process that dies after a number of commits.

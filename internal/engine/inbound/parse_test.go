@@ -142,7 +142,7 @@ func TestRegistry(t *testing.T) {
 		"model": chela.ScopeWrite, "think": chela.ScopeWrite, "elevated": chela.ScopeWrite, "fast": chela.ScopeWrite, "exec": chela.ScopeWrite, "verbose": chela.ScopeWrite,
 		"subagents": chela.ScopeWrite, "kill": chela.ScopeWrite, "focus": chela.ScopeWrite, "unfocus": chela.ScopeWrite, "session": chela.ScopeWrite, "skill": "", "undo": chela.ScopeAdmin, "forget": chela.ScopeAdmin, "agents": chela.ScopeRead, "approve": chela.ScopeApprovals, "config": chela.ScopeAdmin, "debug": chela.ScopeAdmin, "export-session": chela.ScopeAdmin, "export-trajectory": chela.ScopeAdmin, "context": chela.ScopeRead,
 		"btw": "", "reasoning": chela.ScopeWrite, "send": chela.ScopeWrite, "activation": chela.ScopeWrite, "tasks": chela.ScopeRead,
-		"bash": chela.ScopeAdmin, "mcp": chela.ScopeAdmin, "plugins": chela.ScopeAdmin, "restart": chela.ScopeAdmin, "diagnostics": chela.ScopeAdmin,
+		"bash": chela.ScopeAdmin, "mcp": chela.ScopeAdmin, "plugins": chela.ScopeAdmin, "restart": chela.ScopeAdmin, "diagnostics": chela.ScopeAdmin, "acp": chela.ScopeAdmin,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("scopes (-want +got):\n%s", diff)

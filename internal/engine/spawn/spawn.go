@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/chela-ai/chela/internal/core/acp"
 	"github.com/chela-ai/chela/internal/core/bus"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/hook"
@@ -62,6 +63,9 @@ type Config interface {
 	Focus() session.FocusPolicy
 	// Workspace returns the folder of a session's tools, which exists. It may write files.
 	Workspace(session.Meta) (string, error)
+	// Coder returns the coding agent with a name, which works in a folder; both may be
+	// empty. It may read files.
+	Coder(id chela.AgentID, name, dir string) (session.External, error)
 	// Sandboxed reports whether the session is sandboxed.
 	Sandboxed(session.Meta) bool
 }
@@ -121,10 +125,11 @@ func (s *Spawner) Spawn(ctx context.Context, r subagent.Request) (subagent.Recei
 type prepared struct {
 	session chela.SessionKey // of the child; empty: a new one
 	kind    subagent.Type
-	history []*session.Entry // that a fork inherits
-	thread  string           // in which the child is bound, made for it; empty: that of the chat
-	files   string           // folder with the attachments, absolute; empty: there are none
-	warning string           // why the child is no fork although one was requested; empty: it is as requested
+	history []*session.Entry  // that a fork inherits
+	thread  string            // in which the child is bound, made for it; empty: that of the chat
+	files   string            // folder with the attachments, absolute; empty: there are none
+	coder   *session.External // that works on the task; nil: a model does
+	warning string            // why the child is no fork although one was requested; empty: it is as requested
 }
 
 // prepare does for a spawn what cannot be done in its transaction.
@@ -144,6 +149,11 @@ func (s *Spawner) prepare(ctx context.Context, r *subagent.Request) (p prepared,
 	}
 	agent := cmp.Or(r.Agent, parent.Agent)
 	p.session = keyOf(r.Requester, agent)
+	if r.Runtime == subagent.RuntimeACP {
+		x, err := s.o.Config.Coder(agent, r.Coder, r.Folder)
+		p.coder, p.session, r.Folder = &x, chela.SessionKey(fmt.Sprintf("agent:%s:acp:%s", agent, uuid.NewString())), ""
+		return p, err
+	}
 	if r.Type != "" {
 		if p.kind, err = subagent.FindType(s.o.Config.Types(agent), r.Type); err != nil {
 			return p, err
@@ -184,7 +194,7 @@ func (s *Spawner) Ask(ctx context.Context, r subagent.Request) (subagent.Request
 // plain returns the request for an isolated child without a type. What the others need is
 // done before the transaction.
 func plain(r subagent.Request) subagent.Request {
-	r.Type, r.Context, r.Folder, r.Files = "", subagent.Isolated, "", nil
+	r.Type, r.Context, r.Folder, r.Files, r.Runtime = "", subagent.Isolated, "", nil, ""
 	return r
 }
 
@@ -261,6 +271,11 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 	out := subagent.Receipt{Running: in.open + 1}
 	child.Model, out.Warning = s.model(c, agent, r.Model, p.kind.Model)
 	meta, about := sessionOf(c, parent, child, p.kind, agent, r)
+	if p.coder != nil {
+		if err := s.handOver(&meta, parent, &child, *p.coder, !r.Thread); err != nil {
+			return subagent.Receipt{}, false, err
+		}
+	}
 	meta.Bounds.Shared = parent.Shared(by)
 	meta.Bounds.Exec = by.Overrides.Exec.Within(meta.Bounds.Exec).ForChild()
 	if !by.Overrides.Tools.IsZero() { // the child has at most the tools of the run
@@ -291,6 +306,21 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 	}
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: child.Session})
 	return out, err == nil, err
+}
+
+// handOver has a coding agent work in the session of a child. Its program has all rights of
+// the person, so that only the owner's runs hand anything over, and none that is confined.
+func (s *Spawner) handOver(m *session.Meta, parent session.Meta, c *subagent.Child, x session.External, once bool) error {
+	switch {
+	case !c.Principal.May(chela.ScopeOwnerTools):
+		return chela.Errorf(chela.CodeForbidden, "only the owner may hand a task over to a coding agent, which runs with all rights of the owner")
+	case s.o.Config.Sandboxed(parent) || m.Bounds.ReadOnly:
+		return chela.Errorf(chela.CodeForbidden, "this session is confined, and a coding agent would not be")
+	}
+	x.By, x.Once = c.Principal.ID, once
+	m.External, m.Model, m.Think, m.Prompt = &x, "", "", ""
+	c.Model = acp.Provider + "/" + x.Agent
+	return nil
 }
 
 // admitted is what the rights of a spawn were checked with.

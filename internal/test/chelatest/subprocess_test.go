@@ -29,6 +29,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
+	"github.com/chela-ai/chela/internal/plugin/tool/acp/acptest"
 )
 
 // An engine in a separate process, which can be killed at any time and kills itself
@@ -44,6 +45,7 @@ const (
 // TestMain makes the test binary the engine that is killed, and the launcher of
 // sandboxes.
 func TestMain(m *testing.M) {
+	acptest.Main()
 	if native.Launch() {
 		return
 	}

@@ -17,16 +17,13 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 )
 
-// ProviderName is the provider of the models that stand for coding agents.
-const ProviderName = "acp"
-
 // window is the context window of an agent in tokens: the agent itself takes care of its
 // conversation, and never gets that of the session.
 const window = 100_000_000
 
 // Model returns the model that stands for an agent.
 func Model(name string) llm.Model {
-	return llm.Model{Provider: ProviderName, ID: name, Name: name, Context: window, Images: true, Price: &llm.Price{}}
+	return llm.Model{Provider: acp.Provider, ID: name, Name: name, Context: window, Images: true, Price: &llm.Price{}}
 }
 
 // Provider returns the agent of a session as the model of a run.
@@ -54,11 +51,10 @@ const interrupted = "⚠️ The coding agent %s was interrupted by a restart bef
 func (m model) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		a, t := m.p.turnOf(m.key, m.run)
-		note := ""
 		if t == nil {
 			var text string
 			var err error
-			if a, t, note, text, err = m.begin(ctx, a, r); err != nil {
+			if a, t, text, err = m.begin(ctx, a, r); err != nil {
 				yield(llm.Event{}, err)
 				return
 			}
@@ -68,12 +64,12 @@ func (m model) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, 
 			}
 		}
 		t.deny()
-		m.follow(ctx, r, a, t, note, yield)
+		m.follow(ctx, r, a, t, yield)
 	}
 }
 
 // begin sends the messages of a run. text is the answer if there is nothing to follow.
-func (m model) begin(ctx context.Context, a *agent, r *llm.Request) (_ *agent, t *turn, note, text string, err error) {
+func (m model) begin(ctx context.Context, a *agent, r *llm.Request) (_ *agent, t *turn, text string, err error) {
 	if a != nil {
 		if old := a.turnNow(); old != nil { // of a run that a message has replaced
 			a.cancelTurn(old)
@@ -81,23 +77,26 @@ func (m model) begin(ctx context.Context, a *agent, r *llm.Request) (_ *agent, t
 	}
 	x, err := m.p.o.State(ctx, m.key)
 	if err != nil {
-		return nil, nil, "", "", err
+		return nil, nil, "", err
 	}
 	if x.Prompted == m.run {
-		return nil, nil, "", fmt.Sprintf(interrupted, m.name), nil
+		return nil, nil, fmt.Sprintf(interrupted, m.name), nil
 	}
-	if a, note, err = m.p.acquire(ctx, m.key, x, m.prog); err != nil {
-		return nil, nil, "", "", err
+	a, note, err := m.p.acquire(ctx, m.key, x, m.prog)
+	if err != nil {
+		return nil, nil, "", err
 	}
 	blocks := m.prompt(a, r.Messages)
 	if len(blocks) == 0 { // the run is about events of Chela, which are none of the agent's business
-		return nil, nil, "", run.NoReply, nil
+		return nil, nil, run.NoReply, nil
 	}
 	err = m.p.o.Record(ctx, m.key, func(x *session.External) { x.Remote, x.Prompted = string(a.remote), m.run })
 	if err != nil {
-		return nil, nil, "", "", err
+		return nil, nil, "", err
 	}
-	return a, a.prompt(m.run, blocks), note, "", nil
+	t = a.prompt(m.run, blocks)
+	t.note = note
+	return a, t, "", nil
 }
 
 // prompt returns the messages of persons since the last answer. What Chela itself wrote
@@ -154,11 +153,11 @@ func own(text string) bool {
 
 // message returns a message of the agent.
 func (m model) message(r *llm.Request, stop llm.StopReason, parts ...llm.Part) *llm.Message {
-	return &llm.Message{Role: llm.RoleAssistant, Parts: parts, Provider: ProviderName, Model: r.Model, Stop: stop}
+	return &llm.Message{Role: llm.RoleAssistant, Parts: parts, Provider: acp.Provider, Model: r.Model, Stop: stop}
 }
 
 // follow yields what the agent says, until it makes a call or has finished.
-func (m model) follow(ctx context.Context, r *llm.Request, a *agent, t *turn, note string, yield func(llm.Event, error) bool) {
+func (m model) follow(ctx context.Context, r *llm.Request, a *agent, t *turn, yield func(llm.Event, error) bool) {
 	var text strings.Builder
 	for {
 		e, more, err := t.next(ctx)
@@ -168,7 +167,7 @@ func (m model) follow(ctx context.Context, r *llm.Request, a *agent, t *turn, no
 			yield(llm.Event{}, err)
 			return
 		case !more:
-			m.end(r, a, t, text.String(), note, yield)
+			m.end(r, a, t, text.String(), yield)
 			return
 		}
 		switch e.kind {
@@ -192,14 +191,14 @@ func (m model) follow(ctx context.Context, r *llm.Request, a *agent, t *turn, no
 			}
 			call := &llm.ToolCall{ID: e.call, Name: Name, Args: t.arguments(e.call)}
 			parts = append(parts, llm.Part{Kind: llm.PartCall, Call: call})
-			yield(llm.Event{Kind: llm.Done, Message: m.message(r, llm.StopTools, parts...), Note: note}, nil)
+			yield(llm.Event{Kind: llm.Done, Message: m.message(r, llm.StopTools, parts...)}, nil)
 			return
 		}
 	}
 }
 
 // end yields the end of an answer.
-func (m model) end(r *llm.Request, a *agent, t *turn, text, note string, yield func(llm.Event, error) bool) {
+func (m model) end(r *llm.Request, a *agent, t *turn, text string, yield func(llm.Event, error) bool) {
 	a.finish(t)
 	x, err := m.p.o.State(context.WithoutCancel(m.p.ctx), m.key)
 	if err == nil && x.Once {
@@ -226,10 +225,13 @@ func (m model) end(r *llm.Request, a *agent, t *turn, text, note string, yield f
 	if strings.TrimSpace(text) == "" && why == "" {
 		why = fmt.Sprintf("(%s has finished, without a message.)", m.name)
 	}
+	if t.note != "" {
+		why = strings.TrimSpace(why + " ⚠️ " + t.note)
+	}
 	if why != "" {
 		text = strings.TrimSpace(text + "\n\n" + why)
 	}
-	yield(llm.Event{Kind: llm.Done, Message: m.message(r, stop, llm.Text(text)), Note: note}, nil)
+	yield(llm.Event{Kind: llm.Done, Message: m.message(r, stop, llm.Text(text))}, nil)
 }
 
 // arguments returns the arguments of a call as the transcript has them.

@@ -39,7 +39,8 @@ type event struct {
 
 // turn is the work of an agent on one prompt.
 type turn struct {
-	run chela.RunID
+	run  chela.RunID
+	note string // for the person, after the answer
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced at each change

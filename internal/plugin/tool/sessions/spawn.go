@@ -35,6 +35,7 @@ var spawnDescription string
 // SpawnOptions is tools.sessions_spawn.
 type SpawnOptions struct {
 	Attachments subagent.Attachments `json:"attachments"`
+	Coders      []string             `json:"-"` // coding agents that tasks can be handed over to
 }
 
 // NewSpawn returns the tool sessions_spawn.
@@ -55,6 +56,10 @@ func (t spawnTool) Spec() tool.Spec {
 	attachments := ""
 	if t.o.Attachments.Enabled {
 		attachments = attachmentsSchema
+	}
+	if len(t.o.Coders) > 0 {
+		attachments += `,
+			"runtime":{"type":"string","enum":["subagent","acp"],"description":"acp: a coding agent (agentId: ` + strings.Join(t.o.Coders, ", ") + `) works in cwd, with its own tools"}`
 	}
 	return tool.Spec{
 		Name:        "sessions_spawn",
@@ -99,6 +104,7 @@ type spawnArgs struct {
 	Folder  string   `json:"cwd"`
 	Thread  bool     `json:"thread"`
 	Mode    string   `json:"mode"`
+	Runtime string   `json:"runtime"`
 
 	Attachments []attachment `json:"attachments"`
 }
@@ -146,6 +152,9 @@ func (t spawnTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		ID: subagent.IDOf(c.ID), Requester: c.Session, Run: c.Run, Principal: chela.PrincipalFrom(ctx),
 		Task: a.Task, Label: a.Label, Name: a.Name, Type: a.Type, Agent: chela.AgentID(strings.TrimSpace(a.Agent)), Model: a.Model, Think: a.Think,
 		Cleanup: subagent.Cleanup(a.Cleanup), Context: subagent.History(a.Context), Sandbox: a.Sandbox, Folder: a.Folder, Thread: a.Thread,
+	}
+	if r.Runtime = a.Runtime; r.Runtime == subagent.RuntimeACP {
+		r.Agent, r.Coder = "", strings.TrimSpace(a.Agent)
 	}
 	if a.Mode == "session" && !a.Thread {
 		return tool.Result{}, chela.Errorf(chela.CodeInvalid, "mode session needs thread: true")
