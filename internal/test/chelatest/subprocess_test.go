@@ -45,7 +45,9 @@ const (
 // TestMain makes the test binary the engine that is killed, and the launcher of
 // sandboxes.
 func TestMain(m *testing.M) {
-	acptest.Main()
+	if status, is := acptest.Main(); is {
+		os.Exit(status)
+	}
 	if native.Launch() {
 		return
 	}

@@ -48,19 +48,23 @@ func Lines(dir, word string) (out []string) {
 	return out
 }
 
-// Main is the agent, if the environment says so. It then does not return.
-func Main() {
+// Main is the agent, if the environment says so. Then it returns with the exit status at
+// the end of the input.
+func Main() (status int, is bool) {
 	dir := os.Getenv(folder)
 	if dir == "" {
-		return
+		return 0, false
 	}
-	a := &agent{dir: dir, flags: os.Getenv(flags), cancels: map[sdk.SessionId]chan struct{}{}}
+	a := &agent{dir: dir, flags: os.Getenv(flags), die: make(chan int), cancels: map[sdk.SessionId]chan struct{}{}}
 	a.log("start", fmt.Sprint(os.Getpid()))
 	fmt.Fprintln(os.Stderr, "the agent has begun")
 	a.conn = sdk.NewAgentSideConnection(a, os.Stdout, os.Stdin)
-	<-a.conn.Done()
+	select {
+	case <-a.conn.Done():
+	case status = <-a.die:
+	}
 	a.log("end", fmt.Sprint(os.Getpid()))
-	os.Exit(0)
+	return status, true
 }
 
 // agent implements sdk.Agent.
@@ -69,6 +73,7 @@ type agent struct {
 	flags string
 	conn  *sdk.AgentSideConnection
 	busy  atomic.Int32
+	die   chan int // receives the exit status
 
 	mu      sync.Mutex
 	cancels map[sdk.SessionId]chan struct{} // of known conversations; closed: the prompt in progress is cancelled
@@ -280,7 +285,7 @@ func (a *agent) do(ctx context.Context, id sdk.SessionId, word, call string, can
 		a.say(ctx, id, "Almost. ")
 		time.Sleep(50 * time.Millisecond) // for the text to arrive
 		fmt.Fprintln(os.Stderr, "out of cheese")
-		os.Exit(3)
+		a.die <- 3
 	case "flood":
 		for i := range 5000 {
 			a.say(ctx, id, fmt.Sprintf("%d ", i))
