@@ -122,6 +122,9 @@ func (k *call) isModel(word string) bool {
 
 // chooseModel is /model.
 func (k *call) chooseModel() (string, error) {
+	if x := k.meta.External; x != nil && k.args != "" && k.args != "status" {
+		return "", refusef("The coding agent %s answers here, and has its own model. /acp status says more about it.", x.Agent)
+	}
 	switch arg := strings.ToLower(k.args); arg {
 	case "", "status":
 		own := "default"

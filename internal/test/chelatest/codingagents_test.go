@@ -394,6 +394,20 @@ func TestCodingAgents(t *testing.T) {
 			t.Errorf("the agent got %q", got)
 		}
 	})
+	t.Run("a message that is to steer waits for the end of the answer", func(t *testing.T) {
+		k := newCoding(t, "")
+		k.says(ownerChat, "/acp spawn fake", "go to fake")
+		k.says(ownerChat, "first", "first")
+		k.says(ownerChat, "/queue steer", "steer")
+		k.write(ownerChat, "ask")
+		k.gets(ownerChat, 0, "Delete a.txt")
+		k.says(ownerChat, "/approve deny", "It was not deleted.")
+		k.write(ownerChat, "tool hang")
+		k.logged("prompt", "tool hang")
+		k.write(ownerChat, "later")
+		k.says(ownerChat, "/acp cancel", "Stopped")
+		k.logged("prompt", "later")
+	})
 	t.Run("an agent that dies is explained, its message is not sent again, and the next one starts it", func(t *testing.T) {
 		k := newCoding(t, "", "load")
 		k.says(ownerChat, "/acp spawn fake", "go to fake")
@@ -452,6 +466,65 @@ func TestCodingAgents(t *testing.T) {
 		k.says(ownerChat, "/acp spawn fake", "go to fake")
 		k.says(ownerChat, "hello", "it speaks version 99 of the protocol, not 1")
 		k.ended()
+	})
+	t.Run("two messages at once are answered one after the other", func(t *testing.T) {
+		k := newCoding(t, "")
+		k.says(ownerChat, "/acp spawn fake", "go to fake")
+		key := k.key()
+		var runs []string
+		for _, text := range []string{"one", "two", "three"} {
+			runs = append(runs, k.Send(key, text))
+		}
+		for _, id := range runs[:1] {
+			if end := k.Await(id); !strings.Contains(end.Text, "one") {
+				t.Errorf("%+v", end)
+			}
+		}
+		waittest.Until(t, "all prompts", func() bool {
+			text := strings.Join(acptest.Lines(k.dir, "prompt"), " ")
+			return strings.Contains(text, "two") && strings.Contains(text, "three")
+		})
+	})
+	t.Run("the program of an agent that does not stop is ended", func(t *testing.T) {
+		k := newCoding(t, "", "load")
+		k.says(ownerChat, "/acp spawn fake", "go to fake")
+		k.write(ownerChat, "deaf")
+		k.logged("prompt", "deaf")
+		k.says(ownerChat, "/stop", "Stopped")
+		k.ended()
+		k.says(ownerChat, "next", "next")
+	})
+	t.Run("the program ends with the deletion of its session", func(t *testing.T) {
+		k := newCoding(t, "")
+		k.says(ownerChat, "/acp spawn fake", "go to fake")
+		k.says(ownerChat, "first", "first")
+		k.must(wire.MethodSessionsDelete, map[string]any{"key": k.key()}, nil)
+		k.ended()
+		k.says(ownerChat, "hello", "model: hello")
+	})
+	t.Run("a mode that the agent offers is set, also when its program starts again", func(t *testing.T) {
+		k := newCoding(t, "")
+		k.says(ownerChat, "/acp spawn fake", "go to fake")
+		k.says(ownerChat, "/acp set-mode code", "it is started by the next message")
+		k.says(ownerChat, "first", "first")
+		k.says(ownerChat, "/acp set-mode none", `has no mode "none"; it has: ask, code`)
+		k.says(ownerChat, "/acp set-mode code", "The mode of fake is code now.")
+		k.says(ownerChat, "/acp status", "Mode: code (of ask, code")
+		k.restart()
+		k.says(ownerChat, "second", "second")
+		if got := acptest.Lines(k.dir, "mode"); !slices.Equal(got, []string{"code", "code"}) {
+			t.Errorf("modes %q", got)
+		}
+	})
+	t.Run("/acp spawn in a new thread leaves the chat to the model", func(t *testing.T) {
+		k := newCoding(t, "")
+		k.says(ownerChat, "/acp spawn fake --thread auto --label shop", "Messages in the new thread go to fake now")
+		k.says(ownerChat, "hello", "model: hello")
+		thread := ownerChat
+		thread.Thread = "t-shop"
+		k.says(thread, "count", "This is prompt 1.")
+		k.says(thread, "/acp close", "Closed shop.")
+		k.says(thread, "hello", "model: hello")
 	})
 	t.Run("the plan of the agent is the session's", func(t *testing.T) {
 		k := newCoding(t, "")

@@ -141,7 +141,7 @@ func pathOf(env []string, prog acp.Program) (string, error) {
 		return path, nil
 	}
 	if path = sandbox.Look(env)(path); path == "" {
-		return "", fmt.Errorf("the program %s is not installed: it is not in PATH", prog.Command)
+		return "", fmt.Errorf("the program %s is not installed on the machine of the gateway", prog.Command)
 	}
 	return path, nil
 }
@@ -399,10 +399,8 @@ func (a *agent) unauthorized(r *sdk.RequestError) error {
 	if len(ways) > 0 {
 		msg += "; its ways to log in: " + strings.Join(ways, "; ")
 	}
-	return &chela.Error{
-		Code: chela.CodeUnavailable, Message: msg,
-		Hint: fmt.Sprintf("log in once in a terminal on this machine, or set the variable with its key: chela config set acp.agents.%s.env.NAME VALUE", a.name),
-	}
+	msg += ". Log in with it in a terminal on the machine of the gateway, or set the variable of its key"
+	return &chela.Error{Code: chela.CodeUnavailable, Message: msg, Hint: fmt.Sprintf("chela config set acp.agents.%s.env.NAME VALUE", a.name)}
 }
 
 func closing(description string) string {

@@ -301,7 +301,7 @@ func unavailable(name string, prog acp.Program, err error) error {
 	if prog.Install != "" {
 		hint = prog.Install
 	}
-	return &chela.Error{Code: chela.CodeUnavailable, Message: fmt.Sprintf("coding agent %s: %v", name, err), Hint: "on the machine of the gateway: " + hint}
+	return &chela.Error{Code: chela.CodeUnavailable, Message: fmt.Sprintf("coding agent %s: %v", name, err), Hint: hint}
 }
 
 // shorten returns a text as one line of at most n characters.

@@ -286,6 +286,7 @@ func (a *agent) do(ctx context.Context, id sdk.SessionId, word, call string, can
 		time.Sleep(50 * time.Millisecond) // for the text to arrive
 		fmt.Fprintln(os.Stderr, "out of cheese")
 		a.die <- 3
+		select {} // until the program ends
 	case "flood":
 		for i := range 5000 {
 			a.say(ctx, id, fmt.Sprintf("%d ", i))
