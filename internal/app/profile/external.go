@@ -171,8 +171,9 @@ func (c *Current) Coder(id chela.AgentID, name, dir string) (session.External, e
 	return x, nil
 }
 
-// Coders returns the agents that may be used, and why one cannot be.
-func (c *Current) Coders() (on error, agents []acp.Check) {
+// Coders returns the agents that may be used, each with why it cannot be, and why all are
+// switched off.
+func (c *Current) Coders() (agents []acp.Check, on error) {
 	g := c.Load()
 	for _, name := range g.Coders.Names() {
 		all := g.Coders
@@ -183,7 +184,7 @@ func (c *Current) Coders() (on error, agents []acp.Check) {
 		}
 		agents = append(agents, acp.Check{Name: name, Command: prog.Line(), Err: err, Default: name == g.Coders.Default})
 	}
-	return g.Coders.On(), agents
+	return agents, g.Coders.On()
 }
 
 // StopCoder ends the program of the coding agent of a session.

@@ -25,8 +25,8 @@ type Coders interface {
 	// Coder returns the agent with a name, which works in a folder; both may be empty. An
 	// error is for the person.
 	Coder(id chela.AgentID, name, dir string) (session.External, error)
-	// Coders returns why agents are switched off, and the agents that may be used.
-	Coders() (on error, agents []acp.Check)
+	// Coders returns the agents that may be used, and why agents are switched off.
+	Coders() (agents []acp.Check, on error)
 	// CoderState returns the state of the program of a session.
 	CoderState(chela.SessionKey) acp.State
 	// StopCoder ends the program of a session.
@@ -176,7 +176,7 @@ func (g *Gate) coderOf(sessions session.Reader, home session.Meta, a chela.Addre
 
 // acpDoctor says which coding agents can be used.
 func (g *Gate) acpDoctor() string {
-	on, agents := g.o.Coders.Coders()
+	agents, on := g.o.Coders.Coders()
 	var b strings.Builder
 	if on != nil {
 		b.WriteString(g.explain(on) + "\n")
