@@ -5,6 +5,7 @@ package chelatest
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -402,10 +403,12 @@ func TestCodingAgents(t *testing.T) {
 		k.write(ownerChat, "ask")
 		k.gets(ownerChat, 0, "Delete a.txt")
 		k.says(ownerChat, "/approve deny", "It was not deleted.")
-		k.write(ownerChat, "tool hang")
-		k.logged("prompt", "tool hang")
+		k.write(ownerChat, "tool wait tool")
+		k.logged("prompt", "tool wait tool")
 		k.write(ownerChat, "later")
-		k.says(ownerChat, "/acp cancel", "Stopped")
+		if err := os.WriteFile(filepath.Join(k.dir, acptest.Go), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		k.logged("prompt", "later")
 	})
 	t.Run("an agent that dies is explained, its message is not sent again, and the next one starts it", func(t *testing.T) {
@@ -449,11 +452,12 @@ func TestCodingAgents(t *testing.T) {
 			t.Errorf("flooded with %d bytes", len(end.Text))
 		}
 		k.says(ownerChat, "garbage", "Clean.")
+		k.says(ownerChat, "noise after", "after")
 		k.says(ownerChat, "silent", "(fake has finished, without a message.)")
 		k.says(ownerChat, "files", "Reading: true.")
 		k.says(ownerChat, "fail", "the service is overloaded")
 		k.says(ownerChat, "huge", "it sent a message of more than 9")
-		k.says(ownerChat, "count", "This is prompt 7.")
+		k.says(ownerChat, "count", "This is prompt 8.")
 	})
 	t.Run("an agent without an account says how to get one", func(t *testing.T) {
 		k := newCoding(t, "", "login")

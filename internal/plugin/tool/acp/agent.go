@@ -34,6 +34,9 @@ const (
 	maxLine    = 300                    // bytes of a line in an error
 )
 
+// cancelRequest is the notification that withdraws a request.
+const cancelRequest = "$/cancel_request"
+
 // authRequired is the code of an error that says that the agent has no account.
 const authRequired = -32000
 
@@ -192,6 +195,11 @@ func (a *agent) launch() error {
 	}
 	a.conn = sdk.NewClientSideConnection(client{a}, a.in, r)
 	a.conn.SetLogger(slog.New(slog.DiscardHandler))
+	context.AfterFunc(a.ctx, func() { _ = r.Close() }) // the output is not read any more
+	go func() {                                        // ends with the connection
+		<-a.conn.Done()
+		a.cancel(errLost)
+	}()
 	go func() { // p.running counts it
 		defer a.p.wg.Done()
 		exit, err := a.process.Wait()
@@ -470,6 +478,7 @@ func (l *lines) Write(p []byte) (int, error) {
 func (l *lines) handle(line []byte) error {
 	var m struct {
 		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
 		Method  string          `json:"method"`
 		Params  json.RawMessage `json:"params"`
 	}
@@ -482,6 +491,9 @@ func (l *lines) handle(line []byte) error {
 		if json.Unmarshal(m.Params, &n) == nil { // there may be kinds of updates that the library does not know
 			l.a.update(n)
 		}
+		return nil
+	}
+	if m.ID == nil && m.Method != "" && m.Method != cancelRequest { // of extensions
 		return nil
 	}
 	_, err := l.messages.Write(append(line, '\n'))

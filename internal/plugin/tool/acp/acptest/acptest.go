@@ -37,6 +37,9 @@ func Env(dir string, words ...string) map[string]string {
 // Log is the name of the file with what the agent got: a line for each event.
 const Log = "log"
 
+// Go is the name of the file that the word wait waits for.
+const Go = "go"
+
 // Lines returns the lines of the log that begin with a word, without it.
 func Lines(dir, word string) (out []string) {
 	b, _ := os.ReadFile(filepath.Join(dir, Log)) // there may be none yet
@@ -297,6 +300,14 @@ func (a *agent) do(ctx context.Context, id sdk.SessionId, word, call string, can
 		fmt.Println(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":1}}`)
 		fmt.Println(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + string(id) + `","update":{"sessionUpdate":"of_the_future","x":1}}}`)
 		a.say(ctx, id, "Clean. ")
+	case "wait":
+		for _, err := os.Stat(filepath.Join(a.dir, Go)); err != nil; _, err = os.Stat(filepath.Join(a.dir, Go)) {
+			time.Sleep(5 * time.Millisecond)
+		}
+	case "noise":
+		for range 3000 {
+			fmt.Println(`{"jsonrpc":"2.0","method":"_status","params":{}}`)
+		}
 	case "huge":
 		b, _ := json.Marshal(strings.Repeat("x", 10<<20))
 		fmt.Println(`{"jsonrpc":"2.0","method":"session/update","params":` + string(b) + `}`)
