@@ -719,11 +719,7 @@ func (c *Current) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 
 // Policy implements runner.Profiles.
 func (c *Current) Policy(m session.Meta, a chela.Address) queue.Policy {
-	p := c.Load().Settings.Queueing(a.Channel).With(m.Queue)
-	if m.External != nil && (p.Mode == queue.Steer || p.Mode == queue.SteerBacklog) {
-		p.Mode = queue.Collect // nothing can be said to a coding agent while it answers
-	}
-	return p
+	return c.Load().Settings.Queueing(a.Channel).With(m.Queue)
 }
 
 // Sends implements runner.Profiles, and Config of the engine's heartbeat and cron.

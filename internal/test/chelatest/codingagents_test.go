@@ -344,7 +344,7 @@ func TestCodingAgents(t *testing.T) {
 		if got := acptest.Lines(k.dir, "decision"); !slices.Equal(got, []string{"cancelled"}) {
 			t.Errorf("decisions %q", got)
 		}
-		if got := acptest.Lines(k.dir, "prompt"); len(got) != n+1 {
+		if got := acptest.Lines(k.dir, "prompt"); len(got) != n+1 || got[n] != "third" {
 			t.Errorf("the agent got %q", got)
 		}
 	})
@@ -366,6 +366,15 @@ func TestCodingAgents(t *testing.T) {
 		if len(open) > 0 {
 			t.Errorf("open questions: %+v", open)
 		}
+	})
+	t.Run("/stop while a question is open ends it", func(t *testing.T) {
+		k := newCoding(t, "")
+		k.says(ownerChat, "/acp spawn fake", "go to fake")
+		k.says(ownerChat, "ask", "Delete a.txt")
+		k.says(ownerChat, "/stop", "Stopped")
+		k.logged("decision", "cancelled")
+		k.logged("done", "cancelled")
+		k.says(ownerChat, "count", "This is prompt 2.")
 	})
 	t.Run("/stop and /acp cancel stop the answer, and the agent stays", func(t *testing.T) {
 		k := newCoding(t, "")
@@ -399,7 +408,7 @@ func TestCodingAgents(t *testing.T) {
 		k := newCoding(t, "")
 		k.says(ownerChat, "/acp spawn fake", "go to fake")
 		k.says(ownerChat, "first", "first")
-		k.says(ownerChat, "/queue steer", "steer")
+		k.says(ownerChat, "/queue steer debounce:0s", "steer")
 		k.write(ownerChat, "ask")
 		k.gets(ownerChat, 0, "Delete a.txt")
 		k.says(ownerChat, "/approve deny", "It was not deleted.")
