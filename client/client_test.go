@@ -93,7 +93,7 @@ func TestScopes(t *testing.T) {
 func TestStarting(t *testing.T) {
 	withGateway(t, func(t *testing.T, h *testGateway) {
 		pipe := gateway.NewPipe()
-		early := &http.Server{Handler: gateway.Starting()}
+		early := &http.Server{Handler: gateway.Starting(nil)}
 		go early.Serve(pipe)
 		defer early.Close()
 		up := time.Now().Add(1700 * time.Millisecond)
