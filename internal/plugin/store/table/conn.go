@@ -91,7 +91,7 @@ func get[T any](list func(where string, args ...any) ([]T, error), what, where, 
 }
 
 // noLimit is the argument of LIMIT for all rows.
-const noLimit = math.MaxInt64
+const noLimit = math.MaxInt32
 
 // Optional is a text that is stored as NULL if it is empty.
 type Optional string
