@@ -37,6 +37,7 @@ type Options struct {
 type server struct {
 	o      Options
 	events *events
+	chats  map[string]bool // whether sessions have a chat; used by follow
 }
 
 const instructions = "The conversations that Chela, a personal assistant, has with people in chat apps. " +
@@ -44,7 +45,7 @@ const instructions = "The conversations that Chela, a personal assistant, has wi
 
 // Serve answers a program until it disconnects or ctx ends.
 func Serve(ctx context.Context, o Options) error {
-	s := &server{o: o, events: newEvents()}
+	s := &server{o: o, events: newEvents(), chats: map[string]bool{}}
 	if err := o.Client.Repeat(ctx, wire.MethodSessionsSubscribe, wire.None{}, nil); err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (s *server) follow(ctx context.Context) error {
 			if !ok {
 				return cmp.Or(s.o.Client.Err(), errors.New("the gateway has closed the connection"))
 			}
-			s.record(e)
+			s.record(ctx, e)
 		case <-ctx.Done():
 			return nil
 		}
@@ -84,18 +85,21 @@ func (s *server) follow(ctx context.Context) error {
 }
 
 // record records an event of the gateway.
-func (s *server) record(e wire.Event) {
+func (s *server) record(ctx context.Context, e wire.Event) {
 	switch e.Name {
 	case client.EventReset:
 		s.events.add(Event{Type: "gap", Note: "events may be missing: the connection to the gateway was lost; messages_read has all messages"})
 	case wire.EventSessionMessage:
 		var m wire.SessionMessage
-		if e.Decode(&m) != nil || m.Row == nil || m.Row.Delivery == nil || m.Message.Role != "user" && m.Message.Role != "assistant" {
+		if e.Decode(&m) != nil || m.Message.Role != "user" && m.Message.Role != "assistant" {
 			return
 		}
 		msg := message(m.Message)
 		if msg.Text == "" && len(msg.Attachments) == 0 {
 			return // a step of a run
+		}
+		if !s.hasChat(ctx, m) {
+			return
 		}
 		s.events.add(Event{Type: "message", SessionKey: m.SessionKey, Message: &msg})
 	case wire.EventApprovalRequested:
@@ -112,6 +116,30 @@ func (s *server) record(e wire.Event) {
 			s.events.add(Event{Type: "exec_approval_resolved", SessionKey: p.SessionKey, Permission: &p})
 		}
 	}
+}
+
+// maxChats is how many sessions are remembered.
+const maxChats = 10_000
+
+// hasChat reports whether the session of a message has a chat. The row of the session is not
+// part of each event.
+func (s *server) hasChat(ctx context.Context, m wire.SessionMessage) bool {
+	has, known := s.chats[m.SessionKey]
+	switch {
+	case m.Row != nil && m.Row.Delivery != nil:
+		has = true
+	case !known:
+		_, err := s.find(ctx, m.SessionKey)
+		if code := chela.CodeOf(err); err != nil && code != chela.CodeNotFound && code != chela.CodeInvalid {
+			return true // it cannot be asked now
+		}
+		has = err == nil
+	}
+	if len(s.chats) >= maxChats {
+		clear(s.chats)
+	}
+	s.chats[m.SessionKey] = has
+	return has
 }
 
 // Conversation is a session whose answers go to a chat.

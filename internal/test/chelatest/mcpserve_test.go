@@ -132,13 +132,17 @@ func TestMCPServe(t *testing.T) {
 	})
 	t.Run("MCP-06 events are read by a cursor, and a gap is said", func(t *testing.T) {
 		p.t = t
-		all, _ := useTool[mcpserver.PollOut](p, "events_poll", map[string]any{"limit": 200})
-		if all.Missed != 0 || len(all.Events) < 2 || all.Events[0].Message.Text != "hello" {
+		var all mcpserver.PollOut
+		waittest.Until(t, "the events of the first messages", func() bool {
+			all, _ = useTool[mcpserver.PollOut](p, "events_poll", map[string]any{"limit": 200})
+			return len(all.Events) >= 2
+		})
+		if all.Missed != 0 || all.Events[0].Message.Text != "hello" || all.Events[1].Message.Text != "re: hello" {
 			t.Fatalf("%+v", all)
 		}
 		waited := make(chan mcpserver.PollOut, 1)
 		go func() {
-			out, _ := useTool[mcpserver.PollOut](p, "events_wait", map[string]any{"after_cursor": all.Next, "timeout_ms": 300000})
+			out, _ := useTool[mcpserver.PollOut](p, "events_wait", map[string]any{"after_cursor": all.Next, "timeout_ms": 60000})
 			waited <- out
 		}()
 		say("more")
