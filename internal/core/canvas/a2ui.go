@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -114,7 +115,7 @@ func parseLine(line string) (Message, error) {
 		return Message{}, err
 	}
 	m := Message{}
-	for name := range fields {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		switch {
 		case name == "version":
 		case slices.Contains(ops[:], Op(name)):
