@@ -107,7 +107,7 @@ type run struct {
 // of runs that may not belong together. base is added to the positions. If the block is still
 // growing, a span that is not closed extends beyond its end.
 func spans(t string, base int, growing bool) []span {
-	if strings.IndexAny(t, "*_~`") < 0 {
+	if !strings.ContainsAny(t, "*_~`") {
 		return nil
 	}
 	var out []span

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -73,10 +74,19 @@ type brokenError struct{ err error }
 func (e *brokenError) Error() string { return "connection to PostgreSQL: " + e.err.Error() }
 func (e *brokenError) Unwrap() error { return e.err }
 
+// brief returns the error of the network in an error of a connection, which lists each way
+// that was tried, with and without TLS.
+func brief(err error) error {
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return e
+	}
+	return err
+}
+
 // connecting returns the error about a server that cannot be used, for people. pgconn's
 // errors contain the host, the user and the database, and never the password.
 func connecting(err error) error {
-	e := &chela.Error{Code: chela.CodeUnavailable, Message: "connect to the database of storage.postgres", Err: err}
+	e := &chela.Error{Code: chela.CodeUnavailable, Message: "connect to the database of storage.postgres", Err: brief(err)}
 	switch stateOf(err) {
 	case "28P01", "28000":
 		e.Hint = "correct the user and the password in storage.postgres"

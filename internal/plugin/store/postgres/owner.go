@@ -64,7 +64,7 @@ func own(ctx context.Context, d *DB) (*owner, error) {
 			}
 			return nil, connecting(err)
 		case d.opts.Standby != nil:
-			d.opts.Standby(holder, err)
+			d.opts.Standby(holder, brief(err))
 		case time.Now().After(patience), before != "" && o.seen != before: // it renews its right
 			o.drop()
 			return nil, &chela.Error{
