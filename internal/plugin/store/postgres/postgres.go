@@ -49,7 +49,7 @@ type DB struct {
 
 	owner   *owner
 	writer  *writer
-	readers *readers
+	readers *table.Pool[*conn]
 	wakes   table.Hub
 	memo    session.Memo
 	close   func()
@@ -80,7 +80,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.close = sync.OnceFunc(func() {
 		d.wakes.Close()
 		d.writer.close()
-		d.readers.close()
+		_ = d.readers.Close()
 		d.owner.release()
 	})
 	return d, nil
@@ -166,12 +166,12 @@ func (d *DB) view(ctx context.Context, ran *bool, f func(store.Reader) error) er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.owner.ctx, cancel)()
-	c, err := d.readers.get(ctx)
+	c, err := d.readers.Get(ctx)
 	if err != nil {
 		return err
 	}
 	ok := false
-	defer func() { d.readers.put(c, ok) }()
+	defer func() { d.putReader(c, ok) }()
 	// The first statement makes the snapshot.
 	if _, err := c.begin(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1"); err != nil {
 		return &brokenError{err}
@@ -204,8 +204,6 @@ func (d *DB) warnPlain(c *conn) {
 		d.log.Warn("the connection to PostgreSQL is not encrypted", "host", d.config.Host, "hint", "add ?sslmode=verify-full to storage.postgres")
 	}
 }
-
-var errClosed = &chela.Error{Code: chela.CodeUnavailable, Message: "database", Err: chela.ErrClosed}
 
 // backoff waits between attempts, until a time.
 type backoff struct {

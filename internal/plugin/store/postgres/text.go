@@ -21,27 +21,12 @@ WHERE t.table_schema = current_schema() AND t.data_type = 'text' AND t.table_nam
 
 // Texts implements [store.Texts].
 func (d *DB) Texts(ctx context.Context, f func(store.Text) error) error {
-	return d.View(ctx, func(r store.Reader) error {
-		c := r.(table.Reader).C
-		tables, err := textTables(c)
-		if err != nil {
-			return err
-		}
-		return table.EachText(c, tables, f)
-	})
+	return table.EachText(ctx, d, textTables, f)
 }
 
 // Replace implements [store.Texts].
-func (d *DB) Replace(ctx context.Context, texts []store.Replacement) (n int, err error) {
-	err = d.Update(ctx, store.Synced, func(t store.Tx) error {
-		c := t.(table.Tx).C
-		tables, err := textTables(c)
-		if err == nil {
-			n, err = table.ReplaceTexts(c, tables, texts)
-		}
-		return err
-	})
-	return n, err
+func (d *DB) Replace(ctx context.Context, texts []store.Replacement) (int, error) {
+	return table.ReplaceTexts(ctx, d, textTables, texts)
 }
 
 // Scrub implements [store.Texts]. It rewrites the tables, because the server keeps what was

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -54,7 +53,7 @@ func (d *DB) Update(ctx context.Context, s store.Sync, f func(store.Tx) error) e
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
-		return errClosed
+		return table.ErrClosed
 	}
 	w.waiting = append(w.waiting, j)
 	w.mu.Unlock()
@@ -300,7 +299,7 @@ func (w *writer) runUpdate(j *update, batched bool) error {
 			return err
 		}
 	}
-	err := w.invoke(j)
+	err := table.Invoke(w.d.log, w.c.Tables, &j.wakes, j.f)
 	if w.c.txErr != nil && !w.c.pg.IsClosed() && !conflicting(w.c.txErr) {
 		// A statement failed, and what the function wrote before is not stored, even if
 		// it does not return the error.
@@ -318,18 +317,6 @@ func (w *writer) runUpdate(j *update, batched bool) error {
 		w.c.txErr = w.c.script(w.c.ctx, "RELEASE part")
 	}
 	return err
-}
-
-// invoke runs the function of an update. It converts a panic to an error, so that neither
-// the other updates nor the process fail.
-func (w *writer) invoke(j *update) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			w.d.log.Error("panic in an update", "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("update: panic: %v", p)
-		}
-	}()
-	return j.f(table.Tx{C: w.c.Tables, Wakes: &j.wakes})
 }
 
 // rollback rolls the transaction back and returns why, as an error of the connection if it

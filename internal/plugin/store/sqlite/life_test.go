@@ -74,11 +74,7 @@ func TestIdleReaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		idle := func() int {
-			d.readers.mu.Lock()
-			defer d.readers.mu.Unlock()
-			return len(d.readers.idle)
-		}
+		idle := d.readers.Idle
 		for range 3 {
 			settingOf(t, d, "a")
 			if n := idle(); n != 1 {

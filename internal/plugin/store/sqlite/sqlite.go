@@ -32,7 +32,7 @@ type DB struct {
 	opts    Options
 	log     *slog.Logger
 	writer  *writer
-	readers *readers
+	readers *table.Pool[*conn]
 	wakes   table.Hub
 	memo    session.Memo
 	close   func() error
@@ -78,7 +78,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.close = sync.OnceValue(func() error {
 		d.wakes.Close()
 		// The writer is closed last, so that its checkpoint removes the log.
-		return errors.Join(d.readers.close(), d.writer.close())
+		return errors.Join(d.readers.Close(), d.writer.close())
 	})
 	return d, nil
 }
@@ -192,11 +192,11 @@ PRAGMA journal_size_limit = 8388608; PRAGMA secure_delete = ON;`
 
 // View runs f on a consistent snapshot.
 func (d *DB) View(ctx context.Context, f func(store.Reader) error) error {
-	c, err := d.readers.get(ctx)
+	c, err := d.readers.Get(ctx)
 	if err != nil {
 		return err
 	}
-	defer d.readers.put(c)
+	defer func() { d.readers.Put(c, c.txErr == nil) }()
 	c.check = ctx.Err
 	if _, err := c.Exec("BEGIN"); err != nil {
 		return d.explain(err)
@@ -220,5 +220,3 @@ func (c *conn) end(sql string) {
 		c.txErr = errors.Join(txErr, err) // the pool closes this connection
 	}
 }
-
-var errClosed = &chela.Error{Code: chela.CodeUnavailable, Message: "database", Err: chela.ErrClosed}

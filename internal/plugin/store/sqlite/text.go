@@ -19,27 +19,12 @@ WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name <> 'beat' AND c
 
 // Texts implements [store.Texts].
 func (d *DB) Texts(ctx context.Context, f func(store.Text) error) error {
-	return d.View(ctx, func(r store.Reader) error {
-		c := r.(table.Reader).C
-		tables, err := textTables(c)
-		if err != nil {
-			return err
-		}
-		return table.EachText(c, tables, f)
-	})
+	return table.EachText(ctx, d, textTables, f)
 }
 
 // Replace implements [store.Texts].
-func (d *DB) Replace(ctx context.Context, texts []store.Replacement) (n int, err error) {
-	err = d.Update(ctx, store.Synced, func(t store.Tx) error {
-		c := t.(table.Tx).C
-		tables, err := textTables(c)
-		if err == nil {
-			n, err = table.ReplaceTexts(c, tables, texts)
-		}
-		return err
-	})
-	return n, err
+func (d *DB) Replace(ctx context.Context, texts []store.Replacement) (int, error) {
+	return table.ReplaceTexts(ctx, d, textTables, texts)
 }
 
 // Scrub implements [store.Texts]. What was deleted or replaced in the database is
@@ -48,7 +33,7 @@ func (d *DB) Scrub(ctx context.Context) error {
 	if err := d.Damage(); err != nil {
 		return err
 	}
-	d.readers.drop() // an idle reader does not block, but it keeps pages in memory
+	_ = d.readers.Drop() // an idle reader does not block, but it keeps pages in memory
 	c, err := dialExisting(d.opts.Path, d.opts.VFS)
 	if err != nil {
 		return d.explain(err)

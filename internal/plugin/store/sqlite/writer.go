@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -65,7 +63,7 @@ func (w *writer) do(ctx context.Context, s store.Sync, f func(store.Tx) error) e
 	switch {
 	case w.closed:
 		w.mu.Unlock()
-		return errClosed
+		return table.ErrClosed
 	case w.busy:
 		j.done = make(chan struct{})
 		w.waiting = append(w.waiting, j)
@@ -226,12 +224,12 @@ func (w *writer) try(group []*update) error {
 func (w *writer) runUpdate(j *update, batched bool) error {
 	j.wakes = nil
 	if !batched {
-		return w.invoke(j)
+		return table.Invoke(w.d.log, w.c.Tables, &j.wakes, j.f)
 	}
 	if _, err := w.c.Exec("SAVEPOINT part"); err != nil {
 		return err
 	}
-	err := w.invoke(j)
+	err := table.Invoke(w.d.log, w.c.Tables, &j.wakes, j.f)
 	if err != nil {
 		if _, rerr := w.c.Exec("ROLLBACK TO part"); rerr != nil {
 			return errors.Join(err, rerr)
@@ -242,18 +240,6 @@ func (w *writer) runUpdate(j *update, batched bool) error {
 		return rerr
 	}
 	return err
-}
-
-// invoke runs the function of an update. It converts a panic to an error, so that neither
-// the other jobs nor the process fail.
-func (w *writer) invoke(j *update) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			w.d.log.Error("panic in an update", "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("update: panic: %v", p)
-		}
-	}()
-	return j.f(table.Tx{C: w.c.Tables, Wakes: &j.wakes})
 }
 
 // rollback rolls the transaction back and returns why.

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,8 +75,33 @@ func ScanTexts(c *Tables, sql string) ([]Texts, error) {
 	return list, err
 }
 
-// EachText calls f with the texts of tables, until it returns an error.
-func EachText(c *Tables, tables []Texts, f func(store.Text) error) error {
+// EachText implements [store.Texts] for a store with tables, which list returns.
+func EachText(ctx context.Context, s store.Store, list func(*Tables) ([]Texts, error), f func(store.Text) error) error {
+	return s.View(ctx, func(r store.Reader) error {
+		c := r.(Reader).C
+		tables, err := list(c)
+		if err != nil {
+			return err
+		}
+		return eachText(c, tables, f)
+	})
+}
+
+// ReplaceTexts implements [store.Texts] likewise.
+func ReplaceTexts(ctx context.Context, s store.Store, list func(*Tables) ([]Texts, error), texts []store.Replacement) (n int, err error) {
+	err = s.Update(ctx, store.Synced, func(t store.Tx) error {
+		c := t.(Tx).C
+		tables, err := list(c)
+		if err == nil {
+			n, err = replaceTexts(c, tables, texts)
+		}
+		return err
+	})
+	return n, err
+}
+
+// eachText calls f with the texts of tables, until it returns an error.
+func eachText(c *Tables, tables []Texts, f func(store.Text) error) error {
 	sessions, err := sessionKeys(c)
 	if err != nil {
 		return err
@@ -131,8 +157,8 @@ func (t Texts) each(c *Tables, sessions map[int64]chela.SessionKey, f func(store
 	}, fmt.Sprintf("SELECT %s, %s FROM %s", t.Key, strings.Join(t.Columns, ", "), t.Table))
 }
 
-// ReplaceTexts replaces texts that have not changed, and returns how many.
-func ReplaceTexts(c *Tables, tables []Texts, texts []store.Replacement) (int, error) {
+// replaceTexts replaces texts that have not changed, and returns how many.
+func replaceTexts(c *Tables, tables []Texts, texts []store.Replacement) (int, error) {
 	n := 0
 	for _, r := range texts {
 		i := slices.IndexFunc(tables, func(t Texts) bool { return t.Table == r.Table })

@@ -50,7 +50,7 @@ type conn struct {
 	cancel   context.CancelCauseFunc
 	stopOnce sync.Once
 	stopped  atomic.Bool // stop was called
-	unknown  atomic.Bool // the server has answered that it does not know who asks
+	unknown  atomic.Bool // the server has answered 401 Unauthorized
 	printed  stdio.Tail
 	redact   func(string) string
 

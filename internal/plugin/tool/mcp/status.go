@@ -21,7 +21,7 @@ const (
 	Failed   = "failed" // the last start failed, or the program ended by itself
 	Paused   = "paused" // it failed several times, and is not started for a while
 
-	NeedsAuth = "needs-auth" // the server answered that it does not know who asks
+	NeedsAuth = "needs-auth" // the server has answered 401 Unauthorized
 )
 
 // Status is the state of a server.
