@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/kit/folder"
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 )
 
@@ -177,7 +178,7 @@ func (p *painter) program(ctx context.Context, r drawing.Request) (res drawing.R
 			if err != nil {
 				return err
 			}
-			data, err := left(path)
+			data, err := folder.ReadLeft(path, drawing.MaxPicture+1)
 			if errors.Is(err, os.ErrNotExist) && len(printed) > 0 {
 				data, err = printed, nil
 			}

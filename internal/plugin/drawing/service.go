@@ -13,8 +13,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -284,17 +282,4 @@ func (s *service) ask(ctx context.Context, u *url.URL, header http.Header, body 
 		return errors.New("the answer is not as the format has it: is the base URL right?")
 	}
 	return nil
-}
-
-// left reads a file that a program left.
-func left(path string) ([]byte, error) {
-	f, err := os.OpenInRoot(filepath.Dir(path), filepath.Base(path))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("the program left no file"))
-	}
-	return io.ReadAll(io.LimitReader(f, drawing.MaxPicture+1))
 }

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/speech"
+	"github.com/chela-ai/chela/internal/kit/folder"
 )
 
 // Programs runs programs that speak.
@@ -92,15 +92,7 @@ func (p Programs) note(ctx context.Context, a speech.Audio) speech.Audio {
 
 // recording reads a file that a program left.
 func recording(path string) ([]byte, error) {
-	f, err := os.OpenInRoot(filepath.Dir(path), filepath.Base(path))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("the program left no file"))
-	}
-	data, err := io.ReadAll(io.LimitReader(f, speech.MaxAudio+1))
+	data, err := folder.ReadLeft(path, speech.MaxAudio+1)
 	if err == nil && len(data) > speech.MaxAudio {
 		err = errors.New("the recording is too large")
 	}
