@@ -315,7 +315,7 @@ func (e *Engine) openStore(ctx context.Context, opts *settings.Settings) (err er
 	}
 	if l, ok := e.db.(standard.Located); ok {
 		e.database = l.Location()
-		e.o.Log.Info("conversations are in another database", "database", e.database)
+		e.o.Log.Info("conversations are kept in the database of storage.postgres", "database", e.database)
 		if file := filepath.Join(e.o.State, e.registry.DefaultStore().File); exists(file) {
 			e.o.Log.Warn("the database in the state directory is not used; its conversations are not in the other one", "file", file)
 		}
