@@ -140,6 +140,7 @@ func TestSecondLook(t *testing.T) {
 	t.Chdir(write(t, map[string]string{
 		"good/p_test.go":   body("func TestGood(t *testing.T) {}"),
 		"flaky/p_test.go":  body("func TestFlaky(t *testing.T) { " + flaky + " }\nfunc TestOther(t *testing.T) {}"),
+		"flaky2/p_test.go": body("func TestFlaky(t *testing.T) { " + flaky + " }"),
 		"bad/p_test.go":    body("func TestBad(t *testing.T) { t.Error(\"always\") }"),
 		"panics/p_test.go": body("func TestPanic(t *testing.T) { " + strings.Replace(flaky, `t.Error("this once")`, `panic("this once")`, 1) + " }"),
 		"broken/p_test.go": body("func TestBroken(t *testing.T) { undefined() }"),
@@ -148,6 +149,7 @@ func TestSecondLook(t *testing.T) {
 	for _, c := range []struct{ pkg, err, shows string }{
 		{"good", "", "ok  \tm/good"},
 		{"flaky", "", "FLAKY\tm/flaky.TestFlaky: "},
+		{"flaky2", "", "|     p_test.go:4: this once\n"},
 		{"bad", "m/bad.TestBad failed again", "--- FAIL: m/bad.TestBad\n"},
 		{"panics", "m/panics: panic: this once", "FAIL\tm/panics: panic: this once"},
 		{"broken", "it could not be built", "undefined: undefined"},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 )
 
@@ -52,7 +53,7 @@ func test(ctx context.Context, w io.Writer, args []string) error {
 	}
 	var flaky []testID
 	for _, id := range first.failed {
-		fmt.Fprintf(w, "\nsecond look at %s: three times, alone\n", id)
+		fmt.Fprintf(w, "\n%s failed:\n| %s\nsecond look at it: three times, alone\n", id, strings.ReplaceAll(first.text(id), "\n", "\n| "))
 		again := newReport()
 		if err := goTest(ctx, again, w, againArgs(args, id)); err != nil {
 			return err

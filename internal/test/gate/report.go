@@ -139,6 +139,14 @@ func (r *report) red() string {
 	return ""
 }
 
+// text returns the output of a test that failed.
+func (r *report) text(id testID) string {
+	if b := r.output[id]; b != nil {
+		return strings.TrimSpace(b.String())
+	}
+	return "it printed nothing"
+}
+
 // printFailures writes the output of what failed, and then the names.
 func (r *report) printFailures(w io.Writer) {
 	for _, id := range r.failed {
