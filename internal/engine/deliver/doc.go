@@ -9,7 +9,8 @@
 // its outcome afterwards. If the outcome of an attempt is unknown, because the
 // connection broke or the process died, the message is looked up if the platform
 // supports that. Otherwise the row becomes ambiguous and is not sent again: the
-// person can ask for a missing answer, but a duplicate cannot be taken back.
+// person can ask for a missing answer, but a duplicate cannot be taken back. The
+// transcript and the chat are told so.
 // A row that fails for good, also because its channel was missing for a day,
 // leaves a notice in the transcript of its session. Options.Sent adds writes to the commit that closes a row.
 //

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // errNotAlive says that this process does not hold its leases for certain. It sends
@@ -206,11 +208,64 @@ func (w delivery) lookUp(ctx context.Context, row outbox.Row, cause error) (bool
 	return false, w.put(ctx, store.Ordered, row)
 }
 
-// ambiguous closes a row whose outcome cannot be determined.
+// unsure ends the key of a row that tells a chat about an ambiguous one.
+const unsure = ":unsure"
+
+// ambiguous closes a row whose outcome cannot be determined. The commit that closes it
+// adds a notice to the transcript of its session, and tells the chat, if the channel
+// runs.
 func (w delivery) ambiguous(ctx context.Context, row outbox.Row, cause error) error {
 	row.State, row.Error = outbox.Ambiguous, cause.Error()
+	text := fmt.Sprintf("%s may not have reached %s: %v; it is not sent again, because it could come twice", named(row), row.Address.Channel, cause)
+	if err := w.close(ctx, row, text, func(tx store.Tx) error {
+		if w.in.Channel == nil || strings.HasSuffix(row.Key, unsure) {
+			return nil
+		}
+		return tell(tx, row)
+	}); err != nil {
+		return err
+	}
 	w.o.Log.Warn("outcome of a delivery is unknown; it is not sent again", "key", row.Key, "channel", row.Address.Channel, "err", cause)
-	return w.put(ctx, store.Ordered, row)
+	return nil
+}
+
+// tell writes a row that tells a chat about an ambiguous one. While it waits, it stands
+// for later ones too.
+func tell(tx store.Tx, row outbox.Row) error {
+	tx.Wake(store.Topic{Kind: store.TopicOutbox})
+	text := "I don't know whether %s arrived here: the connection broke while I was sending. Ask me to repeat it if it is missing."
+	open, err := tx.Outbox().Open(0)
+	if err != nil {
+		return err
+	}
+	for _, told := range open {
+		first, ok := strings.CutSuffix(told.Key, unsure)
+		if !ok || told.Address != row.Address || told.State != outbox.Pending {
+			continue
+		}
+		if row, err = tx.Outbox().Get(first); err != nil {
+			return err
+		}
+		told.Text = fmt.Sprintf(text, "everything since "+named(row))
+		return tx.Outbox().Put(told)
+	}
+	return tx.Outbox().Put(outbox.Row{
+		Key: row.Key + unsure, Session: row.Session, Address: row.Address, State: outbox.Pending, Created: time.Now(),
+		Text: fmt.Sprintf(text, named(row)), Origin: chela.Origin{Kind: chela.OriginSystem},
+	})
+}
+
+// named says which message a row is, for the person who may miss it.
+func named(row outbox.Row) string {
+	switch {
+	case row.Poll != nil:
+		return fmt.Sprintf("the poll %q", humanize.Truncate(row.Poll.Question, 40))
+	case row.Text != "":
+		return fmt.Sprintf("the message that begins %q", humanize.Truncate(humanize.OneLine(row.Text), 40))
+	case len(row.Media) > 0 && row.Media[0].Name != "":
+		return "the attachment " + row.Media[0].Name
+	}
+	return "a message"
 }
 
 // channelMissing delays a row whose channel is not running, for at most maxAge.
@@ -258,13 +313,22 @@ func (w delivery) outcome(ctx context.Context, row outbox.Row, r channel.Receipt
 	return w.fail(ctx, row, err)
 }
 
-// fail closes a row as failed and tells the owner: the commit that closes the row
-// adds a notice to the transcript of its session.
+// fail closes a row as failed and tells the owner.
 func (w delivery) fail(ctx context.Context, row outbox.Row, cause error) (bool, error) {
 	row.State, row.Error = outbox.Failed, cause.Error()
 	text := fmt.Sprintf("the answer could not be delivered to %s: %v", row.Address.Channel, cause)
+	if err := w.close(ctx, row, text, func(store.Tx) error { return nil }); err != nil {
+		return false, err
+	}
+	w.o.Log.Error("delivery failed", "key", row.Key, "channel", row.Address.Channel, "attempts", row.Attempts, "err", cause)
+	return true, nil
+}
+
+// close closes a row that was not delivered for certain: the commit adds a notice to
+// the transcript of its session, and what more writes.
+func (w delivery) close(ctx context.Context, row outbox.Row, text string, more func(store.Tx) error) error {
 	err := w.update(ctx, store.Ordered, func(tx store.Tx) error {
-		if err := w.putTx(tx, row); err != nil {
+		if err := errors.Join(w.putTx(tx, row), more(tx)); err != nil {
 			return err
 		}
 		m, err := tx.Sessions().Get(row.Session)
@@ -277,13 +341,12 @@ func (w delivery) fail(ctx context.Context, row outbox.Row, cause error) (bool, 
 		return tx.Sessions().Append(m.ID, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Run: row.Run, Text: text, NanoUSD: -1})
 	})
 	if err != nil {
-		return false, err
+		return err
 	}
-	w.o.Log.Error("delivery failed", "key", row.Key, "channel", row.Address.Channel, "attempts", row.Attempts, "err", cause)
 	w.o.Bus.Publish(chela.Event{Session: row.Session, Stream: chela.StreamNotice, Phase: chela.PhaseError, Text: text})
 	w.publish(row)
 	w.notifySent(ctx, row)
-	return true, nil
+	return nil
 }
 
 // timeout returns the time limit for sending a row once.

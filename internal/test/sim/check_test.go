@@ -487,8 +487,8 @@ func (s *state) checkDeliveries() {
 	for _, p := range s.w.platforms {
 		for _, m := range p.sent {
 			byKey[m.key] = append(byKey[m.key], m)
-			// The id of a preview is not synced, so that a crash may leave the preview behind.
-			if m.gone || strings.Contains(m.key, ":preview") && m.by.crashed.Load() {
+			// What asks whether an answer arrived quotes it. The id of a preview is not synced, so that a crash may leave the preview behind.
+			if m.gone || strings.HasSuffix(m.key, ":unsure") || strings.Contains(m.key, ":preview") && m.by.crashed.Load() {
 				continue
 			}
 			for token := range s.w.answers {
