@@ -10,7 +10,7 @@ import (
 )
 
 // allTools are the tools of the corpus.
-var allTools = []string{"browser", "cron", "edit", "exec", "find", "grep", "ls", "read", "session_status", "sessions_spawn", "web_fetch", "write"}
+var allTools = []string{"browser", "cron", "edit", "exec", "find", "grep", "image_generate", "ls", "read", "session_status", "sessions_spawn", "web_fetch", "write"}
 
 // withNotes are the tools of an assistant with a memory.
 var withNotes = slices.Sorted(slices.Values(append([]string{"memory_get", "memory_search"}, allTools...)))
@@ -180,6 +180,12 @@ var corpus = []struct {
 	{"打开 https://example.com 看看", []string{`web_fetch {"url":"https://example.com"}`}},
 	{"open https://example.com in the browser and show it", []string{`browser {"action":"open","url":"https://example.com"}`}},
 	{"show me example.com in the browser", []string{`browser {"action":"open","url":"https://example.com"}`}},
+	{"draw a lighthouse at night", []string{`image_generate {"prompt":"a lighthouse at night"}`}},
+	{"please paint me a picture of two cats, one black and one white", []string{`image_generate {"prompt":"two cats, one black and one white"}`}},
+	{"make a picture of our garden", []string{`image_generate {"prompt":"our garden"}`}},
+	{"画一座灯塔", []string{`image_generate {"prompt":"一座灯塔"}`}},
+	{"帮我画一张夜里的灯塔", []string{`image_generate {"prompt":"夜里的灯塔"}`}},
+	{"生成一张猫的图片", []string{`image_generate {"prompt":"猫"}`}},
 	{"用浏览器打开 https://example.com", []string{`browser {"action":"open","url":"https://example.com"}`}},
 	{"look through docs and src at the same time and tell me where the word budget occurs", []string{
 		`sessions_spawn {"label":"docs","task":"search for \"budget\" in docs"}`, `sessions_spawn {"label":"src","task":"search for \"budget\" in src"}`}},

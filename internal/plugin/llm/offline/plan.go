@@ -237,6 +237,21 @@ func fetch(_ *turn, m match) *step {
 	return s
 }
 
+// draw begins a picture. What becomes of it is told later.
+func draw(_ *turn, m match) *step {
+	s := callStep("image_generate", "prompt", m.quoted("q"))
+	s.render = drawing
+	return s
+}
+
+// drawing formats the result of image_generate.
+func drawing(t *turn, r result) string {
+	if !strings.HasPrefix(r.text, "Task ") {
+		return t.show(r)
+	}
+	return t.localize(drawingText, subject(r))
+}
+
 // browse opens pages in the browser.
 func browse(_ *turn, m match) *step {
 	s := &step{}

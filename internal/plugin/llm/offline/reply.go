@@ -42,7 +42,7 @@ func subject(r result) string {
 	if text := r.job().Payload.Content(); r.call.Name == "cron" && text != "" {
 		return "`" + clip(firstLine(text), 120) + "`"
 	}
-	for _, name := range []string{"command", "pattern", "path", "url", "task", "text", "query"} {
+	for _, name := range []string{"command", "pattern", "path", "url", "task", "prompt", "text", "query"} {
 		if v := r.arg(name); v != "" {
 			return "`" + clip(firstLine(v), 120) + "`"
 		}
@@ -187,6 +187,7 @@ var (
 		"我明白你的意思（%s），但在这里做不到：没有工具 `%s`。",
 	}
 	startedText = localized{"Started the subagent %q. Its result will appear here.", "已启动子代理 %q，结果会出现在这里。"}
+	drawingText = localized{"A picture is being drawn (%s). It will appear here.", "正在画（%s），画好后会出现在这里。"}
 	reportText  = localized{"The subagent %q has finished:\n\n%s", "子代理 %q 已完成：\n\n%s"}
 
 	reportFailedText = localized{"The subagent %q ended with the status %s:\n\n%s", "子代理 %q 已结束（%s）：\n\n%s"}

@@ -194,6 +194,10 @@ func table() []row {
 			(?P<p>{P}){in}(?:[末结]尾|最后|后面|底部)?[再又]?(?:追加|添加?|补充?|附加|增加|插入|加)[上入]?[一两]?[行条句项个笔]?(?:内容)?[:：,，\s]*(?P<t>.+)$
 			(?P<p>{P}).*(?:[末结]尾|最后|底部)[再又]?写[上入下]?(?:一[行条句])?[:：,，\s]*(?P<t>.+)$
 			(?:[把将]|^追加|^添加?|^加)\s*(?P<t>.+?)\s*(?:追加|添加?|加|附加|补)?[到进入在]+\s*(?:文件)?(?P<p>{P})`},
+		{intent: "draw", needs: "image_generate", freeText: true, example: localized{"draw a lighthouse", "画一座灯塔"}, plan: draw, patterns: `
+			^(?:draw|paint|sketch)\s+(?:me\s+|us\s+)?(?:(?:a|the) (?:picture|image|drawing) (?:of|showing|with)\s+)?(?P<q>[^\x{E000}-\x{E3FF}]+)$
+			^(?:make|create|generate|give)\s+(?:me\s+|us\s+)?(?:a |an |the )?(?:picture|image|drawing|painting|sketch) (?:of|showing|with)\s+(?P<q>[^\x{E000}-\x{E3FF}]+)$
+			^(?:请|帮我|给我|为我|来)*(?:画|绘制)(?:一?[张幅])?(?P<q>[^\x{E000}-\x{E3FF}]+)$|^(?:请|帮我|给我)*(?:生成|创建|做)(?:一?[张幅个])(?P<q2>[^\x{E000}-\x{E3FF}]+?)的(?:图片|图像|图|画)$`},
 		{intent: "browse", needs: "browser", example: localized{"open https://example.com in the browser", "用浏览器打开 https://example.com"}, plan: browse,
 			words: `\b(?:open|browser|visit|go|load|page|website|site|new|tab)\b|浏览器?|打开|访问|网页|页面|显示`,
 			patterns: `

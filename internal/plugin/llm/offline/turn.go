@@ -167,7 +167,7 @@ func (t *turn) report() string {
 		case n.due != nil:
 			out = append(out, dueReply(*n.due))
 		case !ok:
-			out = append(out, untrusted.Plain(n.text))
+			out = append(out, withoutNotes(untrusted.Plain(n.text)))
 		case a.Status == "ok":
 			out = append(out, t.localize(reportText, a.Label, a.Result))
 		default:
