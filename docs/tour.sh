@@ -293,7 +293,7 @@ draw() { signed tools/invoke -H 'Content-Type: application/json' -d '{"tool":"im
 until_has 'program' draw list
 run draw generate
 has 'Task '
-until_has 'image/png media:' "$chela" sessions show agent:main:main
+until_has 'image image/png' "$chela" sessions show agent:main:main
 
 step 'Moving in: what OpenClaw has, and the way back'
 stop

@@ -34,5 +34,5 @@ func IsFailed(m *llm.Message) bool {
 
 // sent reports whether the entry is one whose message is sent to a model.
 func (e *Entry) sent() bool {
-	return e.Message != nil && (e.Kind == KindMessage || e.Kind == KindNotice || e.Kind == KindAgain)
+	return e.Message != nil && e.Message.Role != "" && (e.Kind == KindMessage || e.Kind == KindNotice || e.Kind == KindAgain)
 }

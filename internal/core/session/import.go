@@ -248,7 +248,7 @@ func (r *row) custom(e *Entry) bool {
 		return json.Unmarshal(r.Data, &e.Voids) == nil && e.Voids != Ref{}
 	case customNotice:
 		e.Kind = KindNotice
-		if d.Message != nil && (d.Message.Role == string(llm.RoleUser) || d.Message.Role == string(llm.RoleAssistant)) {
+		if d.Message != nil && slices.Contains([]llm.Role{llm.RoleUser, llm.RoleAssistant, ""}, llm.Role(d.Message.Role)) {
 			e.Message = &llm.Message{Role: llm.Role(d.Message.Role), Parts: partsOf(d.Message.Content)}
 		}
 	case customCommand:

@@ -210,7 +210,10 @@ type Entry struct {
 	Kind    Kind
 	Time    time.Time
 	Run     chela.RunID  // the run that wrote the entry; empty: none
-	Message *llm.Message // of KindMessage, of KindAgain, of KindCut with a summary, and of a KindNotice that ends a run without an answer; immutable
+	// Message of KindMessage, of KindAgain, of KindCut with a summary, and of a KindNotice that
+	// ends a run without an answer; immutable. A KindNotice that shows pictures has them in a
+	// message without a role, which is never sent.
+	Message *llm.Message
 	Text    string       // of notices, commands, and changes of the model or thinking level; the summary of KindCut
 	First   int64        // of KindCut: Seq of the first entry that is still sent
 	Voids   Ref          // of KindVoid

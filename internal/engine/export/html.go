@@ -231,6 +231,11 @@ func (p *page) entry(e *session.Entry) {
 		p.put("<div class=\"note text\" dir=\"auto\">%s</div>\n", answer)
 	default:
 		p.put("<div class=\"note text\" dir=\"auto\">%s</div>\n", e.Text)
+		if e.Message != nil && e.Message.Role == "" {
+			for i := range e.Message.Parts {
+				p.picture(&e.Message.Parts[i])
+			}
+		}
 	}
 }
 

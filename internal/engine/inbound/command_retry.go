@@ -74,7 +74,7 @@ func lastFailed(entries []session.Entry, incomplete func(chela.RunID) bool) (mes
 	again := map[string]bool{}
 	failed := map[chela.RunID]bool{}
 	for _, e := range slices.Backward(entries) {
-		if e.Kind == session.KindNotice && e.Message != nil {
+		if e.Kind == session.KindNotice && e.Message != nil && e.Message.Role != "" {
 			failed[e.Run] = true
 		}
 		if e.Kind != session.KindMessage || e.ItemID == "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/action"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/outbox"
 	"github.com/chela-ai/chela/internal/core/session"
@@ -206,11 +207,17 @@ func delivered(act action.Action, to target, rows []outbox.Row) action.Result {
 
 // sendLocal adds a message to a local chat, which clients read.
 func (a *Actor) sendLocal(ctx context.Context, to target, r action.Request) (action.Result, error) {
-	text := to.String() + ": " + outbox.Labels(r.Text, r.Buttons)
+	text := outbox.Labels(r.Text, r.Buttons)
+	shown := pictures(r.Media)
 	for _, f := range r.Media {
-		text += fmt.Sprintf("\n[%s %s%s]", f.Type, media.Scheme, f.Ref)
+		if !isPicture(f) {
+			text += fmt.Sprintf("\n[%s %s%s]", f.Type, media.Scheme, f.Ref)
+		}
 	}
-	e := session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Text: text, NanoUSD: -1}
+	if text != "" || shown == nil {
+		text = to.String() + ": " + text
+	}
+	e := session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Text: text, Message: shown, NanoUSD: -1}
 	transcript := ""
 	err := a.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		m, err := tx.Sessions().Get(to.session)
@@ -228,6 +235,24 @@ func (a *Actor) sendLocal(ctx context.Context, to target, r action.Request) (act
 	res.IDs = []string{e.ID}
 	return res, nil
 }
+
+// pictures returns the pictures among files that are stored, as a message without a role,
+// or nil.
+func pictures(files []chela.Media) *llm.Message {
+	var m llm.Message
+	for _, f := range files {
+		if isPicture(f) {
+			m.Parts = append(m.Parts, media.Part(f))
+		}
+	}
+	if len(m.Parts) == 0 {
+		return nil
+	}
+	return &m
+}
+
+// isPicture reports whether a file is a stored picture.
+func isPicture(f chela.Media) bool { return f.Ref != "" && strings.HasPrefix(f.Type, "image/") }
 
 // broadcast sends a message to several chats. A chat that cannot be found does not prevent
 // the others.

@@ -63,6 +63,12 @@ func Message(e session.Entry) (wire.Message, bool) {
 		m.Role = wire.RoleSystem
 		m.Content = wire.TextContent(e.Text)
 		m.Meta.Kind = string(e.Kind)
+		if e.Message != nil && e.Message.Role == "" {
+			m.Content = contents(e.Message.Parts)
+			if e.Text != "" {
+				m.Content = append(wire.TextContent(e.Text), m.Content...)
+			}
+		}
 	default:
 		return m, false
 	}
@@ -117,6 +123,10 @@ func event(c wire.Contents, from chela.OriginKind) wire.Contents {
 		}
 	} else if title, note, _, ok := job.ParseResult(text); ok && from == chela.OriginCron {
 		text = strings.TrimSpace(fmt.Sprintf("The scheduled job %q has ended. %s", title, note))
+	} else if from == chela.OriginProcess {
+		if i := strings.LastIndex(text, "\n\n["); i >= 0 && strings.HasSuffix(text, "]") {
+			text = text[:i] // a note for the model
+		}
 	} else if from == chela.OriginSubagent || from == chela.OriginCron {
 		text, _, _ = strings.Cut(text, "\n")
 	}

@@ -126,7 +126,7 @@ func TestDrawing(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			got = h.shown()[1:]
-			if len(got) != 2 || got[0] != "image/png picture.png" || !strings.HasPrefix(got[1], "told: ") || !strings.Contains(got[1], "was drawn by brush/b1 and sent to the chat: media:") {
+			if len(got) != 2 || got[0] != "image/png picture.png" || !strings.HasPrefix(got[1], "told: ") || !strings.Contains(got[1], "The picture was drawn by brush/b1.\n\n[task ") {
 				t.Errorf("after the picture: %q", got)
 			}
 			if !slices.Equal(b.asked, []string{"b1: a cat"}) {
@@ -137,6 +137,36 @@ func TestDrawing(t *testing.T) {
 			i := slices.IndexFunc(u.Models, func(m wire.ModelUsage) bool { return m.Provider == "brush" && m.Model == "b1" })
 			if i < 0 || u.Models[i].Calls != 1 || u.Models[i].Output != 1000 || u.Models[i].Cost != (10*5.0+1000*40)/1e6 {
 				t.Errorf("the usage is %+v", u.Models)
+			}
+			h.Stop()
+		})
+	})
+	t.Run("the web page shows the picture, also a day later, and no model gets it twice", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			h := newAtelier(t, &brush{t: t}, drawn, "")
+			c := h.Client()
+			c.Ask("main", "draw a cat")
+			time.Sleep(25 * time.Hour)
+			synctest.Wait()
+			var shown []wire.Content
+			for _, m := range c.history("main") {
+				for _, p := range m.Content {
+					if p.Type == wire.ContentImage {
+						shown = append(shown, p)
+					}
+				}
+			}
+			if len(shown) != 1 || shown[0].MIME != "image/png" || !bytes.HasPrefix(shown[0].Data, []byte("\x89PNG")) {
+				t.Errorf("the page shows %+v", shown)
+			}
+			c.Ask("main", "hello")
+			for _, r := range h.model.Requests() {
+				for _, m := range r.Messages {
+					if m.Role == "" || slices.ContainsFunc(m.Parts, func(p llm.Part) bool { return p.Kind == llm.PartImage }) {
+						t.Errorf("sent to the model: %+v", m)
+					}
+				}
 			}
 			h.Stop()
 		})

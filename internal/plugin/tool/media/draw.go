@@ -260,35 +260,35 @@ func (t drawTool) begin(ctx context.Context, c tool.Call, a drawArgs, r drawing.
 	return tool.Detailed(fmt.Sprintf("Task %s: the picture is being drawn, and will be sent to the chat when it is ready. You will be told.", c.ID), map[string]any{"taskId": c.ID}), nil
 }
 
-// draw draws and sends the pictures, and returns what the assistant is told.
+// draw draws and sends the pictures, and returns what the assistant is told. The last line,
+// in brackets, is for it alone.
 func (t drawTool) draw(ctx context.Context, c tool.Call, a drawArgs, r drawing.Request) (text string, failed bool) {
-	told := fmt.Sprintf("The picture of task %s", c.ID)
 	res, err := t.Painter.Draw(ctx, drawing.Buyer{Run: c.Run, Session: c.Session, Agent: c.Agent}, r)
 	if err != nil {
-		return fmt.Sprintf("%s could not be drawn: %v. Tell the person.", told, err), true
+		return fmt.Sprintf("The picture could not be drawn: %v.\n\n[task %s: tell the person]", err, c.ID), true
 	}
 	var list []chela.Media
 	var names []string
 	for _, data := range res.Pictures {
 		m, err := t.Files.Store(chela.Media{Name: nameOf(a.Name), Data: data})
 		if err != nil {
-			return fmt.Sprintf("%s was drawn, but cannot be kept: %v", told, err), true
+			return fmt.Sprintf("The picture was drawn by %s, but cannot be kept: %v.\n\n[task %s: tell the person]", res.By, err, c.ID), true
 		}
 		if _, end, ok := strings.Cut(m.Type, "/"); ok && !strings.Contains(m.Name, ".") {
 			m.Name += "." + end
 		}
 		list, names = append(list, m), append(names, pictures.Scheme+m.Ref)
 	}
+	what := fmt.Sprintf("task %s, %s", c.ID, strings.Join(names, ", "))
 	if _, err := t.Do(ctx, action.Request{
 		Action: action.Send, Media: list, Key: c.ID, From: action.Origin{Run: c.Run, Session: c.Session, Agent: c.Agent},
 	}); err != nil {
-		return fmt.Sprintf("%s was drawn by %s, but not sent: %v. It is %s.", told, res.By, err, strings.Join(names, ", ")), true
+		return fmt.Sprintf("The picture was drawn by %s, but not sent: %v.\n\n[%s]", res.By, err, what), true
 	}
-	text = fmt.Sprintf("%s was drawn by %s and sent to the chat: %s. The person sees it; do not send it again.", told, res.By, strings.Join(names, ", "))
 	if len(res.Ignored) > 0 {
-		text += " It does not know " + strings.Join(res.Ignored, ", ") + "."
+		what += "; it does not know " + strings.Join(res.Ignored, ", ")
 	}
-	return text, false
+	return fmt.Sprintf("The picture was drawn by %s.\n\n[%s: it was sent to the chat, so the person sees it; do not send it again]", res.By, what), false
 }
 
 // nameOf returns the name of a picture for people.
