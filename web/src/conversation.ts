@@ -11,7 +11,7 @@ export interface ToolState {
   name: string;
   title?: string;
   args?: unknown;
-  state: "running" | "done" | "failed" | "open";
+  state: "running" | "done" | "failed" | "refused" | "open"; // refused: it did not run
   output: string;
   pictures: { mimeType: string; data: string }[];
   ms?: number;
@@ -119,6 +119,13 @@ export class Conversation {
     this.onChange();
   }
 
+  /** reach reads so many earlier messages that one of them is shown. */
+  async reach(id: string): Promise<void> {
+    await this.read();
+    while (this.more && !this.messages.some((m) => m.__openclaw?.id === id)) await this.older();
+    this.onChange();
+  }
+
   // resume restores what a run has written so far.
   private resume(h: History): void {
     const flight = h.inFlightRun;
@@ -159,8 +166,7 @@ export class Conversation {
     }
     if (m.role === "toolResult" && m.toolCallId) {
       const tool = this.tool(m.toolCallId, m.toolName ?? "");
-      tool.state = m.isError ? "failed" : "done";
-      fill(tool, { content: parts(m) });
+      fill(tool, { content: parts(m) }, m.isError);
     }
   }
 
@@ -247,9 +253,8 @@ export class Conversation {
         tool.output += textOf((data.partialResult as ToolOutput | undefined)?.content);
         break;
       case "result":
-        tool.state = data.isError ? "failed" : "done";
         if (typeof data.durationMs === "number") tool.ms = data.durationMs;
-        fill(tool, data.result as ToolOutput | undefined);
+        fill(tool, data.result as ToolOutput | undefined, Boolean(data.isError));
         break;
     }
   }
@@ -288,8 +293,14 @@ export class Conversation {
   }
 }
 
-function fill(tool: ToolState, output: ToolOutput | undefined): void {
+// notRun begins the result of a call that was not carried out.
+const notRun = /^(?:\{[^{}]*"error":")?not run: ([^.;"]*)/;
+
+function fill(tool: ToolState, output: ToolOutput | undefined, failed: boolean | undefined): void {
   tool.output = textOf(output?.content);
+  const why = failed ? notRun.exec(tool.output)?.[1] : undefined;
+  tool.state = why ? "refused" : failed ? "failed" : "done";
+  if (why) tool.output = why; // what follows is for the model
   tool.pictures = (output?.content ?? [])
     .filter((c) => c.type === "image" && c.data)
     .map((c) => ({ mimeType: c.mimeType ?? "image/png", data: c.data ?? "" }));

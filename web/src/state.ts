@@ -9,7 +9,7 @@ import { Outbox } from "./outbox";
 import { parts, textOf, type Agent, type AgentEvent, type Approval, type CanvasView, type ChatEvent, type Command, type Decision, type Job, type JobRun, type Message, type Model, type SearchHit, type Session, type Task } from "./wire";
 
 /** Place is what the page shows, as in its address. */
-export type Place = { view: "chat"; key: string } | { view: "tasks" | "schedule" | "settings" | "questions" };
+export type Place = { view: "chat"; key: string; message?: string } | { view: "tasks" | "schedule" | "settings" | "questions" };
 
 export interface Dialog {
   title: string;
@@ -143,7 +143,8 @@ export class State {
   // ---- places
 
   static link(place: Place): string {
-    return place.view === "chat" ? `#/chat/${encodeURIComponent(place.key)}` : `#/${place.view}`;
+    if (place.view !== "chat") return `#/${place.view}`;
+    return `#/chat/${encodeURIComponent(place.key)}${place.message ? `/${encodeURIComponent(place.message)}` : ""}`;
   }
 
   go(place: Place): void {
@@ -158,7 +159,7 @@ export class State {
   }
 
   private navigate(): void {
-    const [, view = "", key = ""] = location.hash.replace(/^#/, "").split("/");
+    const [, view = "", key = "", message = ""] = location.hash.replace(/^#/, "").split("/");
     this.drawer = false;
     switch (view) {
       case "tasks":
@@ -170,13 +171,16 @@ export class State {
         break;
       default: {
         let name = this.mainKey;
+        let goal = "";
         try {
           name = decodeURIComponent(key) || this.mainKey;
+          goal = decodeURIComponent(message);
         } catch {
           // not an address of this page
         }
-        this.place = { view: "chat", key: name };
+        this.place = { view: "chat", key: name, ...(goal ? { message: goal } : {}) };
         this.openChat(name);
+        if (goal) void this.run(async () => void (await this.open?.reach(goal)));
       }
     }
     this.changed();

@@ -175,6 +175,8 @@ func TestWeb(t *testing.T) {
 		b.click(".question button", "Deny")
 		b.Await("the question is still shown", `!document.querySelector(".question")`)
 		b.Await("it still works", `!document.querySelector(".live, .working")`)
+		b.has(".tool.refused .tool-state", "not run")
+		b.has(".tool.refused .tool-outcome", "denied by owner")
 	})
 	step("a question can be allowed once", func(t *testing.T) {
 		b.say("run touch made-by-a-click")
@@ -243,6 +245,14 @@ func TestWeb(t *testing.T) {
 		b.has(".turn.assistant", "seen")
 		b.do("reload", chromedp.Reload())
 		b.Await("it is not shown", `[...document.querySelectorAll(".turn.user img")].some(e => e.naturalWidth == 3 && e.naturalHeight == 2)`)
+	})
+	step("a search leads to the message", func(t *testing.T) {
+		b.do("search", chromedp.Click(".search input"), chromedp.SendKeys(".search input", "39"))
+		b.has(".list .row .row-text", "39")
+		b.do("go there", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".list .row")].find(e => e.href.split("/").length > location.href.split("#")[0].split("/").length + 2).click()`))
+		b.Await("the message is not in view", `(e => e && e.innerText.includes("39 40") && e.getBoundingClientRect().bottom > 0 && e.getBoundingClientRect().top < innerHeight)(document.querySelector(".turn.found"))`)
+		b.do("clear", chromedp.Evaluate[chromedp.Void](`(e => { e.value = ""; e.dispatchEvent(new Event("input")); })(document.querySelector(".search input"))`))
+		b.visit("")
 	})
 	step("a conversation can be begun, renamed, found, archived and deleted", func(t *testing.T) {
 		b.click(".new", "")

@@ -119,7 +119,7 @@ export class Composer extends LitElement {
     const may = state.gateway.may("operator.admin");
     return html`
       <select class="choice" aria-label=${t.model} title=${t.model} ?disabled=${!state.gateway.may("operator.write")} @change=${(e: Event) => void state.patch(key, { model: (e.target as HTMLSelectElement).value || null })}>
-        <option value="" .selected=${!chosen}>${chosen ? t.defaultModel : modelName(state, current || fallback)}</option>
+        <option value="" .selected=${!chosen}>${chosen ? t.defaultModel : t.byDefault(modelName(state, current || fallback))}</option>
         ${state.models.filter((m) => m.available || `${m.provider}/${m.id}` === chosen).map((m) => {
           const id = `${m.provider}/${m.id}`;
           return html`<option value=${id} .selected=${id === chosen}>${m.name || m.id}</option>`;

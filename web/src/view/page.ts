@@ -23,6 +23,7 @@ export class Page extends LitElement {
   private tick = 0;
   private follow = true;
   private shownKey = "";
+  private goal = ""; // the message that is to be shown, until it is
   private menu = false;
 
   constructor(state: State) {
@@ -168,12 +169,31 @@ export class Page extends LitElement {
     if (s && this.follow) s.scrollTo({ top: s.scrollHeight, behavior: smooth && !matchMedia("(prefers-reduced-motion: reduce)").matches ? "smooth" : "instant" });
   }
 
+  // toMessage shows the message that the address names, once it has been read.
+  private toMessage(): void {
+    const { place } = this.state;
+    const goal = place.view === "chat" ? (place.message ?? "") : "";
+    if (goal === this.goal) return;
+    if (!goal) {
+      this.goal = "";
+      return;
+    }
+    const at = this.querySelector(`[data-messages~="${CSS.escape(goal)}"]`);
+    if (!at) return;
+    this.goal = goal;
+    this.follow = false;
+    at.scrollIntoView({ block: "start" });
+    at.classList.add("found");
+    at.addEventListener("animationend", () => at.classList.remove("found"), { once: true });
+  }
+
   override updated(): void {
     const key = this.state.place.view === "chat" ? this.state.place.key : this.state.place.view;
     if (key !== this.shownKey) {
       this.shownKey = key;
       this.follow = true;
     }
+    this.toMessage();
     this.toEnd();
     const dialog = this.querySelector("dialog");
     if (dialog && !dialog.open) {

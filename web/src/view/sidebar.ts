@@ -5,7 +5,7 @@ import { repeat } from "lit/directives/repeat.js";
 import { ago } from "../format";
 import { State } from "../state";
 import { t } from "../text";
-import type { Session } from "../wire";
+import type { SearchHit, Session } from "../wire";
 import { icons } from "./icon";
 import { rowName } from "./names";
 
@@ -62,15 +62,15 @@ function group(state: State, name: string, list: Session[]): TemplateResult {
   return html`<h2>${name}</h2><ul>${repeat(list, (s) => s.key, (s) => row(state, s))}</ul>`;
 }
 
-function row(state: State, s: Session, extra?: string): TemplateResult {
+function row(state: State, s: Session, hit?: SearchHit): TemplateResult {
   const current = state.place.view === "chat" && state.open?.key === s.key;
   const asks = s.waiting || state.approvals.some((a) => (a.request.askedSessionKey || a.request.sessionKey) === s.key);
   const mark = asks ? "asks" : s.hasActiveRun ? "runs" : s.unread && !current ? "unread" : "";
   const say = { asks: t.waiting, runs: t.running, unread: t.unread, "": "" }[mark];
-  return html`<li><a class="row" href=${State.link({ view: "chat", key: s.key })} aria-current=${current ? "page" : nothing}>
+  return html`<li><a class="row" href=${State.link({ view: "chat", key: s.key, ...(hit ? { message: hit.messageId } : {}) })} aria-current=${current ? "page" : nothing}>
     <span class="row-name">${s.pinned ? icons.pin : nothing}${rowName(s)}</span>
     ${mark ? html`<span class="dot ${mark}" title=${say}><span class="hidden">${say}</span></span>` : s.sessionId ? html`<time>${ago(s.updatedAt)}</time>` : nothing}
-    <span class="row-text">${extra ?? s.lastMessagePreview ?? ""}</span>
+    <span class="row-text">${hit?.snippet ?? s.lastMessagePreview ?? ""}</span>
   </a></li>`;
 }
 
@@ -83,5 +83,5 @@ function results(state: State, found: NonNullable<State["found"]>): TemplateResu
   if (named.length === 0 && hits.length === 0) return html`<p class="quiet">${t.noMatches}</p>`;
   return html`
     ${named.length > 0 ? group(state, t.chats, named) : nothing}
-    ${hits.length > 0 ? html`<h2>${t.inMessages}</h2><ul>${hits.map(({ s, h }) => row(state, s, h.snippet))}</ul>` : nothing}`;
+    ${hits.length > 0 ? html`<h2>${t.inMessages}</h2><ul>${hits.map(({ s, h }) => row(state, s, h))}</ul>` : nothing}`;
 }

@@ -14,12 +14,12 @@ export type Progress = "running" | "waiting" | "over";
 export function toolCall(tool: ToolState, progress: Progress): TemplateResult {
   const open = tool.state === "open" || tool.state === "running";
   const state = open && progress !== "over" ? progress : tool.state;
-  const label = { running: t.toolRuns, waiting: t.toolWaits, done: t.toolDone, failed: t.toolFailed, open: t.toolUnknown }[state];
+  const label = { running: t.toolRuns, waiting: t.toolWaits, done: t.toolDone, failed: t.toolFailed, refused: t.toolRefused, open: t.toolUnknown }[state];
   return html`<details class="tool ${state}">
     <summary>
-      <span class="mark" aria-hidden="true">${state === "done" ? icons.check : state === "failed" ? icons.cross : nothing}</span>
+      <span class="mark" aria-hidden="true">${state === "done" ? icons.check : state === "failed" || state === "refused" ? icons.cross : nothing}</span>
       <span class="tool-title">${title(tool)}</span>
-      ${state === "done" ? outcome(tool) : nothing}
+      ${state === "done" || state === "refused" ? outcome(tool) : nothing}
       <span class="tool-state">${state === "done" ? html`<span class="hidden">${label}</span>` : label}${tool.ms !== undefined && tool.ms >= 1000 ? ` ${span(tool.ms)}` : nothing}</span>
       ${icons.chevron}
     </summary>

@@ -82,18 +82,29 @@ function turnView(state: State, c: Conversation, turn: Turn): TemplateResult {
   const [first] = turn.messages;
   if (!first) return html``;
   if (turn.role === "user") {
-    return html`<article class="turn user" aria-label=${t.you}>
+    return html`<article class="turn user" aria-label=${t.you} data-messages=${named(turn)}>
       ${bubble(parts(first))}
       <p class="meta"><time datetime=${new Date(first.timestamp).toISOString()}>${moment(first.timestamp)}</time></p>
     </article>`;
   }
-  if (turn.role === "system") return html`<div class="turn system">${rendered(textOf(parts(first)))}</div>`;
+  if (turn.role === "system") return notice(turn, parts(first));
   const progress: Progress = questionWaits(state, c.key) ? "waiting" : c.working || state.session(c.key)?.hasActiveRun ? "running" : "over";
   const aborted = turn.messages.some((m) => m.openclawAbort?.aborted);
-  return html`<article class="turn assistant" aria-label=${agentName(agentOf(state, c.key))}>
+  return html`<article class="turn assistant" aria-label=${agentName(agentOf(state, c.key))} data-messages=${named(turn)}>
     ${turn.messages.map((m) => assistantParts(c, parts(m), progress))}
     ${aborted ? html`<p class="note">${t.stopped}</p>` : nothing}
   </article>`;
+}
+
+// notice is a text or a picture for the person.
+function notice(turn: Turn, content: Content[]): TemplateResult {
+  const text = textOf(content);
+  return html`<div class="turn system" data-messages=${named(turn)}>${text ? rendered(text) : nothing}${content.filter((p) => p.type === "image").map((p) => html`<p>${picture(p)}</p>`)}</div>`;
+}
+
+// named returns the ids of the messages of a turn.
+function named(turn: Turn): string {
+  return turn.messages.map((m) => m.__openclaw?.id ?? "").join(" ");
 }
 
 function questionWaits(state: State, key: string): boolean {
