@@ -205,11 +205,11 @@ const (
 
 // Entry is one row of a transcript.
 type Entry struct {
-	ID      string // unique in the transcript
-	Seq     int64  // 1-based position, assigned by the table
-	Kind    Kind
-	Time    time.Time
-	Run     chela.RunID  // the run that wrote the entry; empty: none
+	ID   string // unique in the transcript
+	Seq  int64  // 1-based position, assigned by the table
+	Kind Kind
+	Time time.Time
+	Run  chela.RunID // the run that wrote the entry; empty: none
 	// Message of KindMessage, of KindAgain, of KindCut with a summary, and of a KindNotice that
 	// ends a run without an answer; immutable. A KindNotice that shows pictures has them in a
 	// message without a role, which is never sent.
