@@ -44,6 +44,10 @@ var labeled = sync.OnceValue(func() *regexp.Regexp {
 // Plain returns s without the labels in it and their notes, for people.
 func Plain(s string) string { return labeled().ReplaceAllString(s, "$1") }
 
+// Without returns s without the labels in it and what they enclose, for people who have it
+// already.
+func Without(s string) string { return labeled().ReplaceAllString(s, "") }
+
 // removed stands for what was removed. It has brackets, so that no mark can arise from
 // the text before and behind it.
 const removed = "[mark removed]"

@@ -91,6 +91,9 @@ func message(m *wire.Message, e session.Entry) {
 			m.Content = event(m.Content, k)
 			return
 		}
+		for i := range m.Content { // the heading of a file that the person attached stays, its text does not
+			m.Content[i].Text = strings.TrimSpace(untrusted.Without(m.Content[i].Text))
+		}
 		if e.ItemID != "" {
 			m.IdempotencyKey = e.ItemID + ":user"
 			m.Meta.IdempotencyKey = m.IdempotencyKey

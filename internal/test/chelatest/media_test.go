@@ -203,6 +203,9 @@ func TestPictureKinds(t *testing.T) {
 		if end := c.show("typed", "no picture", []byte("#!/bin/sh\n")); !strings.Contains(end.Text, "[Document a.jpg]\n<untrusted-content ") || !strings.Contains(end.Text, "#!/bin/sh") {
 			t.Errorf("%q", end.Text)
 		}
+		if msgs := c.history("typed"); msgs[len(msgs)-2].Text() != "no picture\n\n[Document a.jpg]" {
+			t.Errorf("the person is shown %q", msgs[len(msgs)-2].Text())
+		}
 	})
 	for name, data := range map[string][]byte{
 		"a bomb":    append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\xff\xff\x00\x00\xff\xff\x08\x06\x00\x00\x00"), make([]byte, 40)...),
