@@ -13,6 +13,9 @@ const (
 	MethodPluginsRemove = "plugins.remove"
 	MethodMCPStatus     = "mcp.status"
 	MethodMCPProbe      = "mcp.probe"
+	MethodMCPLoginStart = "mcp.login.start"
+	MethodMCPLoginEnd   = "mcp.login.finish"
+	MethodMCPLogout     = "mcp.logout"
 )
 
 // PluginsList is the result of plugins.list.
@@ -141,6 +144,10 @@ type PluginRemoved struct {
 	Removed []string `json:"removed"` // folders
 }
 
+// DetailNeedsLogin is the code in the details of an error about an MCP server that wants the
+// person to log in, with mcp.login.start.
+const DetailNeedsLogin = "MCP_LOGIN_NEEDED"
+
 // MCPStatus is the result of mcp.status.
 type MCPStatus struct {
 	Servers []MCPServer `json:"servers"`
@@ -158,6 +165,59 @@ type MCPServer struct {
 	Error     string   `json:"error,omitempty"`
 	Problems  []string `json:"problems,omitempty"`
 	LastUsed  int64    `json:"lastUsedAtMs,omitempty"`
+
+	Login *MCPLogin `json:"login,omitempty"` // nil: nobody has logged in
+}
+
+// MCPLogin is the login at an MCP server.
+type MCPLogin struct {
+	State   string   `json:"state"`            // pending, in, or lost: it has ended
+	Issuer  string   `json:"issuer,omitempty"` // where the person logged in
+	Scopes  []string `json:"scopes,omitempty"`
+	Expires Millis   `json:"expiresAtMs,omitempty"` // of the token
+	Renews  bool     `json:"renews,omitempty"`      // a new token is got before
+	Problem string   `json:"problem,omitempty"`
+}
+
+// MCPLoginStart holds the parameters of mcp.login.start.
+type MCPLoginStart struct {
+	Name     string `json:"name"`
+	Redirect string `json:"redirectUrl"` // on the machine of the person; the configuration can replace it
+}
+
+// MCPLoginStarted is the result of mcp.login.start: the person agrees at URL, and mcp.login.finish
+// gets the address to which their browser goes then.
+type MCPLoginStarted struct {
+	Name     string   `json:"name"`
+	URL      string   `json:"url"`
+	Redirect string   `json:"redirectUrl"`
+	Issuer   string   `json:"issuer"`
+	Scopes   []string `json:"scopes"`
+	Expires  Millis   `json:"expiresAtMs"`
+}
+
+// MCPLoginFinish holds the parameters of mcp.login.finish.
+type MCPLoginFinish struct {
+	Name   string `json:"name"`
+	Answer string `json:"answer"` // the address to which the browser went, or the code in it
+}
+
+// MCPLoginFinished is the result of mcp.login.finish.
+type MCPLoginFinished struct {
+	Name  string   `json:"name"`
+	Login MCPLogin `json:"login"`
+}
+
+// MCPLogout holds the parameters of mcp.logout.
+type MCPLogout struct {
+	Name string `json:"name"`
+}
+
+// MCPLoggedOut is the result of mcp.logout.
+type MCPLoggedOut struct {
+	Name    string `json:"name"`
+	Removed bool   `json:"removed"`           // there was a login
+	Problem string `json:"problem,omitempty"` // why the service was not told
 }
 
 // MCPProbe holds the parameters of mcp.probe.

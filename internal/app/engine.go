@@ -277,7 +277,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.profiles, err = profile.NewFactory(profile.Options{
 		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Hooks: e.hooks, Budgets: e.budgets, Environ: o.Environ, Getenv: o.Env, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
 		Spawner: e.spawner, Schedule: e.cron, Journal: e.history, Skills: skillRegistry{e}, Relay: e.relay, Nodes: e.nodes, Canvas: e.canvas, Gateway: e.assistantGateway(), Proposals: e.proposed, Act: e.actor.Do, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe, NoGit: o.NoGit,
-		ToolsChanged: func() { e.remake("tools of MCP servers changed") },
+		ToolsChanged: func() { e.remake("tools of MCP servers changed") }, Hide: func(v secret.Value) { e.o.Secrets.Add(v) }, Tell: e.tellOwner,
 	}, o.Config); err != nil {
 		return nil, err
 	}

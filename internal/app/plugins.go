@@ -12,8 +12,31 @@ import (
 	"github.com/chela-ai/chela/internal/app/profile"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/plugindir"
+	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/watch"
 )
+
+// tellTime limits the time in which a notice is stored.
+const tellTime = 10 * time.Second
+
+// tellOwner tells the owner something in the main session, and in their last chat.
+func (e *Engine) tellOwner(text string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), tellTime)
+	defer cancel()
+	var told chela.Event
+	err := e.store.Update(ctx, store.Synced, func(tx store.Tx) error {
+		place, err := e.notices.Owner(tx, chela.DefaultAgent, nil)
+		if err != nil {
+			return err
+		}
+		told, err = e.notices.Write(tx, place, "notice", text, time.Now())
+		return err
+	})
+	if err == nil {
+		e.bus.Publish(told)
+	}
+	return err
+}
 
 // discoverServers has the tools of MCP servers listed that are not known: a gateway
 // at once, and an engine without a port, which may serve one command only, when the

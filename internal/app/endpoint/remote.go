@@ -138,7 +138,7 @@ func invalid(hint, format string, args ...any) error {
 	return &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// LocalPort opens a free port that only this machine reaches.
-func LocalPort(ctx context.Context) (net.Listener, error) {
-	return new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
+// LocalPort opens a port that only this machine reaches; "": a free one.
+func LocalPort(ctx context.Context, port string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp4", net.JoinHostPort("127.0.0.1", cmp.Or(port, "0")))
 }

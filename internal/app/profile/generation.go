@@ -69,6 +69,7 @@ import (
 	"github.com/chela-ai/chela/internal/engine/relay"
 	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/engine/spawn"
+	"github.com/chela-ai/chela/internal/kit/secret"
 	acptool "github.com/chela-ai/chela/internal/plugin/tool/acp"
 	"github.com/chela-ai/chela/internal/plugin/tool/browser"
 	"github.com/chela-ai/chela/internal/plugin/tool/exec"
@@ -102,6 +103,9 @@ type Options struct {
 	// Proposals holds the proposals of skills; nil: there is no tool for them.
 	Proposals *proposal.Shelf
 	Redact    func(string) string // removes known secrets from a text
+	Hide      func(secret.Value)  // makes a secret known
+	// Tell tells the owner something that no message asked about; nil: nobody is told.
+	Tell func(text string) error
 	// Act carries out an action on a chat.
 	Act     func(context.Context, action.Request) (action.Result, error)
 	Hooks   *hook.Points    // nil: there are none

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/chela-ai/chela/internal/app/settings"
@@ -38,7 +40,7 @@ func (f *Factory) newPool(c settings.Sections) (*mcptool.Pool, error) {
 	}
 	o := mcptool.Options{
 		Log: f.o.Log, Broker: f.broker, Environ: f.o.Environ, State: f.o.State, HTTP: f.serverClient, Redact: f.o.Redact, Label: untrusted.New(),
-		Version: f.o.Version, Changed: f.o.ToolsChanged,
+		Version: f.o.Version, Changed: f.o.ToolsChanged, LoginHTTP: f.loginClient, Hide: f.o.Hide, Lapsed: f.o.Tell,
 	}
 	if o.Environ == nil {
 		o.Environ = os.Environ()
@@ -65,6 +67,23 @@ func (f *Factory) serverClient(s mcp.Server) *http.Client {
 		return egress.Client(egress.Options{})
 	}
 	return standard.HostClient(u)
+}
+
+// loginClient returns a client that reaches the hosts at which one logs in at a server,
+// which the server names: those at public addresses. For a server on this machine or in
+// the private network, by its address, they may be there too.
+func (f *Factory) loginClient(s mcp.Server) *http.Client {
+	u, err := url.Parse(s.URL)
+	if err != nil { // it was checked
+		u = &url.URL{}
+	}
+	var p egress.Policy
+	if s.Rights == nil || slices.Contains(s.Rights.Hosts, u.Hostname()) || slices.Contains(s.Rights.Hosts, standard.HostPort(u)) {
+		ip, err := netip.ParseAddr(u.Hostname())
+		p.Hosts = []string{standard.HostPort(u)}
+		p.Private = strings.EqualFold(u.Hostname(), "localhost") || err == nil && (ip.IsLoopback() || ip.IsPrivate())
+	}
+	return egress.Client(egress.Options{Policy: p})
 }
 
 // lookForPlugins finds the plug-ins.
@@ -204,6 +223,10 @@ func (g *Generation) findServers(c Config) error {
 		Servers map[string]struct {
 			mcp.Server
 			Headers map[string]secret.Ref `json:"headers"`
+			OAuth   struct {
+				mcp.OAuth
+				Secret secret.Ref `json:"clientSecret"`
+			} `json:"oauth"`
 		} `json:"servers"`
 	}
 	if raw := c.Sections.Section("mcp"); len(raw) > 0 {
@@ -227,6 +250,12 @@ func (g *Generation) findServers(c Config) error {
 			}
 			s.Headers[header] = value.Reveal()
 		}
+		s.OAuth = v.OAuth.OAuth
+		clientSecret, err := v.OAuth.Secret.Resolve(c.Env)
+		if err != nil {
+			return fmt.Errorf("configuration, mcp.servers.%s.oauth.clientSecret: %w", name, err)
+		}
+		s.OAuth.ClientSecret = clientSecret.Reveal()
 		if s.Command != "" {
 			s.Dir, s.WorkDir = s.Folder(g.o.State), ""
 		}
@@ -312,6 +341,21 @@ func (g *Generation) Probe(ctx context.Context, name string) (mcptool.Catalog, m
 	s := g.Servers[name]
 	cat, err := g.mcp.Probe(ctx, name, s)
 	return cat, mcptool.Exposed(name, s, cat), err
+}
+
+// BeginLogin begins a login at an MCP server.
+func (g *Generation) BeginLogin(ctx context.Context, name, redirect string) (mcptool.Begun, error) {
+	return g.mcp.BeginLogin(ctx, name, g.Servers[name], redirect)
+}
+
+// FinishLogin ends a login at an MCP server with what its service answered.
+func (g *Generation) FinishLogin(ctx context.Context, name, answer string) (mcptool.Login, error) {
+	return g.mcp.FinishLogin(ctx, name, g.Servers[name], answer)
+}
+
+// Logout removes the login of an MCP server, which need not be configured any more.
+func (g *Generation) Logout(ctx context.Context, name string) (removed bool, untold, err error) {
+	return g.mcp.Logout(ctx, name, g.Servers[name])
 }
 
 // closeTime is how long MCP servers and coding agents may take to end with the gateway.

@@ -42,6 +42,8 @@ type Server struct {
 	Transport string            `json:"transport"` // stdio, streamable-http or sse; empty: by Command and URL
 	Type      string            `json:"type"`      // another name of Transport, in the files of other programs
 	Headers   map[string]string `json:"headers"`
+	Auth      string            `json:"auth"` // [OAuthLogin], or empty: a login is used if there is one and Headers has no Authorization
+	OAuth     OAuth             `json:"oauth"`
 
 	Enabled   *bool      `json:"enabled"` // nil: true
 	Parallel  bool       `json:"supportsParallelToolCalls"`
@@ -54,6 +56,19 @@ type Server struct {
 	Rights *sandbox.Rights `json:"-"` // what the program may use; nil: everything
 	Check  func() error    `json:"-"` // returns why the program must not be started; nil: it may be
 	Own    []Declared      `json:"-"` // the tools, which have names without a prefix; nil: those that the server lists
+}
+
+// OAuthLogin is the value of Auth for a server that nobody uses without a login. Its
+// header Authorization is not sent.
+const OAuthLogin = "oauth"
+
+// OAuth says how one logs in at a server, where it does not say so itself.
+type OAuth struct {
+	Scope        string `json:"scope"`             // rights to ask for, separated by blanks; empty: those that the server names
+	RedirectURL  string `json:"redirectUrl"`       // where the browser goes afterwards; empty: a free port of this machine
+	MetadataURL  string `json:"clientMetadataUrl"` // https address of a description of this program, which is its id at services that accept that
+	ClientID     string `json:"clientId"`          // of this program at the service; empty: it registers itself
+	ClientSecret string `json:"-"`
 }
 
 // Variables returns Env without the variables that make a program run other code than its
@@ -146,6 +161,10 @@ func (s Server) Validate() error {
 		return fmt.Errorf("transport %q: want %s, %s or %s", kind, Stdio, HTTP, SSE)
 	case (kind == Stdio) != (s.Command != ""):
 		return fmt.Errorf("transport %s: want %s", kind, map[bool]string{true: "command", false: "url"}[kind == Stdio])
+	case s.Auth != "" && s.Auth != OAuthLogin:
+		return fmt.Errorf("auth %q: want oauth", s.Auth)
+	case s.Auth != "" && s.URL == "":
+		return errors.New("auth: only servers with url have logins")
 	case s.URL == "":
 		return nil
 	}

@@ -86,8 +86,8 @@ type App struct {
 	// have the method Failure, which returns why it ended.
 	Tunnel func(context.Context, SSH) (net.Conn, error)
 
-	// LocalPort opens a free port that only this machine reaches.
-	LocalPort func(context.Context) (net.Listener, error)
+	// LocalPort opens a port that only this machine reaches; "": a free one.
+	LocalPort func(ctx context.Context, port string) (net.Listener, error)
 
 	// Discover asks the local network for gateways, and returns those that answered when the
 	// context ended.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -266,7 +267,7 @@ func (c *commands) pluginsDoctor() *cobra.Command {
 
 func (c *commands) mcp() *cobra.Command {
 	return group("mcp", "Manage servers of the Model Context Protocol, whose tools the assistant gets",
-		c.mcpList(), c.mcpShow(), here(c.mcpAdd()), here(c.mcpUnset()), c.mcpProbe(), c.mcpServe())
+		c.mcpList(), c.mcpShow(), here(c.mcpAdd()), here(c.mcpUnset()), c.mcpProbe(), c.mcpLogin(), c.mcpLogout(), c.mcpDoctor(), c.mcpServe())
 }
 
 func (c *commands) mcpServe() *cobra.Command {
@@ -343,6 +344,9 @@ func (c *commands) mcpShow() *cobra.Command {
 			}
 			return c.print(v, func() {
 				fmt.Fprintf(c.stdout, "server       %s\nstate        %s\ntransport    %s\n", ansi.Line(v.Name), v.State, v.Transport)
+				if v.Login != nil {
+					fmt.Fprintf(c.stdout, "login        %s\n", loginText(*v.Login))
+				}
 				for _, t := range v.Tools {
 					fmt.Fprintln(c.stdout, "  "+ansi.Line(t))
 				}
@@ -354,7 +358,7 @@ func (c *commands) mcpShow() *cobra.Command {
 }
 
 func (c *commands) mcpAdd() *cobra.Command {
-	var url, transport, dir string
+	var url, transport, dir, auth, scope, client string
 	var env, headers, include, exclude []string
 	var noProbe, replace bool
 	cmd := &cobra.Command{
@@ -393,6 +397,19 @@ func (c *commands) mcpAdd() *cobra.Command {
 			if dir != "" {
 				s["cwd"] = dir
 			}
+			if auth != "" {
+				s["auth"] = auth
+			}
+			login := map[string]string{}
+			if scope != "" {
+				login["scope"] = scope
+			}
+			if client != "" {
+				login["clientId"] = client
+			}
+			if len(login) > 0 {
+				s["oauth"] = login
+			}
 			filter := map[string][]string{}
 			if len(include) > 0 {
 				filter["include"] = include
@@ -421,6 +438,10 @@ func (c *commands) mcpAdd() *cobra.Command {
 			if err = c.probe(cmd.Context(), name); err == nil {
 				return nil
 			}
+			if e, ok := errors.AsType[*wire.Error](err); ok && e.Detail() == wire.DetailNeedsLogin {
+				fmt.Fprintln(c.stdout, "added; it wants you to log in: "+c.commandLine("mcp login "+name))
+				return nil
+			}
 			undo := c.changeBy(cmd.Context(), func(func(string) json.RawMessage) ([]config.Edit, error) {
 				return []config.Edit{{Path: path, Value: old}}, nil
 			})
@@ -436,12 +457,37 @@ func (c *commands) mcpAdd() *cobra.Command {
 	f.StringVar(&transport, "transport", "", "streamable-http (the default) or sse, with --url")
 	f.StringArrayVar(&env, "env", nil, "a variable `NAME=VALUE` of the program (may be repeated)")
 	f.StringArrayVar(&headers, "header", nil, "a header `NAME=VALUE` of requests (may be repeated)")
+	f.StringVar(&auth, "auth", "", "oauth: use the server with a login only, see mcp login")
+	f.StringVar(&scope, "oauth-scope", "", "the rights `SCOPES` that a login asks for, instead of those that the server names")
+	f.StringVar(&client, "oauth-client-id", "", "the `ID` of a client that you registered at the service")
 	f.StringVar(&dir, "cwd", "", "the working `FOLDER` of the program")
 	f.StringSliceVar(&include, "include", nil, "offer only these `TOOLS`; * stands for any text")
 	f.StringSliceVar(&exclude, "exclude", nil, "do not offer these `TOOLS`")
 	f.BoolVar(&noProbe, "no-probe", false, "do not start it to list its tools")
 	f.BoolVar(&replace, "replace", false, "replace a server with the same name")
 	return cmd
+}
+
+// loginText describes the login of a server in one line.
+func loginText(l wire.MCPLogin) string {
+	text := l.State
+	if l.Issuer != "" {
+		text += ", at " + ansi.Line(l.Issuer)
+	}
+	if len(l.Scopes) > 0 {
+		text += ", rights: " + ansi.Line(strings.Join(l.Scopes, " "))
+	}
+	switch {
+	case l.State != "in":
+	case l.Renews:
+		text += ", renewed by itself"
+	case l.Expires != 0:
+		text += ", until " + l.Expires.Time().Local().Format(time.DateTime)
+	}
+	if l.Problem != "" {
+		text += ": " + ansi.Line(l.Problem)
+	}
+	return text
 }
 
 // assignments parses texts like NAME=VALUE.
@@ -460,12 +506,23 @@ func assignments(list []string) (map[string]string, error) {
 func (c *commands) mcpUnset() *cobra.Command {
 	return &cobra.Command{Use: "unset SERVER", Aliases: []string{"remove"}, Short: "Remove a server from the configuration", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
 		path := config.FormatPath([]string{"mcp", "servers", args[0]})
-		return c.changeBy(cmd.Context(), func(section func(path string) json.RawMessage) ([]config.Edit, error) {
+		err := c.changeBy(cmd.Context(), func(section func(path string) json.RawMessage) ([]config.Edit, error) {
 			if section(path) == nil {
 				return nil, c.suggest(chela.Errorf(chela.CodeNotFound, "the configuration has no server %q", args[0]), "mcp list")
 			}
 			return []config.Edit{{Path: path}}, nil
 		})
+		if err != nil {
+			return err
+		}
+		var out wire.MCPLoggedOut
+		if err := c.call(cmd.Context(), wire.MethodMCPLogout, wire.MCPLogout{Name: args[0]}, &out); err != nil {
+			return fmt.Errorf("the server is removed, its login is not: %w", err)
+		}
+		if out.Removed {
+			fmt.Fprintln(c.stderr, "its login is removed too")
+		}
+		return nil
 	}}
 }
 

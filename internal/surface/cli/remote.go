@@ -462,7 +462,7 @@ func (c *commands) page(ctx context.Context, chosen string) (address string, ser
 	if r.SSH == nil {
 		return scheme + strings.TrimPrefix(strings.TrimPrefix(r.URL, "wss"), "ws"), nil, nil
 	}
-	l, err := c.app.LocalPort(ctx)
+	l, err := c.app.LocalPort(ctx, "")
 	if err != nil {
 		return "", nil, err
 	}

@@ -30,8 +30,8 @@ const (
 
 var (
 	errLost = errors.New("the connection broke")
-	// errNeedsAuth is the error about a server on the network that asks for credentials.
-	errNeedsAuth = errors.New("it wants you to log in (401 Unauthorized)")
+	// ErrNeedsAuth is the error about a server on the network at which somebody has to log in.
+	ErrNeedsAuth = errors.New("it wants you to log in")
 	errStopped   = errors.New("it was stopped")
 	errClosed    = errors.New("the gateway is shutting down")
 	errSilent    = errors.New("it does not answer")
@@ -49,8 +49,8 @@ type conn struct {
 	ctx      context.Context // of the connection and the program
 	cancel   context.CancelCauseFunc
 	stopOnce sync.Once
-	stopped  atomic.Bool // stop was called
-	unknown  atomic.Bool // the server has answered 401 Unauthorized
+	stopped  atomic.Bool           // stop was called
+	refused  atomic.Pointer[error] // why the server refuses this program; nil: it does not
 	printed  stdio.Tail
 	redact   func(string) string
 
@@ -288,8 +288,11 @@ func (c *conn) broken() bool {
 // explain returns the error of a server for which err was returned. It has the last
 // line that the program printed.
 func (c *conn) explain(err error) error {
-	if c.unknown.Load() {
-		return fmt.Errorf("MCP server %s: %w: chela mcp add %s --url URL --header 'Authorization=Bearer TOKEN' --replace", c.name, errNeedsAuth, c.name)
+	if why := c.refused.Load(); why != nil {
+		return *why
+	}
+	if lacks, ok := errors.AsType[authError](err); ok {
+		return needsLogin(c.name, string(lacks))
 	}
 	msg := clean(c.redacted(c.cause(err).Error()), 2*maxLine)
 	if line := clean(c.redacted(c.printed.LastLine()), maxLine); line != "" && !strings.Contains(msg, line) {

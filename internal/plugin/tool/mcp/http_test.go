@@ -139,7 +139,7 @@ func TestHTTP(t *testing.T) {
 				t.Errorf("MCP-05 without the header: %v", err)
 			}
 			p.Use(map[string]core.Server{"srv": wrong}, time.Minute)
-			if _, err := call(t, tools["srv__echo"], ""); err == nil || !strings.Contains(err.Error(), "chela mcp add srv --url") || p.Status()[0].State != mcp.NeedsAuth {
+			if _, err := call(t, tools["srv__echo"], ""); err == nil || !strings.Contains(err.Error(), "log in: chela mcp login srv") || p.Status()[0].State != mcp.NeedsAuth {
 				t.Errorf("MCP-05 a call without the header: %v, %+v", err, p.Status())
 			}
 			wrong = s

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/core/untrusted"
 	"github.com/chela-ai/chela/internal/kit/backoff"
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 const (
@@ -42,7 +43,14 @@ type Options struct {
 	Environ []string                      // variables of this process; see [sandbox.Environment]
 	State   string                        // the state directory; lists of tools are kept in cache/mcp
 	HTTP    func(mcp.Server) *http.Client // returns a client with a Transport that reaches only the host of the URL
-	Redact  func(string) string           // removes known secrets from errors; nil: none is removed
+	// LoginHTTP returns a client with a Transport that reaches the hosts at which one logs in
+	// at a server; nil: HTTP.
+	LoginHTTP func(mcp.Server) *http.Client
+	Redact    func(string) string // removes known secrets from errors; nil: none is removed
+	Hide      func(secret.Value)  // makes a secret known; nil: nothing does
+	// Lapsed tells the person that a login has ended. It may be called again with a text
+	// for which it returned an error; nil: nobody is told.
+	Lapsed  func(text string) error
 	Label   untrusted.Labeler
 	Version string // of Chela, for servers
 	Changed func() // called when Tools would return others; nil: nothing is. It must not call Close
@@ -64,6 +72,7 @@ type Pool struct {
 	idle     time.Duration
 	servers  map[string]*server
 	catalogs map[string]Catalog           // by key
+	logins   map[string]*login            // by name of the server
 	clashes  map[string]map[string]string // why tools are not offered because of their names, by server and name
 	running  map[*conn]struct{}           // connections that have not ended
 	slots    int                          // running, and being started
@@ -98,7 +107,10 @@ type start struct {
 func New(o Options) *Pool {
 	p := &Pool{
 		o: o, changed: make(chan struct{}, 1), listing: make(chan struct{}, maxListing), idle: mcp.IdleTime, servers: map[string]*server{},
-		catalogs: map[string]Catalog{}, clashes: map[string]map[string]string{}, running: map[*conn]struct{}{},
+		catalogs: map[string]Catalog{}, logins: map[string]*login{}, clashes: map[string]map[string]string{}, running: map[*conn]struct{}{},
+	}
+	if p.o.LoginHTTP == nil {
+		p.o.LoginHTTP = p.o.HTTP
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	return p
@@ -235,6 +247,9 @@ func (p *Pool) discover(s *server) {
 		case <-ctx.Done():
 		}
 	})
+	if s.config.URL != "" {
+		p.remind(ctx, s.name)
+	}
 	for logged := false; ; {
 		if _, ok := p.catalog(s.key); ok {
 			return
@@ -297,6 +312,8 @@ func (p *Pool) wait(ctx context.Context, s *server) error {
 	switch {
 	case left <= 0:
 		return nil
+	case errors.Is(last, ErrNeedsAuth):
+		return last
 	case failures >= maxFailures:
 		return fmt.Errorf("MCP server %s is paused for %v, because it failed %d times in a row. %w", s.name, left.Round(time.Second), failures, last)
 	}
@@ -430,6 +447,11 @@ func (p *Pool) open(ctx context.Context, name string, s mcp.Server) (*conn, Cata
 	if s.Check != nil {
 		if err := s.Check(); err != nil {
 			return nil, Catalog{}, refused{fmt.Errorf("MCP server %s: %w", name, err)}
+		}
+	}
+	if s.URL != "" && usesLogin(s) { // it is not asked what it will refuse
+		if _, err := p.token(ctx, name, s, ""); errors.Is(err, ErrNeedsAuth) {
+			return nil, Catalog{}, refused{err}
 		}
 	}
 	if err := p.reserve(); err != nil {

@@ -21,7 +21,7 @@ const (
 	Failed   = "failed" // the last start failed, or the program ended by itself
 	Paused   = "paused" // it failed several times, and is not started for a while
 
-	NeedsAuth = "needs-auth" // the server has answered 401 Unauthorized
+	NeedsAuth = "needs-auth" // somebody has to log in
 )
 
 // Status is the state of a server.
@@ -35,6 +35,7 @@ type Status struct {
 	Error       string    `json:"error,omitempty"` // of the last start or the last end
 	Diagnostics []string  `json:"diagnostics,omitempty"`
 	Used        time.Time `json:"used,omitzero"` // end of the last call
+	Login       Login     `json:"login"`
 }
 
 // Status returns the states of the servers in force, sorted by name.
@@ -46,7 +47,16 @@ func (p *Pool) Status() []Status {
 	out := make([]Status, 0, len(servers))
 	for _, s := range servers {
 		cat, known := p.catalog(s.key)
-		out = append(out, p.status(s, cat, known))
+		p.mu.Lock()
+		config := s.config
+		p.mu.Unlock()
+		login := p.LoginOf(s.name, config)
+		st := p.status(s, cat, known)
+		st.Login = login
+		if missing := login.State != LoginIn && (login.State == LoginLost || config.Auth == mcp.OAuthLogin); missing && st.State != Running {
+			st.State, st.Error = NeedsAuth, needsLogin(s.name, login.Problem).Error()
+		}
+		out = append(out, st)
 	}
 	return out
 }
@@ -63,7 +73,7 @@ func (p *Pool) status(s *server, cat Catalog, known bool) Status {
 	}
 	if s.err != nil {
 		st.State, st.Error = Failed, s.err.Error()
-		if errors.Is(s.err, errNeedsAuth) {
+		if errors.Is(s.err, ErrNeedsAuth) {
 			st.State = NeedsAuth
 		}
 	}

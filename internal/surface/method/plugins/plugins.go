@@ -24,6 +24,12 @@ type Options struct {
 	Servers func() []wire.MCPServer
 	// Probe starts an MCP server once and returns what it offers.
 	Probe func(ctx context.Context, name string) (wire.MCPProbed, error)
+	// BeginLogin begins a login at an MCP server.
+	BeginLogin func(ctx context.Context, name, redirect string) (wire.MCPLoginStarted, error)
+	// FinishLogin ends a login at an MCP server with what its service answered.
+	FinishLogin func(ctx context.Context, name, answer string) (wire.MCPLogin, error)
+	// Logout removes the login of an MCP server, which need not be configured any more.
+	Logout func(ctx context.Context, name string) (wire.MCPLoggedOut, error)
 	// Install copies a plug-in to those that the person installed.
 	Install func(ctx context.Context, path string, replace bool) (plugindir.Plugin, error)
 	// Remove removes an installed plug-in with its files.
@@ -47,6 +53,9 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodPluginsRefresh, op, chela.ScopeAdmin, o.refresh),
 		rpc.New(wire.MethodMCPStatus, op, chela.ScopeRead, o.status),
 		rpc.New(wire.MethodMCPProbe, op, chela.ScopeAdmin, o.probe).StartsWork(),
+		rpc.New(wire.MethodMCPLoginStart, op, chela.ScopeAdmin, o.beginLogin),
+		rpc.New(wire.MethodMCPLoginEnd, op, chela.ScopeAdmin, o.finishLogin),
+		rpc.New(wire.MethodMCPLogout, op, chela.ScopeAdmin, o.logout),
 	}
 }
 
@@ -258,8 +267,35 @@ func (o Options) status(context.Context, rpc.Peer, wire.None) (wire.MCPStatus, e
 }
 
 func (o Options) probe(ctx context.Context, _ rpc.Peer, in wire.MCPProbe) (wire.MCPProbed, error) {
-	if !slices.ContainsFunc(o.Servers(), func(s wire.MCPServer) bool { return s.Name == in.Name }) {
-		return wire.MCPProbed{}, chela.Errorf(chela.CodeNotFound, "there is no MCP server %q", in.Name)
+	if err := o.known(in.Name); err != nil {
+		return wire.MCPProbed{}, err
 	}
 	return o.Probe(ctx, in.Name)
+}
+
+// known returns the error about a name that no MCP server has.
+func (o Options) known(name string) error {
+	if !slices.ContainsFunc(o.Servers(), func(s wire.MCPServer) bool { return s.Name == name }) {
+		return chela.Errorf(chela.CodeNotFound, "there is no MCP server %q", name)
+	}
+	return nil
+}
+
+func (o Options) beginLogin(ctx context.Context, _ rpc.Peer, in wire.MCPLoginStart) (wire.MCPLoginStarted, error) {
+	if err := o.known(in.Name); err != nil {
+		return wire.MCPLoginStarted{}, err
+	}
+	return o.BeginLogin(ctx, in.Name, in.Redirect)
+}
+
+func (o Options) finishLogin(ctx context.Context, _ rpc.Peer, in wire.MCPLoginFinish) (wire.MCPLoginFinished, error) {
+	if err := o.known(in.Name); err != nil {
+		return wire.MCPLoginFinished{}, err
+	}
+	l, err := o.FinishLogin(ctx, in.Name, in.Answer)
+	return wire.MCPLoginFinished{Name: in.Name, Login: l}, err
+}
+
+func (o Options) logout(ctx context.Context, _ rpc.Peer, in wire.MCPLogout) (wire.MCPLoggedOut, error) {
+	return o.Logout(ctx, in.Name)
 }
