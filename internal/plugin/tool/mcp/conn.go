@@ -291,8 +291,8 @@ func (c *conn) explain(err error) error {
 	if why := c.refused.Load(); why != nil {
 		return *why
 	}
-	if lacks, ok := errors.AsType[authError](err); ok {
-		return needsLogin(c.name, string(lacks))
+	if login, ok := errors.AsType[loginError](err); ok {
+		return login.error
 	}
 	msg := clean(c.redacted(c.cause(err).Error()), 2*maxLine)
 	if line := clean(c.redacted(c.printed.LastLine()), maxLine); line != "" && !strings.Contains(msg, line) {

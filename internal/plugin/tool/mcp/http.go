@@ -78,7 +78,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case res.StatusCode == http.StatusForbidden && token != "":
 		if scopes, lacks := oauth.Wanted(res.Header.Values("WWW-Authenticate")); lacks {
 			_ = res.Body.Close() // as above
-			return nil, t.pool.lacks(r.Context(), t.conn.name, t.server, scopes)
+			return nil, loginError{t.pool.lacks(r.Context(), t.conn.name, t.server, scopes)}
 		}
 	}
 	return res, nil
@@ -89,6 +89,9 @@ func (t *transport) token(r *http.Request, rejected string) (string, error) {
 	token, err := t.pool.token(r.Context(), t.conn.name, t.server, rejected)
 	if errors.Is(err, ErrNeedsAuth) {
 		t.refuse(err)
+	}
+	if err != nil {
+		err = loginError{err}
 	}
 	return token, err
 }

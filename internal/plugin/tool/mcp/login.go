@@ -30,7 +30,7 @@ const (
 	agreeTime = 15 * time.Minute // for the person to agree to a login
 	loginTime = 30 * time.Second // for the questions to servers before and after that
 	renewTime = 10 * time.Second // for a renewal, which goes on when its caller ends
-	earlyTime = time.Minute      // before a token expires, in which it is renewed
+	earlyTime = time.Minute      // before a token expires, when it is renewed; a tenth of its time if that is less
 	retryTime = 5 * time.Second  // between renewals of a token that is still valid
 	maxRecord = 1 << 20          // bytes of a stored login
 )
@@ -47,6 +47,7 @@ type record struct {
 	Refresh  string         `json:"refresh,omitempty"`
 	Scopes   []string       `json:"scopes,omitempty"`
 	Expires  time.Time      `json:"expires,omitzero"`
+	Due      time.Time      `json:"due,omitzero"`      // when it is renewed, before Expires
 	Renewing time.Time      `json:"renewing,omitzero"` // when a renewal began whose end is not stored
 	Lost     string         `json:"lost,omitempty"`    // why the login is not valid any more
 	Told     bool           `json:"told,omitempty"`    // the person was told so
@@ -56,6 +57,14 @@ type record struct {
 
 // in reports whether the record holds a login of a server.
 func (r record) in(s mcp.Server) bool { return r.Access != "" && r.URL == s.URL }
+
+// take puts a token into the record.
+func (r *record) take(t oauth.Token) {
+	r.Access, r.Refresh, r.Expires, r.Due = t.Access, t.Refresh, t.Expires, t.Expires
+	if left := time.Until(t.Expires); left > 0 {
+		r.Due = t.Expires.Add(-min(earlyTime, left/10))
+	}
+}
 
 // login is the login of a server.
 type login struct {
@@ -211,6 +220,12 @@ type authError string
 func (e authError) Error() string        { return string(e) }
 func (e authError) Is(target error) bool { return target == ErrNeedsAuth }
 
+// loginError is an error about a login, as people see it.
+type loginError struct{ error }
+
+// Unwrap returns the error.
+func (e loginError) Unwrap() error { return e.error }
+
 // token returns the token for requests to a server; "": there is no login. rejected is
 // the token that the server has just refused; "": none. Callers at once renew a token
 // once.
@@ -266,8 +281,8 @@ func (p *Pool) token(ctx context.Context, name string, s mcp.Server, rejected st
 func (l *login) due(r record) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	left := time.Until(r.Expires)
-	return r.Refresh != "" && !r.Expires.IsZero() && left <= earlyTime && (left <= 0 || !time.Now().Before(l.retry))
+	now := time.Now()
+	return r.Refresh != "" && !r.Expires.IsZero() && !now.Before(r.Due) && (!now.Before(r.Expires) || !now.Before(l.retry))
 }
 
 // save stores a login that is in memory only because storing it failed.
@@ -304,7 +319,8 @@ func (p *Pool) renew(l *login, s mcp.Server, r record, rejected bool) error {
 	}
 	t, err := oauth.Renew(ctx, p.o.LoginHTTP(s), r.Server, withSecret(r.Client, s), r.Resource, r.Refresh)
 	if err == nil {
-		r.Access, r.Refresh, r.Expires, r.Renewing = t.Access, t.Refresh, t.Expires, time.Time{}
+		r.take(t)
+		r.Renewing = time.Time{}
 		if t.Scopes != nil {
 			r.Scopes = t.Scopes
 		}
@@ -322,7 +338,7 @@ func (p *Pool) renew(l *login, s mcp.Server, r record, rejected bool) error {
 	}
 	r.Renewing = before
 	if rejected || time.Now().After(r.Expires) {
-		return fmt.Errorf("MCP server %s: renew the login: %w", l.name, err)
+		return fmt.Errorf("MCP server %s: renew the login: %w", l.name, p.cleaned(err))
 	}
 	p.o.Log.Warn("a login is not renewed yet", "server", l.name, "err", p.redacted(err.Error()))
 	l.mu.Lock()
@@ -333,7 +349,8 @@ func (p *Pool) renew(l *login, s mcp.Server, r record, rejected bool) error {
 
 // lose notes that a login has ended, and tells the person once.
 func (p *Pool) lose(l *login, r record, why string) error {
-	r.Access, r.Refresh, r.Expires, r.Renewing, r.Lost, r.Told = "", "", time.Time{}, time.Time{}, clean(why, 2*maxLine), false
+	r.take(oauth.Token{})
+	r.Renewing, r.Lost, r.Told = time.Time{}, clean(why, 2*maxLine), false
 	if err := p.put(l, r, true); err != nil {
 		p.o.Log.Error("the end of a login is not stored", "server", l.name, "err", err)
 	}
@@ -383,7 +400,7 @@ func (p *Pool) lacks(ctx context.Context, name string, s mcp.Server, scopes []st
 	if len(scopes) > 0 {
 		what += " (" + clean(strings.Join(scopes, " "), maxLine) + ")"
 	}
-	return authError("it wants " + what)
+	return needsLogin(name, "it wants "+what)
 }
 
 // withSecret returns a client with its secret.
@@ -584,10 +601,8 @@ func (p *Pool) finishLogin(ctx context.Context, name string, s mcp.Server, answe
 	if err != nil {
 		return Login{}, err
 	}
-	next := record{
-		Name: name, URL: s.URL, Server: pending.Server, Resource: pending.Resource, Client: pending.Client,
-		Access: t.Access, Refresh: t.Refresh, Scopes: t.Scopes, Expires: t.Expires,
-	}
+	next := record{Name: name, URL: s.URL, Server: pending.Server, Resource: pending.Resource, Client: pending.Client, Scopes: t.Scopes}
+	next.take(t)
 	if err := p.put(l, next, false); err != nil {
 		return Login{}, err
 	}

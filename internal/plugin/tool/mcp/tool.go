@@ -73,6 +73,9 @@ func (t remote) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return t.result(res), nil
 }
 
+// rejected is the code of errors of the library about a request that was not answered.
+const rejected = -32005
+
 // call calls a tool of a server.
 func (p *Pool) call(ctx context.Context, server, name string, args json.RawMessage, update func(string)) (*sdk.CallToolResult, error) {
 	p.mu.Lock()
@@ -106,7 +109,7 @@ func (p *Pool) call(ctx context.Context, server, name string, args json.RawMessa
 	case timed.Err() != nil:
 		p.check(c)
 		return nil, late
-	case isWire:
+	case isWire && wire.Code != rejected:
 		return nil, fmt.Errorf("MCP server %s: %q", server, clean(c.redacted(wire.Message), 2*maxLine))
 	}
 	return nil, c.explain(err)
