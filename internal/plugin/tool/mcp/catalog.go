@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/chela-ai/chela/internal/core/mcp"
@@ -51,6 +52,7 @@ type Entry struct {
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"schema"`
 	ReadOnly    bool            `json:"readOnly,omitempty"`
+	Made        bool            `json:"made,omitempty"` // the server does not list it: it reaches its resources or prompts
 }
 
 // list asks the server for its tools.
@@ -63,6 +65,9 @@ func (c *conn) list(ctx context.Context) (Catalog, error) {
 	var cursor string
 	for range maxPages {
 		page, err := c.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code == jsonrpc.CodeMethodNotFound { // it has resources or prompts only
+			break
+		}
 		if err != nil {
 			return Catalog{}, err
 		}
@@ -72,6 +77,9 @@ func (c *conn) list(ctx context.Context) (Catalog, error) {
 		}
 	}
 	cat.add(all)
+	if init := c.session.InitializeResult(); init != nil && init.Capabilities != nil {
+		cat.addMade(init.Capabilities.Resources != nil, init.Capabilities.Prompts != nil)
+	}
 	return cat, nil
 }
 
@@ -216,7 +224,11 @@ func parseCatalog(data []byte) (Catalog, error) {
 	}
 	for i, e := range stored.Tools {
 		s, err := arguments(e.Schema)
-		if err != nil || e.Name == "" || len(e.Name) > maxName || i >= maxTools || i > 0 && e.Name <= stored.Tools[i-1].Name {
+		if m, ok := made(e.Name); e.Made && ok { // as this build makes it
+			e, s, err = m, m.Schema, nil
+			stored.Tools[i] = m
+		}
+		if err != nil || e.Name == "" || len(e.Name) > maxName || i >= maxTools+len(makers) || i > 0 && e.Name <= stored.Tools[i-1].Name {
 			return Catalog{}, errors.New("list of tools: a tool is invalid")
 		}
 		stored.Tools[i].Schema = s
@@ -281,6 +293,8 @@ func usable(name string, s mcp.Server, cat Catalog) (entries []Entry, names []st
 	for i, full := range mcp.Names(name, listed) { // of all, so that a filter changes no name
 		e := cat.Tools[i]
 		switch {
+		case s.Own != nil && e.Made && !own[e.Name]:
+			continue
 		case s.Own != nil && !own[e.Name]:
 			problems = append(problems, fmt.Sprintf("tool %s: the plug-in does not declare it", clean(e.Name, maxName)))
 			continue

@@ -42,12 +42,13 @@ type remote struct {
 	pool   *Pool
 	server string
 	name   string // at the server
+	made   bool   // the server does not list it
 	spec   tool.Spec
 }
 
 // newTool returns the tool for an entry of a catalog.
 func (p *Pool) newTool(server string, s mcp.Server, e Entry, name string) remote {
-	t := remote{pool: p, server: server, name: e.Name, spec: tool.Spec{
+	t := remote{pool: p, server: server, name: e.Name, made: e.Made, spec: tool.Spec{
 		Name: name, Label: cmp.Or(e.Title, e.Name), Description: cmp.Or(e.Description, e.Title), Schema: e.Schema,
 		Effect: tool.Acts, Parallel: s.Parallel, Plugin: cmp.Or(s.Plugin, Bundle),
 		Optional: slices.Contains(s.Own, mcp.Declared{Name: e.Name, Optional: true}),
@@ -66,7 +67,13 @@ func (t remote) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
-	res, err := t.pool.call(ctx, t.server, t.name, json.RawMessage(c.Args), c.Update)
+	call := func() (*sdk.CallToolResult, error) {
+		return t.pool.call(ctx, t.server, t.name, json.RawMessage(c.Args), c.Update)
+	}
+	if t.made {
+		call = func() (*sdk.CallToolResult, error) { return t.pool.reach(ctx, t.server, t.name, c.Args) }
+	}
+	res, err := call()
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -78,15 +85,28 @@ const rejected = -32005
 
 // call calls a tool of a server.
 func (p *Pool) call(ctx context.Context, server, name string, args json.RawMessage, update func(string)) (*sdk.CallToolResult, error) {
+	var res *sdk.CallToolResult
+	err := p.ask(ctx, server, clean(name, maxName), func(ctx context.Context, c *conn) (err error) {
+		res, err = c.call(ctx, name, args, update)
+		return err
+	})
+	if err == nil && res.NeedsInput() {
+		return nil, fmt.Errorf("MCP server %s: the tool asks for input, which is not supported", server)
+	}
+	return res, err
+}
+
+// ask has f ask a server for something, with its time limit. what is the name of it.
+func (p *Pool) ask(ctx context.Context, server, what string, f func(context.Context, *conn) error) error {
 	p.mu.Lock()
 	s := p.servers[server]
 	p.mu.Unlock()
 	if s == nil {
-		return nil, fmt.Errorf("MCP server %s is not configured any more", server)
+		return fmt.Errorf("MCP server %s is not configured any more", server)
 	}
 	c, limit, err := p.acquire(ctx, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() {
 		p.mu.Lock()
@@ -94,25 +114,23 @@ func (p *Pool) call(ctx context.Context, server, name string, args json.RawMessa
 		p.mu.Unlock()
 		p.release(s)
 	}()
-	late := fmt.Errorf("MCP server %s: %s did not answer within %v", server, clean(name, maxName), limit)
+	late := fmt.Errorf("MCP server %s: %s did not answer within %v", server, what, limit)
 	timed, cancel := context.WithTimeoutCause(ctx, limit, late)
 	defer cancel()
-	res, err := c.call(timed, name, args, update)
+	err = f(timed, c)
 	wire, isWire := errors.AsType[*jsonrpc.Error](err)
 	switch {
-	case err == nil && res.NeedsInput():
-		return nil, fmt.Errorf("MCP server %s: the tool asks for input, which is not supported", server)
 	case err == nil:
-		return res, nil
+		return nil
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return ctx.Err()
 	case timed.Err() != nil:
 		p.check(c)
-		return nil, late
+		return late
 	case isWire && wire.Code != rejected:
-		return nil, fmt.Errorf("MCP server %s: %q", server, clean(c.redacted(wire.Message), 2*maxLine))
+		return fmt.Errorf("MCP server %s: %q", server, clean(c.redacted(wire.Message), 2*maxLine))
 	}
-	return nil, c.explain(err)
+	return c.explain(err)
 }
 
 // details are the details of a result, for clients.
