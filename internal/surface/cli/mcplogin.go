@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/internal/surface/tui/repl"
 	"github.com/chela-ai/chela/wire"
@@ -158,7 +158,7 @@ func receive(l net.Listener, b wire.MCPLoginStarted, answers chan<- answer) (sto
 		case r.URL.Path != redirect.Path && (redirect.Path != "" || r.URL.Path != "/"):
 			http.Error(w, "There is no such page.", http.StatusNotFound)
 			return
-		case r.Method != http.MethodGet || state == "" || subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("state")), []byte(state)) != 1:
+		case r.Method != http.MethodGet || state == "" || !secret.New(r.URL.Query().Get("state")).Equal(secret.New(state)):
 			http.Error(w, "This page does not belong to the login that is waiting.", http.StatusBadRequest)
 			return
 		}

@@ -61,7 +61,7 @@ var order = map[string][][]string{
 		{"inbound"},
 	},
 	"internal/plugin": {
-		{"channel/chatjson", "llm/dialect", "sandbox/stdio", "store/table", "tool/web/pdf"},
+		{"channel/chatjson", "llm/dialect", "sandbox/stdio", "store/table", "tool/mcp/oauth", "tool/web/pdf"},
 		{"store/sqlite/*"},
 		{"**"},
 	},

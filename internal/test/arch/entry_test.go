@@ -24,7 +24,7 @@ var entryPoints = []struct {
 	{"net/http", "HandleFunc", nil},
 	{"net/http", "ListenAndServe", nil},
 	{"net/http", "Serve", nil},
-	{"net/http", "Server", []string{"internal/surface/gateway", "internal/surface/httpapi", "internal/plugin/tool/browser"}}, // the last is the proxy of a browser,
+	{"net/http", "Server", []string{"internal/surface/gateway", "internal/surface/httpapi", "internal/plugin/tool/browser", "internal/surface/cli"}}, // the last ones: the proxy of a browser, and where a browser returns to after a login; both reach nothing of a gateway
 	{"net", "Listen", []string{"internal/app/statedir", "internal/plugin/tool/browser"}},
 	{"net", "ListenConfig", []string{"internal/app/endpoint"}},
 	{"net", "ListenPacket", nil},

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -20,6 +19,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
 // The ways in which a client identifies itself.
@@ -145,7 +145,7 @@ func (p Pending) Code(answer string) (string, error) {
 	switch state := q["state"]; {
 	case err != nil:
 		return "", errors.New("the address cannot be read; copy it as the browser shows it")
-	case len(state) != 1 || subtle.ConstantTimeCompare([]byte(state[0]), []byte(p.State)) != 1:
+	case len(state) != 1 || !secret.New(state[0]).Equal(secret.New(p.State)):
 		return "", errors.New("the address belongs to another login (its state differs); begin again")
 	case q.Has("iss") && q.Get("iss") != p.Server.Issuer, p.Server.Names && !q.Has("iss"):
 		return "", fmt.Errorf("the address was sent by another server: it says %q, want %s; begin again", clean(q.Get("iss")), p.Server.Issuer)
