@@ -86,7 +86,10 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // token returns the token for a request.
 func (t *transport) token(r *http.Request, rejected string) (string, error) {
-	token, err := t.pool.token(r.Context(), t.conn.name, t.server, rejected)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(t.conn.ctx, cancel)()
+	token, err := t.pool.token(ctx, t.conn.name, t.server, rejected)
 	if errors.Is(err, ErrNeedsAuth) {
 		t.refuse(err)
 	}

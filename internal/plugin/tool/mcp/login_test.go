@@ -284,6 +284,46 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%v, %+v", err, x.Counts())
 		}
 	})
+	t.Run("a renewal that the end of the gateway meets is stored", func(t *testing.T) {
+		t.Parallel()
+		x := newBench(t, oauthtest.Behaviour{Life: time.Hour})
+		x.logIn()
+		if err := x.echo(); err != nil {
+			t.Fatal(err)
+		}
+		begun, release := make(chan struct{}), make(chan struct{})
+		x.Change(func(b *oauthtest.Behaviour) {
+			b.Token = func(http.ResponseWriter, url.Values) bool { close(begun); <-release; return false }
+		})
+		x.Expire()
+		ended := make(chan struct{})
+		pool := x.pool
+		go func() {
+			defer close(ended)
+			for _, v := range pool.Tools(map[string]core.Server{"srv": x.conf}) {
+				if v.Spec().Name == "srv__echo" {
+					_, _ = run(t.Context(), v, "hello") // the gateway ends
+				}
+			}
+		}()
+		waittest.For(t, "the renewal", begun)
+		closed := make(chan error, 1)
+		go func() { closed <- pool.Close(context.WithoutCancel(t.Context())) }()
+		waittest.Until(t, "the pool is closing", func() bool {
+			_, err := pool.Probe(t.Context(), "other", core.Server{})
+			return err != nil && strings.Contains(err.Error(), "shutting down")
+		})
+		waittest.For(t, "the end of the call", ended)
+		close(release)
+		if err := waittest.For(t, "the end of the pool", closed); err != nil {
+			t.Error(err)
+		}
+		x.Change(func(b *oauthtest.Behaviour) { b.Token = nil })
+		x.start()
+		if err := x.echo(); err != nil || x.Counts().Renewed != 1 || x.Counts().Refused != 0 {
+			t.Errorf("%v, %+v", err, x.Counts())
+		}
+	})
 	t.Run("what cannot be stored is not renewed", func(t *testing.T) {
 		t.Parallel()
 		x := newBench(t, oauthtest.Behaviour{Life: time.Hour})
@@ -362,7 +402,7 @@ func TestLogin(t *testing.T) {
 		if st := x.pool.Status()[0]; st.State != mcp.NeedsAuth || st.Login.State != mcp.LoginLost || len(st.Tools) == 0 {
 			t.Errorf("%+v", st)
 		}
-		if told := x.toldNow(); len(told) != 1 || !strings.Contains(told[0], "chela mcp login srv") || x.Counts().Refused != refused || strings.Contains(x.record(), "access-") {
+		if told := x.toldNow(); len(told) != 1 || !strings.Contains(told[0], "chela mcp login srv") || x.Counts().Refused != refused || strings.Contains(x.record(), "access-") || !strings.Contains(x.record(), `"told":true`) {
 			t.Errorf("told %q, %+v, %s", told, x.Counts(), x.record())
 		}
 		x.logIn()
