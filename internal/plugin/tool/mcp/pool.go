@@ -247,9 +247,7 @@ func (p *Pool) discover(s *server) {
 		case <-ctx.Done():
 		}
 	})
-	if s.config.URL != "" {
-		p.remind(ctx, s.name)
-	}
+	p.remind(ctx, s.name)
 	for logged := false; ; {
 		if _, ok := p.catalog(s.key); ok {
 			return
