@@ -82,8 +82,9 @@ func (c *commands) logIn(ctx context.Context, name string, stay bool) error {
 	var why error
 	if !stay {
 		why = c.app.OpenPage(b.URL)
+		stay = why != nil
 	}
-	c.printLogin(b, stay || why != nil || l == nil, why)
+	c.printLogin(b, stay || l == nil, why)
 	var lines <-chan string
 	if stay || isTerminal(c.stdin) {
 		lines = repl.Lines(c.stdin)

@@ -53,6 +53,16 @@ func TestMCPLogin(t *testing.T) {
 	if err := c.Call(t.Context(), wire.MethodMCPLoginStart, wire.MCPLoginStart{Name: "other"}, nil); err == nil {
 		t.Error("a login at a server that does not exist")
 	}
+	for _, issuer := range []string{"https://169.254.169.254", "https://[fe80::1]"} {
+		service.Change(func(b *oauthtest.Behaviour) {
+			b.Resource = func(m map[string]any) { m["authorization_servers"] = []string{issuer} }
+		})
+		err := c.Call(t.Context(), wire.MethodMCPLoginStart, wire.MCPLoginStart{Name: "srv", Redirect: "http://127.0.0.1:1/callback"}, nil)
+		if err == nil || !strings.Contains(err.Error(), "is not allowed") {
+			t.Errorf("a service at %s: %v", issuer, err)
+		}
+	}
+	service.Change(func(b *oauthtest.Behaviour) { b.Resource = nil })
 	logIn()
 	eventually(t, "tools", []string{"bundle-mcp:srv__say"}, c.pluginTools)
 	if got := c.Ask("main", `srv__say {"text": "hi"}`).Text; !strings.Contains(got, "notes says hi") {
