@@ -66,7 +66,7 @@ func (g *Generation) makeTools(c Config) error {
 	}
 	if g.o.Journal != nil {
 		env.Files.Journal = g.o.Journal
-		env.Commands.Starts = func(ctx context.Context) { g.o.Journal.Started(ctx, journal.SourceFrom(ctx)) }
+		env.Commands.Starts = func(ctx context.Context) func() []string { return g.o.Journal.Started(ctx, journal.SourceFrom(ctx)) }
 	}
 	if g.o.Spawner != nil {
 		env.Sessions.Spawner, env.Sessions.Coders = g.o.Spawner, g.readyCoders()

@@ -62,13 +62,23 @@ func (f *Files) Close() error { return f.root.Close() }
 
 // Put stores data and returns its reference after the data is on disk.
 func (f *Files) Put(data []byte) (ref string, err error) {
+	return f.put(data, atomicfile.WriteIn)
+}
+
+// PutSoon is [Files.Put] for many files that can be missed: it does not wait until they are
+// on disk. They survive the process, but a power failure may damage them.
+func (f *Files) PutSoon(data []byte) (ref string, err error) {
+	return f.put(data, atomicfile.WriteSoonIn)
+}
+
+func (f *Files) put(data []byte, write func(*os.Root, string, []byte, fs.FileMode) error) (ref string, err error) {
 	ref = refOf(data)
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if f.has(ref, data) {
 		return ref, nil
 	}
-	if err := atomicfile.WriteIn(f.root, ref, data, 0o600); err != nil {
+	if err := write(f.root, ref, data, 0o600); err != nil {
 		return "", fmt.Errorf("media: %w", err)
 	}
 	return ref, nil

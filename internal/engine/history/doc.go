@@ -8,10 +8,13 @@
 // locked, so that the content before it is what the tool replaces. A target that differs
 // from the last record was changed outside of tools, which is recorded first.
 //
-// Commands change files without a tool that says so. [History.Look] compares the files that
-// make the assistant with the last record: before the first command of a run, after the end
-// of a run with commands, and when somebody asks for the history. It compares sizes and
-// times first, so that it costs little if nothing changed.
+// Commands change files without a tool that says so. [History.Started] compares the files of
+// the workspace with the last records before a command and after it. The content of all
+// these files is kept before, because a program cannot be stopped at each change: a copy
+// costs the size of the workspace once, and then what changes. An overlay, whose upper layer
+// would be the changes, was not chosen: servers in the background and the person would not
+// see the changes of commands until they end, and applying it is not atomic either. Reflinks
+// are missing on the most common file system.
 //
 // # Undo
 //

@@ -71,7 +71,7 @@ func New(o Options) *History {
 	if o.Step == nil {
 		o.Step = func(string) {}
 	}
-	return &History{o: o, locks: locks{held: map[string]chan struct{}{}}, look: looks{known: map[chela.AgentID]map[string]stamp{}, runs: map[chela.RunID]journal.Source{}, wake: make(chan struct{}, 1)}}
+	return &History{o: o, locks: locks{held: map[string]chan struct{}{}}, look: looks{trees: map[chela.AgentID]*tree{}, runs: map[chela.RunID]*commands{}, wake: make(chan struct{}, 1)}}
 }
 
 // locks are the targets that are being changed.
@@ -217,7 +217,7 @@ func (h *History) recordGap(tx store.Tx, next journal.Change, now time.Time) err
 	if next.Kind != journal.File {
 		return nil
 	}
-	last, err := lastOf(tx, next.Target)
+	last, err := lastOf(tx.Changes(), next.Target)
 	if err != nil || last.ID == "" || last.After.Same(next.Before) {
 		return err
 	}
@@ -226,8 +226,8 @@ func (h *History) recordGap(tx store.Tx, next journal.Change, now time.Time) err
 
 // lastOf returns the newest change that was made of a target; the zero Change: there is
 // none.
-func lastOf(tx store.Tx, target string) (journal.Change, error) {
-	list, err := tx.Changes().List(journal.Query{Target: target, Limit: 20})
+func lastOf(r journal.Reader, target string) (journal.Change, error) {
+	list, err := r.List(journal.Query{Target: target, Limit: 20})
 	if i := slices.IndexFunc(list, func(c journal.Change) bool { return c.State == journal.Done }); i >= 0 {
 		return list[i], err
 	}
@@ -272,6 +272,11 @@ func versionOf(c journal.Content) journal.Version {
 
 // keep stores a content and returns its version.
 func (h *History) keep(kind journal.Kind, c journal.Content) (journal.Version, error) {
+	return h.keepBy(h.o.Files.Put, kind, c)
+}
+
+// keepBy is keep with the function that stores.
+func (h *History) keepBy(put func([]byte) (string, error), kind journal.Kind, c journal.Content) (journal.Version, error) {
 	v := versionOf(c)
 	text := string(c.Data)
 	switch {
@@ -282,7 +287,7 @@ func (h *History) keep(kind journal.Kind, c journal.Content) (journal.Version, e
 		return v, nil
 	}
 	var err error
-	v.Ref, err = h.o.Files.Put(c.Data)
+	v.Ref, err = put(c.Data)
 	return v, err
 }
 

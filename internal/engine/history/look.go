@@ -3,88 +3,139 @@ package history
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
-	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
-// Limits of the files that are looked at.
+// Limits of looks.
 const (
-	maxFiles = 5000
-	maxFile  = 1 << 20  // bytes
-	maxWork  = 2000     // other files of the workspace
-	maxBytes = 64 << 20 // in all; beyond them no other files
-	maxSeen  = 50_000   // names that are looked at for other files
-	maxRuns  = 1000     // with commands at once
-	// maxCompares is how many files are compared at once. A first look writes copies of
-	// thousands of files; file systems write those together that wait at the same time.
-	maxCompares = 32
+	maxRuns = 1000 // with commands at once
+	// maxCompares is how many groups of files are compared at once.
+	maxCompares = 4
+	group       = 64               // files that are compared together
+	endTime     = 30 * time.Second // for the look after a command
+	// maxSynced is the number of contents for which a look waits until they are on the disk.
+	// More are on the disk some seconds later. Until then a power failure may damage them,
+	// which an undo notices.
+	maxSynced = 100
 )
 
-// looks is what is known about the files that make the assistants.
+// looks is what is known about the files of the workspaces.
 type looks struct {
 	mu    sync.Mutex // held during a look
-	known map[chela.AgentID]map[string]stamp
+	trees map[chela.AgentID]*tree
 
 	runsMu sync.Mutex
-	runs   map[chela.RunID]journal.Source // in progress, with commands
-	ended  []journal.Source
+	runs   map[chela.RunID]*commands // in progress, with commands
+	ended  []endedRun
 	wake   chan struct{} // capacity 1
 }
 
-// stamp is the state of a file when its last record was compared with it.
-type stamp struct {
-	size     int64
-	modified time.Time
+// endedRun is a run that has ended.
+type endedRun struct {
+	journal.Source
+	running bool // with commands that were running, so that what they changed is not recorded yet
 }
 
-// Started is called before a command of a run starts.
-func (h *History) Started(ctx context.Context, s journal.Source) {
+// commands are the commands of a run that are running.
+type commands struct {
+	source journal.Source // the run
+	calls  []string
+}
+
+// Started is called before a command of a run starts that may change files. What changed
+// before is recorded first, so that it is not taken for what the command does. The caller
+// calls ended when the command has ended, which records what changed meanwhile, and returns
+// the names of the files that were changed without a way back.
+func (h *History) Started(ctx context.Context, s journal.Source) (ended func() []string) {
 	if !h.o.Config().On() || s.Run == "" {
-		return
-	}
-	h.look.runsMu.Lock()
-	_, later := h.look.runs[s.Run]
-	h.look.runsMu.Unlock()
-	if later {
-		return
+		return func() []string { return nil }
 	}
 	if err := h.Look(ctx, s.Agent); err != nil && ctx.Err() == nil {
 		h.o.Log.Warn("look for changes of the workspace", "agent", s.Agent, "err", err)
 	}
+	call := s.Call
 	s.Call, s.Tool = "", ""
 	h.look.runsMu.Lock()
-	room := len(h.look.runs) < maxRuns
-	if room {
-		h.look.runs[s.Run] = s
+	c := h.look.runs[s.Run]
+	later := c != nil
+	if c == nil && len(h.look.runs) < maxRuns {
+		c = &commands{source: s}
+		h.look.runs[s.Run] = c
+	}
+	if c != nil {
+		c.calls = append(c.calls, call)
 	}
 	h.look.runsMu.Unlock()
-	if !room {
-		return
+	if c == nil {
+		return func() []string { return nil }
 	}
-	err := h.changeOpen(ctx, func(list []journal.Source) []journal.Source {
-		if len(list) >= maxRuns || slices.ContainsFunc(list, func(o journal.Source) bool { return o.Run == s.Run }) {
-			return list
+	if !later {
+		err := h.changeOpen(ctx, func(list []journal.Source) []journal.Source {
+			if len(list) >= maxRuns || slices.ContainsFunc(list, func(o journal.Source) bool { return o.Run == s.Run }) {
+				return list
+			}
+			return append(list, s)
+		})
+		if err != nil && ctx.Err() == nil {
+			h.o.Log.Warn("store that a run has commands", "run", s.Run, "err", err)
 		}
-		return append(list, s)
-	})
-	if err != nil && ctx.Err() == nil {
-		h.o.Log.Warn("store that a run has commands", "run", s.Run, "err", err)
 	}
+	ctx = context.WithoutCancel(ctx)
+	return func() []string { return h.commandEnded(ctx, s, call) }
+}
+
+// commandEnded records what a command changed.
+func (h *History) commandEnded(ctx context.Context, s journal.Source, call string) []string {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	h.look.mu.Lock()
+	defer h.look.mu.Unlock()
+	h.o.Step("look.before")
+	lost, err := h.lookLocked(ctx, h.during(s.Agent))
+	if err != nil {
+		h.o.Log.Warn("look for what a command changed", "run", s.Run, "err", err)
+	}
+	h.look.runsMu.Lock()
+	defer h.look.runsMu.Unlock()
+	if c := h.look.runs[s.Run]; c != nil {
+		if i := slices.Index(c.calls, call); i >= 0 {
+			c.calls = slices.Delete(c.calls, i, i+1)
+		}
+	}
+	return lost
+}
+
+// during returns the source of what changes now: the run whose commands are running, and
+// the call of its only command. Without one, or with those of several runs, it is unknown.
+func (h *History) during(agent chela.AgentID) journal.Source {
+	h.look.runsMu.Lock()
+	defer h.look.runsMu.Unlock()
+	s, n := journal.Source{Agent: agent}, 0
+	for _, c := range h.look.runs {
+		if c.source.Agent != agent || len(c.calls) == 0 {
+			continue
+		}
+		if s = c.source; len(c.calls) == 1 {
+			s.Call = c.calls[0]
+		}
+		if n++; n > 1 {
+			return journal.Source{Agent: agent}
+		}
+	}
+	return s
 }
 
 // openSetting is the setting that holds the runs whose changes by commands were not looked
@@ -113,7 +164,9 @@ func (h *History) recoverOpen(ctx context.Context) error {
 	}
 	h.look.runsMu.Lock()
 	defer h.look.runsMu.Unlock()
-	h.look.ended = append(h.look.ended, list...)
+	for _, s := range list {
+		h.look.ended = append(h.look.ended, endedRun{s, true})
+	}
 	h.look.wake <- struct{}{} // nothing has used the room for one yet
 	return nil
 }
@@ -122,12 +175,12 @@ func (h *History) recoverOpen(ctx context.Context) error {
 func (h *History) Ended(id chela.RunID) {
 	h.look.runsMu.Lock()
 	defer h.look.runsMu.Unlock()
-	s, ok := h.look.runs[id]
+	c, ok := h.look.runs[id]
 	if !ok {
 		return
 	}
 	delete(h.look.runs, id)
-	h.look.ended = append(h.look.ended, s)
+	h.look.ended = append(h.look.ended, endedRun{c.source, len(c.calls) > 0})
 	select {
 	case h.look.wake <- struct{}{}:
 	default:
@@ -182,10 +235,14 @@ func (h *History) lookEndedLocked(ctx context.Context) error {
 		return nil
 	}
 	var errs []error
-	var later []journal.Source
-	for _, s := range ended {
-		if err := h.lookLocked(ctx, s); err != nil {
-			errs, later = append(errs, err), append(later, s)
+	var later []endedRun
+	for _, r := range ended {
+		s := r.Source
+		if !r.running {
+			s = journal.Source{Agent: s.Agent}
+		}
+		if _, err := h.lookLocked(ctx, s); err != nil {
+			errs, later = append(errs, err), append(later, r)
 		}
 	}
 	h.look.runsMu.Lock()
@@ -194,7 +251,8 @@ func (h *History) lookEndedLocked(ctx context.Context) error {
 	h.look.runsMu.Unlock()
 	errs = append(errs, h.changeOpen(ctx, func(list []journal.Source) []journal.Source {
 		return slices.DeleteFunc(list, func(s journal.Source) bool {
-			return slices.Contains(ended, s) && !slices.Contains(later, s)
+			is := func(r endedRun) bool { return r.Run == s.Run }
+			return slices.ContainsFunc(ended, is) && !slices.ContainsFunc(later, is)
 		})
 	}))
 	return errors.Join(errs...)
@@ -208,219 +266,186 @@ func (h *History) lookAll(ctx context.Context) {
 	}
 }
 
-// Look compares the files that make an agent with their last records, and records the
-// differences: the Markdown files of its workspace, the folders memory and skills, and the
-// other files there that are not hidden. If a
-// single run with commands is in progress, or has just ended, it is named as the one during
-// which they were made.
+// Look compares the files of the workspace of an agent with their last records, and records
+// the differences; see [tree]. If commands of a single run are running, it is named as the
+// one during which they were made.
 func (h *History) Look(ctx context.Context, agent chela.AgentID) error {
 	h.look.mu.Lock()
 	defer h.look.mu.Unlock()
 	if err := h.lookEndedLocked(ctx); err != nil {
 		return err
 	}
-	s := journal.Source{Agent: agent}
-	h.look.runsMu.Lock()
-	n := 0
-	for _, r := range h.look.runs {
-		if r.Agent == agent {
-			s, n = r, n+1
-		}
-	}
-	h.look.runsMu.Unlock()
-	if n > 1 {
-		s = journal.Source{Agent: agent}
-	}
-	return h.lookLocked(ctx, s)
+	_, err := h.lookLocked(ctx, h.during(agent))
+	return err
 }
 
-// lookLocked looks at the files of the agent of a source.
-func (h *History) lookLocked(ctx context.Context, s journal.Source) error {
+// lookLocked looks at the files of the agent of a source. It returns the names of those that
+// were changed or deleted, and whose earlier content was not kept.
+func (h *History) lookLocked(ctx context.Context, s journal.Source) (lost []string, err error) {
 	dir := h.o.Workspaces()[s.Agent]
 	if dir == "" || !h.o.Config().On() {
-		return nil
+		return nil, nil
 	}
 	dir = pathpolicy.Real(dir)
-	files := list(dir)
-	known, first := h.look.known[s.Agent], false
-	if known == nil {
-		first = true // that the agent is looked at, unless a look has left a record
-		known = map[string]stamp{}
-		latest, err := store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Change, error) { return r.Changes().Latest(dir) })
+	t := h.look.trees[s.Agent]
+	if t == nil || t.dir != dir {
+		t.close()
+		if t, err = h.load(ctx, s.Agent, dir); err != nil {
+			return nil, err
+		}
+		h.look.trees[s.Agent] = t
+	}
+	l := look{h: h, tree: t, source: s, changed: t.changed(h.o.Config().Size() / 4)}
+	if err := l.record(ctx); err != nil {
+		t.close()
+		delete(h.look.trees, s.Agent)
+		return nil, err
+	}
+	t.accept(l.changed)
+	return l.lost, ctx.Err()
+}
+
+// load returns what the records say about the files in a folder.
+func (h *History) load(ctx context.Context, agent chela.AgentID, dir string) (*tree, error) {
+	t := &tree{dir: dir, files: map[string]stamp{}, first: true}
+	latest, err := store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Change, error) { return r.Changes().Latest(dir) })
+	for _, c := range latest {
+		t.first = t.first && !c.Found()
+		if c.After.Exists && (part(dir, c.Target) || work(dir, c.Target)) {
+			t.files[c.Target] = stamp{size: c.After.Size, modified: c.After.Modified, kept: c.After.Hash != ""}
+		}
+	}
+	return t, err
+}
+
+// look is one look in progress.
+type look struct {
+	h       *History
+	tree    *tree
+	source  journal.Source
+	changed map[string]stamp // the files that may have changed, as they are now; the zero stamp: it is gone
+
+	mu   sync.Mutex
+	lost []string
+	seen []journal.Change // of a first look
+}
+
+// record compares the files that may have changed with their last records, and records the
+// differences.
+func (l *look) record(ctx context.Context) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxCompares)
+	for paths := range slices.Chunk(slices.Sorted(maps.Keys(l.changed)), group) {
+		g.Go(func() error { return l.compare(gctx, paths) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	slices.Sort(l.lost)
+	if len(l.seen) == 0 {
+		return nil
+	}
+	// In one commit: a later look takes files without a record for new ones.
+	return l.h.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
+		latest, err := tx.Changes().Latest(l.tree.dir)
 		if err != nil {
 			return err
 		}
+		have := map[string]bool{}
 		for _, c := range latest {
-			first = first && !c.Found()
-			if !c.After.Exists || !part(dir, c.Target) && !work(dir, c.Target) {
-				continue
-			}
-			known[c.Target] = stamp{c.After.Size, c.After.Modified}
+			have[c.Target] = true
 		}
-		h.look.known[s.Agent] = known
-	}
-	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxCompares)
-	for path := range known {
-		if _, ok := files[path]; !ok {
-			g.Go(func() error { return h.compare(gctx, path, s, stamp{}, false) })
-		}
-	}
-	there := maps.Clone(files)
-	maps.DeleteFunc(files, func(path string, now stamp) bool {
-		old, ok := known[path]
-		return ok && old.size == now.size && old.modified.Equal(now.modified)
+		return tx.Changes().Add(slices.DeleteFunc(slices.Clone(l.seen), func(c journal.Change) bool { return have[c.Target] })...)
 	})
-	for path, now := range files {
-		g.Go(func() error { return h.compare(gctx, path, s, now, first) })
-	}
-	if err := g.Wait(); err != nil {
-		delete(h.look.known, s.Agent)
-		return err
-	}
-	h.look.known[s.Agent] = there
-	return ctx.Err()
 }
 
-// compare compares a file with its last record, and records the difference. first says that
-// a file without a record may have been there before.
-func (h *History) compare(ctx context.Context, path string, s journal.Source, now stamp, first bool) error {
-	unlock, err := h.Lock(ctx, path)
+// compare compares some files with their last records.
+func (l *look) compare(ctx context.Context, paths []string) error {
+	h := l.h
+	unlock, err := h.Lock(ctx, paths...)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	c, err := h.present(path)
-	if err != nil || c.Large > 0 || len(c.Data) > maxFile {
-		return nil //nolint:nilerr // a file that is not kept
+	now := make([]journal.Content, len(paths))
+	for i, path := range paths {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if now[i], err = h.present(path); err != nil {
+			now[i] = journal.Content{Exists: true, Mode: fs.ModeIrregular} // a file that is not kept
+		}
 	}
-	v := versionOf(c)
-	last, err := store.Get(ctx, h.o.Store, func(r store.Reader) (journal.Change, error) {
-		list, err := r.Changes().List(journal.Query{Target: path, Limit: 20})
-		for _, c := range list {
-			if c.State == journal.Done {
-				return c, err
+	var rows, seen []journal.Change
+	at, put := time.Now(), h.o.Files.Put
+	if len(l.changed) > maxSynced {
+		put = h.o.Files.PutSoon
+	}
+	add := func(r journal.Reader, path string, c journal.Content) error {
+		last, err := lastOf(r, path)
+		if err != nil {
+			return err
+		}
+		new, old, v := last.ID == "", l.tree.files[path], versionOf(c)
+		kept := v.Exists && l.changed[path].kept && c.Large == 0
+		switch {
+		case !new && last.After.Same(v), new && v.Mode == fs.ModeIrregular:
+			return nil
+		case new && old.there() && !old.kept:
+			new, last.After = false, journal.Version{Exists: true, Size: old.size, Mode: 0o600}
+		case new && !kept:
+			return nil
+		}
+		if last.Target = path; last.After.Exists && !last.After.Kept() && last.After.Size > 0 {
+			l.lose(path, last.After.Size)
+		}
+		if now := l.changed[path]; now.there() && !now.kept {
+			v.Hash = ""
+		} else {
+			v, err = h.keepBy(put, journal.File, c)
+		}
+		v.Modified = l.changed[path].modified
+		next := found(last, l.source.Agent, v, at)
+		if new && l.tree.first {
+			next.Before = v
+			seen = append(seen, next)
+			return err
+		}
+		rows = append(rows, next)
+		return err
+	}
+	err = h.o.Store.View(ctx, func(r store.Reader) error {
+		for i, path := range paths {
+			if err := add(r.Changes(), path, now[i]); err != nil {
+				return err
 			}
 		}
-		return journal.Change{Target: path}, err
+		return nil
 	})
-	if err != nil || last.ID != "" && last.After.Same(v) || last.ID == "" && (!v.Exists || v.Mode == fs.ModeIrregular) {
+	l.mu.Lock()
+	l.seen = append(l.seen, seen...)
+	l.mu.Unlock()
+	if err != nil || len(rows) == 0 {
 		return err
 	}
-	if v, err = h.keep(journal.File, c); err != nil {
-		return err
-	}
-	v.Modified = now.modified
+	h.o.Step("look.kept")
 	return h.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
-		at := time.Now()
-		if first && last.ID == "" {
-			id := uuid.NewString()
-			return tx.Changes().Add(journal.Change{
-				ID: id, Time: at, Unit: id, Source: journal.Source{Agent: s.Agent}, Kind: journal.File, Target: path, Before: v, After: v, State: journal.Done,
-			})
-		}
-		next := found(last, s.Agent, v, at)
-		if s.Run != "" {
-			base, err := Stamp(tx, s, at)
+		if l.source.Run != "" {
+			base, err := Stamp(tx, l.source, at)
 			if err != nil {
 				return err
 			}
-			next = stamped(next, base)
+			for i := range rows {
+				rows[i] = stamped(rows[i], base)
+			}
 		}
-		return tx.Changes().Add(next)
+		return tx.Changes().Add(rows...)
 	})
 }
 
-// parts are the folders of a workspace that make the assistant.
-var parts = [...]string{"memory", "skills", filepath.Join(".agents", "skills")}
-
-// part reports whether a path is that of a file that makes the assistant.
-func part(dir, path string) bool {
-	if filepath.Dir(path) == dir {
-		return strings.EqualFold(filepath.Ext(path), ".md")
-	}
-	for _, name := range parts {
-		if pathpolicy.Inside(path, filepath.Join(dir, name)) {
-			return true
-		}
-	}
-	return false
-}
-
-// work reports whether a path is that of another file of the workspace, whose changes by
-// commands can be undone: one that is not hidden, and not installed by a package manager.
-func work(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel) && !slices.ContainsFunc(strings.Split(rel, string(filepath.Separator)), skipped)
-}
-
-// skipped reports whether files and folders of that name are left out.
-func skipped(name string) bool {
-	return strings.HasPrefix(name, ".") || slices.Contains([]string{"node_modules", "__pycache__", "venv"}, name)
-}
-
-// listed reports whether the history has the content of a file: of regular files and links.
-func listed(e fs.DirEntry) bool { return e.Type().IsRegular() || e.Type() == fs.ModeSymlink }
-
-// list returns the files that make an assistant, and then, as far as the limits allow, the
-// others of its workspace. Links are among them, and not followed.
-func list(dir string) map[string]stamp {
-	out := map[string]stamp{}
-	bytes := int64(0)
-	add := func(path string, e fs.DirEntry) {
-		if !listed(e) || len(out) >= maxFiles || strings.HasPrefix(e.Name(), ".tmp-") || !utf8.ValidString(path) {
-			return
-		}
-		info, err := e.Info()
-		if err == nil && info.Size() <= maxFile {
-			out[path] = stamp{info.Size(), info.ModTime()}
-			bytes += info.Size()
-		}
-	}
-	top, _ := os.ReadDir(dir) // a workspace that does not exist yet has no files
-	for _, e := range top {
-		if path := filepath.Join(dir, e.Name()); part(dir, path) {
-			add(path, e)
-		}
-	}
-	for _, name := range parts {
-		root := filepath.Join(dir, name)
-		if pathpolicy.Real(root) != root {
-			if info, err := os.Lstat(root); err == nil {
-				add(root, fs.FileInfoToDirEntry(info))
-			}
-			continue
-		}
-		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
-			switch {
-			case errors.Is(err, fs.ErrNotExist), len(out) >= maxFiles:
-				return fs.SkipAll
-			case err != nil:
-				return fs.SkipDir
-			case e.IsDir() && path != root && strings.HasPrefix(e.Name(), "."): // what is being installed or was replaced, or a repository
-				return fs.SkipDir
-			}
-			add(path, e)
-			return nil
-		})
-	}
-	count, seen := len(out), 0
-	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		seen++
-		switch {
-		case errors.Is(err, fs.ErrNotExist), len(out) >= count+maxWork, bytes >= maxBytes, seen > maxSeen:
-			return fs.SkipAll
-		case err != nil:
-			return fs.SkipDir
-		case path == dir:
-			return nil
-		case e.IsDir() && (skipped(e.Name()) || slices.Contains(parts[:], path[len(dir)+1:])): // parts have been listed
-			return fs.SkipDir
-		case skipped(e.Name()) || part(dir, path) || pathpolicy.HasPrivate(path[len(dir):]):
-			return nil
-		}
-		add(path, e)
-		return nil
-	})
-	return out
+// lose notes that a file was changed or deleted whose earlier content was not kept.
+func (l *look) lose(path string, size int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = append(l.lost, fmt.Sprintf("%s (%s)", l.h.Name(l.source.Agent, path), humanize.Bytes(size)))
 }

@@ -21,9 +21,10 @@ import (
 const (
 	PlanTime   = 10 * time.Minute // for which a plan may be carried out
 	maxUnits   = 100
-	maxChanges = 2000 // that are searched
-	maxPending = 200  // plans that wait for a yes
-	maxActs    = 1000 // calls that are counted
+	minChanges = 2000    // that are searched
+	maxChanges = 100_000 // that are searched if more belong to the units
+	maxPending = 200     // plans that wait for a yes
+	maxActs    = 1000    // calls that are counted
 )
 
 // Request says what to take back.
@@ -71,6 +72,22 @@ func (r Request) selects(c journal.Change) bool {
 		return false
 	}
 	return r.Undo == (len(c.Undoes) > 0)
+}
+
+// changes returns the changes that a request takes back, newest first.
+func (r Request) changes(table journal.Reader) ([]journal.Change, error) {
+	units := cmp.Or(min(r.Units, maxUnits), maxUnits)
+	for limit := minChanges; ; limit *= 8 {
+		list, err := table.List(journal.Query{Home: r.Session, Since: r.Since, Limit: limit})
+		if err != nil || len(list) < limit || limit >= maxChanges {
+			return journal.Units(list, units, r.selects), err
+		}
+		// The newest units are complete if an older one follows.
+		out := journal.Units(list, units+1, r.selects)
+		if all := journal.Units(list, units, r.selects); len(out) > len(all) {
+			return all, nil
+		}
+	}
 }
 
 // pending is the plans that wait for a yes, by session.
@@ -142,16 +159,10 @@ func (h *History) plan(ctx context.Context, r Request) (Plan, error) {
 	p := Plan{Request: r}
 	var selected []journal.Change
 	jobs := map[string]journal.Version{}
-	err := h.o.Store.View(ctx, func(tx store.Reader) error {
-		list, err := tx.Changes().List(journal.Query{Home: r.Session, Since: r.Since, Limit: maxChanges})
-		if err != nil {
+	err := h.o.Store.View(ctx, func(tx store.Reader) (err error) {
+		if selected, err = r.changes(tx.Changes()); err != nil {
 			return err
 		}
-		units := r.Units
-		if units == 0 {
-			units = maxUnits
-		}
-		selected = journal.Units(list, min(units, maxUnits), r.selects)
 		for _, c := range selected {
 			if c.Kind == journal.Job {
 				if jobs[c.Target], err = h.o.Jobs.Version(tx.Jobs(), c.Target); err != nil {
@@ -289,7 +300,7 @@ func (h *History) acts(tx store.Reader, home chela.SessionKey, selected []journa
 		switch text := humanize.Many(n[what], what); {
 		case n[what] == 0:
 		case what == "command": // the steps take back what it did to files
-			out = append(out, "whatever else "+text+" did (only files of the workspace are recorded, up to 1 MB, no hidden ones or empty folders)")
+			out = append(out, "whatever else "+text+" did (only files of the workspace are recorded, up to 8 MB, no private ones or empty folders)")
 		default:
 			out = append(out, text)
 		}

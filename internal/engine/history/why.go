@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -118,6 +119,9 @@ func (h *History) past(ctx context.Context, target string) ([]journal.Change, er
 	return out, nil
 }
 
+// maxNotes is the number of bytes of notes that are searched.
+const maxNotes = 64 << 20
+
 // WhyWords returns where the lines come from that contain all of some words, in the notes of
 // an agent.
 func (h *History) WhyWords(ctx context.Context, agent chela.AgentID, words string) ([]Line, error) {
@@ -126,14 +130,12 @@ func (h *History) WhyWords(ctx context.Context, agent chela.AgentID, words strin
 	}
 	dir := h.path(agent, "")
 	want := strings.Fields(strings.ToLower(words))
-	files := list(dir)
-	var paths []string
-	for path := range files {
-		if filepath.Dir(path) == dir || pathpolicy.Inside(path, filepath.Join(dir, "memory")) {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
+	files := map[string]stamp{}
+	(&tree{dir: dir}).assistant(files, maxNotes)
+	maps.DeleteFunc(files, func(path string, _ stamp) bool {
+		return filepath.Dir(path) != dir && !pathpolicy.Inside(path, filepath.Join(dir, "memory"))
+	})
+	paths := slices.Sorted(maps.Keys(files))
 	var out []Line
 	for _, path := range paths {
 		now, err := h.present(path)

@@ -47,6 +47,22 @@ func WriteIn(root *os.Root, name string, data []byte, perm fs.FileMode) error {
 	return writeIn(root, name, data, perm, func(string) error { return nil })
 }
 
+// WriteSoonIn is like [WriteIn] for a new file, but does not wait until it is on disk. After
+// a power failure, it may be empty or damaged.
+func WriteSoonIn(root *os.Root, name string, data []byte, perm fs.FileMode) (err error) {
+	temp := filepath.Join(filepath.Dir(name), tempPrefix+rand.Text())
+	defer func() {
+		if err != nil {
+			_ = root.Remove(temp)
+			err = fmt.Errorf("write %s: %w", name, err)
+		}
+	}()
+	if err := root.WriteFile(temp, data, cmp.Or(perm, 0o600)); err != nil {
+		return err
+	}
+	return root.Rename(temp, name)
+}
+
 // writeIn calls before with the name of each step. Tests return an error from
 // it to simulate a crash.
 func writeIn(root *os.Root, name string, data []byte, perm fs.FileMode, before func(step string) error) error {

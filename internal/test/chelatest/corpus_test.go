@@ -63,7 +63,12 @@ func executes() *llmtest.Script {
 // decision. It returns the questions and the answer.
 func (c *Client) execute(session, command, decision string) (asked []wire.Approval, answer string) {
 	c.t.Helper()
-	run := c.Send(session, "run: "+command)
+	return c.decideAll(c.Send(session, "run: "+command), decision)
+}
+
+// decideAll answers all questions of a run with decision, and returns them and the answer.
+func (c *Client) decideAll(run, decision string) (asked []wire.Approval, answer string) {
+	c.t.Helper()
 	for ev := range c.Events() {
 		var chat wire.Chat
 		var a wire.Approval

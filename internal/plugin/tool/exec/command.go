@@ -38,6 +38,7 @@ type command struct {
 	note    string // note about an option that could not be honoured
 
 	cancel  context.CancelFunc
+	changed func() []string // see Options.Starts; nil: nobody is told
 	process sandbox.Process
 	record  *record
 	out     *output
@@ -54,6 +55,7 @@ type command struct {
 	// The result, valid after done is closed.
 	exit     sandbox.Exit
 	refused  []string // rights that it lacked in the sandbox, as far as is known
+	lost     []string // files that it changed without a way back
 	err      error
 	ended    time.Time
 	timedOut bool
@@ -79,6 +81,9 @@ func (t *execTool) start(ctx context.Context, j job, c tool.Call) (*command, err
 	if j.cage != nil {
 		broker = j.cage
 	}
+	if t.Starts != nil && !j.reads {
+		k.changed = t.Starts(ctx)
+	}
 	err := k.startProcess(life, broker, j)
 	if j.tty && errors.Is(err, sandbox.ErrNoTerminal) {
 		k.tty, k.note = false, "terminals are not supported here, so it runs with pipes"
@@ -86,6 +91,7 @@ func (t *execTool) start(ctx context.Context, j job, c tool.Call) (*command, err
 	}
 	if err != nil {
 		cancel()
+		k.looked()
 		return nil, fmt.Errorf("exec: %w", err)
 	}
 	go k.wait(life)
@@ -162,10 +168,19 @@ func (k *command) wait(life context.Context) {
 	k.ended = time.Now()
 	k.out.flush()
 	k.cancel()
+	k.looked()
 	k.mu.Lock()
 	k.closeInput()
 	k.mu.Unlock()
 	close(k.done)
+}
+
+// looked has the changes of the command recorded, once.
+func (k *command) looked() {
+	if k.changed != nil {
+		k.lost = k.changed()
+		k.changed = nil
+	}
 }
 
 // closeInput closes the input. A terminal is closed with its program.
@@ -262,7 +277,11 @@ func (k *command) status() string {
 	default:
 		s = fmt.Sprintf("exit code %d", k.exit.Code)
 	}
-	return s + " after " + humanize.Span(k.ended.Sub(k.began))
+	s += " after " + humanize.Span(k.ended.Sub(k.began))
+	if note := lostNote(k.lost); note != "" {
+		s += "; " + note
+	}
+	return s
 }
 
 // name returns a short name: the program and its first operand.

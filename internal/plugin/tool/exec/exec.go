@@ -44,8 +44,10 @@ type Options struct {
 	Rules func(chela.AgentID) (*allowlist.Rules, error)
 	// RecordUse is called with the allowlist entries that allowed a command. It may be nil.
 	RecordUse func(uses []allowlist.Use, command string)
-	// Starts is called before a command starts; nil: nobody is told.
-	Starts func(context.Context)
+	// Starts is called before a command starts that may change files. The function that it
+	// returns is called when the command has ended, and returns the names of the files that
+	// it changed without a way back. nil: nobody is told.
+	Starts func(context.Context) (ended func() (lost []string))
 	// Host is the configured host: "" or auto, sandbox, gateway (or local), node, or the
 	// name of a node. Commands are refused if it is not available.
 	Host        string
@@ -200,9 +202,6 @@ func (t *execTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		}
 		j = p.Value.(job)
 	}
-	if t.Starts != nil {
-		t.Starts(ctx)
-	}
 	return t.run(ctx, j, c)
 }
 
@@ -290,7 +289,7 @@ func (t *execTool) foregroundResult(k *command, j job) tool.Result {
 	} else {
 		k.record.drop()
 	}
-	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused}
+	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused, lost: k.lost}
 	r.temp, r.plain = namesTemp(j.text, j.plan.Rights), t.Plain
 	return r.result()
 }

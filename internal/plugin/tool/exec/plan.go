@@ -33,6 +33,7 @@ type job struct {
 
 	used []allowlist.Use // allowlist entries that allow it
 
+	reads  bool           // it changes no file of the workspace
 	repeat bool           // in the sandbox: it can be run again from its beginning
 	moves  bool           // it may work in other folders than that of the plan
 	cage   sandbox.Broker // confines it; nil: it is not confined
@@ -154,6 +155,7 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 			j.cage = box.cage
 		}
 	}
+	j.reads = p.Effect == tool.Reads && !p.Ask || j.plan.Rights != nil && !j.plan.Rights.Write && len(j.plan.Rights.Change) == 0
 	p.Value, p.Text = j, approvalText(sp, j, vars)
 	if p.confine && len(c.Rights) > 0 {
 		p.Reason = "the sandbox did not let it " + describe(c.Rights)

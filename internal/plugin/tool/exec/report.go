@@ -28,6 +28,7 @@ type report struct {
 	confined bool     // it ran in the sandbox
 	temp     bool     // it names files in a folder for temporary ones there
 	refused  []string // rights that it lacked there
+	lost     []string // files that it changed without a way back
 	plain    bool     // without notes
 }
 
@@ -59,7 +60,7 @@ func namesTemp(command string, r *sandbox.Rights) bool {
 	})
 }
 
-// maxBlocked limits the names in a result.
+// maxBlocked limits the names of each note of a result.
 const maxBlocked = 10
 
 func (r *report) result() tool.Result {
@@ -94,6 +95,9 @@ func (r *report) result() tool.Result {
 	if len(r.Blocked) > 0 {
 		notes = append(notes, fmt.Sprintf("renamed to NAME.blocked, because other programs run what has such a name: %s; host gateway asks the person to make it outside of the sandbox", strings.Join(r.Blocked[:min(len(r.Blocked), maxBlocked)], ", ")))
 	}
+	if note := lostNote(r.lost); note != "" {
+		notes = append(notes, note)
+	}
 	if r.temp {
 		notes = append(notes, tempNote)
 	}
@@ -110,6 +114,17 @@ func (r *report) result() tool.Result {
 		text += "[" + strings.Join(notes, "; ") + "]"
 	}
 	return tool.Detailed(text, d)
+}
+
+// lostNote is the note about files that were changed without a way back; "": there are none.
+func lostNote(lost []string) string {
+	switch n := len(lost); {
+	case n == 0:
+		return ""
+	case n > maxBlocked:
+		lost = append(slices.Clone(lost[:maxBlocked]), fmt.Sprintf("%d more", n-maxBlocked))
+	}
+	return "/undo cannot bring back what was in " + strings.Join(lost, ", ") + ": too large, too much to keep, or with a secret"
 }
 
 // backgroundResult returns the result of a call whose command continues in
