@@ -46,6 +46,7 @@ type Request struct {
 	Hash      string           `json:"hash"`             // of the plan; the call runs only if its plan has this hash
 	Rights    []string         `json:"rights,omitempty"` // additional rights that the plan needs beyond those of its run; part of Hash
 	Once      bool             `json:"once,omitempty"`   // only AllowOnce and Deny are possible
+	Ran       string           `json:"ran,omitempty"`    // the result of the call without Rights, if it ran before; not displayed
 	Asked     chela.SessionKey `json:"asked,omitempty"`  // the session whose chat displays the request: the root of the tree; empty: Session
 	Root      chela.RunID      `json:"root,omitempty"`   // the root of the tree of runs; empty: Run
 	Requester chela.Principal  `json:"requester"`

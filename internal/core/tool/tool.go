@@ -236,6 +236,7 @@ type Plan struct {
 	Rights     []string      // Call.Rights that an approval grants; set by the executor
 	Once       bool          // an approval is valid for this call only and is not remembered
 	Wait       time.Duration // until the request for the approval expires; 0: the usual time
+	Ran        string        // the result of the call without Rights, if it ran before; set by the executor
 	Unattended bool          // it may run without an approval where nobody can be asked
 	Value      any           // the tool's own resolved plan, for Run
 }
@@ -261,6 +262,7 @@ var (
 type Blocked struct {
 	Rights []string // the missing rights, in the tool's own notation
 	Again  bool     // the call can be repeated from its beginning
+	Ran    string   // what the call did and returned until it was stopped; empty: nothing
 }
 
 // Error returns a text that names the missing rights.

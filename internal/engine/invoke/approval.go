@@ -87,6 +87,7 @@ func (k *call) checkDecision(ctx context.Context) *verdict {
 	if err != nil {
 		return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
 	}
+	k.ran = req.Ran
 	switch {
 	case req.ID == "":
 		return k.requestApproval(ctx)
@@ -147,6 +148,7 @@ func (k *call) unattended() *verdict {
 // people: redacted and escaped.
 func (k *call) approvalText() (plan tool.Plan, err error) {
 	plan = *k.plan
+	plan.Ran = k.ran
 	if plan.Text, err = approval.Escape(k.v.x.redact(plan.Text)); err != nil {
 		return plan, err
 	}

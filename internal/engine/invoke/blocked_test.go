@@ -61,6 +61,7 @@ type caged struct {
 	spec   tool.Spec
 	needs  []string
 	again  bool
+	out    string // what it returns until it is stopped
 	ignore bool // the plan does not depend on the rights
 	reads  bool // effect Reads instead of Acts
 	ran    []string
@@ -80,7 +81,7 @@ func (c *caged) Run(_ context.Context, k tool.Call) (tool.Result, error) {
 	c.ran = append(c.ran, strings.Join(k.Rights, ","))
 	for _, r := range c.needs {
 		if !slices.Contains(k.Rights, r) {
-			return tool.Result{}, fmt.Errorf("exec: %w", &tool.Blocked{Rights: []string{r}, Again: c.again})
+			return tool.Result{}, fmt.Errorf("exec: %w", &tool.Blocked{Rights: []string{r}, Again: c.again, Ran: c.out})
 		}
 	}
 	return tool.Text("done"), nil
@@ -101,6 +102,8 @@ func TestBlocked(t *testing.T) {
 	}
 	denied := allowed("hnet:a")
 	denied.req.Decision = approval.Deny
+	deniedAfter := denied
+	deniedAfter.req.Ran = "half done"
 	type want struct {
 		err     error
 		words   []string // in the error result
@@ -123,6 +126,10 @@ func TestBlocked(t *testing.T) {
 			want{log: "start acts", ran: "[net:a]", outcome: "allowed approval ok"}},
 		{"denied", caged{needs: []string{"net:a"}, again: true}, &denied, nil,
 			want{words: []string{"denied"}, outcome: "denied approval error"}},
+		{"denied after it ran", caged{needs: []string{"net:a"}, again: true}, &deniedAfter, nil,
+			want{words: []string{"it ran, and was stopped", "denied by", "half done"}, outcome: "blocked approval error"}},
+		{"nobody can be asked after it ran", caged{needs: []string{"net:a"}, again: true, out: "half done"}, &ledger{}, func(s *invoke.Scope) { s.Unattended = true },
+			want{words: []string{"it ran, and was stopped", "nobody can be asked", "half done"}, log: "start acts", ran: "[]", outcome: "blocked approval error"}},
 		{"approved for other rights", caged{needs: []string{"net:a"}, again: true}, new(ledger{rights: []string{"net:b"}, req: allowed("hnet:a").req}), nil,
 			want{words: []string{"plan has changed"}, outcome: "denied approval error"}},
 		{"approved, and blocked for another right", caged{needs: []string{"net:b", "net:a"}, again: true}, new(allowed("hnet:b")), nil,

@@ -36,6 +36,7 @@ type call struct {
 	args    json.RawMessage // the arguments to use; wire.Args is what the model wrote
 	id      string          // of the record; without a ledger, the model's id
 	rights  []string        // granted to the call by an approval
+	ran     string          // the result of the call without them, if it ran before; empty: it did not
 	plan    *tool.Plan
 	effect  tool.Effect
 	checked bool   // loop detection has seen the call
@@ -97,6 +98,7 @@ func (k *call) execute(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, ctx.Err()
 	}
 	if blocked, ok := errors.AsType[*tool.Blocked](err); ok {
+		k.ran = humanize.TruncateBytes(k.v.x.redact(blocked.Ran), maxRan)
 		v := k.requestRights(ctx, blocked)
 		switch {
 		case v == nil: // the rights are always allowed
@@ -139,8 +141,18 @@ func (k *call) finish(ctx context.Context, res tool.Result) (tool.Result, error)
 	return res, k.checkFailures(res.IsError)
 }
 
-// refuse ends a call with an error result.
+// maxRan is the number of bytes that are kept of the result of a call that was stopped for
+// lack of rights.
+const maxRan = 32 << 10
+
+// refuse ends a call with an error result. One that has run, and was stopped, is not
+// recorded as denied.
 func (k *call) refuse(decision session.Decision, rule, text string) *verdict {
+	if k.ran != "" {
+		decision = session.DecisionBlocked
+		text = "it ran, and was stopped for lack of rights. It was not run again with them: " + strings.TrimPrefix(text, "not run: ") +
+			". What it did until then is done. It returned:\n" + k.ran
+	}
 	k.decision, k.rule = decision, rule
 	return &verdict{res: failure(k.name(), text)}
 }

@@ -206,3 +206,31 @@ func TestUndoOfCommandsKilled(t *testing.T) {
 		})
 	}
 }
+
+// TestDeniedAfterItRan checks that a command that ran in the sandbox, and was refused
+// something there, is not said to have done nothing when a person denies it the right.
+func TestDeniedAfterItRan(t *testing.T) {
+	t.Parallel()
+	needtest.Program(t, "curl")
+	u := newUndoer(t, Options{Dial: site(t)})
+	u.writeIn("workspace/a.txt", "one\n")
+	asked, answer := u.decideAll(u.Send("main", `exec {"command":"echo two > a.txt; echo printed; curl -sS http://example.org/a"}`), wire.Deny)
+	if len(asked) != 1 || !strings.Contains(asked[0].Request.Reason, "connect to example.org") {
+		t.Fatalf("asked %+v", asked)
+	}
+	for _, want := range []string{"it ran, and was stopped for lack of rights", "denied by", "printed", "What it did until then is done"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("the answer without %q: %s", want, answer)
+		}
+	}
+	if strings.Contains(answer, "not run:") {
+		t.Errorf("the answer says that it did not run: %s", answer)
+	}
+	if got := u.readFile("workspace/a.txt"); got != "two\n" {
+		t.Errorf("a.txt is %q", got)
+	}
+	u.undo("", "a.txt: restore")
+	if got := u.readFile("workspace/a.txt"); got != "one\n" {
+		t.Errorf("after the undo, a.txt is %q", got)
+	}
+}

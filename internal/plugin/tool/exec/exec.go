@@ -15,6 +15,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/tool"
@@ -256,12 +257,14 @@ func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, er
 			k.refused = slices.Concat(k.refused, t.refusedPaths(text, j))
 		}
 		if len(k.refused) > 0 && j.repeat {
-			k.record.drop()
-			return tool.Result{}, &tool.Blocked{Rights: k.refused, Again: true}
+			return tool.Result{}, &tool.Blocked{Rights: k.refused, Again: true, Ran: resultText(t.foregroundResult(k, j))}
 		}
 	}
 	return t.foregroundResult(k, j), ctx.Err()
 }
+
+// resultText returns the text of a result.
+func resultText(r tool.Result) string { return (&llm.Message{Parts: r.Content}).PlainText() }
 
 // toBackground leaves a command running in the background and returns the
 // result of the call.
