@@ -62,8 +62,8 @@ type caged struct {
 	needs  []string
 	again  bool
 	out    string // what it returns until it is stopped
-	ignore bool // the plan does not depend on the rights
-	reads  bool // effect Reads instead of Acts
+	ignore bool   // the plan does not depend on the rights
+	reads  bool   // effect Reads instead of Acts
 	ran    []string
 }
 

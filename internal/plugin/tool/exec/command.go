@@ -38,6 +38,7 @@ type command struct {
 	note    string // note about an option that could not be honoured
 
 	cancel  context.CancelFunc
+	swapped func() string   // returns a script of the approval that was changed
 	changed func() []string // see Options.Starts; nil: nobody is told
 	process sandbox.Process
 	record  *record
@@ -56,6 +57,7 @@ type command struct {
 	exit     sandbox.Exit
 	refused  []string // rights that it lacked in the sandbox, as far as is known
 	lost     []string // files that it changed without a way back
+	edited   string   // a script of the approval that was changed while it ran; "": none
 	err      error
 	ended    time.Time
 	timedOut bool
@@ -84,6 +86,12 @@ func (t *execTool) start(ctx context.Context, j job, c tool.Call) (*command, err
 	if t.Starts != nil && !j.reads {
 		k.changed = t.Starts(ctx)
 	}
+	if err := j.checkSources(); err != nil { // at the last moment
+		cancel()
+		k.looked()
+		return nil, fmt.Errorf("exec: %w", err)
+	}
+	k.swapped = func() string { return j.changedSource(true) }
 	err := k.startProcess(life, broker, j)
 	if j.tty && errors.Is(err, sandbox.ErrNoTerminal) {
 		k.tty, k.note = false, "terminals are not supported here, so it runs with pipes"
@@ -169,6 +177,7 @@ func (k *command) wait(life context.Context) {
 	k.out.flush()
 	k.cancel()
 	k.looked()
+	k.edited = k.swapped()
 	k.mu.Lock()
 	k.closeInput()
 	k.mu.Unlock()
@@ -278,8 +287,10 @@ func (k *command) status() string {
 		s = fmt.Sprintf("exit code %d", k.exit.Code)
 	}
 	s += " after " + humanize.Span(k.ended.Sub(k.began))
-	if note := lostNote(k.lost); note != "" {
-		s += "; " + note
+	for _, note := range [...]string{lostNote(k.lost), editedNote(k.edited)} {
+		if note != "" {
+			s += "; " + note
+		}
 	}
 	return s
 }

@@ -292,7 +292,7 @@ func (t *execTool) foregroundResult(k *command, j job) tool.Result {
 	} else {
 		k.record.drop()
 	}
-	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused, lost: k.lost}
+	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused, lost: k.lost, edited: k.edited}
 	r.temp, r.plain = namesTemp(j.text, j.plan.Rights), t.Plain
 	return r.result()
 }

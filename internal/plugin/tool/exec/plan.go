@@ -33,10 +33,11 @@ type job struct {
 
 	used []allowlist.Use // allowlist entries that allow it
 
-	reads  bool           // it changes no file of the workspace
-	repeat bool           // in the sandbox: it can be run again from its beginning
-	moves  bool           // it may work in other folders than that of the plan
-	cage   sandbox.Broker // confines it; nil: it is not confined
+	sources []source       // files whose content was approved
+	reads   bool           // it changes no file of the workspace
+	repeat  bool           // in the sandbox: it can be run again from its beginning
+	moves   bool           // it may work in other folders than that of the plan
+	cage    sandbox.Broker // confines it; nil: it is not confined
 }
 
 // Plan judges a call and resolves what it would run.
@@ -164,6 +165,7 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	if err := j.bindApproval(&p.Plan, sp, slices.Concat(vars, t.env[:1])); err != nil {
 		return tool.Plan{}, err
 	}
+	p.Value = j
 	return p.Plan, nil
 }
 
@@ -182,7 +184,9 @@ func (j *job) bindApproval(p *tool.Plan, sp shell.Plan, env []string) error {
 		if shown.Dir, err = filepath.EvalSymlinks(j.plan.Dir); err != nil {
 			return fmt.Errorf("working directory: %w", err)
 		}
+		p.Text += recipes(sp, j.plan.Dir)
 		files = sources(sp, j.plan.Dir)
+		j.sources = files
 		for _, f := range files {
 			p.Text += fmt.Sprintf("\nwith the current content of %s (sha256 %.12s)", shell.Escape(f.path), f.sum)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -29,6 +30,7 @@ type report struct {
 	temp     bool     // it names files in a folder for temporary ones there
 	refused  []string // rights that it lacked there
 	lost     []string // files that it changed without a way back
+	edited   string   // a file of the approval that was changed while it ran
 	plain    bool     // without notes
 }
 
@@ -95,8 +97,10 @@ func (r *report) result() tool.Result {
 	if len(r.Blocked) > 0 {
 		notes = append(notes, fmt.Sprintf("renamed to NAME.blocked, because other programs run what has such a name: %s; host gateway asks the person to make it outside of the sandbox", strings.Join(r.Blocked[:min(len(r.Blocked), maxBlocked)], ", ")))
 	}
-	if note := lostNote(r.lost); note != "" {
-		notes = append(notes, note)
+	for _, note := range [...]string{lostNote(r.lost), editedNote(r.edited)} {
+		if note != "" {
+			notes = append(notes, note)
+		}
 	}
 	if r.temp {
 		notes = append(notes, tempNote)
@@ -125,6 +129,14 @@ func lostNote(lost []string) string {
 		lost = append(slices.Clone(lost[:maxBlocked]), fmt.Sprintf("%d more", n-maxBlocked))
 	}
 	return "/undo cannot bring back what was in " + strings.Join(lost, ", ") + ": too large, too much to keep, or with a secret"
+}
+
+// editedNote is the note about a file that was approved and then changed.
+func editedNote(name string) string {
+	if name == "" {
+		return ""
+	}
+	return shell.Escape(name) + " was changed while it ran, so that it may have run something else than was approved: tell the person"
 }
 
 // backgroundResult returns the result of a call whose command continues in

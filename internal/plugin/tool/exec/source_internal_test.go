@@ -14,7 +14,7 @@ import (
 func TestOperands(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string][]string{
-		"./s.sh a":                      {"s.sh"},
+		"./s.sh a":                      {"s.sh", "a"},
 		"sh s.sh":                       {"s.sh"},
 		"bash -x ./s.sh in.txt":         {"s.sh", "in.txt"},
 		". ./env.sh && ls":              {"env.sh"},
@@ -24,7 +24,10 @@ func TestOperands(t *testing.T) {
 		"env A=1 timeout 5 ./run":       {"run"},
 		"cd sub && ./s.sh; sh t.sh":     {"sub/s.sh", "sub/t.sh"},
 		"cd /opt && ./s.sh":             {"/opt/s.sh"},
-		"/usr/bin/git status":           {"/usr/bin/git"},
+		"/usr/bin/git status":           {"/usr/bin/git", "status"},
+		"make -C sub test":              {"sub", "test", "sub/GNUmakefile", "sub/makefile", "sub/Makefile"},
+		"cd app && npm test":            {"app/package.json"},
+		"./s.sh --in=data.json":         {"s.sh", "data.json"},
 		"sh -c './s.sh | ./s.sh'":       {"s.sh | ./s.sh", "s.sh"},
 		"~/bin/tool":                    {"~/bin/tool"},
 		"git add s.sh":                  nil,

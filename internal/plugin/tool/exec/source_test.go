@@ -92,3 +92,81 @@ func TestBound(t *testing.T) {
 		hash(m{"command": "sh pipe"})
 	})
 }
+
+// TestHeld checks that the files of an approved command are the ones that run.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	write := func(b *fixture, name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ name, command, file, before, after string }{
+		{"HELD-01 a script", "./s.sh", "s.sh", "echo good\n", "echo evil\n"},
+		{"HELD-01 a script of a shell", "sh ./s.sh", "s.sh", "echo good\n", "echo evil\n"},
+		{"HELD-02 an argument of a script", "./s.sh list", "list", "a\n", "b\n"},
+		{"HELD-02 the value of an option", "./s.sh --in=list", "list", "a\n", "b\n"},
+		{"HELD-03 a makefile", "make all", "Makefile", "all:\n\techo good\n", "all:\n\techo evil\n"},
+		{"HELD-03 a package", "npm test", "package.json", `{"scripts":{"test":"good"}}`, `{"scripts":{"test":"evil"}}`},
+		{"HELD-04 a large file with its time", "./s.sh large", "large", strings.Repeat("x", 65<<20), strings.Repeat("y", 65<<20)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newFixture(t, exec.Options{Rules: mode("ask"), Interactive: true})
+			write(b, "s.sh", "#!/bin/sh\ntouch ran\n")
+			write(b, tt.file, tt.before)
+			info, err := os.Stat(filepath.Join(b.dir, tt.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := m{"command": tt.command}
+			p, c, err := b.plan(args)
+			if err != nil || !p.Ask {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			write(b, tt.file, tt.after)
+			if err := os.Chtimes(filepath.Join(b.dir, tt.file), info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+			if again, _, err := b.plan(args); err != nil || again.Hash == p.Hash {
+				t.Errorf("an approval of what it was holds for what it is now (%v)", err)
+			}
+			if _, err := b.tool.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "has changed since it was approved") {
+				t.Errorf("it ran: %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
+				t.Error("the script has run")
+			}
+		})
+	}
+	t.Run("HELD-05 a script that was changed while it ran is named", func(t *testing.T) {
+		t.Parallel()
+		b := newFixture(t, exec.Options{Rules: mode("ask"), Interactive: true})
+		write(b, "s.sh", "#!/bin/sh\ncp s.sh t.sh; echo : >> t.sh; mv t.sh s.sh\n")
+		if text, _ := b.text(m{"command": "./s.sh"}); !strings.Contains(text, "s.sh was changed while it ran") {
+			t.Errorf("answer %q", text)
+		}
+	})
+	t.Run("HELD-06 the question shows what make and npm will run", func(t *testing.T) {
+		t.Parallel()
+		b := newFixture(t, exec.Options{Rules: mode("ask"), Interactive: true})
+		write(b, "Makefile", "GO = go\n.PHONY: all test\nall: test\ntest: build # checks\n\t$(GO) test ./...\n\n\t@echo done\nbuild:; $(GO) build\nother:\n\techo other\n")
+		write(b, "package.json", `{"scripts":{"pretest":"tsc","test":"node --test","start":"node ."}}`)
+		for command, want := range map[string]string{
+			"make":            "\nmake will run:\n  $(GO) build\n  $(GO) test ./...\n  @echo done",
+			"make -j 4 other": "\nmake will run:\n  echo other",
+			"npm test":        "\nnpm will run:\n  pretest: tsc\n  test: node --test",
+			"npm run start":   "\nnpm will run:\n  start: node .",
+			"yarn start":      "\nyarn will run:\n  start: node .",
+		} {
+			p, _, err := b.plan(m{"command": command})
+			if err != nil || !strings.Contains(p.Text, want+"\n") {
+				t.Errorf("%s: %v, the text is\n%s\nwant%s", command, err, p.Text, want)
+			}
+		}
+		if p, _, err := b.plan(m{"command": "make missing; npm run nothing"}); err != nil || strings.Contains(p.Text, "will run") {
+			t.Errorf("%v, the text is\n%s", err, p.Text)
+		}
+	})
+}

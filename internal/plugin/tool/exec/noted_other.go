@@ -1,0 +1,7 @@
+//go:build !linux && !darwin
+
+package exec
+
+import "io/fs"
+
+func noted(fs.FileInfo) string { return "" }
