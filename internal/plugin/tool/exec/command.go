@@ -56,6 +56,7 @@ type command struct {
 	// The result, valid after done is closed.
 	exit     sandbox.Exit
 	refused  []string // rights that it lacked in the sandbox, as far as is known
+	private  bool     // it came across private files in the sandbox, and could not read them
 	lost     []string // files that it changed without a way back
 	edited   string   // a script of the approval that was changed while it ran; "": none
 	err      error

@@ -18,8 +18,9 @@ import (
 )
 
 // rights returns what a confined command may use: the workspace, and the
-// rights that a person gave to the call or to the session.
-func (t *execTool) rights(ctx context.Context, c tool.Call, write bool) (*sandbox.Rights, error) {
+// rights that a person gave to the call or to the session. packages says that it asks which
+// packages of the system are installed.
+func (t *execTool) rights(ctx context.Context, c tool.Call, write, packages bool) (*sandbox.Rights, error) {
 	workspace, err := filepath.EvalSymlinks(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("workspace: %w", err)
@@ -33,6 +34,9 @@ func (t *execTool) rights(ctx context.Context, c tool.Call, write bool) (*sandbo
 		given = slices.Compact(slices.Sorted(slices.Values(slices.Concat(given, standing))))
 	}
 	r := &sandbox.Rights{Workspace: workspace, Write: write, Hide: t.notes(c)}
+	if packages && c.Sandbox == nil {
+		r.Read = slices.DeleteFunc([]string{"/var/lib/dpkg", "/var/lib/apt", "/var/cache/apt"}, func(dir string) bool { return !exists(dir) })
+	}
 	for _, right := range given {
 		switch kind, value, _ := strings.Cut(right, ":"); kind {
 		case "net":
@@ -129,7 +133,7 @@ func (t *execTool) refusedPaths(output string, j job) []string {
 			}
 			path = filepath.Join(j.plan.Dir, path)
 		}
-		right := t.missingRight(filepath.Clean(path), strings.ToLower(why), j.plan.Rights)
+		right := t.missingRight(filepath.Clean(path), strings.ToLower(why), j)
 		if right != "" && !slices.Contains(out, right) && len(out) < maxRefused {
 			out = append(out, right)
 		}
@@ -138,7 +142,8 @@ func (t *execTool) refusedPaths(output string, j job) []string {
 }
 
 // missingRight returns the right that a program lacked to use a path, or "".
-func (t *execTool) missingRight(path, why string, r *sandbox.Rights) string {
+func (t *execTool) missingRight(path, why string, j job) string {
+	r := j.plan.Rights
 	kind := "write:"
 	if why == "no such file or directory" || why == "enoent" {
 		kind = "read:"
@@ -153,6 +158,9 @@ func (t *execTool) missingRight(path, why string, r *sandbox.Rights) string {
 	private := pathpolicy.Private(filepath.Base(path))
 	if private {
 		kind = "read:"
+		if j.searches && pathpolicy.Inside(path, r.Workspace) {
+			return "" // it was not named, or the command had asked
+		}
 	}
 	switch {
 	case pathpolicy.Inside(path, r.Workspace) && !private && (!r.Write || kind == "read:"): // it has the right, or is to have none
@@ -177,11 +185,18 @@ func (q request) outside() string {
 	}
 	for _, s := range q.shell.Segments {
 		if len(s.Argv) > 0 && s.Argv[0].Literal && q.confined {
-			if name := filepath.Base(s.Argv[0].Text); needsHost(name) && !endsOwnJob(name, s.Argv[1:]) {
+			if name := filepath.Base(s.Argv[0].Text); needsHost(name) && !endsOwnJob(name, s.Argv[1:]) && !asksItself(name, s.Argv[1:]) {
 				return shell.Escape(name) + " works outside of the sandbox only"
 			}
 		}
-		for _, w := range words(s) {
+		named := words(s)
+		if q.confined && printsWords(s) {
+			named = named[len(s.Argv):]
+		}
+		for _, w := range named {
+			if leavesOut(s, w.Text) {
+				continue
+			}
 			if path := q.named(w.Text, s.Dir); w.Literal && path != "" {
 				return "it uses " + shell.Escape(path) + ", which is private or outside the workspace"
 			}
@@ -267,6 +282,71 @@ func endsOwnJob(name string, args []shell.Word) bool {
 	return name == "kill" && !slices.ContainsFunc(args, func(a shell.Word) bool {
 		return a.Literal && !strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "%")
 	})
+}
+
+// leavesOut reports whether a word names what a program is to leave out: a pathspec of git,
+// or an option of programs that search.
+func leavesOut(s shell.Segment, word string) bool {
+	for _, prefix := range [...]string{":(exclude)", ":!", ":^"} {
+		if strings.HasPrefix(word, prefix) {
+			return len(s.Argv) > 0 && filepath.Base(s.Argv[0].Text) == "git"
+		}
+	}
+	return strings.HasPrefix(word, "--exclude=") || strings.HasPrefix(word, "--exclude-dir=")
+}
+
+// gitPrivate finds the files that git could not read.
+var gitPrivate = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^error: open\("([^"\n]+)"\): Permission denied`) })
+
+// privateOfGit returns how to leave out the private files that git tracks and could not
+// read, judging by its output; "": there are none.
+func privateOfGit(output string) string {
+	var specs []string
+	for _, m := range gitPrivate().FindAllStringSubmatch(output, maxRefused) {
+		if spec := "':(exclude)" + m[1] + "'"; pathpolicy.HasPrivate(m[1]) && !strings.Contains(m[1], "'") && !slices.Contains(specs, spec) {
+			specs = append(specs, spec)
+		}
+	}
+	if len(specs) == 0 {
+		return ""
+	}
+	return "git tracks a private file, which is not readable here; add this to leave such files out: -- . " + strings.Join(specs, " ") + " ':(exclude)*.pem' ':(exclude)*.key'"
+}
+
+// printsWords reports whether a program prints its words and uses no file that they name.
+func printsWords(s shell.Segment) bool {
+	return len(s.Argv) > 0 && s.Argv[0].Literal && (s.Argv[0].Text == "echo" || s.Argv[0].Text == "printf")
+}
+
+// asksItself reports whether a program that works on the system is only asked for its
+// version, or for what is installed.
+func asksItself(name string, args []shell.Word) bool {
+	if len(args) == 0 || slices.ContainsFunc(args, func(a shell.Word) bool { return !a.Literal || a.Glob }) {
+		return false
+	}
+	first := args[0].Text
+	switch {
+	case len(args) == 1 && (first == "--version" || first == "--help" || first == "-V" && name == "ssh"):
+		return name != "chela" && name != "openclaw"
+	case name == "dpkg":
+		return slices.Contains([]string{"-l", "--list", "-s", "--status", "-L", "--listfiles", "-S", "--search"}, first) &&
+			!slices.ContainsFunc(args[1:], func(a shell.Word) bool { return strings.HasPrefix(a.Text, "-") })
+	case name == "apt":
+		options := slices.DeleteFunc(slices.Clone(args[1:]), func(a shell.Word) bool {
+			return !strings.HasPrefix(a.Text, "-") || slices.Contains([]string{"--installed", "--upgradable", "-a"}, a.Text)
+		})
+		return (first == "list" || first == "show") && len(options) == 0
+	}
+	return false
+}
+
+// asksPackages reports whether a program is asked which packages of the system there are.
+func asksPackages(s shell.Segment) bool {
+	if len(s.Argv) < 2 || !s.Argv[0].Literal {
+		return false
+	}
+	name := filepath.Base(s.Argv[0].Text)
+	return (name == "dpkg" || name == "apt") && asksItself(name, s.Argv[1:])
 }
 
 // needsHost reports whether a program acts on the system or as another user.

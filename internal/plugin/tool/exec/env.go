@@ -92,3 +92,7 @@ func loadsCode(name string) bool {
 	}
 	return false
 }
+
+// quietEnv are the variables that keep package managers from looking for their own newer
+// versions, for which a confined command would ask.
+var quietEnv = [...]string{"NPM_CONFIG_UPDATE_NOTIFIER=false", "NO_UPDATE_NOTIFIER=1", "PIP_DISABLE_PIP_VERSION_CHECK=1"}

@@ -255,6 +255,11 @@ func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, er
 		if k.exit.Code != 0 {
 			text, _ := k.out.text()
 			k.refused = slices.Concat(k.refused, t.refusedPaths(text, j))
+			if j.searches {
+				all := j
+				all.searches = false
+				k.private = len(t.refusedPaths(text, all)) > len(t.refusedPaths(text, j))
+			}
 		}
 		if len(k.refused) > 0 && j.repeat {
 			return tool.Result{}, &tool.Blocked{Rights: k.refused, Again: true, Ran: resultText(t.foregroundResult(k, j))}
@@ -292,7 +297,8 @@ func (t *execTool) foregroundResult(k *command, j job) tool.Result {
 	} else {
 		k.record.drop()
 	}
-	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused, lost: k.lost, edited: k.edited}
+	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused, lost: k.lost, edited: k.edited, private: k.private}
+	r.home = j.home && j.plan.Rights != nil
 	r.temp, r.plain = namesTemp(j.text, j.plan.Rights), t.Plain
 	return r.result()
 }

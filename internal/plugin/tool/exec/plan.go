@@ -33,11 +33,13 @@ type job struct {
 
 	used []allowlist.Use // allowlist entries that allow it
 
-	sources []source       // files whose content was approved
-	reads   bool           // it changes no file of the workspace
-	repeat  bool           // in the sandbox: it can be run again from its beginning
-	moves   bool           // it may work in other folders than that of the plan
-	cage    sandbox.Broker // confines it; nil: it is not confined
+	sources  []source       // files whose content was approved
+	reads    bool           // it changes no file of the workspace
+	searches bool           // it only reads, and comes across private files
+	home     bool           // it changes settings in the home folder
+	repeat   bool           // in the sandbox: it can be run again from its beginning
+	moves    bool           // it may work in other folders than that of the plan
+	cage     sandbox.Broker // confines it; nil: it is not confined
 }
 
 // Plan judges a call and resolves what it would run.
@@ -147,9 +149,13 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	j.plan.Env = slices.Concat(env, added, vars)
 	j.used = p.match.Used
 	if p.confine {
+		j.searches, j.home = sp.Changes == "", setsHome(sp)
+		if !box.container() {
+			j.plan.Env = append(j.plan.Env, quietEnv[:]...)
+		}
 		j.repeat = sp.Changes == "" || repeatable(sp)
 		j.moves = slices.ContainsFunc(sp.Segments, func(s shell.Segment) bool { return s.Dir != dir })
-		if j.plan.Rights, err = t.rights(ctx, c, p.Effect != tool.Reads && !shows(sp) && (c.Sandbox == nil || c.Sandbox.Writable())); err != nil {
+		if j.plan.Rights, err = t.rights(ctx, c, p.Effect != tool.Reads && !shows(sp) && (c.Sandbox == nil || c.Sandbox.Writable()), slices.ContainsFunc(sp.Segments, asksPackages)); err != nil {
 			return tool.Plan{}, err
 		}
 		if j.cage = t.Cage; box.cage != nil {

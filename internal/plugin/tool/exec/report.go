@@ -28,7 +28,9 @@ type report struct {
 	note     string
 	confined bool     // it ran in the sandbox
 	temp     bool     // it names files in a folder for temporary ones there
+	home     bool     // it changes settings in the home folder there
 	refused  []string // rights that it lacked there
+	private  bool     // it came across private files there
 	lost     []string // files that it changed without a way back
 	edited   string   // a file of the approval that was changed while it ran
 	plain    bool     // without notes
@@ -47,6 +49,35 @@ type details struct {
 
 // tempNote is the note about a command that names temporary files.
 const tempNote = "files in /tmp are those of this command only and gone with it: the sandbox has a /tmp of its own"
+
+// homeNote is the note about a command that changes settings in the home folder.
+const homeNote = "the settings that it changed are not kept: the sandbox has a home folder of its own, which is gone with the command; host gateway asks the person to change the real ones"
+
+// setsHome reports whether a command changes settings in the home folder, which programs keep
+// there without being given its path.
+func setsHome(sp shell.Plan) bool {
+	return slices.ContainsFunc(sp.Segments, func(s shell.Segment) bool {
+		words := map[string]bool{}
+		for _, a := range s.Argv {
+			words[a.Text] = true
+		}
+		if len(s.Argv) < 3 {
+			return false
+		}
+		switch sub := s.Argv[1].Text; filepath.Base(s.Argv[0].Text) {
+		case "git":
+			reads := words["--get"] || words["--get-all"] || words["--get-regexp"] || words["--list"] || words["-l"] || words["get"] || words["list"]
+			return words["config"] && (words["--global"] || words["--system"]) && !reads && len(s.Argv) > 4
+		case "go":
+			return sub == "env" && (words["-w"] || words["-u"])
+		case "pip", "pip3", "yarn", "poetry", "composer":
+			return sub == "config" && (words["set"] || words["unset"])
+		case "npm", "pnpm":
+			return sub == "set" || (sub == "config" || sub == "c") && (words["set"] || words["delete"]) && !words["--location=project"]
+		}
+		return false
+	})
+}
 
 var tempForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[\s=<>'"(])(/(?:var/)?tmp/[^\s'";|&<>)]+)`) })
 
@@ -101,6 +132,15 @@ func (r *report) result() tool.Result {
 		if note != "" {
 			notes = append(notes, note)
 		}
+	}
+	if note := privateOfGit(r.text); note != "" && r.confined && r.Code != 0 {
+		notes = append(notes, note)
+	}
+	if r.private {
+		notes = append(notes, "it left out private files, such as .env and keys; name one to ask the person for it")
+	}
+	if r.home && r.Code == 0 {
+		notes = append(notes, homeNote)
 	}
 	if r.temp {
 		notes = append(notes, tempNote)

@@ -1,0 +1,77 @@
+package chelatest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chela-ai/chela/internal/kit/needtest"
+	"github.com/chela-ai/chela/wire"
+)
+
+// TestEverydayInside checks what commands of a working day say and ask in the sandbox, in a
+// project with private files that Git tracks.
+func TestEverydayInside(t *testing.T) {
+	t.Parallel()
+	needtest.Program(t, "git")
+	home := t.TempDir()
+	ws := filepath.Join(home, "workspace")
+	setup := filepath.Join(home, "setup.sh")
+	if err := os.WriteFile(setup, []byte(`set -e
+cd "$1"; mkdir src; echo needle > src/x.txt; echo a > a.txt; echo SECRET=hidden-value > .env; echo hidden-value > server.pem
+git init -q -b main .; git add -f .; git -c user.name=a -c user.email=a@example.com commit -qm one
+echo needle >> a.txt
+`), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	prepare(t, setup, ws, "HOME="+home)
+	g := Start(t, Options{Dir: home, Model: executes(), Dial: noHosts, Environ: []string{"PATH=" + os.Getenv("PATH"), "GOTOOLCHAIN=local"}})
+	c := g.Client()
+	const as = "git -c user.name=a -c user.email=a@example.com "
+	const without = " -- . ':(exclude).env' ':(exclude)*.pem' ':(exclude)*.key'"
+	const gone = "are not kept"
+	for _, tt := range []struct{ id, program, command, want, not string }{
+		{"KEPT-01", "git", "git config --global user.name x", gone, ""},
+		{"KEPT-01", "go", "go env -w GOFLAGS=-x", gone, ""},
+		{"KEPT-01", "git", "touch /tmp/x", "gone with it", ""},
+		{"KEPT-01", "git", "git config --global --list", "", gone},
+		{"KEPT-02", "git", "git diff", without, "hidden-value"},
+		{"KEPT-02", "git", "git diff" + without, "+needle", "hidden-value"},
+		{"KEPT-02", "git", "echo more >> src/x.txt; " + as + "stash push" + without, "Saved working directory", "hidden-value"},
+		{"KEPT-02", "git", "git stash pop", "Dropped", "hidden-value"},
+		{"KEPT-02", "git", "git add -A" + without + " && " + as + "commit -m two", "files changed", "hidden-value"},
+		{"KEPT-03", "grep", "grep -rn needle .", "left out private files", "hidden-value"},
+		{"KEPT-03", "grep", "grep -rn needle . --exclude=.env --exclude=server.pem", "src/x.txt:1:needle", "exit code"},
+		{"KEPT-03", "find", "find . -path ./.git -prune -o -type f -print0 | xargs -0 grep -n needle", "src/x.txt:1:needle", "hidden-value"},
+		{"KEPT-04", "sh", "echo $HOME", home, ""},
+		{"KEPT-04", "ssh", "ssh -V", "OpenSSH", ""},
+		{"KEPT-04", "gpg", "gpg --version", "GnuPG", ""},
+		{"KEPT-04", "dpkg", "dpkg -s dpkg", "Status: install ok installed", ""},
+		{"KEPT-04", "dpkg", "dpkg -l dpkg", "ii  dpkg", ""},
+		{"KEPT-04", "apt", "apt list --installed", "dpkg/", ""},
+	} {
+		t.Run(tt.id+" "+tt.command, func(t *testing.T) {
+			needtest.Program(t, tt.program)
+			c.t = t
+			asked, answer := c.execute("main", tt.command, wire.Deny)
+			if len(asked) > 0 {
+				t.Errorf("it asks: %s", asked[0].Request.Reason)
+			}
+			if !strings.Contains(answer, tt.want) || tt.not != "" && strings.Contains(answer, tt.not) {
+				t.Errorf("the answer: %s", answer)
+			}
+		})
+	}
+	for _, command := range []string{"cat .env", "echo x > ~/x", "ssh host", "gpg --export-secret-keys", "dpkg -i x.deb", "apt install x", "ls $HOME", "git diff --no-index .env a.txt"} {
+		t.Run("KEPT-05 "+command+" still asks", func(t *testing.T) {
+			c.t = t
+			if asked, answer := c.execute("main", command, wire.Deny); len(asked) == 0 {
+				t.Errorf("it does not ask: %s", answer)
+			}
+		})
+	}
+}
