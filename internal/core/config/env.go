@@ -3,13 +3,14 @@ package config
 import (
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // variable matches ${NAME}, and the escape $${NAME}.
-var variable = regexp.MustCompile(`\$?\$\{([A-Z_][A-Z0-9_]*)\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$?\$\{([A-Z_][A-Z0-9_]*)\}`) })
 
 // unresolved reports whether a text still refers to a variable.
-func unresolved(s string) bool { return variable.MatchString(s) }
+func unresolved(s string) bool { return variable().MatchString(s) }
 
 // substitute replaces the variables in all strings of v. It calls from for each
 // path with a variable, and missing for each variable that is not set, whose text
@@ -17,7 +18,7 @@ func unresolved(s string) bool { return variable.MatchString(s) }
 func substitute(v any, path []string, env func(string) string, missing func(path []string, name string), from func(path []string)) any {
 	switch v := v.(type) {
 	case string:
-		return variable.ReplaceAllStringFunc(v, func(m string) string {
+		return variable().ReplaceAllStringFunc(v, func(m string) string {
 			if m[1] == '$' {
 				return m[1:]
 			}

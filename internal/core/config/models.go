@@ -3,12 +3,15 @@ package config
 import (
 	"encoding/json"
 	"regexp"
+	"sync"
 )
 
 // modelPath matches the paths of the models that answer.
-var modelPath = regexp.MustCompile(`^(agents\.(defaults|list\[\d+\]|entries\.[^.]+)\.` +
-	`((model|imageModel|subagents\.model)(\.primary|\.fallbacks(\[\d+\])?)?|(heartbeat|compaction|compaction\.memoryFlush)\.model)` +
-	`|budget\.model|hooks\.(gmail|mappings\[\d+\])\.model)$`)
+var modelPath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(agents\.(defaults|list\[\d+\]|entries\.[^.]+)\.` +
+		`((model|imageModel|subagents\.model)(\.primary|\.fallbacks(\[\d+\])?)?|(heartbeat|compaction|compaction\.memoryFlush)\.model)` +
+		`|budget\.model|hooks\.(gmail|mappings\[\d+\])\.model)$`)
+})
 
 // Models returns the names of the models that a configuration chooses, by path.
 func (t *Tree) Models() map[string]string { return modelsIn(t.root, nil) }
@@ -40,7 +43,7 @@ func modelsIn(v any, steps []string) map[string]string {
 				walk(e, join(steps, itoa(i)))
 			}
 		case string:
-			if path := FormatPath(steps); v != "" && modelPath.MatchString(path) {
+			if path := FormatPath(steps); v != "" && modelPath().MatchString(path) {
 				out[path] = v
 			}
 		}

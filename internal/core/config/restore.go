@@ -95,7 +95,7 @@ func (r *restorer) restore(v any, p position, path []string) any {
 	case string:
 		text, written := p.raw.(string)
 		switch {
-		case p.raw != nil && (v == secret.Redacted || v == p.shownRaw || v == p.shownEffective), written && v == p.effective && variable.MatchString(text):
+		case p.raw != nil && (v == secret.Redacted || v == p.shownRaw || v == p.shownEffective), written && v == p.effective && variable().MatchString(text):
 			return p.raw
 		case strings.Contains(v, secret.Redacted):
 			r.lost = append(r.lost, FormatPath(path))

@@ -198,7 +198,7 @@ func (d *Draft) Closed() []Problem {
 	var out []Problem
 	report := func(path []string, value any) {
 		p := Problem{Path: FormatPath(path), Message: closedAt(path)}
-		if s, ok := value.(string); ok && p.Message == "" && variable.MatchString(s) {
+		if s, ok := value.(string); ok && p.Message == "" && variable().MatchString(s) {
 			p.Message = "the value of a variable may be a secret"
 		}
 		if p.Message != "" && !slices.Contains(out, p) {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -99,7 +100,7 @@ func (m launchd) Restart(ctx context.Context, name string) error {
 	return m.Start(ctx, name)
 }
 
-var printed = regexp.MustCompile(`(?m)^\s*(state|pid) = (.+)$`)
+var printed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*(state|pid) = (.+)$`) })
 
 // State implements Manager.
 func (m launchd) State(ctx context.Context, name string) (State, error) {
@@ -113,7 +114,7 @@ func (m launchd) State(ctx context.Context, name string) (State, error) {
 	if err != nil {
 		return st, nil //nolint:nilerr // it is not loaded
 	}
-	for _, f := range printed.FindAllStringSubmatch(out, -1) {
+	for _, f := range printed().FindAllStringSubmatch(out, -1) {
 		switch f[1] {
 		case "state":
 			st.Detail, st.Running = f[2], f[2] == "running"

@@ -45,7 +45,7 @@ func FuzzNames(f *testing.F) {
 		if len(channel)+len(account) > len(name) {
 			t.Errorf("%q, %q", channel, account)
 		}
-		if m := transcriptName.FindStringSubmatch(name); m != nil && bytes.ContainsAny([]byte(m[1]), "/\\.") {
+		if m := transcriptName().FindStringSubmatch(name); m != nil && bytes.ContainsAny([]byte(m[1]), "/\\.") {
 			t.Errorf("the id %q is no name", m[1])
 		}
 	})

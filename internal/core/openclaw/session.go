@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -344,7 +345,9 @@ func (s *sessions) readArchives(ctx context.Context, db string) {
 
 // transcriptName is the name of the file of a transcript: its id, and why and when it
 // ended.
-var transcriptName = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)\.jsonl(?:\.(reset|deleted|bak)\.([0-9TZ.:-]+?))?(\.zst)?$`)
+var transcriptName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]*)\.jsonl(?:\.(reset|deleted|bak)\.([0-9TZ.:-]+?))?(\.zst)?$`)
+})
 
 // file is a transcript in a file.
 type file struct {
@@ -376,7 +379,7 @@ func (s *sessions) readFiles(ctx context.Context) {
 	}
 	var files []*file
 	for _, entry := range h.list(dir) {
-		m := transcriptName.FindStringSubmatch(entry.Name())
+		m := transcriptName().FindStringSubmatch(entry.Name())
 		switch {
 		case m == nil || !entry.Type().IsRegular() || s.seen[m[1]] || m[2] == "bak":
 			continue

@@ -3,6 +3,7 @@ package session
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/internal/kit/secret"
@@ -34,7 +35,9 @@ func TitleOf(text string) string {
 }
 
 // envelope is the sender, the time or both, which OpenClaw writes before a message.
-var envelope = regexp.MustCompile(`^\[[^\]\n]*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}[^\]\n]*\]\s*`)
+var envelope = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\[[^\]\n]*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}[^\]\n]*\]\s*`)
+})
 
 // typed returns what a person wrote in a message of a transcript of OpenClaw: the message
 // without the context that OpenClaw put before it. It is empty for the message with which
@@ -52,7 +55,7 @@ func typed(text string) string {
 		case strings.HasPrefix(head, "A new session was started via /new or /reset"):
 			return ""
 		default:
-			return envelope.ReplaceAllString(text, "")
+			return envelope().ReplaceAllString(text, "")
 		}
 	}
 }

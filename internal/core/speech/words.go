@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -13,25 +14,35 @@ import (
 const minWords = 10
 
 var (
-	fence  = regexp.MustCompile("(?ms)^[ \t]*(```|~~~).*?(^[ \t]*(```|~~~)[ \t]*$|\\z)")
-	link   = regexp.MustCompile(`!?\[([^\]\n]*)\]\([^)\n]*\)`)
-	bare   = regexp.MustCompile(`<?\bhttps?://[^\s<>)]+>?`)
-	lead   = regexp.MustCompile(`(?m)^[ \t]*(#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(\[[ xX]\][ \t]+)?)`)
-	rule   = regexp.MustCompile(`(?m)^[ \t]*([-*_][ \t]*){3,}$|^[ \t]*\|?[ \t:|-]*-{3,}[ \t:|-]*$`)
-	stars  = regexp.MustCompile("[*~]{1,3}([^\\s*~](?:[^*~\n]*[^\\s*~])?)[*~]{1,3}|`([^`\n]*)`")
-	unders = regexp.MustCompile(`(?m)(^|[\s(])_{1,3}([^\s_](?:[^_\n]*[^\s_])?)_{1,3}`)
-	cells  = regexp.MustCompile(`(?m)^[ \t]*\|(.*)\|[ \t]*$`)
-	blanks = regexp.MustCompile(`\n{3,}`)
+	fence = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?ms)^[ \t]*(```|~~~).*?(^[ \t]*(```|~~~)[ \t]*$|\\z)")
+	})
+	link = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`!?\[([^\]\n]*)\]\([^)\n]*\)`) })
+	bare = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<?\bhttps?://[^\s<>)]+>?`) })
+	lead = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^[ \t]*(#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(\[[ xX]\][ \t]+)?)`)
+	})
+	rule = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^[ \t]*([-*_][ \t]*){3,}$|^[ \t]*\|?[ \t:|-]*-{3,}[ \t:|-]*$`)
+	})
+	stars = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("[*~]{1,3}([^\\s*~](?:[^*~\n]*[^\\s*~])?)[*~]{1,3}|`([^`\n]*)`")
+	})
+	unders = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)(^|[\s(])_{1,3}([^\s_](?:[^_\n]*[^\s_])?)_{1,3}`)
+	})
+	cells  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^[ \t]*\|(.*)\|[ \t]*$`) })
+	blanks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n{3,}`) })
 )
 
 // Words returns what is said of a text in Markdown, of at most limit characters: without
 // code, addresses and marks.
 func Words(md string, limit int) string {
-	text := fence.ReplaceAllString(md, "")
-	text = link.ReplaceAllString(text, "$1")
-	text = bare.ReplaceAllString(text, "")
-	text = rule.ReplaceAllString(text, "")
-	text = cells.ReplaceAllStringFunc(text, func(row string) string {
+	text := fence().ReplaceAllString(md, "")
+	text = link().ReplaceAllString(text, "$1")
+	text = bare().ReplaceAllString(text, "")
+	text = rule().ReplaceAllString(text, "")
+	text = cells().ReplaceAllStringFunc(text, func(row string) string {
 		var out []string
 		for _, c := range strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|") {
 			if c = strings.TrimSpace(c); c != "" {
@@ -40,9 +51,9 @@ func Words(md string, limit int) string {
 		}
 		return strings.Join(out, ", ") + "."
 	})
-	text = lead.ReplaceAllString(text, "")
-	text = unders.ReplaceAllString(stars.ReplaceAllString(text, "$1$2"), "$1$2")
-	text = strings.TrimSpace(blanks.ReplaceAllString(strings.Map(sayable, text), "\n\n"))
+	text = lead().ReplaceAllString(text, "")
+	text = unders().ReplaceAllString(stars().ReplaceAllString(text, "$1$2"), "$1$2")
+	text = strings.TrimSpace(blanks().ReplaceAllString(strings.Map(sayable, text), "\n\n"))
 	return shorten(text, limit)
 }
 
@@ -78,7 +89,7 @@ func shorten(text string, limit int) string {
 // very short, nor mostly code.
 func OfItself(md string) bool {
 	words, code := len([]rune(Words(md, len(md)))), 0
-	for _, block := range fence.FindAllString(md, -1) {
+	for _, block := range fence().FindAllString(md, -1) {
 		code += len([]rune(block))
 	}
 	return words >= minWords && words >= code
@@ -86,7 +97,9 @@ func OfItself(md string) bool {
 
 // tag matches [[tts]], [[tts:…]], and the two that surround a text: [[tts:text]] and
 // [[/tts:text]].
-var tag = regexp.MustCompile(`[ \t]*\[\[[ \t]*(/?tts:text|/?tts(?::[^\[\]\n]{0,300})?)[ \t]*\]\][ \t]?`)
+var tag = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[ \t]*\[\[[ \t]*(/?tts:text|/?tts(?::[^\[\]\n]{0,300})?)[ \t]*\]\][ \t]?`)
+})
 
 // Tags removes the tags with which an answer asks to be said. say is what it wants to be
 // said instead of its text; "": its text. found reports whether there is a tag.
@@ -94,7 +107,7 @@ func Tags(text string) (clean, say string, found bool) {
 	if !strings.Contains(text, "tts") {
 		return text, "", false
 	}
-	all := tag.FindAllStringSubmatchIndex(text, -1)
+	all := tag().FindAllStringSubmatchIndex(text, -1)
 	if len(all) == 0 {
 		return text, "", false
 	}

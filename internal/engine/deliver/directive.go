@@ -3,13 +3,16 @@ package deliver
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/chela-ai/chela/internal/core/speech"
 )
 
 // directive matches what a model writes into an answer to say how it is sent, such as
 // [[reply_to_current]] and [[reply_to:ID]].
-var directive = regexp.MustCompile(`[ \t]*\[\[\s*(?:(reply_to_current)|reply_to\s*:\s*([^\[\]\s]{1,256})|audio_as_voice)\s*\]\][ \t]?`)
+var directive = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[ \t]*\[\[\s*(?:(reply_to_current)|reply_to\s*:\s*([^\[\]\s]{1,256})|audio_as_voice)\s*\]\][ \t]?`)
+})
 
 // current stands for the message that is answered.
 const current = "current"
@@ -20,7 +23,7 @@ func directives(text string) (clean, reply string) {
 	if !strings.Contains(text, "[[") {
 		return text, ""
 	}
-	found := directive.FindAllStringSubmatch(text, -1)
+	found := directive().FindAllStringSubmatch(text, -1)
 	if len(found) == 0 {
 		return text, ""
 	}
@@ -31,7 +34,7 @@ func directives(text string) (clean, reply string) {
 			reply = m[2]
 		}
 	}
-	return strings.TrimLeft(directive.ReplaceAllString(text, ""), "\n"), reply
+	return strings.TrimLeft(directive().ReplaceAllString(text, ""), "\n"), reply
 }
 
 // shown returns what people see of an answer.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,7 +20,7 @@ func help(cmd *cobra.Command) string {
 	if description == "" {
 		description = cmd.Short + "."
 	}
-	fmt.Fprintf(&b, "%s\n\nUsage:\n", ansi.Wrap(lineBreak.ReplaceAllString(description, "$1 $2"), helpWidth))
+	fmt.Fprintf(&b, "%s\n\nUsage:\n", ansi.Wrap(lineBreak().ReplaceAllString(description, "$1 $2"), helpWidth))
 	if !cmd.HasAvailableSubCommands() || strings.Contains(cmd.Use, " ") {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
@@ -74,7 +75,7 @@ func flags(set *pflag.FlagSet) [][2]string {
 const helpWidth = 80
 
 // lineBreak is one inside of a paragraph: the next line does not begin with a blank.
-var lineBreak = regexp.MustCompile(`(\S)\n(\S)`)
+var lineBreak = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\S)\n(\S)`) })
 
 // narrow breaks long command lines before a flag, so that they can still be copied.
 func narrow(examples string) string {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -92,7 +93,7 @@ const (
 func (m *marker) copy(w io.Writer, parts <-chan []byte) {
 	var got []byte
 	for part := range parts {
-		if both := slices.Concat(m.begun, part); len(m.begun) > 0 && reply.Match(both) {
+		if both := slices.Concat(m.begun, part); len(m.begun) > 0 && reply().Match(both) {
 			part = both // it was not a key
 		}
 		got = append(got, part...)
@@ -125,7 +126,7 @@ func (m *marker) copy(w io.Writer, parts <-chan []byte) {
 
 // reply matches what begins as replies of terminals do, and as nothing that a person types
 // after Escape: reports of modes, attributes, the cursor position, the state, colors, names.
-var reply = regexp.MustCompile(`^\x1b(\[[?>]|\[\d+;\d+R|\[\d+n|\]\d+;|P[>!\d])`)
+var reply = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\x1b(\[[?>]|\[\d+;\d+R|\[\d+n|\]\d+;|P[>!\d])`) })
 
 // pause returns how long to wait for the rest of b; 0: it is complete.
 func pause(b []byte) time.Duration {

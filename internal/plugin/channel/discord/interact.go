@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
@@ -22,7 +23,7 @@ const (
 )
 
 // commandName matches the names that Discord accepts.
-var commandName = regexp.MustCompile(`^[-_\p{L}\p{N}\p{Devanagari}\p{Thai}]{1,32}$`)
+var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-_\p{L}\p{N}\p{Devanagari}\p{Thai}]{1,32}$`) })
 
 // interaction is the use of a slash command or a button.
 type interaction struct {
@@ -64,7 +65,7 @@ const (
 
 // valid reports whether an interaction is one that is passed on.
 func (i *interaction) valid() bool {
-	known := i.Type == slashCommand && commandName.MatchString(i.Data.Name) || i.Type == component && i.Data.Custom != ""
+	known := i.Type == slashCommand && commandName().MatchString(i.Data.Name) || i.Type == component && i.Data.Custom != ""
 	return known && snowflake(i.ID) && snowflake(i.Channel) && i.Token != "" && i.person() != nil && snowflake(i.person().ID)
 }
 
@@ -231,7 +232,7 @@ func (b *bot) Menu(ctx context.Context, commands []channel.Command) error {
 	list, seen := []map[string]any{}, map[string]bool{}
 	for _, c := range commands {
 		name := strings.ToLower(c.Name)
-		if !commandName.MatchString(name) || seen[name] || len(list) == maxCommands {
+		if !commandName().MatchString(name) || seen[name] || len(list) == maxCommands {
 			continue
 		}
 		seen[name] = true

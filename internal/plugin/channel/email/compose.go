@@ -112,7 +112,7 @@ func write(w io.WriteCloser, data []byte) error {
 // text.
 func (l letter) subject(plain string) string {
 	if l.answered != nil && l.answered.Subject != "" {
-		if replyTitle.MatchString(l.answered.Subject) {
+		if replyTitle().MatchString(l.answered.Subject) {
 			return l.answered.Subject
 		}
 		return "Re: " + l.answered.Subject

@@ -3,6 +3,7 @@ package email
 import (
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
@@ -13,13 +14,27 @@ const (
 )
 
 var (
-	originalMark = regexp.MustCompile(`(?i)^\s*-{2,}\s*(original message|urspr[uü]ngliche nachricht|original[- ]?nachricht|message d'origine|message original|mensaje original|oorspronkelijk bericht|messaggio originale|mensagem original|原始邮件|邮件原件)\s*-{2,}\s*$`)
-	forwardMark  = regexp.MustCompile(`(?i)^\s*(-{2,}\s*(forwarded message|weitergeleitete nachricht|message transf[eé]r[eé]|mensaje reenviado|doorgestuurd bericht|messaggio inoltrato|mensagem encaminhada|转发的邮件|转发邮件信息)\s*-{2,}|begin forwarded message:|anfang der weitergeleiteten nachricht:|d[eé]but du message transf[eé]r[eé] ?:)\s*$`)
-	headFrom     = regexp.MustCompile(`(?i)^[\s*]*(from|von|de|da|van|från|fra|发件人)\s?[:：]`)
-	headOther    = regexp.MustCompile(`(?i)^[\s*]*(sent|date|to|cc|subject|gesendet|datum|an|betreff|envoy[eé]|[àa]|objet|enviado|fecha|para|asunto|data|oggetto|verzonden|aan|onderwerp|发送时间|收件人|主题|抄送)\s?[:：]`)
-	forwardTitle = regexp.MustCompile(`(?i)^\s*(fwd?|wg|tr|rv|enc|i|doorst|转发)\s*[:：]`)
-	introduction = regexp.MustCompile(`^\s*(On|Am|Le|El|Il|Em|Op|Den|På|W dniu|Dne|在|于)\s`)
-	replyTitle   = regexp.MustCompile(`(?i)^\s*(re|aw|sv|vs|antw|odp|r|rif|回复|答复)(\[\d+\])?\s*[:：]`)
+	originalMark = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^\s*-{2,}\s*(original message|urspr[uü]ngliche nachricht|original[- ]?nachricht|message d'origine|message original|mensaje original|oorspronkelijk bericht|messaggio originale|mensagem original|原始邮件|邮件原件)\s*-{2,}\s*$`)
+	})
+	forwardMark = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^\s*(-{2,}\s*(forwarded message|weitergeleitete nachricht|message transf[eé]r[eé]|mensaje reenviado|doorgestuurd bericht|messaggio inoltrato|mensagem encaminhada|转发的邮件|转发邮件信息)\s*-{2,}|begin forwarded message:|anfang der weitergeleiteten nachricht:|d[eé]but du message transf[eé]r[eé] ?:)\s*$`)
+	})
+	headFrom = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^[\s*]*(from|von|de|da|van|från|fra|发件人)\s?[:：]`)
+	})
+	headOther = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^[\s*]*(sent|date|to|cc|subject|gesendet|datum|an|betreff|envoy[eé]|[àa]|objet|enviado|fecha|para|asunto|data|oggetto|verzonden|aan|onderwerp|发送时间|收件人|主题|抄送)\s?[:：]`)
+	})
+	forwardTitle = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^\s*(fwd?|wg|tr|rv|enc|i|doorst|转发)\s*[:：]`)
+	})
+	introduction = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^\s*(On|Am|Le|El|Il|Em|Op|Den|På|W dniu|Dne|在|于)\s`)
+	})
+	replyTitle = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^\s*(re|aw|sv|vs|antw|odp|r|rif|回复|答复)(\[\d+\])?\s*[:：]`)
+	})
 )
 
 // said is what the author of a mail wrote.
@@ -34,9 +49,9 @@ type said struct {
 // show.
 func divide(s, subject string, reply bool) said {
 	lines := strings.SplitN(strings.TrimRight(s, " \t\n"), "\n", maxLines)
-	forward := forwardTitle.MatchString(subject)
+	forward := forwardTitle().MatchString(subject)
 	for i, l := range lines {
-		if forwardMark.MatchString(l) || forward && headed(lines[i:]) {
+		if forwardMark().MatchString(l) || forward && headed(lines[i:]) {
 			out := said{text: strings.TrimSpace(s)}
 			if own := strings.TrimSpace(strings.Join(lines[:i], "\n")); strings.Trim(own, "_- \n") == "" {
 				out.forwarded = author(lines[i:])
@@ -45,7 +60,7 @@ func divide(s, subject string, reply bool) said {
 		}
 	}
 	own, quoted := lines, []string(nil)
-	if reply || replyTitle.MatchString(subject) {
+	if reply || replyTitle().MatchString(subject) {
 		own, quoted = cut(lines)
 	}
 	for i, l := range own {
@@ -63,12 +78,12 @@ func divide(s, subject string, reply bool) said {
 
 // headed reports whether lines begin with the header of another mail.
 func headed(lines []string) bool {
-	if !headFrom.MatchString(lines[0]) {
+	if !headFrom().MatchString(lines[0]) {
 		return false
 	}
 	n := 0
 	for _, l := range lines[1:min(len(lines), 7)] {
-		if headOther.MatchString(l) {
+		if headOther().MatchString(l) {
 			n++
 		}
 	}
@@ -78,7 +93,7 @@ func headed(lines []string) bool {
 // author returns the author in the header of another mail.
 func author(lines []string) string {
 	for _, l := range lines[:min(len(lines), 10)] {
-		if headFrom.MatchString(l) {
+		if headFrom().MatchString(l) {
 			_, name, _ := strings.Cut(strings.ReplaceAll(l, "：", ":"), ":")
 			return humanize.TruncateBytes(humanize.OneLine(strings.Trim(name, " *")), maxName)
 		}
@@ -90,7 +105,7 @@ func author(lines []string) string {
 func cut(lines []string) (own, quoted []string) {
 	for i := 0; i < len(lines); i++ {
 		switch l := lines[i]; {
-		case originalMark.MatchString(l):
+		case originalMark().MatchString(l):
 			return own, append(quoted, lines[i+1:]...)
 		case headed(lines[i:]):
 			for len(own) > 0 && strings.Trim(own[len(own)-1], "_-=* ") == "" {
@@ -129,7 +144,7 @@ func withoutAttribution(own []string) []string {
 	}
 	begin := -1
 	for i := end - 1; i >= paragraph; i-- {
-		if introduction.MatchString(own[i]) {
+		if introduction().MatchString(own[i]) {
 			begin = i
 			break
 		}

@@ -457,7 +457,7 @@ func (b *bot) fill(ctx context.Context, l *link, validity uint32, m *message, in
 		in.Text = "[an encrypted mail, which cannot be read]"
 	}
 	command := strings.HasPrefix(in.Text, "/")
-	if subject := m.subject; subject != "" && !replyTitle.MatchString(subject) && !command {
+	if subject := m.subject; subject != "" && !replyTitle().MatchString(subject) && !command {
 		in.Text = strings.TrimSpace(subject + "\n\n" + in.Text)
 	}
 	if to, _ := m.header.recipients(); !command {

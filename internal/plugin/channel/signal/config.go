@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf16"
 
@@ -95,7 +96,7 @@ type config struct {
 	uuid    string // of the account; empty: not known yet
 }
 
-var numberForm = regexp.MustCompile(`^\+[1-9][0-9]{4,14}$`)
+var numberForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\+[1-9][0-9]{4,14}$`) })
 
 // number returns a phone number without the characters that people put between digits.
 func number(s string) string {
@@ -118,7 +119,7 @@ func parse(env channel.Env, account string, raw json.RawMessage) (config, error)
 	if c.Account == "" {
 		return c, errors.New("no phone number (type: chela config set channels.signal.account +491701234567)")
 	}
-	if !numberForm.MatchString(c.Account) {
+	if !numberForm().MatchString(c.Account) {
 		return c, fmt.Errorf("account is %q: want a phone number with country code, such as +491701234567", c.Account)
 	}
 	if c.AccountUUID != "" {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf16"
 
@@ -124,12 +125,14 @@ type attachment struct {
 	Size int64  `json:"size"`
 }
 
-var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+var uuidForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
+})
 
 // uuidOf returns a UUID in lower case; "": s is none.
 func uuidOf(s string) string {
 	s = strings.ToLower(s)
-	if !uuidForm.MatchString(s) {
+	if !uuidForm().MatchString(s) {
 		return ""
 	}
 	return s
@@ -224,7 +227,7 @@ func (b *bot) inbound(e *envelope) (chela.Inbound, bool) {
 		Time:    time.UnixMilli(sent),
 	}
 	if d.Group != nil {
-		if !groupForm.MatchString(d.Group.ID) {
+		if !groupForm().MatchString(d.Group.ID) {
 			return chela.Inbound{}, false
 		}
 		in.Address.Peer = chela.Peer{Kind: chela.Group, ID: d.Group.ID}

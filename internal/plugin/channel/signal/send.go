@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/channel"
@@ -34,8 +35,8 @@ type partKey struct {
 }
 
 var (
-	groupForm    = regexp.MustCompile(`^[A-Za-z0-9+/]{22,100}={0,2}$`)
-	usernameForm = regexp.MustCompile(`^[\pL_][\pL\pN_]{2,40}\.[0-9]{2,10}$`)
+	groupForm    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9+/]{22,100}={0,2}$`) })
+	usernameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL_][\pL\pN_]{2,40}\.[0-9]{2,10}$`) })
 )
 
 // recipient returns the parameters that name a chat.
@@ -45,14 +46,14 @@ func recipient(p chela.Peer) (params, error) {
 		if uuid := uuidOf(id); uuid != "" {
 			return params{"recipient": []string{uuid}}, nil
 		}
-		if numberForm.MatchString(id) {
+		if numberForm().MatchString(id) {
 			return params{"recipient": []string{id}}, nil
 		}
-		if usernameForm.MatchString(id) {
+		if usernameForm().MatchString(id) {
 			return params{"recipient": []string{"u:" + id}}, nil
 		}
 	}
-	if (p.Kind == chela.Group || p.Kind == "") && groupForm.MatchString(p.ID) && len(p.ID)%4 == 0 {
+	if (p.Kind == chela.Group || p.Kind == "") && groupForm().MatchString(p.ID) && len(p.ID)%4 == 0 {
 		return params{"groupId": p.ID}, nil
 	}
 	return nil, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: %q is no address (want the UUID or the phone number of a person, such as signal:+491701234567, or signal:group:ID)", humanize.TruncateBytes(p.ID, maxName))}

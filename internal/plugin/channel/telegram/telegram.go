@@ -68,10 +68,10 @@ type settings struct {
 }
 
 // isToken matches the token of a bot: its number and a secret.
-var isToken = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{1,256}$`)
+var isToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{1,256}$`) })
 
 // isWebhookSecret matches what Telegram accepts as the secret of a webhook.
-var isWebhookSecret = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
+var isWebhookSecret = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`) })
 
 // identity returns the number of the bot, if its token is in the section.
 func identity(raw json.RawMessage) string {
@@ -110,7 +110,7 @@ func (s settings) token(env channel.Env, account string) (secret.Value, error) {
 	case token.IsZero():
 		return token, fmt.Errorf("no bot token: create a bot with @BotFather, then: chela config set channels.telegram.accounts.%s.botToken TOKEN", account)
 	}
-	if !isToken.MatchString(token.Reveal()) {
+	if !isToken().MatchString(token.Reveal()) {
 		return token, fmt.Errorf("%s: this is not the token of a bot; @BotFather gives one such as 123456:ABC-DEF", at)
 	}
 	return token, nil
@@ -148,7 +148,7 @@ func (s settings) post(env channel.Env, account string) (post, error) {
 	if p.secret, err = s.WebhookSecret.Resolve(env.Getenv); err != nil {
 		return p, fmt.Errorf("channels.telegram.webhookSecret: %w", err)
 	}
-	if !isWebhookSecret.MatchString(p.secret.Reveal()) {
+	if !isWebhookSecret().MatchString(p.secret.Reveal()) {
 		return p, errors.New("channels.telegram.webhookSecret: want 1 to 256 letters, digits, _ and -, for example of: openssl rand -hex 32")
 	}
 	return p, nil

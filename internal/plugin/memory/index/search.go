@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -396,7 +397,7 @@ func (f *candidate) close(q *question) float64 {
 	return closeness * math.Min(1, 4*float64(n)/float64(f.count+20))
 }
 
-var dated = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`)
+var dated = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{4}-\d{2}-\d{2}`) })
 
 // age puts an old daily note behind a newer one that answers as well. Other notes are of
 // any time. It does not change what is found.
@@ -404,7 +405,7 @@ func (x *Index) age(f *candidate) {
 	if !x.o.Ranking.Decay {
 		return
 	}
-	day := dated.FindString(path.Base(f.Path))
+	day := dated().FindString(path.Base(f.Path))
 	t, err := time.Parse(time.DateOnly, day)
 	if err != nil {
 		return

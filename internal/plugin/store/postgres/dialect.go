@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // rewrites are the conditions whose form SQLite needs to find its indexes, and in which a
@@ -17,16 +18,16 @@ var rewrites = strings.NewReplacer(
 // sqliteOnly are the parts of statements that PostgreSQL does not have: the name of an
 // index, and the check of a row's checksum.
 var (
-	indexedBy = regexp.MustCompile(`INDEXED BY \w+ ?`)
-	intact    = regexp.MustCompile(`\bintact\([^()]*\)`)
+	indexedBy = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`INDEXED BY \w+ ?`) })
+	intact    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bintact\([^()]*\)`) })
 )
 
 // translate returns a statement of package table for PostgreSQL: the conditions above, and
 // parameters as $1. A parameter without a number has the one after the largest before it.
 func translate(sql string) string {
 	sql = rewrites.Replace(sql)
-	sql = indexedBy.ReplaceAllString(sql, "")
-	sql = intact.ReplaceAllString(sql, "TRUE")
+	sql = indexedBy().ReplaceAllString(sql, "")
+	sql = intact().ReplaceAllString(sql, "TRUE")
 	var b strings.Builder
 	last := 0
 	for i := 0; i < len(sql); i++ {

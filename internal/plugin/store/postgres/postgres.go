@@ -97,7 +97,7 @@ func (d *DB) configure() error {
 	switch {
 	case d.schema == "":
 		d.schema = "chela"
-	case !schemaName.MatchString(d.schema):
+	case !schemaName().MatchString(d.schema):
 		return &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("search_path in storage.postgres is %q, want the name of one schema", d.schema), Hint: "remove search_path from storage.postgres"}
 	}
 	c.RuntimeParams["search_path"] = quote(d.schema)
@@ -112,7 +112,7 @@ func (d *DB) configure() error {
 }
 
 // schemaName is what the name of a schema may be.
-var schemaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+var schemaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`) })
 
 // dialLimit is how long a connection may take.
 func (d *DB) dialLimit() time.Duration { return min(max(d.opts.TTL, time.Second), 10*time.Second) }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/egress"
@@ -94,9 +95,9 @@ func ParseConfig(raw json.RawMessage) (Config, error) {
 	return c, nil
 }
 
-var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
+var profileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`) })
 
-func validProfile(name string) bool { return profileName.MatchString(name) }
+func validProfile(name string) bool { return profileName().MatchString(name) }
 
 // canonical returns the name under which a profile is known.
 func canonical(name string) string {
