@@ -10,7 +10,6 @@ import (
 
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/app/standard"
-	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -20,9 +19,6 @@ import (
 const garbage = 200
 
 func main() {
-	if native.Launch() {
-		return
-	}
 	if was := debug.SetGCPercent(garbage); was != 100 { // GOGC is set
 		debug.SetGCPercent(was)
 	}

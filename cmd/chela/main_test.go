@@ -31,7 +31,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/waittest"
-	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/internal/plugin/store/sqlite"
 	"github.com/chela-ai/chela/wire"
 )
@@ -40,9 +39,6 @@ import (
 const program = "CHELA_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if native.Launch() {
-		return
-	}
 	if os.Getenv(program) != "" {
 		main()
 	}

@@ -41,8 +41,8 @@ type Registry struct {
 	tools     list[toolEntry]
 	stores    list[Store]
 	sandboxes list[Sandbox]
-	// Launches is set by a main that calls native.Launch first, so that commands can
-	// be confined.
+	// Launches lets commands be confined by the native sandbox, which starts this
+	// program again for each.
 	Launches bool
 	// Shared is set where the process is not the engine's alone. Its memory is then not
 	// returned to the system when the engine is idle.

@@ -28,9 +28,9 @@ var entryPoints = []struct {
 	{"net", "Listen", []string{"internal/app/statedir", "internal/plugin/tool/browser"}},
 	{"net", "ListenConfig", []string{"internal/app/endpoint"}},
 	{"net", "ListenPacket", nil},
-	{"net", "ListenMulticastUDP", []string{"internal/app/beacon"}},   // tells where the port is, and takes nothing
-	{"net", "ListenUDP", []string{"internal/app/beacon"}},            // for answers to a question
-	{"net", "ListenTCP", []string{"internal/plugin/sandbox/native"}}, // in the network of a cage
+	{"net", "ListenMulticastUDP", []string{"internal/app/beacon"}},                                            // tells where the port is, and takes nothing
+	{"net", "ListenUDP", []string{"internal/app/beacon"}},                                                     // for answers to a question
+	{"net", "ListenTCP", []string{"internal/plugin/sandbox/native", "internal/plugin/sandbox/native/launch"}}, // in the network of a cage
 	{"net", "ListenUnix", nil},
 	{"github.com/coder/websocket", "Accept", []string{"internal/surface/gateway"}},
 }

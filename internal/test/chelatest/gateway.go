@@ -58,8 +58,7 @@ type Options struct {
 	Bundled  bool                     // with the bundled skills
 	Store    *standard.Store          // nil: the stock one
 	// Dial confines commands, which reach the hosts that they are allowed through
-	// it. TestMain of the test must call native.Launch. nil: commands are not
-	// confined.
+	// it. nil: commands are not confined.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Grant is a folder that confined commands can change besides what they are
 	// meant to; "": there is none.

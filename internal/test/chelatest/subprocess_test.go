@@ -28,7 +28,6 @@ import (
 	"github.com/chela-ai/chela/internal/app/statedir"
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/kit/waittest"
-	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/internal/plugin/tool/acp/acptest"
 )
 
@@ -42,14 +41,10 @@ const (
 	childConfined = "CHELA_TEST_CONFINED"  // JSON of confinedOptions; if set, the process is this engine
 )
 
-// TestMain makes the test binary the engine that is killed, and the launcher of
-// sandboxes.
+// TestMain makes the test binary the engine that is killed.
 func TestMain(m *testing.M) {
 	if status, is := acptest.Main(); is {
 		os.Exit(status)
-	}
-	if native.Launch() {
-		return
 	}
 	if dir := os.Getenv(childDir); dir != "" {
 		if err := child(dir); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native/launch"
 )
 
 const (
@@ -275,7 +276,7 @@ func (b *Broker) setUp(ctx context.Context, c *cage, id identity, w want, before
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	s := setup{Host: "sandbox", Sockets: w.rights.Write}
+	s := launch.Setup{Host: "sandbox", Sockets: w.rights.Write}
 	if s.Mounts, s.Below, err = layout(b.o.Home, w.rights, w.path, &found); err != nil {
 		return nil, err
 	}
@@ -295,7 +296,7 @@ func (b *Broker) setUp(ctx context.Context, c *cage, id identity, w want, before
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	defer closeAll(trees)
+	defer launch.CloseAll(trees)
 	return &found, c.setUp(ctx, s, trees)
 }
 

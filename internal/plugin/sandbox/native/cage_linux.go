@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native/launch"
 )
 
 // cage is a launcher: it builds its root directory and waits for a command.
 type cage struct {
 	cmd     *exec.Cmd
-	wire    *wire
+	wire    *launch.Wire
 	release func() // frees the folders of its layers; nil: it has none yet
 	ending  sync.Once
 }
@@ -36,7 +38,7 @@ func newCage(uid, gid user) (*cage, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := newWire(ours)
+	w, err := launch.NewWire(ours)
 	_ = ours.Close() // newWire has a copy
 	if err != nil {
 		_ = theirs.Close() // nothing was written
@@ -44,7 +46,7 @@ func newCage(uid, gid user) (*cage, error) {
 	}
 	c := &cage{wire: w}
 	c.cmd = &exec.Cmd{
-		Path: self, Args: []string{"chela", launchArg}, Dir: "/",
+		Path: self, Args: []string{"chela", launch.Arg}, Dir: "/",
 		Env:        []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=containermaxprocs=0"}, // it allocates a few hundred kilobytes in all, and opens no file of the host
 		ExtraFiles: []*os.File{theirs},
 		SysProcAttr: &syscall.SysProcAttr{
@@ -62,21 +64,21 @@ func newCage(uid, gid user) (*cage, error) {
 	err = c.cmd.Start()
 	_ = theirs.Close() // the launcher has a copy, and its end is seen by the end of the connection
 	if err != nil {
-		w.close()
+		w.Close()
 		return nil, fmt.Errorf("start the sandbox: %w", err)
 	}
 	return c, nil
 }
 
 // setUp waits until the cage is built.
-func (c *cage) setUp(ctx context.Context, s setup, trees []*os.File) error {
+func (c *cage) setUp(ctx context.Context, s launch.Setup, trees []*os.File) error {
 	stop := context.AfterFunc(ctx, c.discard)
 	defer stop()
 	fds := make([]int, len(trees))
 	for i, f := range trees {
 		fds[i] = int(f.Fd())
 	}
-	if err := c.wire.send(request{Setup: &s}, fds...); err != nil {
+	if err := c.wire.Send(launch.Request{Setup: &s}, fds...); err != nil {
 		return fmt.Errorf("set up the sandbox: %w", lost(err))
 	}
 	return c.await()
@@ -90,14 +92,14 @@ func (c *cage) clean() error {
 
 // await waits until the launcher waits for a command.
 func (c *cage) await() error {
-	var r reply
-	files, err := c.wire.receive(&r)
-	closeAll(files)
+	var r launch.Reply
+	files, err := c.wire.Receive(&r)
+	launch.CloseAll(files)
 	if err != nil {
 		return fmt.Errorf("set up the sandbox: %w", lost(err))
 	}
 	if !r.Ready {
-		return r.err()
+		return reported(r)
 	}
 	return nil
 }
@@ -126,8 +128,8 @@ func (e *launchError) Unwrap() error {
 	return e.errno
 }
 
-// err returns the error that a launcher reported.
-func (r reply) err() error { return &launchError{r.Stage, r.Error, syscall.Errno(r.Errno)} }
+// reported returns the error that a launcher reported.
+func reported(r launch.Reply) error { return &launchError{r.Stage, r.Error, syscall.Errno(r.Errno)} }
 
 // socketPair returns the two ends of a connection. The gateway's end does not
 // block.
@@ -141,7 +143,7 @@ func socketPair() (ours, theirs *os.File, err error) {
 
 // alive reports whether the launcher waits for its command. When memory is
 // short, the kernel kills it before others.
-func (c *cage) alive() bool { return !c.wire.closed() }
+func (c *cage) alive() bool { return !c.wire.Closed() }
 
 // discard ends the cage with all its processes.
 func (c *cage) discard() { _ = c.cmd.Process.Kill() } // it may have ended
@@ -150,7 +152,7 @@ func (c *cage) discard() { _ = c.cmd.Process.Kill() } // it may have ended
 func (c *cage) end() {
 	c.ending.Do(func() {
 		c.discard()
-		c.wire.close()
+		c.wire.Close()
 		_ = c.cmd.Wait() // it was killed
 		if c.release != nil {
 			c.release()

@@ -4,13 +4,8 @@
 // program may see, no capabilities, Landlock as a second layer, and a filter
 // for system calls.
 //
-// The program of this process is its own launcher: [Launch], which must be the
-// first call of main, turns a process that was started as a launcher into the
-// first process of a cage. It builds the root directory from a table of mounts
-// that the gateway computed, waits for a command, starts it from a thread that
-// it confines, and ends the processes that the command leaves behind. When it
-// ends, the kernel ends all processes of the cage. It ends when its connection
-// to the gateway is closed.
+// The program of this process is its own launcher, the first process of a cage:
+// see package launch.
 //
 // On macOS programs are confined by sandbox-exec, with a profile that is made
 // from the same list of mounts: a rule for each of them, of which the last one

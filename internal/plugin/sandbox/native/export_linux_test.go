@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native/launch"
 )
 
 // Settle waits until the next cage is ready.
@@ -34,7 +35,7 @@ func (b *Broker) KillReady() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_ = b.ready.cmd.Process.Kill()
-	_, _ = b.ready.wire.conn.Read(make([]byte, 1)) // until it has ended
+	_, _ = b.ready.wire.Receive(&launch.Reply{}) // until it has ended
 }
 
 // SetReadyTime sets how long a cage is kept ready.

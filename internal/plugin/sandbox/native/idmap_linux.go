@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native/launch"
 )
 
 // nobody is the user of cages when root runs the gateway and the workspace is
@@ -62,7 +64,7 @@ func userNamespace(id identity) (*os.File, error) {
 	}
 	defer ours.Close()
 	defer theirs.Close()
-	cmd := &exec.Cmd{Path: self, Args: []string{"chela", launchArg}, Env: []string{}, Dir: "/", ExtraFiles: []*os.File{theirs}, SysProcAttr: &syscall.SysProcAttr{
+	cmd := &exec.Cmd{Path: self, Args: []string{"chela", launch.Arg}, Env: []string{}, Dir: "/", ExtraFiles: []*os.File{theirs}, SysProcAttr: &syscall.SysProcAttr{
 		Cloneflags:  unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: id.uid.inside, HostID: id.uid.outside, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: id.gid.inside, HostID: id.gid.outside, Size: 1}},
@@ -81,13 +83,13 @@ func userNamespace(id identity) (*os.File, error) {
 
 // attachTrees makes the mounts of a setup that the launcher cannot make: if
 // root runs the gateway, the launcher has no access to folders of root.
-func (id identity) attachTrees(s *setup) (trees []*os.File, err error) {
+func (id identity) attachTrees(s *launch.Setup) (trees []*os.File, err error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
 	defer func() {
 		if err != nil {
-			closeAll(trees)
+			launch.CloseAll(trees)
 			trees = nil
 		}
 	}()
@@ -117,15 +119,15 @@ func (id identity) attachTrees(s *setup) (trees []*os.File, err error) {
 			return trees, err
 		}
 	}
-	if len(trees) > maxFiles {
-		return trees, fmt.Errorf("%d mounts, at most %d", len(trees), maxFiles)
+	if len(trees) > launch.MaxFiles {
+		return trees, fmt.Errorf("%d mounts, at most %d", len(trees), launch.MaxFiles)
 	}
 	return trees, nil
 }
 
 // tree returns a detached mount of a path.
 func (id identity) tree(path string, mapped bool) (*os.File, error) {
-	fd, err := cloneTree("/", path)
+	fd, err := launch.CloneTree("/", path)
 	if err != nil {
 		return nil, err
 	}

@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native/launch"
 )
 
 // tryOut runs the probe.
 func (b *Broker) tryOut(ctx context.Context) (sandbox.Level, []sandbox.Effect) {
 	none := sandbox.Level{Name: "none"}
-	if _, err := filter(false); err != nil { // the processor has none
+	if err := launch.Supported(); err != nil { // the processor has none
 		none.Reason = err.Error()
 		return none, nil
 	}
@@ -61,7 +62,7 @@ func (b *Broker) tryOut(ctx context.Context) (sandbox.Level, []sandbox.Effect) {
 	if none.Reason = sandbox.Open(effects); none.Reason != "" {
 		return none, effects
 	}
-	if files, _ := landlockRights(); files == 0 {
+	if files, _ := launch.LandlockRights(); files == 0 {
 		return sandbox.Level{Name: "namespaces", Complete: true, Reason: "the kernel has no Landlock, which would be a second layer"}, effects
 	}
 	return sandbox.Level{Name: "full", Complete: true}, effects

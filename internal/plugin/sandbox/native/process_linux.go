@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
+	"github.com/chela-ai/chela/internal/plugin/sandbox/native/launch"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/stdio"
 )
 
@@ -29,11 +30,11 @@ type process struct {
 	streams *stdio.Streams
 	proxy   *proxy
 	grace   time.Duration
-	unwatch func() bool        // detaches the cage from ctx
-	input   *os.File           // where the input is copied to; nil if it is not
-	ended   chan struct{}      // closed when Wait has cleaned up
-	result  chan *sandbox.Exit // receives the end of the command; nil: the cage broke
-	finish  func()             // called after the end of the command
+	unwatch func() bool       // detaches the cage from ctx
+	input   *os.File          // where the input is copied to; nil if it is not
+	ended   chan struct{}     // closed when Wait has cleaned up
+	result  chan *launch.Exit // receives the end of the command; nil: the cage broke
+	finish  func()            // called after the end of the command
 
 	before  *before       // nil: the command cannot change the workspace
 	held    *os.File      // holds before; nil: nothing does
@@ -47,12 +48,12 @@ type process struct {
 
 // run runs the plan's program in a cage.
 func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []mount, out io.Writer) (*process, error) {
-	cmd := command{
-		Path: p.Path, Argv: p.Argv, Dir: p.Dir, Env: withVars(p.Env, append(proxyEnv("", proxyAddr), "TMPDIR=/tmp")), Terminal: p.Terminal,
+	cmd := launch.Command{
+		Path: p.Path, Argv: p.Argv, Dir: p.Dir, Env: withVars(p.Env, append(proxyEnv("", launch.ProxyAddr), "TMPDIR=/tmp")), Terminal: (*launch.Size)(p.Terminal),
 		Cover: append(homeCovers(b.o.Home, c.found.never), cover...), Grace: int64(stdio.Grace(p)),
 	}
 	pr := &process{
-		cage: c.cage, private: c.found, grace: stdio.Grace(p), ended: make(chan struct{}), result: make(chan *sandbox.Exit, 1), finish: c.end,
+		cage: c.cage, private: c.found, grace: stdio.Grace(p), ended: make(chan struct{}), result: make(chan *launch.Exit, 1), finish: c.end,
 		proxy: newProxy(p.Rights.Hosts, "", b.o.Dial), done: make(chan struct{}),
 	}
 	if err := pr.remember(b, p.Rights); err != nil {
@@ -132,7 +133,7 @@ func (p *process) undo() []string {
 }
 
 // startPipes starts the command with pipes.
-func (p *process) startPipes(cmd command, plan sandbox.Plan, out io.Writer) (err error) {
+func (p *process) startPipes(cmd launch.Command, plan sandbox.Plan, out io.Writer) (err error) {
 	if p.streams, err = stdio.Open(plan, out); err != nil {
 		return err
 	}
@@ -152,13 +153,13 @@ func (p *process) startPipes(cmd command, plan sandbox.Plan, out io.Writer) (err
 }
 
 // startTerminal starts the command in a terminal of the cage.
-func (p *process) startTerminal(cmd command, out io.Writer) error {
+func (p *process) startTerminal(cmd launch.Command, out io.Writer) error {
 	files, err := p.cage.start(cmd)
 	if err != nil {
 		return err
 	}
 	if len(files) != 1 {
-		closeAll(files)
+		launch.CloseAll(files)
 		return sandbox.ErrNoTerminal
 	}
 	p.streams, err = stdio.OpenTerminal(files[0], out)
@@ -166,22 +167,22 @@ func (p *process) startTerminal(cmd command, out io.Writer) error {
 }
 
 // start sends the command to the launcher and waits until it runs.
-func (c *cage) start(cmd command, files ...*os.File) ([]*os.File, error) {
+func (c *cage) start(cmd launch.Command, files ...*os.File) ([]*os.File, error) {
 	fds := make([]int, len(files))
 	for i, f := range files {
 		fds[i] = int(f.Fd())
 	}
-	if err := c.wire.send(request{Command: &cmd}, fds...); err != nil {
+	if err := c.wire.Send(launch.Request{Command: &cmd}, fds...); err != nil {
 		return nil, fmt.Errorf("start in the sandbox: %w", lost(err))
 	}
-	var r reply
-	got, err := c.wire.receive(&r)
+	var r launch.Reply
+	got, err := c.wire.Receive(&r)
 	if err != nil {
 		return nil, fmt.Errorf("start in the sandbox: %w", lost(err))
 	}
 	if !r.Started {
-		closeAll(got)
-		return nil, r.err()
+		launch.CloseAll(got)
+		return nil, reported(r)
 	}
 	return got, nil
 }
@@ -257,8 +258,8 @@ func dup(f *os.File) (*os.File, error) {
 func (p *process) listen() {
 	defer close(p.result)
 	for {
-		var r reply
-		files, err := p.cage.wire.receive(&r)
+		var r launch.Reply
+		files, err := p.cage.wire.Receive(&r)
 		switch {
 		case err != nil:
 			return
@@ -268,10 +269,10 @@ func (p *process) listen() {
 			}
 		case r.Exit != nil:
 			p.result <- r.Exit
-			closeAll(files)
+			launch.CloseAll(files)
 			return
 		}
-		closeAll(files)
+		launch.CloseAll(files)
 	}
 }
 
@@ -302,28 +303,29 @@ func (p *process) terminate() error {
 	if p.over {
 		return nil
 	}
-	return p.cage.wire.send(request{Signal: int(syscall.SIGTERM)})
+	return p.cage.wire.Send(launch.Request{Signal: int(syscall.SIGTERM)})
 }
 
 // Wait waits for the end of all processes of the command.
 func (p *process) Wait() (sandbox.Exit, error) {
 	defer close(p.ended)
 	defer p.unwatch()
-	r := <-p.result
-	if r == nil {
+	r := sandbox.Exit{Code: -1, Signal: "SIGKILL"}
+	if e := <-p.result; e != nil {
+		r.Code, r.Signal, r.Left = e.Code, e.Signal, e.Left
+	} else {
 		p.cage.end() // with its processes
-		r = &sandbox.Exit{Code: -1, Signal: "SIGKILL"}
 	}
 	r.Blocked = p.undo()
 	p.proxy.close()
 	p.endInput()
 	err := p.streams.Drain(drainTime)
-	p.proxy.report(r)
+	p.proxy.report(&r)
 	p.mu.Lock()
 	p.over = true
 	p.mu.Unlock()
 	p.finish()
-	return *r, err
+	return r, err
 }
 
 // slot returns a folder for the layers of a workspace that no other cage uses.

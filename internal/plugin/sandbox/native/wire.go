@@ -1,95 +1,25 @@
+//go:build linux || darwin
+
 package native
 
-import "github.com/chela-ai/chela/internal/core/sandbox"
+import "github.com/chela-ai/chela/internal/plugin/sandbox/native/launch"
 
-// launchArg is the argument that makes the program a launcher. No command of
-// the program has that name.
-const launchArg = "__sandbox"
-
-// wireFD is the launcher's end of its connection to the gateway.
-const wireFD = 3
-
-// proxyAddr is where the proxy listens inside of a cage. The network of a cage
-// is its own, so the port is always free.
-const proxyAddr = "127.0.0.1:3128"
-
-// request is what the gateway sends to a launcher: first Setup, then Command,
-// then any number of signals.
-type request struct {
-	Setup   *setup   `json:"setup,omitempty"`
-	Command *command `json:"command,omitempty"`
-	Signal  int      `json:"signal,omitempty"` // for all processes of the cage
-}
-
-// setup describes a cage.
-type setup struct {
-	Mounts []mount `json:"mounts"`
-	Layers []layer `json:"layers,omitempty"`
-	Below  int     `json:"below"` // number of Mounts that are made before Layers
-	Slot   string  `json:"slot"`  // folder in Upper of each layer, which one cage can use at a time
-	Host   string  `json:"host"`  // host name
-	// Sockets lets the command use sockets with names in the file system.
-	Sockets bool `json:"sockets,omitempty"`
-}
-
-// mount is an entry of the root directory. Entries are made in order.
-type mount struct {
-	Kind  kind   `json:"kind"`
-	From  string `json:"from,omitempty"` // path on the host, or the target of a link
-	To    string `json:"to"`             // path in the cage
-	Write bool   `json:"write,omitempty"`
-	Size  int64  `json:"size,omitempty"` // limit of a temp
-	Own   bool   `json:"own,omitempty"`  // a temp is not for all users, as /tmp is
-	// Tree is the position, from 1, of a detached mount of From among the
-	// descriptors that come with the setup. 0: the launcher makes the mount, with
-	// the rights of its user.
-	Tree int `json:"tree,omitempty"`
-}
-
-// layer is a folder of the host of which the cage has some parts, at the same
-// paths. What is written to them goes to Upper/SLOT/upper.
-type layer struct {
-	From      string   `json:"from"`
-	Parts     []string `json:"parts"` // relative to From; they are made in the layer if they do not exist
-	Upper     string   `json:"upper"`
-	Tree      int      `json:"tree,omitempty"` // of From, as in mount
-	UpperTree int      `json:"upperTree,omitempty"`
-}
-
-// kind is what a mount puts in its place.
-type kind string
-
-const (
-	bind   kind = "bind"   // a file or folder of the host
-	temp   kind = "temp"   // an empty folder in memory
-	link   kind = "link"   // a symbolic link
-	text   kind = "text"   // a file with the content From
-	hide   kind = "hide"   // an unreadable empty file or folder; nothing if To does not exist
-	freeze kind = "freeze" // what is there, read-only; nothing if To does not exist
-	pin    kind = "pin"    // what is there, which cannot be renamed; nothing if To does not exist
-	procfs kind = "proc"
-	devpts kind = "devpts"
+// What a cage is made of is said in the words of its launcher.
+type (
+	mount = launch.Mount
+	layer = launch.Layer
+	kind  = launch.Kind
 )
 
-// command is the program that a cage runs. Its standard files are sent with
-// it.
-type command struct {
-	Path     string        `json:"path"`
-	Argv     []string      `json:"argv"`
-	Dir      string        `json:"dir"`
-	Env      []string      `json:"env"`
-	Terminal *sandbox.Size `json:"terminal,omitempty"` // its terminal, which the launcher opens; it has no standard files then
-	Cover    []mount       `json:"cover,omitempty"`    // to make above the layers, and private files that appeared after the cage was built
-	Grace    int64         `json:"grace"`              // nanoseconds between TERM and KILL for what is left
-}
-
-// reply is what a launcher sends to the gateway.
-type reply struct {
-	Ready   bool          `json:"ready,omitempty"`
-	Started bool          `json:"started,omitempty"` // the other end of its terminal comes with it
-	Conn    bool          `json:"conn,omitempty"`    // a connection to the proxy comes with it
-	Exit    *sandbox.Exit `json:"exit,omitempty"`
-	Error   string        `json:"error,omitempty"`
-	Errno   int           `json:"errno,omitempty"` // of Error, if a system call caused it
-	Stage   string        `json:"stage,omitempty"` // where Error happened
-}
+// Kinds of mounts.
+const (
+	bind   = launch.Bind
+	temp   = launch.Temp
+	link   = launch.Link
+	text   = launch.Text
+	hide   = launch.Hide
+	freeze = launch.Freeze
+	pin    = launch.Pin
+	procfs = launch.ProcFS
+	devpts = launch.DevPTS
+)

@@ -17,7 +17,6 @@ import (
 	core "github.com/chela-ai/chela/internal/core/mcp"
 	"github.com/chela-ai/chela/internal/core/tool"
 	"github.com/chela-ai/chela/internal/kit/waittest"
-	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
 	"github.com/chela-ai/chela/internal/plugin/tool/mcp"
 )
 
@@ -25,9 +24,6 @@ import (
 const variable = "CHELA_TEST_MCP_SERVER"
 
 func TestMain(m *testing.M) {
-	if native.Launch() {
-		return
-	}
 	if mode := os.Getenv(variable); mode != "" {
 		serve(mode)
 		return

@@ -1,4 +1,4 @@
-package native
+package launch
 
 import (
 	"errors"
@@ -12,13 +12,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/chela-ai/chela/internal/core/sandbox"
 )
 
 // launcher is the first process of a cage.
 type launcher struct {
-	wire  *wire
+	wire  *Wire
 	trees []*os.File // detached mounts that the gateway made
 	stage string     // for errors
 
@@ -29,40 +27,44 @@ type launcher struct {
 	confinement *confinement // nil: to be made
 }
 
-// Launch runs a cage if this process was started as its launcher, and reports
-// whether it was. It must be the first call of main, which ends if it was.
-func Launch() bool {
-	if len(os.Args) != 2 || os.Args[1] != launchArg {
-		return false
+// init runs a cage if this process was started as its launcher, and ends it. The
+// packages that come later are not initialized then.
+func init() {
+	if len(os.Args) == 2 && os.Args[1] == Arg {
+		launch()
+		os.Exit(0)
 	}
+}
+
+// launch runs a cage.
+func launch() {
 	// Capabilities, the filter for system calls, Landlock and namespaces belong to
 	// a thread. A command inherits them from one that is started for it.
 	runtime.LockOSThread()
 	l := launcher{}
 	if err := l.run(); err != nil && l.wire != nil {
-		r := reply{Error: err.Error(), Stage: l.stage}
+		r := Reply{Error: err.Error(), Stage: l.stage}
 		if errno, ok := errors.AsType[syscall.Errno](err); ok {
 			r.Errno = int(errno)
 		}
-		_ = l.wire.send(r) // the gateway may have gone
+		_ = l.wire.Send(r) // the gateway may have gone
 	}
-	return true
 }
 
 func (l *launcher) run() error {
 	l.stage = "connect"
-	f := os.NewFile(wireFD, "sandbox")
+	f := os.NewFile(FD, "sandbox")
 	if f == nil {
 		return errors.New("a launcher is started by the gateway only")
 	}
-	w, err := newWire(f)
+	w, err := NewWire(f)
 	if err != nil {
 		return err
 	}
-	_ = f.Close() // newWire has a copy
+	_ = f.Close() // NewWire has a copy
 	l.wire = w
-	var r request
-	if l.trees, err = w.receive(&r); err != nil {
+	var r Request
+	if l.trees, err = w.Receive(&r); err != nil {
 		return err
 	}
 	if r.Setup == nil {
@@ -71,7 +73,7 @@ func (l *launcher) run() error {
 	if err := l.build(*r.Setup); err != nil {
 		return err
 	}
-	closeAll(l.trees)
+	CloseAll(l.trees)
 	requests := make(chan task)
 	go l.read(requests)
 	for first := true; ; first = false {
@@ -90,7 +92,7 @@ func (l *launcher) run() error {
 
 // task is a command with its standard files.
 type task struct {
-	command
+	Command
 	files []*os.File
 }
 
@@ -99,8 +101,8 @@ type task struct {
 func (l *launcher) read(commands chan<- task) {
 	defer close(commands)
 	for {
-		var r request
-		files, err := l.wire.receive(&r)
+		var r Request
+		files, err := l.wire.Receive(&r)
 		switch {
 		case err != nil:
 			_ = syscall.Kill(-1, syscall.SIGKILL) // it ends the command, and so the cage
@@ -127,7 +129,7 @@ func (l *launcher) serve(commands <-chan task) (bool, error) {
 		}
 		l.confinement = c
 	}
-	addr, err := net.ResolveTCPAddr("tcp4", proxyAddr)
+	addr, err := net.ResolveTCPAddr("tcp4", ProxyAddr)
 	if err != nil {
 		return false, err
 	}
@@ -136,7 +138,7 @@ func (l *launcher) serve(commands <-chan task) (bool, error) {
 		return false, err
 	}
 	defer proxy.Close()
-	if err := l.wire.send(reply{Ready: true}); err != nil {
+	if err := l.wire.Send(Reply{Ready: true}); err != nil {
 		return false, err
 	}
 	l.stage = "wait"
@@ -153,15 +155,15 @@ func (l *launcher) serve(commands <-chan task) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, l.wire.send(reply{Exit: &e})
+	return true, l.wire.Send(Reply{Exit: &e})
 }
 
 // command runs a command until all of its processes have ended.
-func (l *launcher) command(c task, proxy *net.TCPListener) (sandbox.Exit, error) {
+func (l *launcher) command(c task, proxy *net.TCPListener) (Exit, error) {
 	l.stage = "mount"
 	for _, m := range c.Cover {
 		if err := l.mount(m); err != nil {
-			return sandbox.Exit{}, fmt.Errorf("%s: %w", m.To, err)
+			return Exit{}, fmt.Errorf("%s: %w", m.To, err)
 		}
 	}
 	var ours []int
@@ -169,17 +171,17 @@ func (l *launcher) command(c task, proxy *net.TCPListener) (sandbox.Exit, error)
 		l.stage = "terminal"
 		ptmx, pts, err := openTerminal(*c.Terminal)
 		if err != nil {
-			return sandbox.Exit{}, err
+			return Exit{}, err
 		}
 		ours, c.files = []int{int(ptmx.Fd())}, []*os.File{pts, pts, pts}
 	}
 	pid, err := l.start(c)
 	if err != nil {
-		return sandbox.Exit{}, err
+		return Exit{}, err
 	}
-	closeAll(c.files)
-	if err := l.wire.send(reply{Started: true}, ours...); err != nil {
-		return sandbox.Exit{}, err
+	CloseAll(c.files)
+	if err := l.wire.Send(Reply{Started: true}, ours...); err != nil {
+		return Exit{}, err
 	}
 	for _, fd := range ours {
 		_ = unix.Close(fd) // the gateway has a copy
@@ -225,7 +227,7 @@ func (l *launcher) serveProxy(ln *net.TCPListener) {
 			return
 		}
 		if f, err := c.File(); err == nil {
-			_ = l.wire.send(reply{Conn: true}, int(f.Fd())) // the gateway may have gone
+			_ = l.wire.Send(Reply{Conn: true}, int(f.Fd())) // the gateway may have gone
 			_ = f.Close()                                   // the gateway has a copy
 		}
 		_ = c.Close() // as above
@@ -233,19 +235,19 @@ func (l *launcher) serveProxy(ln *net.TCPListener) {
 }
 
 // wait collects ended processes until the command has ended.
-func (l *launcher) wait(command int) sandbox.Exit {
+func (l *launcher) wait(command int) Exit {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, 0, nil)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
-			return sandbox.Exit{Code: -1}
+			return Exit{Code: -1}
 		case pid != command:
 		case status.Signaled():
-			return sandbox.Exit{Code: -1, Signal: unix.SignalName(status.Signal())}
+			return Exit{Code: -1, Signal: unix.SignalName(status.Signal())}
 		default:
-			return sandbox.Exit{Code: status.ExitStatus()}
+			return Exit{Code: status.ExitStatus()}
 		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build amd64 || arm || arm64 || riscv64
 
-package native
+package launch
 
 import (
 	"fmt"
@@ -61,6 +61,12 @@ func filter(local bool) ([]unix.SockFilter, error) {
 		raw[i] = unix.SockFilter{Code: x.Op, Jt: x.Jt, Jf: x.Jf, K: x.K}
 	}
 	return raw, nil
+}
+
+// Supported reports why there are no cages for this processor, if there are none.
+func Supported() error {
+	_, err := filter(false)
+	return err
 }
 
 // enterFilter installs a filter on this thread.

@@ -1,6 +1,6 @@
 //go:build !amd64 && !arm && !arm64 && !riscv64
 
-package native
+package launch
 
 import (
 	"errors"
@@ -13,6 +13,12 @@ import (
 // depend on the processor.
 func filter(bool) ([]unix.SockFilter, error) {
 	return nil, errors.New("the filter for system calls is not available for this processor (" + runtime.GOARCH + ")")
+}
+
+// Supported returns the reason why there are no cages for this processor.
+func Supported() error {
+	_, err := filter(false)
+	return err
 }
 
 // enterFilter returns an error.

@@ -1,4 +1,4 @@
-package native
+package launch
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package native
+package launch
 
 import (
 	"errors"
@@ -18,9 +18,9 @@ const (
 	scopes      = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 )
 
-// landlockRights returns the rights and scopes that this kernel handles. All
+// LandlockRights returns the rights and scopes that this kernel handles. All
 // are 0 without Landlock.
-func landlockRights() (files uint64, scoped uint64) {
+func LandlockRights() (files uint64, scoped uint64) {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
 		return 0, 0
@@ -44,7 +44,7 @@ func landlockRights() (files uint64, scoped uint64) {
 // can write to the given folders and files only, and neither signals nor
 // abstract sockets leave the cage. It returns -1 if the kernel has no Landlock.
 func landlock(writable []string) (rules int, err error) {
-	files, scoped := landlockRights()
+	files, scoped := LandlockRights()
 	if files == 0 {
 		return -1, nil
 	}

@@ -1,17 +1,15 @@
-package native
+package launch
 
 import (
 	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/chela-ai/chela/internal/core/sandbox"
 )
 
 // openTerminal opens a terminal of the cage. One of the host would have no name
 // here.
-func openTerminal(size sandbox.Size) (ours, theirs *os.File, err error) {
+func openTerminal(size Size) (ours, theirs *os.File, err error) {
 	ptmx, err := unix.Open("/dev/pts/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,4 @@
-package native
+package launch
 
 import (
 	"cmp"
@@ -12,13 +12,11 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/chela-ai/chela/internal/core/pathpolicy"
 )
 
 // folder is a folder in memory that a command can change.
 type folder struct {
-	mount
+	Mount
 	entries map[string]string // what it holds when a command starts
 	alone   bool              // nothing is mounted in it, so it can be mounted again
 }
@@ -27,16 +25,16 @@ type folder struct {
 var errChanged = errors.New("the command has changed what the next one would see")
 
 // remember finds out what is to be checked after each command.
-func (l *launcher) remember(mounts []mount) error {
+func (l *launcher) remember(mounts []Mount) error {
 	for i, m := range mounts {
-		if m.Kind != temp && m.Kind != devpts {
+		if m.Kind != Temp && m.Kind != DevPTS {
 			continue
 		}
-		if slices.ContainsFunc(mounts[i+1:], func(o mount) bool { return o.Kind == bind && pathpolicy.Inside(m.To, o.To) }) {
+		if slices.ContainsFunc(mounts[i+1:], func(o Mount) bool { return o.Kind == Bind && inside(m.To, o.To) }) {
 			continue // nobody sees it
 		}
-		inside := func(to string) bool { return to != m.To && pathpolicy.Inside(to, m.To) }
-		f := folder{mount: m, alone: !slices.ContainsFunc(mounts, func(o mount) bool { return inside(o.To) }) && !slices.ContainsFunc(l.writable, inside)}
+		below := func(to string) bool { return to != m.To && inside(to, m.To) }
+		f := folder{Mount: m, alone: !slices.ContainsFunc(mounts, func(o Mount) bool { return below(o.To) }) && !slices.ContainsFunc(l.writable, below)}
 		var err error
 		if f.entries, err = entries(m.To, nil); err != nil {
 			return fmt.Errorf("%s: %w", m.To, err)
@@ -60,7 +58,7 @@ func (l *launcher) clean() error {
 		if err := unix.Unmount(f.To, unix.MNT_DETACH); err != nil {
 			return fmt.Errorf("%s: %w", f.To, err)
 		}
-		if err := mountTemp(f.mount); err != nil {
+		if err := mountTemp(f.Mount); err != nil {
 			return fmt.Errorf("%s: %w", f.To, err)
 		}
 		l.confinement.close() // its rules name folders that are gone
@@ -68,6 +66,14 @@ func (l *launcher) clean() error {
 	}
 	return nil
 }
+
+// inside reports whether a path is another or below it.
+func inside(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// maxText limits the files that are compared; the gateway writes smaller ones.
+const maxText = 256 << 10
 
 // entries describes what is in a folder, without what is mounted in it. If
 // want is not nil, it fails at the first thing that is not as in want.
@@ -92,8 +98,10 @@ func entries(root string, want map[string]string) (map[string]string, error) {
 		text := fmt.Sprint(info.Mode(), st.Uid, st.Gid, " ")
 		switch {
 		case st.Dev != device:
-			text, err = "mount", skip(d)
-		case want != nil && !strings.HasPrefix(want[name], text) || info.Size() > maxGitConfig:
+			if text = "mount"; d.IsDir() {
+				err = fs.SkipDir
+			}
+		case want != nil && !strings.HasPrefix(want[name], text) || info.Size() > maxText:
 			return errChanged
 		case info.Mode().IsRegular():
 			var b []byte

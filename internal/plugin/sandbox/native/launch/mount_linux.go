@@ -1,4 +1,4 @@
-package native
+package launch
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ const (
 
 // build makes the root directory and the network of the cage. After it, the
 // host's files are out of reach.
-func (l *launcher) build(s setup) error {
+func (l *launcher) build(s Setup) error {
 	l.stage, l.sockets = "root", s.Sockets
 	if err := newRoot(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (l *launcher) build(s setup) error {
 }
 
 // mounts makes entries in order.
-func (l *launcher) mounts(all []mount) error {
+func (l *launcher) mounts(all []Mount) error {
 	for _, m := range all {
 		if err := l.mount(m); err != nil {
 			return fmt.Errorf("%s %s: %w", m.Kind, m.To, err)
@@ -149,45 +149,45 @@ func newFS(name string, attr int, options ...string) (int, error) {
 }
 
 // mount makes one entry.
-func (l *launcher) mount(m mount) error {
-	if m.Write || m.Kind == temp || m.Kind == devpts {
+func (l *launcher) mount(m Mount) error {
+	if m.Write || m.Kind == Temp || m.Kind == DevPTS {
 		l.writable = append(l.writable, m.To)
 	}
 	switch m.Kind {
-	case link:
+	case Link:
 		if err := os.MkdirAll(path.Dir(m.To), 0o755); err != nil {
 			return err
 		}
 		return os.Symlink(m.From, m.To)
-	case text:
+	case Text:
 		return os.WriteFile(m.To, []byte(m.From), 0o644)
-	case hide, freeze, pin:
+	case Hide, Freeze, Pin:
 		return cover(m)
-	case temp:
+	case Temp:
 		if err := os.MkdirAll(m.To, 0o755); err != nil {
 			return err
 		}
 		return mountTemp(m)
-	case procfs:
+	case ProcFS:
 		if err := os.MkdirAll(m.To, 0o755); err != nil {
 			return err
 		}
 		fd, err := newFS("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC|unix.MOUNT_ATTR_RDONLY)
 		return attach(fd, err, m.To)
-	case devpts:
+	case DevPTS:
 		if err := os.MkdirAll(m.To, 0o755); err != nil {
 			return err
 		}
 		return mountTemp(m)
-	case bind:
+	case Bind:
 		return l.bindMount(m)
 	}
 	return fmt.Errorf("unknown kind %q", m.Kind)
 }
 
 // mountTemp mounts an empty folder in memory, or one for terminals.
-func mountTemp(m mount) error {
-	if m.Kind == devpts {
+func mountTemp(m Mount) error {
+	if m.Kind == DevPTS {
 		fd, err := newFS("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "ptmxmode", "0666", "mode", "0620", "max", "256")
 		return attach(fd, err, m.To)
 	}
@@ -201,7 +201,7 @@ func mountTemp(m mount) error {
 
 // bindMount puts a file or folder of the host at its place. It does not follow
 // links in either path.
-func (l *launcher) bindMount(m mount) error {
+func (l *launcher) bindMount(m Mount) error {
 	tree, err := l.tree(m.From, m.Tree)
 	if err != nil {
 		return fmt.Errorf("from %s: %w", m.From, err)
@@ -231,7 +231,7 @@ func (l *launcher) tree(path string, index int) (int, error) {
 		}
 		return unix.FcntlInt(l.trees[index-1].Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	}
-	return cloneTree(oldRoot, path)
+	return CloneTree(oldRoot, path)
 }
 
 // place creates an empty file or folder, like the given one, to mount on.
@@ -253,7 +253,7 @@ func place(like int, to string) error {
 }
 
 // cover hides, freezes or pins what is at a path, if there is something.
-func cover(m mount) error {
+func cover(m Mount) error {
 	to, err := lookup("/", m.To)
 	if err != nil {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -263,7 +263,7 @@ func cover(m mount) error {
 	}
 	defer unix.Close(to)
 	from := to
-	if m.Kind == hide {
+	if m.Kind == Hide {
 		var st unix.Stat_t
 		if err := unix.Fstat(to, &st); err != nil {
 			return err
@@ -283,7 +283,7 @@ func cover(m mount) error {
 	}
 	defer unix.Close(tree)
 	attr := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
-	if m.Kind != pin {
+	if m.Kind != Pin {
 		attr |= unix.MOUNT_ATTR_RDONLY
 	}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: attr}); err != nil {
@@ -294,7 +294,7 @@ func cover(m mount) error {
 
 // layers mounts layers. An overlay finds its sides by their paths and keeps
 // copies of their mounts.
-func (l *launcher) layers(layers []layer, slot string) error {
+func (l *launcher) layers(layers []Layer, slot string) error {
 	if len(layers) == 0 {
 		return nil
 	}
@@ -317,9 +317,9 @@ func (l *launcher) layers(layers []layer, slot string) error {
 }
 
 // overlay mounts a layer in a folder and puts its parts at their places.
-func (l *launcher) overlay(m layer, stage, slot string) error {
+func (l *launcher) overlay(m Layer, stage, slot string) error {
 	lower, upper, merged := path.Join(stage, "lower"), path.Join(stage, "upper"), path.Join(stage, "merged")
-	for _, side := range [...]mount{{From: m.From, To: lower, Tree: m.Tree}, {From: m.Upper, To: upper, Tree: m.UpperTree, Write: true}} {
+	for _, side := range [...]Mount{{From: m.From, To: lower, Tree: m.Tree}, {From: m.Upper, To: upper, Tree: m.UpperTree, Write: true}} {
 		if err := l.bindMount(side); err != nil {
 			return err
 		}
@@ -338,9 +338,9 @@ func (l *launcher) overlay(m layer, stage, slot string) error {
 	}
 	defer root.Close()
 	for _, part := range m.Parts {
-		tree, err := cloneTree(merged, part)
+		tree, err := CloneTree(merged, part)
 		if errors.Is(err, unix.ENOENT) && root.MkdirAll(part, 0o755) == nil {
-			tree, err = cloneTree(merged, part)
+			tree, err = CloneTree(merged, part)
 		}
 		if errors.Is(err, unix.ENOENT) {
 			continue // it went away
@@ -357,8 +357,8 @@ func (l *launcher) overlay(m layer, stage, slot string) error {
 	return nil
 }
 
-// cloneTree returns a detached mount of a path below a root.
-func cloneTree(root, name string) (int, error) {
+// CloneTree returns a detached mount of a path below a root.
+func CloneTree(root, name string) (int, error) {
 	from, err := lookup(root, name)
 	if err != nil {
 		return -1, err

@@ -1,4 +1,4 @@
-package native
+package launch
 
 import (
 	"encoding/binary"
@@ -17,17 +17,17 @@ import (
 // at most a few hundred kilobytes; mounts take more in a large workspace.
 const maxMessage = 8 << 20
 
-// maxFiles is the largest number of descriptors in a message that Linux allows.
-const maxFiles = 253
+// MaxFiles is the largest number of descriptors in a message that Linux allows.
+const MaxFiles = 253
 
-// wire is a connection between the gateway and a launcher. A message is its
+// Wire is a connection between the gateway and a launcher. A message is its
 // length and JSON; descriptors come with the length.
-type wire struct {
+type Wire struct {
 	conn  *net.UnixConn
 	sends sync.Mutex
 }
 
-func newWire(f *os.File) (*wire, error) {
+func NewWire(f *os.File) (*Wire, error) {
 	c, err := net.FileConn(f)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox connection: %w", err)
@@ -36,11 +36,11 @@ func newWire(f *os.File) (*wire, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("sandbox connection: not a unix socket"), c.Close())
 	}
-	return &wire{conn: u}, nil
+	return &Wire{conn: u}, nil
 }
 
-// send sends a message with descriptors, which stay open here.
-func (w *wire) send(v any, fds ...int) error {
+// Send sends a message with descriptors, which stay open here.
+func (w *Wire) Send(v any, fds ...int) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -63,10 +63,10 @@ func (w *wire) send(v any, fds ...int) error {
 	return err
 }
 
-// receive reads a message and its descriptors.
-func (w *wire) receive(v any) ([]*os.File, error) {
+// Receive reads a message and its descriptors.
+func (w *Wire) Receive(v any) ([]*os.File, error) {
 	var head [4]byte
-	oob := make([]byte, unix.CmsgSpace(maxFiles*4))
+	oob := make([]byte, unix.CmsgSpace(MaxFiles*4))
 	n, oobn, _, _, err := w.conn.ReadMsgUnix(head[:], oob)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (w *wire) receive(v any) ([]*os.File, error) {
 		}
 	}
 	if err != nil {
-		closeAll(files)
+		CloseAll(files)
 		return nil, err
 	}
 	return files, nil
@@ -110,9 +110,9 @@ func received(oob []byte) ([]*os.File, error) {
 	return files, err
 }
 
-// closed reports whether the other side has closed the connection. It must not
+// Closed reports whether the other side has closed the connection. It must not
 // be called while a message is expected.
-func (w *wire) closed() bool {
+func (w *Wire) Closed() bool {
 	raw, err := w.conn.SyscallConn()
 	if err != nil {
 		return true
@@ -125,9 +125,9 @@ func (w *wire) closed() bool {
 	return closed || err != nil
 }
 
-func (w *wire) close() { _ = w.conn.Close() } // nothing is buffered
+func (w *Wire) Close() { _ = w.conn.Close() } // nothing is buffered
 
-func closeAll(files []*os.File) {
+func CloseAll(files []*os.File) {
 	for _, f := range files {
 		_ = f.Close() // nothing was written through it
 	}
