@@ -23,10 +23,10 @@ import (
 const (
 	readyTime = 5 * time.Minute  // how long a cage is kept ready
 	buildTime = time.Minute      // limit for building one: many may be built at once on a busy machine
-	slotTime  = time.Second      // how long a cage waits for the folders of the one before it
 	watchTime = 5 * time.Second  // how often the workspace of a command that takes long is looked at
 	useTime   = 30 * time.Second // how long after its making a cage is used again: what it shows of the host may have been replaced
 	maxUses   = 32               // commands of one cage
+	maxReady  = 4                // cages that are kept ready
 )
 
 // Broker is a sandbox.Broker that confines programs.
@@ -37,10 +37,11 @@ type Broker struct {
 
 	mu     sync.Mutex
 	closed bool
-	ready  *readyCage
-	next   *nextCage
-	mapped *os.File         // see identify
-	slots  map[string][]int // used folders for layers, by workspace
+	ready  []*readyCage         // each with a key of its own, in the order of their use
+	next   map[string]*nextCage // by key
+	mapped *os.File             // see identify
+	layers map[string]*layers   // by workspace
+	slots  map[string][]int     // used folders for layers, by workspace
 	hidden map[string]*hidden
 	wg     sync.WaitGroup
 
@@ -73,7 +74,6 @@ type readyCage struct {
 
 // nextCage is a cage in the making for the next command.
 type nextCage struct {
-	key     string
 	claimed bool            // a command waits for it
 	made    chan *readyCage // receives it, or nil if it was not made, once if it is claimed
 }
@@ -95,15 +95,12 @@ func New(o Options) *Broker {
 // Name returns "native".
 func (*Broker) Name() string { return "native" }
 
-// Close ends the cage that is kept ready. Programs that run are not affected.
+// Close ends the cages that are kept ready. Programs that run are not affected.
 func (b *Broker) Close() {
 	b.mu.Lock()
 	b.closed = true
-	r := b.take()
 	b.mu.Unlock()
-	if r != nil {
-		r.end()
-	}
+	b.forget()
 	b.wg.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,27 +110,55 @@ func (b *Broker) Close() {
 	}
 }
 
-// Recreate ends the cage that is kept ready, and makes Level try again.
+// Recreate ends the cages that are kept ready, and makes Level try again.
 func (b *Broker) Recreate(context.Context, func(string) bool) (sandbox.Removal, error) {
 	b.Reset()
-	b.mu.Lock()
-	r := b.take()
-	b.mu.Unlock()
-	if r == nil {
+	switch n := b.forget(); n {
+	case 0:
 		return sandbox.Removal{}, nil
+	case 1:
+		return sandbox.Removal{Removed: []string{"the sandbox that was kept ready"}}, nil
+	default:
+		return sandbox.Removal{Removed: []string{fmt.Sprintf("%d sandboxes that were kept ready", n)}}, nil
 	}
-	r.end()
-	return sandbox.Removal{Removed: []string{"the sandbox that was kept ready"}}, nil
 }
 
-// take removes the ready cage and returns it. b.mu must be held.
-func (b *Broker) take() *readyCage {
-	r := b.ready
-	if r != nil {
+// forget ends the ready cages and returns how many there were.
+func (b *Broker) forget() int {
+	b.mu.Lock()
+	all := b.ready
+	b.ready = nil
+	b.mu.Unlock()
+	for _, r := range all {
 		r.timer.Stop()
-		b.ready = nil
+		r.end()
 	}
+	return len(all)
+}
+
+// takeLocked removes the ready cage with a key and returns it, or nil.
+func (b *Broker) takeLocked(key string) *readyCage {
+	i := slices.IndexFunc(b.ready, func(r *readyCage) bool { return r.key == key })
+	if i < 0 {
+		return nil
+	}
+	r := b.ready[i]
+	r.timer.Stop()
+	b.ready = slices.Delete(b.ready, i, i+1)
 	return r
+}
+
+// keepLocked keeps a cage ready, and returns those that have to go for it.
+func (b *Broker) keepLocked(r *readyCage) (gone []*readyCage) {
+	if old := b.takeLocked(r.key); old != nil {
+		gone = append(gone, old)
+	}
+	if len(b.ready) >= maxReady {
+		gone = append(gone, b.takeLocked(b.ready[0].key))
+	}
+	b.ready = append(b.ready, r)
+	r.timer = time.AfterFunc(b.readyTime, func() { b.expire(r) })
+	return gone
 }
 
 // Start starts a plan that has Rights.
@@ -161,9 +186,9 @@ func (b *Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sand
 // cage returns a cage, and private files that appeared since it was built.
 func (b *Broker) cage(ctx context.Context, w want) (*readyCage, []mount, error) {
 	b.mu.Lock()
-	r := b.take()
-	n := b.next
-	if n != nil && (r != nil || n.key != w.key || n.claimed) {
+	r := b.takeLocked(w.key)
+	n := b.next[w.key]
+	if n != nil && (r != nil || n.claimed) {
 		n = nil
 	}
 	if n != nil {
@@ -173,17 +198,16 @@ func (b *Broker) cage(ctx context.Context, w want) (*readyCage, []mount, error) 
 	if n != nil {
 		r = b.await(ctx, n)
 	}
-	var ended <-chan struct{}
 	if r != nil {
-		if r.key == w.key && r.alive() {
+		if r.alive() {
 			if fresh, err := r.found.refresh(ctx); err == nil {
 				return r, fresh, nil
 			}
 			b.keepHidden(w.rights.Workspace, r.found)
 		}
-		ended = b.retire(r)
+		b.retire(r)
 	}
-	r, err := b.build(ctx, w, ended)
+	r, err := b.build(ctx, w)
 	return r, nil, err
 }
 
@@ -209,10 +233,13 @@ func (b *Broker) await(ctx context.Context, n *nextCage) *readyCage {
 // same cage, if it is as it was, or another.
 func (b *Broker) finish(r *readyCage, w want) {
 	b.mu.Lock()
-	next := !b.closed && b.next == nil && (b.ready == nil || b.ready.key != r.key)
+	next := !b.closed && b.next[w.key] == nil && !slices.ContainsFunc(b.ready, func(o *readyCage) bool { return o.key == w.key })
 	if next {
-		n := &nextCage{key: w.key, made: make(chan *readyCage, 1)}
-		b.next = n
+		n := &nextCage{made: make(chan *readyCage, 1)}
+		if b.next == nil {
+			b.next = map[string]*nextCage{}
+		}
+		b.next[w.key] = n
 		b.wg.Go(func() { b.prepare(n, r, w) })
 	}
 	b.mu.Unlock()
@@ -222,28 +249,20 @@ func (b *Broker) finish(r *readyCage, w want) {
 }
 
 // retire ends a cage without waiting for that, unless the broker is closed.
-// The channel is closed at its end.
-func (b *Broker) retire(r *readyCage) <-chan struct{} {
-	ended := make(chan struct{})
-	end := func() {
-		defer close(ended)
-		r.end()
-	}
+func (b *Broker) retire(r *readyCage) {
 	b.mu.Lock()
 	closed := b.closed
 	if !closed {
-		b.wg.Go(end)
+		b.wg.Go(r.end)
 	}
 	b.mu.Unlock()
 	if closed {
-		end()
+		r.end()
 	}
-	return ended
 }
 
-// build builds a cage. The folders for its layers may be those of the cage
-// before it, if that ends soon.
-func (b *Broker) build(ctx context.Context, w want, before <-chan struct{}) (*readyCage, error) {
+// build builds a cage.
+func (b *Broker) build(ctx context.Context, w want) (*readyCage, error) {
 	ctx, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
 	for _, path := range slices.Concat(w.rights.Read, w.rights.Change) {
@@ -259,7 +278,7 @@ func (b *Broker) build(ctx context.Context, w want, before <-chan struct{}) (*re
 	if err != nil {
 		return nil, err
 	}
-	found, err := b.setUp(ctx, c, id, w, before)
+	found, err := b.setUp(ctx, c, id, w)
 	if err != nil {
 		c.end()
 		if ctx.Err() == context.DeadlineExceeded {
@@ -271,7 +290,7 @@ func (b *Broker) build(ctx context.Context, w want, before <-chan struct{}) (*re
 }
 
 // setUp tells a launcher what its cage is. The launcher starts in the meantime.
-func (b *Broker) setUp(ctx context.Context, c *cage, id identity, w want, before <-chan struct{}) (*privateFiles, error) {
+func (b *Broker) setUp(ctx context.Context, c *cage, id identity, w want) (*privateFiles, error) {
 	found, err := b.findPrivate(ctx, w)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
@@ -281,23 +300,18 @@ func (b *Broker) setUp(ctx context.Context, c *cage, id identity, w want, before
 		return nil, err
 	}
 	if id.ownsHome() {
-		s.Layers = homeLayers(b.o.Home, b.layers(w.rights.Workspace), s.Mounts, found.never)
+		s.Layers = homeLayers(b.o.Home, b.layersFolder(w.rights.Workspace), s.Mounts, found.never)
 	}
-	if before != nil && len(s.Layers) > 0 {
-		select {
-		case <-before:
-		case <-time.After(slotTime):
-		}
+	if len(s.Layers) == 0 {
+		_, err := c.setUpAs(ctx, id, s, nil)
+		return &found, err
 	}
-	if s.Slot, c.release, err = b.slot(w.rights.Workspace, s.Layers); err != nil {
+	y, err := b.lockLayers(ctx, w.rights.Workspace)
+	if err != nil {
 		return nil, err
 	}
-	trees, err := id.attachTrees(&s)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
-	}
-	defer launch.CloseAll(trees)
-	return &found, c.setUp(ctx, s, trees)
+	defer y.unlock()
+	return &found, y.setUp(ctx, c, id, s)
 }
 
 // findPrivate searches a workspace. A program can rename the folder of a
@@ -334,33 +348,32 @@ func (b *Broker) keepHidden(workspace string, found *privateFiles) {
 func (b *Broker) prepare(n *nextCage, used *readyCage, w want) {
 	r := used
 	if used.uses++; used.uses >= maxUses || time.Since(used.made) > useTime || used.clean() != nil {
-		r, _ = b.build(context.Background(), w, b.retire(used)) // the next command reports the error
+		b.retire(used)
+		r, _ = b.build(context.Background(), w) // the next command reports the error
 	}
 	b.mu.Lock()
-	b.next = nil
-	var old *readyCage
+	delete(b.next, w.key)
+	var gone []*readyCage
 	switch {
 	case n.claimed:
 		n.made <- r
 	case r != nil && b.closed:
-		old = r
+		gone = []*readyCage{r}
 	case r != nil:
-		old = b.take()
-		b.ready = r
-		r.timer = time.AfterFunc(b.readyTime, func() { b.expire(r) })
+		gone = b.keepLocked(r)
 	}
 	b.mu.Unlock()
-	if old != nil {
-		old.end()
+	for _, r := range gone {
+		r.end()
 	}
 }
 
 // expire ends a cage that nobody needed.
 func (b *Broker) expire(r *readyCage) {
 	b.mu.Lock()
-	mine := b.ready == r
+	mine := slices.Contains(b.ready, r)
 	if mine {
-		b.ready = nil
+		b.takeLocked(r.key)
 	}
 	b.mu.Unlock()
 	if mine {
@@ -368,9 +381,9 @@ func (b *Broker) expire(r *readyCage) {
 	}
 }
 
-// layers is the folder for what the programs of a workspace write to the
-// toolchains; "": there are none.
-func (b *Broker) layers(workspace string) string {
+// layersFolder is the folder for what the programs of a workspace write to the
+// toolchains; "": there is none.
+func (b *Broker) layersFolder(workspace string) string {
 	if b.o.Layers == "" {
 		return ""
 	}

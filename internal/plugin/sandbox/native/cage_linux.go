@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -70,16 +71,23 @@ func newCage(uid, gid user) (*cage, error) {
 	return c, nil
 }
 
-// setUp waits until the cage is built.
-func (c *cage) setUp(ctx context.Context, s launch.Setup, trees []*os.File) error {
+// setUpAs waits until the cage is built for an identity. given are the mounts of
+// layers that the setup names. It returns a mount of each layer.
+func (c *cage) setUpAs(ctx context.Context, id identity, s launch.Setup, given []*os.File) ([]*os.File, error) {
 	stop := context.AfterFunc(ctx, c.discard)
 	defer stop()
+	made, err := id.attachTrees(&s, len(given))
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	defer launch.CloseAll(made)
+	trees := slices.Concat(given, made)
 	fds := make([]int, len(trees))
 	for i, f := range trees {
 		fds[i] = int(f.Fd())
 	}
 	if err := c.wire.Send(launch.Request{Setup: &s}, fds...); err != nil {
-		return fmt.Errorf("set up the sandbox: %w", lost(err))
+		return nil, fmt.Errorf("set up the sandbox: %w", lost(err))
 	}
 	return c.await()
 }
@@ -87,21 +95,24 @@ func (c *cage) setUp(ctx context.Context, s launch.Setup, trees []*os.File) erro
 // clean waits until the cage is ready again after a command.
 func (c *cage) clean() error {
 	defer time.AfterFunc(buildTime, c.discard).Stop()
-	return c.await()
+	files, err := c.await()
+	launch.CloseAll(files)
+	return err
 }
 
-// await waits until the launcher waits for a command.
-func (c *cage) await() error {
+// await waits until the launcher waits for a command, and returns what comes
+// with that.
+func (c *cage) await() ([]*os.File, error) {
 	var r launch.Reply
 	files, err := c.wire.Receive(&r)
+	if err == nil && r.Ready {
+		return files, nil
+	}
 	launch.CloseAll(files)
 	if err != nil {
-		return fmt.Errorf("set up the sandbox: %w", lost(err))
+		return nil, fmt.Errorf("set up the sandbox: %w", lost(err))
 	}
-	if !r.Ready {
-		return reported(r)
-	}
-	return nil
+	return nil, reported(r)
 }
 
 // lost explains the end of the connection to a launcher.

@@ -37,13 +37,19 @@
 //
 // # Ready cages
 //
-// Building a cage takes several milliseconds, so one that fits the next
-// command of the same workspace is kept ready for five minutes. It is the one
-// of the last command, if that was built less than half a minute ago and is as
-// it was. Nothing of a command is left for the next one: its processes have
-// ended, what it wrote to memory is gone, and each command has an IPC namespace
-// and a listener of the proxy of its own. If a command has changed a folder in
-// memory in which something is mounted, such as the home folder, another cage
-// is built. Private files and protected names are looked for again before each
-// command.
+// Building a cage takes several milliseconds, so one that fits the next command
+// is kept ready for five minutes, for each of the rights that commands had, at
+// most four: those that look and those that work take turns. It is the cage of
+// the last command with these rights, if that was built less than half a minute
+// ago and is as it was. Nothing of a command is left for the next one: its
+// processes have ended, what it wrote to memory is gone, and each command has
+// an IPC namespace and a listener of the proxy of its own. If a command has
+// changed a folder in memory in which something is mounted, such as the home
+// folder, another cage is built. Private files and protected names are looked
+// for again before each command. The thread that starts a command is confined
+// before the command is known.
+//
+// All cages of a workspace have the same layers: the first one mounts them, and
+// each gives them to the next. What one command downloads, the next one has,
+// whatever its rights.
 package native

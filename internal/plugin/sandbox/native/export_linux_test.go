@@ -11,45 +11,53 @@ import (
 // Settle waits until the next cage is ready.
 func (b *Broker) Settle() { b.wg.Wait() }
 
-// Forget ends the cage that is ready.
-func (b *Broker) Forget() {
-	b.mu.Lock()
-	r := b.take()
-	b.mu.Unlock()
-	if r != nil {
-		r.end()
-	}
-}
+// Forget ends the cages that are ready.
+func (b *Broker) Forget() { b.forget() }
 
 // Build builds a cage that is not used.
 func (b *Broker) Build(ctx context.Context, rights sandbox.Rights) error {
-	r, err := b.build(ctx, b.wants(rights, nil), nil)
+	r, err := b.build(ctx, b.wants(rights, nil))
 	if err == nil {
 		r.end()
 	}
 	return err
 }
 
-// KillReady kills the launcher of the ready cage.
+// KillReady kills the launcher of the ready cage that was used last.
 func (b *Broker) KillReady() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_ = b.ready.cmd.Process.Kill()
-	_, _ = b.ready.wire.Receive(&launch.Reply{}) // until it has ended
+	r := b.ready[len(b.ready)-1]
+	_ = r.cmd.Process.Kill()
+	_, _ = r.wire.Receive(&launch.Reply{}) // until it has ended
 }
 
 // SetReadyTime sets how long a cage is kept ready.
 func (b *Broker) SetReadyTime(d time.Duration) { b.readyTime = d }
 
-// Ready reports whether a cage is ready.
-func (b *Broker) Ready() bool {
+// Ready returns the number of ready cages.
+func (b *Broker) Ready() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ready != nil
+	return len(b.ready)
 }
 
 // SetWatchTime sets how often the workspace of a command is looked at.
 func (b *Broker) SetWatchTime(d time.Duration) { b.watchTime = d }
+
+// Slots returns the number of folders for layers that are in use.
+func (b *Broker) Slots() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, used := range b.slots {
+		n += len(used)
+	}
+	return n
+}
+
+// MaxReady is the number of cages that are kept ready.
+const MaxReady = maxReady
 
 // MaxUses is the number of commands of a cage.
 const MaxUses = maxUses

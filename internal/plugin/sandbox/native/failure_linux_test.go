@@ -372,7 +372,7 @@ func TestIdle(t *testing.T) {
 	w.broker.SetReadyTime(50 * time.Millisecond)
 	w.run("true")
 	w.broker.Settle()
-	waittest.Until(t, "the cage is gone", func() bool { return !w.broker.Ready() }) // its launcher is another process
+	waittest.Until(t, "the cage is gone", func() bool { return w.broker.Ready() == 0 }) // its launcher is another process
 }
 
 // TestWithoutLandlock confines commands by namespaces and the filter alone.

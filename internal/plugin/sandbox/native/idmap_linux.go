@@ -83,7 +83,8 @@ func userNamespace(id identity) (*os.File, error) {
 
 // attachTrees makes the mounts of a setup that the launcher cannot make: if
 // root runs the gateway, the launcher has no access to folders of root.
-func (id identity) attachTrees(s *launch.Setup) (trees []*os.File, err error) {
+// They are numbered after those that are there already.
+func (id identity) attachTrees(s *launch.Setup, before int) (trees []*os.File, err error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
@@ -99,7 +100,7 @@ func (id identity) attachTrees(s *launch.Setup) (trees []*os.File, err error) {
 			return 0, fmt.Errorf("mount %s: %w", path, err)
 		}
 		trees = append(trees, f)
-		return len(trees), nil
+		return before + len(trees), nil
 	}
 	for i := range s.Mounts {
 		m := &s.Mounts[i]
@@ -112,6 +113,9 @@ func (id identity) attachTrees(s *launch.Setup) (trees []*os.File, err error) {
 	}
 	for i := range s.Layers {
 		m := &s.Layers[i]
+		if m.Merged > 0 {
+			continue
+		}
 		if m.Tree, err = add(m.From, id.mapped != nil && !systemPath(m.From)); err != nil {
 			return trees, err
 		}
@@ -119,8 +123,8 @@ func (id identity) attachTrees(s *launch.Setup) (trees []*os.File, err error) {
 			return trees, err
 		}
 	}
-	if len(trees) > launch.MaxFiles {
-		return trees, fmt.Errorf("%d mounts, at most %d", len(trees), launch.MaxFiles)
+	if n := before + len(trees); n > launch.MaxFiles {
+		return trees, fmt.Errorf("%d mounts, at most %d", n, launch.MaxFiles)
 	}
 	return trees, nil
 }

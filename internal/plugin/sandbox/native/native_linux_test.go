@@ -3,7 +3,9 @@ package native_test
 import (
 	"bytes"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/core/sandbox/sandboxtest"
@@ -37,42 +39,86 @@ func TestConformance(t *testing.T) {
 }
 
 // BenchmarkPlain is the command of the other benchmarks outside of a cage.
-func BenchmarkPlain(b *testing.B) { benchmark(b, host.Broker{}, nil, func() {}) }
+func BenchmarkPlain(b *testing.B) { benchmark(b, host.Broker{}, func() {}) }
 
-// BenchmarkTrue is a command with a cage ready.
-func BenchmarkTrue(b *testing.B) {
+// BenchmarkWork is a command that can change the workspace, with a cage ready.
+func BenchmarkWork(b *testing.B) {
 	br := newBroker(b)
-	benchmark(b, br, &sandbox.Rights{Write: true}, br.Settle)
+	benchmark(b, br, br.Settle, sandbox.Rights{Write: true})
+}
+
+// BenchmarkLook is a command that cannot, with a cage ready.
+func BenchmarkLook(b *testing.B) {
+	br := newBroker(b)
+	benchmark(b, br, br.Settle, sandbox.Rights{})
+}
+
+// BenchmarkInTurn is a command that looks after one that works, and the other way
+// round, with a pause before each in which a cage is made ready.
+func BenchmarkInTurn(b *testing.B) {
+	br := newBroker(b)
+	benchmark(b, br, br.Settle, sandbox.Rights{}, sandbox.Rights{Write: true})
 }
 
 // BenchmarkRow is a command right after another.
-func BenchmarkRow(b *testing.B) { benchmark(b, newBroker(b), &sandbox.Rights{Write: true}, func() {}) }
+func BenchmarkRow(b *testing.B) { benchmark(b, newBroker(b), func() {}, sandbox.Rights{Write: true}) }
 
 // BenchmarkCold is a command that waits for its cage.
 func BenchmarkCold(b *testing.B) {
 	br := newBroker(b)
-	benchmark(b, br, &sandbox.Rights{Write: true}, func() {
+	benchmark(b, br, func() {
 		br.Settle()
 		br.Forget()
-	})
+	}, sandbox.Rights{Write: true})
 }
 
-func benchmark(b *testing.B, br sandbox.Broker, rights *sandbox.Rights, before func()) {
-	p := sandbox.Plan{Path: "/bin/true", Argv: []string{"true"}, Dir: b.TempDir(), Env: []string{"PATH=/bin"}, Rights: rights}
-	if rights != nil {
-		rights.Workspace = p.Dir
-	}
+// BenchmarkFirst is the first command of a process, before which the sandbox is
+// tried out.
+func BenchmarkFirst(b *testing.B) {
 	for b.Loop() {
+		br := newBroker(b)
+		if level := br.Level(b.Context()); !level.Complete {
+			b.Fatal(level)
+		}
+		runTrue(b, br, b.TempDir(), &sandbox.Rights{Write: true})
+		b.StopTimer()
+		br.Close()
+		b.StartTimer()
+	}
+}
+
+// benchmark runs commands, with each of the rights in turn; without rights, they
+// are not confined.
+func benchmark(b *testing.B, br sandbox.Broker, before func(), rights ...sandbox.Rights) {
+	dir := b.TempDir()
+	var times []time.Duration
+	for n := 0; b.Loop(); n++ {
 		b.StopTimer()
 		before()
+		var r *sandbox.Rights
+		if len(rights) > 0 {
+			r = &rights[n%len(rights)]
+		}
 		b.StartTimer()
-		var out bytes.Buffer
-		pr, err := br.Start(b.Context(), p, &out)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := pr.Wait(); err != nil {
-			b.Fatal(err)
-		}
+		start := time.Now()
+		runTrue(b, br, dir, r)
+		times = append(times, time.Since(start))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(times[len(times)/2].Nanoseconds()), "p50-ns")
+}
+
+func runTrue(b *testing.B, br sandbox.Broker, dir string, r *sandbox.Rights) {
+	p := sandbox.Plan{Path: "/bin/true", Argv: []string{"true"}, Dir: dir, Env: []string{"PATH=/bin"}, Rights: r}
+	if r != nil {
+		r.Workspace = dir
+	}
+	var out bytes.Buffer
+	pr, err := br.Start(b.Context(), p, &out)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := pr.Wait(); err != nil {
+		b.Fatal(err)
 	}
 }

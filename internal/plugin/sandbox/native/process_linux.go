@@ -86,7 +86,7 @@ func (p *process) remember(b *Broker, r *sandbox.Rights) error {
 	}
 	before := p.private.before()
 	p.before = &before
-	dir := b.layers(r.Workspace)
+	dir := b.layersFolder(r.Workspace)
 	if dir == "" {
 		return nil
 	}
@@ -326,51 +326,4 @@ func (p *process) Wait() (sandbox.Exit, error) {
 	p.mu.Unlock()
 	p.finish()
 	return r, err
-}
-
-// slot returns a folder for the layers of a workspace that no other cage uses.
-func (b *Broker) slot(workspace string, layers []layer) (name string, release func(), err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := 0
-	for slices.Contains(b.slots[workspace], n) {
-		n++
-	}
-	if b.slots == nil {
-		b.slots = map[string][]int{}
-	}
-	name = fmt.Sprint(n)
-	for _, m := range layers {
-		for _, dir := range [...]string{"upper", "work"} {
-			if err := os.MkdirAll(filepath.Join(m.Upper, name, dir), 0o700); err != nil {
-				return "", nil, fmt.Errorf("sandbox: %w", err)
-			}
-		}
-		unmark(m, name) // this process may have been killed
-	}
-	b.slots[workspace] = append(b.slots[workspace], n)
-	return name, func() {
-		for _, m := range layers {
-			unmark(m, name)
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.slots[workspace] = slices.DeleteFunc(b.slots[workspace], func(m int) bool { return m == n })
-		if len(b.slots[workspace]) == 0 {
-			delete(b.slots, workspace)
-		}
-	}, nil
-}
-
-// unmark removes the mark by which the kernel knows a layer that was mounted
-// before and may not be stored completely. It is mounted again all the same:
-// tools store what they download and build without waiting for the disk, too.
-func unmark(m layer, slot string) {
-	dir := filepath.Join(m.Upper, slot, "work", "work")
-	for _, name := range [...]string{"", "incompat", "incompat/volatile"} { // nobody may look into them
-		if err := os.Chmod(filepath.Join(dir, name), 0o700); err != nil {
-			return // there is no mark
-		}
-	}
-	_ = os.RemoveAll(dir) // if that fails, the mount does
 }

@@ -23,6 +23,7 @@ type launcher struct {
 	writable []string // what a command can change
 	memory   []folder // of it, what is in memory
 	sockets  bool
+	shared   []int // mounts of the layers, for the gateway
 
 	confinement *confinement // nil: to be made
 }
@@ -138,9 +139,15 @@ func (l *launcher) serve(commands <-chan task) (bool, error) {
 		return false, err
 	}
 	defer proxy.Close()
-	if err := l.wire.Send(Reply{Ready: true}); err != nil {
+	if err := l.wire.Send(Reply{Ready: true}, l.shared...); err != nil {
 		return false, err
 	}
+	for _, fd := range l.shared {
+		_ = unix.Close(fd) // the gateway has a copy
+	}
+	l.shared = nil
+	begin := newStarter(l.confinement) // while the gateway has no command yet
+	defer begin.discard()
 	l.stage = "wait"
 	idle := time.AfterFunc(idleTime, debug.FreeOSMemory) // it may wait for minutes
 	t, ok := <-commands
@@ -151,7 +158,7 @@ func (l *launcher) serve(commands <-chan task) (bool, error) {
 	if len(t.files) != 3 && t.Terminal == nil {
 		return false, fmt.Errorf("%d standard files, want 3", len(t.files))
 	}
-	e, err := l.command(t, proxy)
+	e, err := l.command(t, begin, proxy)
 	if err != nil {
 		return false, err
 	}
@@ -159,7 +166,7 @@ func (l *launcher) serve(commands <-chan task) (bool, error) {
 }
 
 // command runs a command until all of its processes have ended.
-func (l *launcher) command(c task, proxy *net.TCPListener) (Exit, error) {
+func (l *launcher) command(c task, begin starter, proxy *net.TCPListener) (Exit, error) {
 	l.stage = "mount"
 	for _, m := range c.Cover {
 		if err := l.mount(m); err != nil {
@@ -175,7 +182,7 @@ func (l *launcher) command(c task, proxy *net.TCPListener) (Exit, error) {
 		}
 		ours, c.files = []int{int(ptmx.Fd())}, []*os.File{pts, pts, pts}
 	}
-	pid, err := l.start(c)
+	pid, err := l.start(begin, c)
 	if err != nil {
 		return Exit{}, err
 	}
@@ -198,25 +205,53 @@ func (l *launcher) command(c task, proxy *net.TCPListener) (Exit, error) {
 	return e, nil
 }
 
-// start starts a command on a thread that is confined, and ends after it.
-func (l *launcher) start(c task) (pid int, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // the thread ends with this goroutine
-		l.stage = "confine"
-		if err = l.confinement.enter(); err != nil {
-			return
-		}
-		l.stage = "start"
-		pid, err = syscall.ForkExec(c.Path, c.Argv, &syscall.ProcAttr{
-			Dir: c.Dir, Env: c.Env,
-			Files: []uintptr{c.files[0].Fd(), c.files[1].Fd(), c.files[2].Fd()},
-			Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal != nil},
+// starter is a thread that is confined, and waits for the command that it
+// starts. It ends after it.
+type starter struct {
+	commands chan task
+	started  chan started
+}
+
+// started is a command that was started, or not.
+type started struct {
+	pid   int
+	stage string // of err
+	err   error
+}
+
+func newStarter(c *confinement) starter {
+	s := starter{make(chan task), make(chan started, 1)}
+	go s.run(c)
+	return s
+}
+
+func (s starter) run(c *confinement) {
+	runtime.LockOSThread() // the thread ends with this goroutine
+	refused := c.enter()
+	t, ok := <-s.commands
+	switch {
+	case !ok:
+	case refused != nil:
+		s.started <- started{stage: "confine", err: refused}
+	default:
+		pid, err := syscall.ForkExec(t.Path, t.Argv, &syscall.ProcAttr{
+			Dir: t.Dir, Env: t.Env,
+			Files: []uintptr{t.files[0].Fd(), t.files[1].Fd(), t.files[2].Fd()},
+			Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: t.Terminal != nil},
 		})
-	}()
-	<-done
-	return pid, err
+		s.started <- started{pid: pid, stage: "start", err: err}
+	}
+}
+
+// discard ends the thread.
+func (s starter) discard() { close(s.commands) }
+
+// start starts a command.
+func (l *launcher) start(s starter, t task) (pid int, err error) {
+	s.commands <- t
+	r := <-s.started
+	l.stage = r.stage
+	return r.pid, r.err
 }
 
 // serveProxy hands the connections to the gateway.

@@ -24,7 +24,7 @@ type Setup struct {
 	Mounts []Mount `json:"mounts"`
 	Layers []Layer `json:"layers,omitempty"`
 	Below  int     `json:"below"` // number of Mounts that are made before Layers
-	Slot   string  `json:"slot"`  // folder in Upper of each layer, which one cage can use at a time
+	Slot   string  `json:"slot"`  // folder in Upper of each layer, of which there can be one mount at a time
 	Host   string  `json:"host"`  // host name
 	// Sockets lets the command use sockets with names in the file system.
 	Sockets bool `json:"sockets,omitempty"`
@@ -45,13 +45,18 @@ type Mount struct {
 }
 
 // Layer is a folder of the host of which the cage has some parts, at the same
-// paths. What is written to them goes to Upper/SLOT/upper.
+// paths. What is written to them goes to Upper/SLOT/upper. Cages can share a
+// layer.
 type Layer struct {
 	From      string   `json:"from"`
 	Parts     []string `json:"parts"` // relative to From; they are made in the layer if they do not exist
 	Upper     string   `json:"upper"`
 	Tree      int      `json:"tree,omitempty"` // of From, as in mount
 	UpperTree int      `json:"upperTree,omitempty"`
+	// Merged is the position of a detached mount of the whole layer, which another
+	// cage gave. 0: the launcher makes it. A mount of each layer comes with the first
+	// reply.
+	Merged int `json:"merged,omitempty"`
 }
 
 // Kind is what a mount puts in its place.

@@ -318,20 +318,18 @@ func (l *launcher) layers(layers []Layer, slot string) error {
 
 // overlay mounts a layer in a folder and puts its parts at their places.
 func (l *launcher) overlay(m Layer, stage, slot string) error {
-	lower, upper, merged := path.Join(stage, "lower"), path.Join(stage, "upper"), path.Join(stage, "merged")
-	for _, side := range [...]Mount{{From: m.From, To: lower, Tree: m.Tree}, {From: m.Upper, To: upper, Tree: m.UpperTree, Write: true}} {
-		if err := l.bindMount(side); err != nil {
-			return err
-		}
-	}
-	if err := os.Mkdir(merged, 0o755); err != nil {
+	merged := path.Join(stage, "merged")
+	if err := os.MkdirAll(merged, 0o755); err != nil {
 		return err
 	}
-	fd, err := newFS("overlay", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV,
-		"lowerdir", lower, "upperdir", path.Join(upper, slot, "upper"), "workdir", path.Join(upper, slot, "work"))
+	fd, err := l.merged(m, stage, slot)
 	if err := attach(fd, err, merged); err != nil {
 		return err
 	}
+	if fd, err = CloneTree(merged, "."); err != nil {
+		return err
+	}
+	l.shared = append(l.shared, fd)
 	root, err := os.OpenRoot(merged)
 	if err != nil {
 		return err
@@ -355,6 +353,22 @@ func (l *launcher) overlay(m Layer, stage, slot string) error {
 		l.writable = append(l.writable, to)
 	}
 	return nil
+}
+
+// merged returns a mount of a whole layer: the one that another cage gave, or a
+// new one.
+func (l *launcher) merged(m Layer, stage, slot string) (int, error) {
+	if m.Merged > 0 {
+		return l.tree(m.From, m.Merged)
+	}
+	lower, upper := path.Join(stage, "lower"), path.Join(stage, "upper")
+	for _, side := range [...]Mount{{From: m.From, To: lower, Tree: m.Tree}, {From: m.Upper, To: upper, Tree: m.UpperTree, Write: true}} {
+		if err := l.bindMount(side); err != nil {
+			return -1, err
+		}
+	}
+	return newFS("overlay", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV,
+		"lowerdir", lower, "upperdir", path.Join(upper, slot, "upper"), "workdir", path.Join(upper, slot, "work"))
 }
 
 // CloneTree returns a detached mount of a path below a root.
