@@ -1,11 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native/launch"
 )
@@ -38,5 +42,33 @@ func TestLauncherStart(t *testing.T) {
 		if slices.Contains(launcher, large) {
 			t.Errorf("%s is initialized in a launcher", large)
 		}
+	}
+}
+
+// TestInherited starts the gateway with a descriptor that the programs that it
+// starts would inherit.
+func TestInherited(t *testing.T) {
+	t.Parallel()
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	dir := home(t, "http://127.0.0.1:9")
+	cmd, err := startWith(t, dir, "0", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, cmd)
+	info, err := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/3", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`flags:\s+([0-7]+)`).FindSubmatch(info)
+	if m == nil {
+		t.Fatalf("%s", info)
+	}
+	if flags, err := strconv.ParseInt(string(m[1]), 8, 64); err != nil || flags&unix.O_CLOEXEC == 0 {
+		t.Errorf("the descriptor is inherited: %s", info)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/app"
 	"github.com/chela-ai/chela/internal/app/standard"
+	"github.com/chela-ai/chela/internal/kit/process"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
 
@@ -19,6 +20,7 @@ import (
 const garbage = 200
 
 func main() {
+	process.KeepDescriptors()
 	if was := debug.SetGCPercent(garbage); was != 100 { // GOGC is set
 		debug.SetGCPercent(was)
 	}

@@ -137,9 +137,15 @@ func gateway(t *testing.T, dir string) (*exec.Cmd, *client.Client) {
 // start starts the program as a gateway on a port. The error says that it refused.
 func start(t *testing.T, dir, port string) (*exec.Cmd, error) {
 	t.Helper()
+	return startWith(t, dir, port)
+}
+
+// startWith does the same with further descriptors.
+func startWith(t *testing.T, dir, port string, files ...*os.File) (*exec.Cmd, error) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], "gateway", "run", "--port", port)
 	cmd.Env = []string{program + "=1", "CHELA_STATE_DIR=" + dir, "TMPDIR=" + temp(dir), "HOME=" + dir, "PATH=" + os.Getenv("PATH")}
-	cmd.Stderr = os.Stderr
+	cmd.Stderr, cmd.ExtraFiles = os.Stderr, files
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 // Package process finds the process that listens on a port and ends it if it is
 // another chela of the same user. On systems other than Linux only process ids
-// are known. It also tells when the system started.
+// are known. It also tells when the system started, and keeps the descriptors of
+// this process from others.
 package process
 
 import (

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -64,6 +65,11 @@ func (l *launcher) run() error {
 	}
 	_ = f.Close() // NewWire has a copy
 	l.wire = w
+	// A program that embeds the gateway may have opened files that its children
+	// inherit.
+	if err := unix.CloseRange(FD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("inherited descriptors: %w", err)
+	}
 	var r Request
 	if l.trees, err = w.Receive(&r); err != nil {
 		return err
