@@ -48,7 +48,7 @@ func newCage(uid, gid user) (*cage, error) {
 	c := &cage{wire: w}
 	c.cmd = &exec.Cmd{
 		Path: self, Args: []string{"chela", launch.Arg}, Dir: "/",
-		Env:        []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=containermaxprocs=0"}, // it allocates a few hundred kilobytes in all, and opens no file of the host
+		Env:        []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=32MiB", "GODEBUG=containermaxprocs=0"}, // it allocates little, and opens no file of the host
 		ExtraFiles: []*os.File{theirs},
 		SysProcAttr: &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |

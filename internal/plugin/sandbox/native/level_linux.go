@@ -63,7 +63,10 @@ func (b *Broker) tryOut(ctx context.Context) (sandbox.Level, []sandbox.Effect) {
 		return none, effects
 	}
 	if files, _ := launch.LandlockRights(); files == 0 {
-		return sandbox.Level{Name: "namespaces", Complete: true, Reason: "the kernel has no Landlock, which would be a second layer"}, effects
+		return sandbox.Level{
+			Name: "namespaces", Reason: "the kernel has no Landlock, so a command could write to named pipes of other programs in folders that it can read",
+			Hint: "add landlock to the list lsm= on the command line of the kernel",
+		}, effects
 	}
 	return sandbox.Level{Name: "full", Complete: true}, effects
 }

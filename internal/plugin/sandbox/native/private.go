@@ -105,7 +105,7 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 			return nil // it went away
 		case err != nil && (name == p.root || !errors.Is(err, fs.ErrPermission)):
 			return err
-		case err != nil || name != p.root && pathpolicy.Private(d.Name()), d.Type() == fs.ModeSocket: // a program of the host listens on the socket
+		case err != nil || name != p.root && pathpolicy.Private(d.Name()), d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0: // a program of the host is at its other end
 			// A program that owns a folder nobody can read could make it readable.
 			found = append(found, name)
 			if !slices.Contains(p.hide, name) {

@@ -16,12 +16,15 @@ const (
 type confinement struct {
 	rules   int // of Landlock; -1: the kernel has none
 	program []unix.SockFilter
+	asks    bool // the program asks before it connects
 }
 
 // newConfinement prepares what does not depend on the command. writable is what
 // it can change.
 func newConfinement(writable []string, sockets bool) (*confinement, error) {
-	program, err := filter(sockets)
+	files, _ := LandlockRights()
+	asks := sockets && files&unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX == 0
+	program, err := filter(sockets, asks)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +32,7 @@ func newConfinement(writable []string, sockets bool) (*confinement, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &confinement{rules, program}, nil
+	return &confinement{rules, program, asks}, nil
 }
 
 func (c *confinement) close() {
@@ -40,24 +43,24 @@ func (c *confinement) close() {
 
 // enter takes everything from this thread that a command must not have, and
 // gives it a namespace for IPC in which nobody was before. The command inherits
-// it.
-func (c *confinement) enter() error {
+// it. It returns a descriptor that receives what the command asks, or -1.
+func (c *confinement) enter() (asked int, err error) {
 	if err := unix.Unshare(unix.CLONE_NEWIPC); err != nil {
-		return fmt.Errorf("ipc namespace: %w", err)
+		return -1, fmt.Errorf("ipc namespace: %w", err)
 	}
 	if err := dropBounding(); err != nil {
-		return err
+		return -1, err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no_new_privs: %w", err)
+		return -1, fmt.Errorf("no_new_privs: %w", err)
 	}
 	if err := enterLandlock(c.rules); err != nil {
-		return err
+		return -1, err
 	}
 	if err := dropCapabilities(); err != nil {
-		return err
+		return -1, err
 	}
-	return enterFilter(c.program)
+	return enterFilter(c.program, c.asks)
 }
 
 // limitProcess sets the limits of commands on this process, and keeps them from

@@ -27,6 +27,7 @@ const (
 	allow = uint32(unix.SECCOMP_RET_ALLOW)
 	kill  = uint32(unix.SECCOMP_RET_KILL_PROCESS)
 	fail  = uint32(unix.SECCOMP_RET_ERRNO)
+	ask   = uint32(unix.SECCOMP_RET_USER_NOTIF) // the launcher
 )
 
 // newNamespaces are the flags of clone that make namespaces.
@@ -50,9 +51,10 @@ func denied() []uint32 {
 }
 
 // filter returns the filter for system calls. Without local the command has no
-// sockets with names in the file system.
-func filter(local bool) ([]unix.SockFilter, error) {
-	program, err := assemble(local)
+// sockets with names in the file system. With asks the launcher makes its
+// connections, see connector.
+func filter(local, asks bool) ([]unix.SockFilter, error) {
+	program, err := assemble(local, asks)
 	if err != nil {
 		return nil, fmt.Errorf("system call filter: %w", err)
 	}
@@ -65,24 +67,41 @@ func filter(local bool) ([]unix.SockFilter, error) {
 
 // Supported reports why there are no cages for this processor, if there are none.
 func Supported() error {
-	_, err := filter(false)
+	_, err := filter(false, false)
 	return err
 }
 
-// enterFilter installs a filter on this thread.
-func enterFilter(program []unix.SockFilter) error {
+// enterFilter installs a filter on this thread. With asks it returns the
+// descriptor that receives what the filter asks; otherwise -1.
+func enterFilter(program []unix.SockFilter, asks bool) (int, error) {
 	fprog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog)))
-	runtime.KeepAlive(program)
-	if errno != 0 {
-		return fmt.Errorf("system call filter: %w", errno)
+	flags := []uintptr{0}
+	if asks {
+		// A signal, such as those of Go's runtime, should not end what is asked. Kernels
+		// before 5.19 cannot say so.
+		flags = []uintptr{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER}
 	}
-	return nil
+	var fd uintptr
+	var errno unix.Errno
+	for _, f := range flags {
+		fd, _, errno = unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, f, uintptr(unsafe.Pointer(&fprog)))
+		if errno != unix.EINVAL {
+			break
+		}
+	}
+	runtime.KeepAlive(program)
+	switch {
+	case errno != 0:
+		return -1, fmt.Errorf("system call filter: %w", errno)
+	case asks:
+		return int(fd), nil
+	}
+	return -1, nil
 }
 
 // assemble returns the filter. It is a list of rules; each ends with a return
 // or passes on to the next one.
-func assemble(local bool) ([]bpf.RawInstruction, error) {
+func assemble(local, asks bool) ([]bpf.RawInstruction, error) {
 	p := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offArch, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
@@ -113,9 +132,11 @@ func assemble(local bool) ([]bpf.RawInstruction, error) {
 	p = append(p, netlink()...)
 	p = append(p, onlyFamilies(unix.SYS_SOCKET, families...)...)
 	p = append(p, onlyFamilies(unix.SYS_SOCKETPAIR, unix.AF_UNIX)...)
-	// One of a pair of datagram sockets can send to any name in the file system.
-	if !local {
-		p = append(p, datagramPair()...)
+	// A datagram socket can send to any name in the file system without a connection.
+	p = append(p, connected(unix.SYS_SOCKET)...)
+	p = append(p, connected(unix.SYS_SOCKETPAIR)...)
+	if asks {
+		p = append(p, on(unix.SYS_CONNECT, ask)...)
 	}
 	for _, m := range modes() {
 		p = append(p, onArg(m.nr, m.arg, anyBit(unix.S_ISUID|unix.S_ISGID), errno(unix.EPERM))...)
@@ -134,13 +155,17 @@ func modes() []mode {
 		mode{unix.SYS_MKNODAT, offArg2}, mode{unix.SYS_MKDIRAT, offArg2}, mode{unix.SYS_OPENAT, offArg3})
 }
 
-// datagramPair returns the rule that a pair of sockets is not of datagrams.
-func datagramPair() []bpf.Instruction {
+// connected returns the rule that a system call makes local sockets only of the
+// types that have a connection. SOCK_RAW is another word for datagrams.
+func connected(nr uint32) []bpf.Instruction {
 	return []bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKETPAIR, SkipFalse: 5},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: 8},
+		bpf.LoadAbsolute{Off: offArg0, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipFalse: 5},
 		bpf.LoadAbsolute{Off: offArg1, Size: 4},
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 0xf}, // without the flags
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_DGRAM, SkipFalse: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1},
 		bpf.RetConstant{Val: errno(unix.EPROTONOSUPPORT)},
 		bpf.LoadAbsolute{Off: offNumber, Size: 4},
 	}

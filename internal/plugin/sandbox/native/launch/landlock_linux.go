@@ -14,6 +14,9 @@ const (
 	// fileRights are those that a file can have; the others are for folders.
 	fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	// A command connects to the sockets of its own processes only, which needs no
+	// right.
+	ownRights   = unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	firstRights = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1 // of the first version; later ones added one each
 	scopes      = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 )
@@ -29,7 +32,7 @@ func LandlockRights() (files uint64, scoped uint64) {
 	for _, added := range [...]struct {
 		version uintptr
 		right   uint64
-	}{{2, unix.LANDLOCK_ACCESS_FS_REFER}, {3, unix.LANDLOCK_ACCESS_FS_TRUNCATE}, {5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV}} {
+	}{{2, unix.LANDLOCK_ACCESS_FS_REFER}, {3, unix.LANDLOCK_ACCESS_FS_TRUNCATE}, {5, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV}, {9, unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX}} {
 		if version >= added.version {
 			files |= added.right
 		}
@@ -59,7 +62,7 @@ func landlock(writable []string) (rules int, err error) {
 	}
 	err = landlockRule(int(set), "/", readRights&files)
 	for _, path := range writable {
-		if e := landlockRule(int(set), path, files); e != nil && !errors.Is(e, unix.ENOENT) {
+		if e := landlockRule(int(set), path, files&^ownRights); e != nil && !errors.Is(e, unix.ENOENT) {
 			err = errors.Join(err, e)
 		}
 	}

@@ -233,7 +233,10 @@ func newStarter(c *confinement) starter {
 
 func (s starter) run(c *confinement) {
 	runtime.LockOSThread() // the thread ends with this goroutine
-	refused := c.enter()
+	asked, refused := c.enter()
+	if asked >= 0 {
+		go answer(asked)
+	}
 	t, ok := <-s.commands
 	switch {
 	case !ok:
