@@ -59,6 +59,7 @@ type want struct {
 	rights sandbox.Rights
 	path   []string // PATH of the command
 	never  []string // see Options
+	link   string   // another path of the workspace, which the command uses; "": none
 	key    string   // the same for all plans that the same cage can run
 }
 
@@ -169,9 +170,12 @@ func (b *Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sand
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w := b.wants(*p.Rights, searchPath(p.Env))
+	w := b.wants(*p.Rights, searchPath(p.Env), p.Dir)
 	r, fresh, err := b.cage(ctx, w)
 	if err != nil {
+		if ctx.Err() == nil {
+			b.Reset() // user namespaces may be used up: a person is asked about the next command
+		}
 		return nil, cmp.Or(ctx.Err(), err)
 	}
 	pr, err := b.run(ctx, r, p, fresh, out)
@@ -299,6 +303,10 @@ func (b *Broker) setUp(ctx context.Context, c *cage, id identity, w want) (*priv
 	if s.Mounts, s.Below, err = layout(b.o.Home, w.rights, w.path, &found); err != nil {
 		return nil, err
 	}
+	if all := list(s.Mounts); w.link != "" && !all.holds(filepath.Dir(w.link)) {
+		all.add(mount{Kind: link, From: w.rights.Workspace, To: w.link})
+		s.Mounts = all
+	}
 	if id.ownsHome() {
 		s.Layers = homeLayers(b.o.Home, b.layersFolder(w.rights.Workspace), s.Mounts, found.never)
 	}
@@ -391,10 +399,28 @@ func (b *Broker) layersFolder(workspace string) string {
 	return filepath.Join(b.o.Layers, hex.EncodeToString(sum[:8]))
 }
 
-// wants returns what a plan with some rights and a PATH needs.
-func (b *Broker) wants(r sandbox.Rights, path []string) want {
-	never := slices.Concat(b.o.never(), r.Hide)
-	return want{rights: r, path: path, never: never, key: strings.Join([]string{
-		r.Workspace, fmt.Sprint(r.Write), strings.Join(r.Read, "\x00"), strings.Join(r.Change, "\x00"), r.Own, strings.Join(path, "\x00"), strings.Join(never, "\x00"),
+// wants returns what a plan with some rights, a PATH and a working directory
+// needs.
+func (b *Broker) wants(r sandbox.Rights, path []string, dir string) want {
+	never, link := slices.Concat(b.o.never(), r.Hide), linkOf(r.Workspace, dir)
+	return want{rights: r, path: path, never: never, link: link, key: strings.Join([]string{
+		r.Workspace, link, fmt.Sprint(r.Write), strings.Join(r.Read, "\x00"), strings.Join(r.Change, "\x00"), r.Own, strings.Join(path, "\x00"), strings.Join(never, "\x00"),
 	}, "\xff")}
+}
+
+// linkOf returns the folder above a path, or the path itself, that is the
+// workspace by way of links. "": the path is in the workspace, or elsewhere.
+func linkOf(workspace, dir string) string {
+	if workspace == "" || pathpolicy.Inside(dir, workspace) {
+		return ""
+	}
+	for at := filepath.Clean(dir); at != filepath.Dir(at); at = filepath.Dir(at) {
+		switch real, err := filepath.EvalSymlinks(at); {
+		case err != nil:
+			return ""
+		case real == workspace:
+			return at
+		}
+	}
+	return ""
 }

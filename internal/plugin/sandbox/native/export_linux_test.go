@@ -16,7 +16,7 @@ func (b *Broker) Forget() { b.forget() }
 
 // Build builds a cage that is not used.
 func (b *Broker) Build(ctx context.Context, rights sandbox.Rights) error {
-	r, err := b.build(ctx, b.wants(rights, nil))
+	r, err := b.build(ctx, b.wants(rights, nil, rights.Workspace))
 	if err == nil {
 		r.end()
 	}
@@ -54,6 +54,13 @@ func (b *Broker) Slots() int {
 		n += len(used)
 	}
 	return n
+}
+
+// Believe makes a level the result of the trial.
+func (b *Broker) Believe(l sandbox.Level) {
+	b.trial.mu.Lock()
+	defer b.trial.mu.Unlock()
+	b.trial.found, b.trial.done, b.trial.at = l, true, time.Now()
 }
 
 // MaxReady is the number of cages that are kept ready.

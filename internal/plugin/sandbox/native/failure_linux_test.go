@@ -52,6 +52,14 @@ func TestE2NotEffective(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(w.rights.Workspace, "ran")); err == nil {
 		t.Error("the command ran")
 	}
+	// The same when the namespaces are used up later: a person is asked from then on.
+	w.broker.Believe(sandbox.Level{Name: "full", Complete: true})
+	if _, err := w.broker.Start(t.Context(), p, new(bytes.Buffer)); err == nil {
+		t.Error("the command was started")
+	}
+	if l := w.broker.Level(t.Context()); l.Complete {
+		t.Errorf("level %+v after a command could not be started", l)
+	}
 }
 
 // TestLauncherKilled kills the launcher that is ready and the one that runs.

@@ -5,6 +5,7 @@ package native
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
 )
@@ -17,15 +18,21 @@ type trial struct {
 	mu    sync.Mutex
 	done  bool
 	found sandbox.Level
+	at    time.Time // of the trial
 }
 
-// Level tries out what a program in a sandbox can do. The result is kept.
+// retryTime is how long it is taken for true that there is no sandbox. The system
+// may have been short of something, such as user namespaces.
+const retryTime = time.Minute
+
+// Level tries out what a program in a sandbox can do. The result is kept; that
+// there is no sandbox, for a minute.
 func (t *trial) Level(ctx context.Context) sandbox.Level {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.done && ctx.Err() == nil {
+	if (!t.done || !t.found.Complete && time.Since(t.at) > retryTime) && ctx.Err() == nil {
 		t.found, _ = t.run(context.WithoutCancel(ctx))
-		t.done = true
+		t.done, t.at = true, time.Now()
 	}
 	return t.found
 }
@@ -43,7 +50,7 @@ func (t *trial) Try(ctx context.Context, _ *sandbox.Session) (sandbox.Level, []s
 	defer t.mu.Unlock()
 	level, effects := t.run(ctx)
 	if ctx.Err() == nil {
-		t.found, t.done = level, true
+		t.found, t.done, t.at = level, true, time.Now()
 	}
 	return level, effects
 }

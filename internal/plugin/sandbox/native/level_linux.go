@@ -40,7 +40,7 @@ func (b *Broker) tryOut(ctx context.Context) (sandbox.Level, []sandbox.Effect) {
 	}
 	defer os.Remove(outside)
 	r := sandbox.Rights{Workspace: dir}
-	c, err := b.build(ctx, b.wants(r, nil))
+	c, err := b.build(ctx, b.wants(r, nil, dir))
 	if err != nil {
 		none.Reason, none.Hint = err.Error(), hint(err)
 		return none, nil

@@ -2,6 +2,7 @@ package native_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -128,5 +129,40 @@ func TestLayersAfterFailure(t *testing.T) {
 	w.expect("cat ~/go/a ~/go/bin/tool", "a\ntool\n")
 	if n := w.broker.Slots(); n != 1 {
 		t.Errorf("%d folders for layers are in use, want 1", n)
+	}
+}
+
+// TestLinkedWorkspace runs commands in a workspace whose path is a link.
+func TestLinkedWorkspace(t *testing.T) {
+	t.Parallel()
+	w := newWork(t, native.Options{})
+	w.write(w.rights.Workspace, "sub/a", "one\n")
+	folder := t.TempDir()
+	for name, link := range map[string]string{"home": filepath.Join(w.home, "project"), "elsewhere": filepath.Join(folder, "deep/project")} {
+		t.Run(name, func(t *testing.T) {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(w.rights.Workspace, link)); err != nil {
+				t.Fatal(err)
+			}
+			for dir, want := range map[string]string{link: link, filepath.Join(link, "sub"): filepath.Join(link, "sub"), w.rights.Workspace: w.rights.Workspace} {
+				var out bytes.Buffer
+				p, err := w.broker.Start(t.Context(), sandbox.Plan{
+					Path: "/bin/sh", Argv: []string{"sh", "-c", "pwd; cat " + link + "/sub/a; echo " + name + " > " + link + "/sub/b; ls -d " + link}, Dir: dir, Rights: &w.rights,
+					Env: []string{"PATH=/usr/bin:/bin", "PWD=" + dir},
+				}, &out)
+				if err != nil {
+					t.Fatalf("%s: %v", dir, err)
+				}
+				e, err := p.Wait()
+				if dir == w.rights.Workspace {
+					continue // the link is outside, and not there
+				}
+				if err != nil || e.Code != 0 || out.String() != want+"\none\n"+link+"\n" {
+					t.Errorf("%s: %+v, %v, %q", dir, e, err, out.String())
+				}
+			}
+			if b, err := os.ReadFile(filepath.Join(w.rights.Workspace, "sub/b")); err != nil || string(b) != name+"\n" {
+				t.Errorf("%q, %v", b, err)
+			}
+		})
 	}
 }
