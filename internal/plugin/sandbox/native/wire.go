@@ -8,7 +8,6 @@ import "github.com/chela-ai/chela/internal/plugin/sandbox/native/launch"
 type (
 	mount = launch.Mount
 	layer = launch.Layer
-	kind  = launch.Kind
 )
 
 // Kinds of mounts.
