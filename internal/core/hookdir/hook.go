@@ -257,7 +257,7 @@ func Read(dir string, look func(name string) string) (Hook, error) {
 	if name := filepath.Base(file); !strings.EqualFold(name, FileName) {
 		return known, fmt.Errorf("%s: is it %s with the wrong ending?", name, FileName)
 	}
-	f, err := os.Open(file)
+	f, _, err := folder.OpenPath(file)
 	if err != nil {
 		return known, err
 	}
@@ -356,7 +356,7 @@ func truthy(raw json.RawMessage) bool {
 // checkLines returns the error about a script whose first lines end as on Windows: the
 // program that its first line names is not found then, and sh does not understand it.
 func checkLines(file string) error {
-	f, err := os.Open(file)
+	f, _, err := folder.OpenPath(file)
 	if err != nil {
 		return err
 	}

@@ -191,6 +191,10 @@ func (g guarded) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 		found[path] = loc
 		where = append(where, loc.path)
 		if loc.inside {
+			if part := RunsIn(loc.rel); part != "" && g.use == Changes {
+				p.Effect = tool.Acts
+				because("other programs run what is in " + Show(part))
+			}
 			continue
 		}
 		if g.use == Changes {

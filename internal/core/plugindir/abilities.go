@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/hookdir"
 	"github.com/chela-ai/chela/internal/core/mcp"
 	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/internal/kit/folder"
 )
 
 // Abilities describes for people what the plug-in may do and what it adds, in one line
@@ -172,7 +173,7 @@ func (p *Plugin) AgentTypes() (types []subagent.Type) {
 
 // head returns the beginning of a file.
 func head(path string) []byte {
-	f, err := os.Open(path)
+	f, _, err := folder.OpenPath(path)
 	if err != nil {
 		return nil
 	}

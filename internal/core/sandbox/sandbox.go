@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -136,7 +137,28 @@ type Exit struct {
 	// Blocked are the paths in the workspace that the program made and that got
 	// the suffix ".blocked", because other programs run what has such a name.
 	Blocked []string
+	// Later are the paths of scripts of the project, such as a Makefile, that were
+	// changed meanwhile: somebody may run them later.
+	Later []string
+	// Unchecked says why the sandbox may have missed something that the program made;
+	// "": it has not.
+	Unchecked string
 }
+
+// UnsearchedError is the error of a Broker that could not search a workspace for private
+// files. With the right, which a person can give, the program reads these too.
+type UnsearchedError struct {
+	Reason string // what the workspace has, such as "it has more than 50000 folders"
+	Right  string // "read:" and the workspace
+}
+
+func (e *UnsearchedError) Error() string {
+	return "the sandbox cannot look for the private files of the workspace: " + e.Reason
+}
+
+// ReadsAll reports whether the program may read all of the workspace, with its private
+// files.
+func (r Rights) ReadsAll() bool { return r.Workspace != "" && slices.Contains(r.Read, r.Workspace) }
 
 // Level is how well a broker confines programs on this host.
 type Level struct {

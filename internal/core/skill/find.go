@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/frontmatter"
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/kit/folder"
 )
 
 const (
@@ -259,19 +259,13 @@ func (s *Skill) Text() (string, error) {
 // readText returns the content of a regular file, at most one byte more than a SKILL.md
 // may have.
 func readText(root *os.Root, name string) ([]byte, error) {
-	info, err := root.Stat(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
-	case pathpolicy.Links(info) > 1:
-		return nil, errors.New("it has more than one name (hard links)")
-	}
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, info, err := folder.Open(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if pathpolicy.Links(info) > 1 {
+		return nil, errors.New("it has more than one name (hard links)")
+	}
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }

@@ -307,14 +307,7 @@ func ReadOrigin(dir string) (o Origin, err error) {
 		return o, err
 	}
 	defer root.Close()
-	info, err := root.Lstat(originName)
-	if err != nil {
-		return o, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxOrigin {
-		return o, fmt.Errorf("%s: want a file of at most %d bytes", originName, maxOrigin)
-	}
-	text, err := root.ReadFile(originName)
+	text, err := folder.Read(root, originName, maxOrigin)
 	if err != nil {
 		return o, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/forget"
 	"github.com/chela-ai/chela/internal/core/journal"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
+	"github.com/chela-ai/chela/internal/kit/folder"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
@@ -165,7 +166,7 @@ func (p *pass) file(root *os.Root, dir, name string) error {
 		unsearched("it is too large")
 		return nil
 	}
-	data, err := root.ReadFile(name)
+	data, err := folder.Read(root, name, maxFile)
 	if err != nil {
 		unsearched("it cannot be read")
 		return nil

@@ -234,17 +234,3 @@ func syncDirs(dir string) error {
 		return nil
 	})
 }
-
-// ReadLeft reads at most the first n bytes of a file that a program left in its folder: a
-// regular one, which no link leads to.
-func ReadLeft(path string, n int64) ([]byte, error) {
-	f, err := os.OpenInRoot(filepath.Dir(path), filepath.Base(path))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, errors.New("the program left no file"))
-	}
-	return io.ReadAll(io.LimitReader(f, n))
-}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/charset"
 	"github.com/chela-ai/chela/internal/core/memory"
+	"github.com/chela-ai/chela/internal/kit/folder"
 )
 
 // Limits of notes.
@@ -59,7 +60,7 @@ var (
 
 // read returns the content of a note, in UTF-8 if its encoding is another one.
 func (n *note) read() ([]byte, error) {
-	f, err := n.root.Open(filepath.FromSlash(n.name))
+	f, _, err := folder.Open(n.root, filepath.FromSlash(n.name))
 	if err != nil {
 		return nil, err
 	}

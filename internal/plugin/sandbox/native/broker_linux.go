@@ -23,7 +23,7 @@ import (
 const (
 	readyTime = 5 * time.Minute  // how long a cage is kept ready
 	buildTime = time.Minute      // limit for building one: many may be built at once on a busy machine
-	watchTime = 5 * time.Second  // how often the workspace of a command that takes long is looked at
+	watchTime = time.Second      // how often the workspace of a command that takes long is looked at
 	useTime   = 30 * time.Second // how long after its making a cage is used again: what it shows of the host may have been replaced
 	maxUses   = 32               // commands of one cage
 	maxReady  = 4                // cages that are kept ready
@@ -298,6 +298,9 @@ func (b *Broker) setUp(ctx context.Context, c *cage, id identity, w want) (*priv
 	found, err := b.findPrivate(ctx, w)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if err := found.unsearched(w.rights); err != nil {
+		return nil, err
 	}
 	s := launch.Setup{Host: "sandbox", Sockets: w.rights.Write}
 	if s.Mounts, s.Below, err = layout(b.o.Home, w.rights, w.path, &found); err != nil {

@@ -1,9 +1,12 @@
 package native
 
 import (
+	"fmt"
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // changedAt returns when a folder was changed. Programs that restore files set the
@@ -14,4 +17,14 @@ func changedAt(info os.FileInfo) time.Time {
 		return time.Time{}
 	}
 	return time.Unix(st.Ctimespec.Unix())
+}
+
+// fileID names a file or folder, also after it was renamed; "": there is none. One that
+// is made later has another name, also if it gets the number of the inode.
+func fileID(path string) string {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil {
+		return ""
+	}
+	return fmt.Sprint(st.Dev, " ", st.Ino, " ", st.Btim.Sec, " ", st.Btim.Nsec)
 }

@@ -4,6 +4,8 @@ package native
 
 import (
 	"bufio"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +13,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
+
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	folders "github.com/chela-ai/chela/internal/kit/folder"
 )
 
 // gitSettings are the settings of a person that Git has in a cage: who commits,
@@ -45,14 +51,14 @@ var moduleSettings = func() map[string][]string {
 }()
 
 // maxGitConfig limits what is read of a configuration.
-const maxGitConfig = 256 << 10
+const maxGitConfig = 1 << 20
 
 // gitConfig returns the settings of the person's Git that a cage has.
 func gitConfig(home string) string {
 	var out strings.Builder
 	for _, name := range [...]string{filepath.Join(home, ".config", "git", "config"), filepath.Join(home, ".gitconfig")} { // the later one wins
-		b, err := os.ReadFile(name)
-		if err != nil || len(b) > maxGitConfig {
+		b, err := folders.ReadPath(name, maxGitConfig)
+		if err != nil {
 			continue
 		}
 		kept, _ := pickSettings(string(b), gitSettings)
@@ -114,4 +120,69 @@ func pickSettings(config string, settings map[string][]string) (kept string, all
 		}
 	}
 	return out.String(), all && lines.Err() == nil
+}
+
+// programSetting is a setting of Git whose value names a file or folder that Git runs, or
+// in which it looks for what it runs.
+var programSetting = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?im)^\s*(?:\[[^\n\]]*\]\s*)?(?:(?:hookspath|fsmonitor|path|sshcommand|askpass|editor|pager|textconv|clean|smudge|process|driver|command|cmd|helper|program|uploadpack|receivepack)\s*=|[a-z0-9-]+\s*=\s*"?!)\s*(.*)$`)
+})
+
+// runByGit returns the files and folders in a workspace that the configuration of a
+// repository names.
+func runByGit(git, workspace string) []string {
+	tree := git
+	if strings.EqualFold(filepath.Base(git), ".git") {
+		tree = filepath.Dir(git)
+	}
+	var out []string
+	for _, file := range [...]string{"config", "config.worktree"} {
+		text, err := folders.ReadPath(filepath.Join(git, file), maxGitConfig)
+		if err != nil {
+			continue
+		}
+		for _, m := range programSetting().FindAllStringSubmatch(string(text), -1) {
+			for _, word := range strings.Fields(strings.NewReplacer(`"`, " ", `'`, " ", ";", " ", "!", " ").Replace(m[1])) {
+				for _, base := range [...]string{tree, git} { // of an included file
+					name := word
+					if !filepath.IsAbs(name) {
+						name = filepath.Join(base, name)
+					}
+					if name = filepath.Clean(name); name != tree && name != git && pathpolicy.Inside(name, workspace) && !pathpolicy.Inside(tree, name) && !slices.Contains(out, name) {
+						out = append(out, name)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// rebaseTodo is the file of a rebase in progress that holds what is left to do.
+const rebaseTodo = "rebase-merge/git-rebase-todo"
+
+// rebaseCommands returns the commands that a rebase in progress would run. ok is false if
+// that cannot be told.
+func rebaseCommands(root *os.Root, git string) (commands []string, ok bool) {
+	text, err := folders.Read(root, filepath.Join(git, rebaseTodo), maxGitConfig)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, true
+	}
+	for line := range strings.Lines(string(text)) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if word == "exec" || word == "x" || strings.HasPrefix(word, "exec\t") || strings.HasPrefix(word, "x\t") {
+			commands = append(commands, "exec "+rest)
+		}
+	}
+	return commands, err == nil
+}
+
+// isSample reports whether a file in a folder of hooks has the name of one of the samples
+// that Git puts there.
+func isSample(name string) bool {
+	hook, ok := strings.CutSuffix(name, ".sample")
+	return ok && slices.Contains([]string{
+		"applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-update", "pre-applypatch", "pre-commit", "pre-merge-commit", "pre-push", "pre-rebase", "pre-receive",
+		"prepare-commit-msg", "push-to-checkout", "sendemail-validate", "update", "post-commit", "post-receive",
+	}, hook)
 }

@@ -52,8 +52,11 @@ func (l *list) rights(r sandbox.Rights, found *privateFiles) {
 	if r.Workspace != "" {
 		l.add(mount{Kind: bind, From: r.Workspace, To: r.Workspace, Write: r.Write})
 	}
-	l.add(found.covers()...)
+	l.add(found.coversOf(r)...)
 	for _, p := range r.Read { // above what hides it, if a person allowed it
+		if p == r.Workspace {
+			continue // its private files are not hidden
+		}
 		l.add(mount{Kind: bind, From: p, To: p})
 	}
 	for _, p := range r.Change {

@@ -8,29 +8,31 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/sandbox"
 )
 
-// maxFolders limits the folders of a workspace that are searched for private
-// files.
-const maxFolders = 50_000
+// Limits of a workspace that is searched for private files. A person is asked about one
+// that exceeds them.
+const (
+	maxFolders = 50_000
+	maxPath    = 3000             // bytes of the path of a folder
+	lookTime   = 20 * time.Second // for a search
+	maxLook    = 500_000          // folders that are looked at for what a command left
+)
 
 // tick is more than the units in which file systems note times.
 const tick = 2 * time.Second
-
-// protected are the names at the top of a workspace that make other programs
-// run something. A program can neither change nor make them.
-var protected = []string{
-	".gitmodules", ".husky", ".vscode", ".idea", ".mcp.json", ".claude", ".cursor", ".devcontainer", ".github/workflows", ".gitlab-ci.yml", ".pre-commit-config.yaml", ".envrc",
-}
 
 // repository are the names in a folder .git that do.
 var repository = []string{"config", "config.worktree", "commondir", "hooks", "info/attributes", "modules"}
@@ -44,7 +46,9 @@ type privateFiles struct {
 	above  []string             // folders of the workspace that hold own
 	hide   []string             // absolute paths
 	linked map[uint64]bool      // inodes of private files that have another name
-	gits   []string             // absolute paths of folders and files .git
+	gits   []string             // absolute paths of folders and files .git, and of repositories without a working tree
+	names  map[string]bool      // absolute paths with names for which pathpolicy.Runs is true
+	shells map[string]bool      // absolute paths of scripts of the project; see pathpolicy.Script
 	freeze []string             // absolute paths
 	pin    []string             // absolute paths of folders that hold frozen ones
 	seen   map[string]time.Time // searched folders, with their time of change, or an earlier one: search it again
@@ -54,17 +58,20 @@ type privateFiles struct {
 	uncovered []string // private files in folders that changed, which a cage that is ready does not hide yet
 	changed   bool     // some folder changed since the covers of the cage were made
 	failed    error    // of a search, which may have missed something
+	missed    string   // why folders are not searched; "": they are
 }
 
 // findPrivate searches a workspace. Folders of dependencies are not searched:
 // the keys in them are examples. A folder of never that holds the workspace is
 // not an obstacle. With all, folders of dependencies are searched too.
 func findPrivate(ctx context.Context, root string, never []string, all bool) (privateFiles, error) {
-	p := privateFiles{root: root, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all}
+	p := privateFiles{root: root, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all, names: map[string]bool{}, shells: map[string]bool{}}
 	p.findOwn()
 	if root == "" {
 		return p, nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, errSlow)
+	defer cancel()
 	var err error
 	if p.folder, err = os.Stat(root); err != nil {
 		return p, err
@@ -73,8 +80,23 @@ func findPrivate(ctx context.Context, root string, never []string, all bool) (pr
 	if err == nil && len(p.linked) > 0 {
 		err = p.searchNames(ctx)
 	}
+	if errors.Is(err, errSlow) {
+		p.missed, err = errSlow.Error(), nil
+	}
 	p.protect()
 	return p, err
+}
+
+// errSlow means that a search took longer than lookTime.
+var errSlow = fmt.Errorf("its folders cannot be searched in %v", lookTime)
+
+// unsearched returns the error of a workspace of which not everything could be searched,
+// unless a person allowed r to read all of it.
+func (p *privateFiles) unsearched(r sandbox.Rights) error {
+	if p.missed == "" || r.ReadsAll() {
+		return nil
+	}
+	return &sandbox.UnsearchedError{Reason: p.missed, Right: "read:" + p.root}
 }
 
 // findOwn finds what of never is hidden, and the folders of the workspace that hold
@@ -100,13 +122,17 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return context.Cause(ctx)
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // it went away
-		case err != nil && (name == p.root || !errors.Is(err, fs.ErrPermission)):
+		case len(name) > maxPath || errors.Is(err, syscall.ENAMETOOLONG):
+			p.missed = "some of its folders are too deep"
+			return skip(d)
+		case err != nil && (name == p.root || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)):
 			return err
 		case err != nil || name != p.root && pathpolicy.Private(d.Name()), d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0: // a program of the host is at its other end
 			// A program that owns a folder nobody can read could make it readable.
+			p.note(name, d)
 			found = append(found, name)
 			if !slices.Contains(p.hide, name) {
 				p.hide = append(p.hide, name)
@@ -115,9 +141,8 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 				p.linked[n] = true
 			}
 			return skip(d)
-		case strings.EqualFold(d.Name(), ".git") && !slices.Contains(p.gits, name):
-			p.gits = append(p.gits, name)
 		}
+		p.note(name, d)
 		if !d.IsDir() {
 			return nil
 		}
@@ -132,19 +157,59 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 		if time.Since(at) < tick { // a later change may have the same time
 			at = at.Add(-1)
 		}
-		if p.seen[name] = at; len(p.seen) > maxFolders {
-			return fmt.Errorf("the workspace has more than %d folders, too many to look for private files", maxFolders)
+		p.seen[name] = at
+		if len(p.seen) > maxFolders { // what a command left is looked for all the same
+			p.missed = fmt.Sprintf("it has more than %d folders", maxFolders)
+		}
+		if len(p.seen) > maxLook {
+			return fs.SkipAll
 		}
 		return nil
 	})
 	return found, err
 }
 
+// note keeps in mind a file or folder that makes other programs run something.
+func (p *privateFiles) note(name string, d fs.DirEntry) {
+	base, dir := d.Name(), filepath.Dir(name)
+	switch {
+	case name == p.root:
+	case pathpolicy.Runs(base):
+		p.names[name] = true
+	case strings.EqualFold(base, ".git"):
+		p.addGit(name)
+	case base == "HEAD" && !d.IsDir() && dir != p.root && pathpolicy.Repository(func(n string) bool { return exists(filepath.Join(dir, n)) }):
+		if top := filepath.Dir(filepath.Dir(dir)); filepath.Base(filepath.Dir(dir)) == "worktrees" && slices.Contains(p.gits, top) {
+			return // of a repository, with which it is looked at
+		}
+		if !inGit(dir) {
+			p.addGit(dir)
+		}
+	case d.Type().IsRegular() && pathpolicy.Script(base):
+		p.shells[name] = true
+	}
+}
+
+// inGit reports whether a path is a folder .git, or in one.
+func inGit(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
+}
+
+// addGit adds a repository.
+func (p *privateFiles) addGit(name string) {
+	if !slices.Contains(p.gits, name) {
+		p.gits = append(p.gits, name)
+	}
+}
+
 // searchNames adds the other names of private files, which can be anywhere.
 func (p *privateFiles) searchNames(ctx context.Context) error {
 	return filepath.WalkDir(p.root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || ctx.Err() != nil {
-			return ctx.Err() // what cannot be read is hidden, or went away
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			return nil // what cannot be read is hidden, or went away
 		}
 		if n, linked := inode(name); linked && p.linked[n] && d.Type().IsRegular() && !slices.Contains(p.hide, name) {
 			p.hide = append(p.hide, name)
@@ -166,14 +231,28 @@ func inode(name string) (n uint64, linked bool) {
 // protect lists the protected names that exist now.
 func (p *privateFiles) protect() {
 	p.freeze, p.pin = nil, nil
-	p.protectIn(p.root, protected)
+	p.protectIn(p.root, pathpolicy.RunsAtTop())
+	for _, name := range slices.Sorted(maps.Keys(p.names)) {
+		if exists(name) {
+			p.freeze = append(p.freeze, name)
+		} else {
+			delete(p.names, name)
+		}
+	}
 	for _, git := range p.gits {
 		info, err := os.Lstat(git)
 		switch {
 		case err != nil: // it went away
 		case info.IsDir():
-			p.pin = append(p.pin, git)
+			if strings.EqualFold(filepath.Base(git), ".git") {
+				p.pin = append(p.pin, git)
+			}
 			p.protectIn(git, repository)
+			for _, name := range runByGit(git, p.root) {
+				if exists(name) && !slices.Contains(p.freeze, name) {
+					p.freeze = append(p.freeze, name)
+				}
+			}
 			p.protectIn(git, worktreeNames(git))
 		default: // it names the folder
 			p.freeze = append(p.freeze, git)
@@ -240,6 +319,9 @@ func (p *privateFiles) refresh(ctx context.Context) ([]mount, error) {
 	if p.searchAgain(ctx); p.failed != nil {
 		return nil, p.failed
 	}
+	if p.missed != "" {
+		return nil, errors.New(p.missed) // another cage is built, or a person is asked
+	}
 	fresh := privateFiles{hide: p.uncovered}
 	if p.changed {
 		p.protect()
@@ -253,6 +335,8 @@ func (p *privateFiles) refresh(ctx context.Context) ([]mount, error) {
 
 // searchAgain searches the folders that changed since they were searched.
 func (p *privateFiles) searchAgain(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, errSlow)
+	defer cancel()
 	links := len(p.linked)
 	for dir, at := range p.seen {
 		info, err := os.Lstat(dir)
@@ -275,7 +359,11 @@ func gone(files []string) bool {
 }
 
 // covers returns the mounts that keep the files.
-func (p *privateFiles) covers() []mount {
+func (p *privateFiles) covers() []mount { return p.coversOf(sandbox.Rights{}) }
+
+// coversOf is covers for rights: if they show all of the workspace, its private files are
+// not hidden.
+func (p *privateFiles) coversOf(r sandbox.Rights) []mount {
 	var out []mount
 	pins := slices.Concat(p.pin, p.above)
 	slices.SortFunc(pins, func(a, b string) int { return cmp.Compare(len(a), len(b)) }) // a folder is pinned before those in it
@@ -285,7 +373,11 @@ func (p *privateFiles) covers() []mount {
 	for _, name := range p.freeze {
 		out = append(out, mount{Kind: freeze, To: name})
 	}
-	for _, name := range slices.Concat(p.own, p.hide) {
+	unshown := p.hide
+	if r.ReadsAll() {
+		unshown = nil
+	}
+	for _, name := range slices.Concat(p.own, unshown) {
 		out = append(out, mount{Kind: hide, To: name})
 	}
 	return out

@@ -113,7 +113,8 @@ func (p *process) watch(every time.Duration) {
 		case <-p.done:
 			return
 		case <-t.C:
-			p.blocked = append(p.blocked, p.before.undo(p.private.gits)...)
+			p.private.searchAgain(context.Background())
+			p.blocked = append(p.blocked, p.before.undo(p.private)...)
 		}
 	}
 }
@@ -127,7 +128,7 @@ func (p *process) undo() []string {
 		return nil
 	}
 	p.private.searchAgain(context.Background())
-	p.blocked = append(p.blocked, p.before.undo(p.private.gits)...)
+	p.blocked = append(p.blocked, p.before.undo(p.private)...)
 	slices.Sort(p.blocked)
 	return slices.Compact(p.blocked)
 }
@@ -317,6 +318,9 @@ func (p *process) Wait() (sandbox.Exit, error) {
 		p.cage.end() // with its processes
 	}
 	r.Blocked = p.undo()
+	if p.before != nil {
+		r.Later, r.Unchecked = p.before.later(p.private), p.private.unchecked()
+	}
 	p.proxy.close()
 	p.endInput()
 	err := p.streams.Drain(drainTime)

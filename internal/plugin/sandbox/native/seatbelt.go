@@ -86,7 +86,7 @@ func macLayout(home string, r sandbox.Rights, path []string, found *privateFiles
 	keep := *found
 	keep.freeze = slices.Clone(found.freeze)
 	if r.Workspace != "" {
-		for _, name := range protected { // also those that do not exist
+		for _, name := range pathpolicy.RunNames() { // also those that do not exist
 			keep.freeze = append(keep.freeze, filepath.Join(r.Workspace, name))
 		}
 	}

@@ -62,6 +62,9 @@ func (s *seatbelt) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sa
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
+	if err := found.unsearched(*p.Rights); err != nil {
+		return nil, err
+	}
 	for _, path := range slices.Concat(p.Rights.Read, p.Rights.Change) {
 		if n := pathpolicy.Exposed(path, p.Rights.Workspace, never); n != "" {
 			return nil, fmt.Errorf("the sandbox never shows %s", n)
@@ -161,7 +164,7 @@ func (c *confined) Wait() (sandbox.Exit, error) {
 	exit, err := c.Process.Wait()
 	if c.before.Workspace != "" {
 		if now, err := findPrivate(context.Background(), c.before.Workspace, nil, false); err == nil {
-			exit.Blocked = c.before.undo(now.gits)
+			exit.Blocked, exit.Later = c.before.undo(&now), c.before.later(&now)
 		}
 	}
 	c.proxy.report(&exit)

@@ -9,14 +9,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	folders "github.com/chela-ai/chela/internal/kit/folder"
 )
 
 // blockedSuffix is what the name of a file gets that a command must not make.
@@ -26,28 +31,53 @@ const blockedSuffix = ".blocked"
 // makes other programs run something and came to be while the command ran is
 // renamed. It can be stored, because the gateway may be killed meanwhile.
 type before struct {
-	Workspace string   `json:"workspace"`
-	Names     []string `json:"names"` // absolute paths of protected names and private files
-	// Repositories has the protected names of each folder .git by its inode, which
-	// stays the same if a folder above is renamed.
-	Repositories map[uint64][]string `json:"repositories"`
+	Workspace string `json:"workspace"`
+	// Names has protected names and private files by their absolute paths, with the
+	// identity of the folder that they are in.
+	Names map[string]string `json:"names"`
+	// Things has the identities of the same, which they keep if a folder above is renamed.
+	Things map[string]bool `json:"things"`
+	// Repositories has the protected names of each repository by its identity, and the
+	// commands of its rebase.
+	Repositories map[string][]string `json:"repositories"`
+	began        time.Time
+}
+
+// has reports whether a file or folder was there.
+func (b before) has(name string) bool {
+	above, ok := b.Names[name]
+	return ok && above == fileID(filepath.Dir(name)) || b.Things[fileID(name)]
 }
 
 // before returns what the workspace has now.
 func (p *privateFiles) before() before {
-	b := before{Workspace: p.root, Names: slices.Concat(p.freeze, p.hide), Repositories: map[uint64][]string{}}
+	b := before{Workspace: p.root, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, began: time.Now()}
+	for _, name := range slices.Concat(p.freeze, p.hide) {
+		if id := fileID(name); id != "" {
+			b.Names[name], b.Things[id] = fileID(filepath.Dir(name)), true
+		}
+	}
+	root, err := os.OpenRoot(p.root)
+	if err != nil {
+		return b // the workspace is gone
+	}
+	defer root.Close()
 	for _, git := range p.gits {
 		info, err := os.Lstat(git)
 		if err != nil || !info.IsDir() {
 			continue
 		}
-		n, _ := inode(git)
-		b.Repositories[n] = []string{}
+		had := []string{}
 		for _, name := range p.freeze {
 			if rel, ok := strings.CutPrefix(name, git+"/"); ok {
-				b.Repositories[n] = append(b.Repositories[n], rel)
+				had = append(had, rel)
 			}
 		}
+		if rel, err := filepath.Rel(p.root, git); err == nil {
+			commands, _ := rebaseCommands(root, rel)
+			had = append(had, commands...)
+		}
+		b.Repositories[fileID(git)] = had
 	}
 	return b
 }
@@ -94,7 +124,7 @@ func recoverBefore(layers string) {
 			var b before
 			if json.NewDecoder(f).Decode(&b) == nil && filepath.IsAbs(b.Workspace) {
 				if found, err := findPrivate(context.Background(), b.Workspace, nil, false); err == nil {
-					_ = b.undo(found.gits) // there is nobody to tell
+					_ = b.undo(&found) // there is nobody to tell
 				}
 			}
 			_ = os.Remove(file) // it may be gone
@@ -104,22 +134,25 @@ func recoverBefore(layers string) {
 }
 
 // undo renames what makes other programs run something and was not there
-// before, and returns it. gits are the folders and files .git that are there
-// now. Other commands may change the workspace at the same time, so nothing
-// outside of it is touched.
-func (b before) undo(gits []string) []string {
+// before, and returns it. now is what is there. Other commands may change the
+// workspace at the same time, so nothing outside of it is touched.
+func (b before) undo(now *privateFiles) []string {
 	root, err := os.OpenRoot(b.Workspace)
 	if err != nil {
 		return nil // the workspace is gone
 	}
 	defer root.Close()
-	u := undoing{before: b, root: root, gits: gits}
-	for _, name := range protected {
-		if !slices.Contains(b.Names, filepath.Join(b.Workspace, name)) {
-			u.block(name)
-		}
+	u := undoing{before: b, root: root, gits: now.gits}
+	for _, name := range pathpolicy.RunsAtTop() {
+		u.blockUnknown(filepath.Join(b.Workspace, name))
 	}
-	for _, git := range gits {
+	for _, name := range slices.Sorted(maps.Keys(now.names)) { // a folder before what is in it
+		u.blockUnknown(name)
+	}
+	for _, git := range now.gits {
+		for _, name := range runByGit(git, b.Workspace) {
+			u.blockUnknown(name)
+		}
 		if rel, err := filepath.Rel(b.Workspace, git); err == nil && filepath.IsLocal(rel) {
 			u.repository(rel)
 		}
@@ -134,6 +167,13 @@ type undoing struct {
 	root    *os.Root
 	gits    []string
 	blocked []string
+}
+
+// blockUnknown renames a file or folder that was not there before.
+func (u *undoing) blockUnknown(name string) {
+	if rel, err := filepath.Rel(u.Workspace, name); err == nil && filepath.IsLocal(rel) && exists(name) && !u.has(name) {
+		u.block(rel)
+	}
 }
 
 // block renames a file or folder, if it exists.
@@ -175,13 +215,12 @@ func (u *undoing) repository(git string) {
 		return // it went away
 	}
 	if !info.IsDir() {
-		if !slices.Contains(u.Names, filepath.Join(u.Workspace, git)) && !u.linked(git) {
+		if !u.has(filepath.Join(u.Workspace, git)) && !u.linked(git) {
 			u.rename(git)
 		}
 		return
 	}
-	n, _ := inode(filepath.Join(u.Workspace, git))
-	had, isOld := u.Repositories[n]
+	had, isOld := u.Repositories[fileID(filepath.Join(u.Workspace, git))]
 	if !u.configuration(git, had, repositorySettings) && !isOld {
 		u.rename(git)
 	}
@@ -200,7 +239,16 @@ func (u *undoing) configuration(git string, had []string, settings map[string][]
 	if !slices.Contains(had, "modules") {
 		ok = u.modules(path.Join(git, "modules"), 0) && ok
 	}
+	u.rebase(git, had)
 	return u.worktrees(git, had) && ok
+}
+
+// rebase blocks a rebase in progress that would run commands that it did not have.
+func (u *undoing) rebase(git string, had []string) {
+	commands, ok := rebaseCommands(u.root, git)
+	if !ok || slices.ContainsFunc(commands, func(c string) bool { return !slices.Contains(had, c) }) {
+		u.block(path.Join(git, path.Dir(rebaseTodo)))
+	}
 }
 
 // blockNew blocks a name in a repository that did not have it.
@@ -235,11 +283,17 @@ func (u *undoing) list(dir string) (names []string, ok bool) {
 func (u *undoing) hooks(dir string) bool {
 	names, ok := u.list(dir)
 	for _, name := range names {
-		if !strings.HasSuffix(name, ".sample") && !strings.Contains(path.Base(name), blockedSuffix) {
+		if base := path.Base(name); !isSample(base) && !wasBlocked(base) {
 			u.rename(name)
 		}
 	}
 	return ok
+}
+
+// wasBlocked reports whether a name is one that rename gives.
+func wasBlocked(name string) bool {
+	i := strings.LastIndex(name, blockedSuffix)
+	return i > 0 && (strings.TrimLeft(name[i+len(blockedSuffix):], "-0123456789") == "")
 }
 
 // settings removes the settings that are not allowed from a file of a
@@ -257,7 +311,7 @@ func (u *undoing) settings(git, file string, had []string, allowed map[string][]
 		u.rename(name)
 		return true
 	}
-	data, err := u.root.ReadFile(name)
+	data, err := folders.Read(u.root, name, maxGitConfig)
 	if err != nil {
 		return false
 	}
@@ -286,16 +340,18 @@ func (u *undoing) worktrees(git string, had []string) bool {
 	trees, ok := u.list(path.Join(git, "worktrees"))
 	for _, tree := range trees {
 		rel := path.Join("worktrees", path.Base(tree))
-		if b, err := u.root.ReadFile(path.Join(tree, "commondir")); err != nil || string(bytes.TrimSpace(b)) != "../.." {
+		if b, err := folders.Read(u.root, path.Join(tree, "commondir"), maxGitConfig); err != nil || string(bytes.TrimSpace(b)) != "../.." {
 			u.blockNew(git, path.Join(rel, "commondir"), had)
 		}
 		ok = u.settings(git, path.Join(rel, "config.worktree"), had, repositorySettings) && ok
+		u.rebase(tree, had)
 	}
 	return ok
 }
 
-// maxDepth limits the folders that the name of a submodule has.
-const maxDepth = 16
+// maxDepth limits the folders that the name of a submodule has. Those that are deeper are
+// renamed.
+const maxDepth = 64
 
 // modules undoes what configures the submodules of a repository.
 func (u *undoing) modules(dir string, depth int) bool {
@@ -312,7 +368,7 @@ func (u *undoing) modules(dir string, depth int) bool {
 			} else if depth < maxDepth {
 				ok = u.modules(name, depth+1) && ok
 			} else {
-				ok = false
+				u.rename(name)
 			}
 		}
 	}
@@ -322,7 +378,7 @@ func (u *undoing) modules(dir string, depth int) bool {
 // linked reports whether a file .git names a working tree or a submodule of a
 // repository in the workspace, as Git makes it.
 func (u *undoing) linked(file string) bool {
-	data, err := u.root.ReadFile(file)
+	data, err := folders.Read(u.root, file, maxGitConfig)
 	to, ok := strings.CutPrefix(strings.TrimRight(string(data), "\n"), "gitdir: ")
 	if err != nil || !ok || strings.ContainsAny(to, "\n\x00") {
 		return false
@@ -338,4 +394,35 @@ func (u *undoing) linked(file string) bool {
 		rel, err := filepath.Rel(git, real)
 		return err == nil && (strings.HasPrefix(rel, "modules/") || path.Dir(rel) == "worktrees")
 	})
+}
+
+// clockStep is more than the steps in which file systems note the time.
+const clockStep = 20 * time.Millisecond
+
+// later returns the scripts of the project that were changed or made since.
+func (b before) later(now *privateFiles) []string {
+	var out []string
+	for name := range now.shells {
+		info, err := os.Lstat(name)
+		if err != nil {
+			delete(now.shells, name)
+			continue
+		}
+		if rel, err := filepath.Rel(b.Workspace, name); err == nil && changedAt(info).After(b.began.Add(-clockStep)) {
+			out = append(out, rel)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// unchecked says why the check may have missed something, or "".
+func (p *privateFiles) unchecked() string {
+	switch {
+	case p.failed != nil:
+		return p.failed.Error()
+	case len(p.seen) > maxLook:
+		return fmt.Sprintf("the workspace has more than %d folders", maxLook)
+	}
+	return ""
 }

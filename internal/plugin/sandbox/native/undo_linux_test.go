@@ -1,6 +1,9 @@
 package native_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/sandbox"
 	"github.com/chela-ai/chela/internal/kit/needtest"
 	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/internal/plugin/sandbox/native"
@@ -22,6 +26,7 @@ func TestPlanted(t *testing.T) {
 	if os.Getuid() == 0 {
 		unreadable = "new/.git/hooks/pre-commit"
 	}
+	deep := strings.Join(strings.Fields(fmt.Sprint(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)), "/")
 	const repo = "mkdir -p .git/objects .git/refs; echo 'ref: refs/heads/main' > .git/HEAD; printf '[core]\\n\\tbare = false\\n' > .git/config; "
 	for _, c := range []struct {
 		name, before, script string
@@ -30,9 +35,9 @@ func TestPlanted(t *testing.T) {
 		{"folders of editors and assistants", "", "mkdir .vscode .idea .claude .cursor .devcontainer .husky; echo '{}' > .vscode/tasks.json", []string{".claude", ".cursor", ".devcontainer", ".husky", ".idea", ".vscode"}},
 		{"files", "", "for f in .mcp.json .gitmodules .gitlab-ci.yml .pre-commit-config.yaml .envrc; do echo x > $f; done", []string{".envrc", ".gitlab-ci.yml", ".gitmodules", ".mcp.json", ".pre-commit-config.yaml"}},
 		{"a symlink", "", "mkdir x; ln -s x .vscode", []string{".vscode"}},
-		{"moved in", "mkdir -p x/.vscode", "mv x/.vscode .", []string{".vscode"}},
+		{"moved in", "mkdir -p x", "mv x .vscode", []string{".vscode"}},
 		{"workflows", "", "mkdir -p .github/workflows; echo x > .github/workflows/ci.yml", []string{".github/workflows"}},
-		{"hooks", repo, "mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo x > .git/hooks/x.sample", []string{".git/hooks/pre-commit"}},
+		{"hooks", repo, "mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo x > .git/hooks/x.sample", []string{".git/hooks/pre-commit", ".git/hooks/x.sample"}},
 		{"hooks in a folder that was blocked before", "mkdir x.blocked; cd x.blocked; " + repo, "mkdir x.blocked/.git/hooks; echo x > x.blocked/.git/hooks/pre-commit", []string{"x.blocked/.git/hooks/pre-commit"}},
 		{"hooks that are a symlink", repo, "mkdir h; ln -s ../h .git/hooks", []string{".git/hooks"}},
 		{"commondir", repo, "mkdir evil; echo ../evil > .git/commondir", []string{".git/commondir"}},
@@ -45,6 +50,17 @@ func TestPlanted(t *testing.T) {
 		{"a worktree with another configuration", repo, "mkdir -p .git/worktrees/w w evil; echo ../../../evil > .git/worktrees/w/commondir; echo \"gitdir: $PWD/.git/worktrees/w\" > w/.git", []string{".git/worktrees/w/commondir"}},
 		{"in a closed folder", "", "mkdir -p new; cd new; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; chmod 500 .git/hooks", []string{"new/.git/hooks/pre-commit"}},
 		{"in an unreadable folder", "", "mkdir -p new; cd new; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; chmod 0 .git/hooks", []string{unreadable}},
+		{"in a subfolder", "", "mkdir -p packages/a/.vscode; echo x > packages/a/.vscode/tasks.json; echo x > packages/a/.mcp.json", []string{"packages/a/.mcp.json", "packages/a/.vscode"}},
+		{"in place of what was renamed with its folder", "mkdir -p a/.vscode", "mv a b; mkdir -p a/.vscode", []string{"a/.vscode"}},
+		{"after many folders that sort before it", "", "mkdir -p z; cd z; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; cd ..; i=0; while [ $i -lt 300 ]; do mkdir a$i; i=$((i+1)); done; n=$(printf %0250d 0); cd a0; for i in $(seq 20); do mkdir -p $n && cd -P ./$n || break; done", []string{"z/.git/hooks/pre-commit"}},
+		{"a hook with the end of a sample", repo, "mkdir .git/hooks; echo x > .git/hooks/evil.sample; echo x > .git/hooks/a.blocked.b", []string{".git/hooks/a.blocked.b", ".git/hooks/evil.sample"}},
+		{"a repository without a working tree", "", "mkdir -p b/objects b/refs; echo 'ref: refs/heads/main' > b/HEAD; printf '[core]\n\tbare = true\n\tfsmonitor = ./evil\n' > b/config", []string{"b/config"}},
+		{"a hook of a repository without a working tree", "mkdir -p b/objects b/refs; echo 'ref: refs/heads/main' > b/HEAD", "mkdir b/hooks; echo x > b/hooks/post-update", []string{"b/hooks/post-update"}},
+		{"a folder of hooks that a person configured", repo + "printf '\thooksPath = tools/hooks\n' >> .git/config; mkdir tools", "mkdir tools/hooks; echo x > tools/hooks/pre-commit", []string{"tools/hooks"}},
+		{"an interrupted rebase", repo, "mkdir .git/rebase-merge; printf 'pick 1 a\nexec evil\n' > .git/rebase-merge/git-rebase-todo", []string{".git/rebase-merge"}},
+		{"an interrupted rebase that cannot be read", repo, "mkdir .git/rebase-merge; mkfifo .git/rebase-merge/git-rebase-todo", []string{".git/rebase-merge"}},
+		{"deep submodules", repo, "d=.git/modules/$(seq -s/ 20); mkdir -p $d/hooks; echo x > $d/HEAD; echo x > $d/hooks/post-checkout", []string{".git/modules/" + deep + "/hooks/post-checkout"}},
+		{"pipes", "", "mkfifo .git .vscode; mkdir b c; mkfifo b/.git; mkdir -p c/.git/worktrees/w; mkfifo c/.git/config c/.git/worktrees/w/commondir", []string{".git", ".vscode", "b/.git", "c/.git/config", "c/.git/worktrees/w/commondir"}},
 		{"twice", "mkdir .idea.blocked", "mkdir .idea", []string{".idea"}},
 	} {
 		t.Run("E1 "+c.name, func(t *testing.T) {
@@ -57,7 +73,9 @@ func TestPlanted(t *testing.T) {
 			}
 			for _, name := range c.blocked {
 				name = filepath.Join(w.rights.Workspace, name)
-				if filepath.Base(name) == "config" || filepath.Base(name) == "config.worktree" {
+				if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+					t.Errorf("%s is there", name)
+				} else if filepath.Base(name) == "config" || filepath.Base(name) == "config.worktree" {
 					if b, _ := os.ReadFile(name); strings.Contains(string(b), "evil") {
 						t.Errorf("%s: %q", name, b)
 					}
@@ -89,6 +107,10 @@ func TestNotPlanted(t *testing.T) {
 			"git -c protocol.file.allow=always clone -q --recurse-submodules top c", "cd c/sub; git log --oneline | wc -l"},
 		{"renamed repository", origin + "cd origin; git config core.editor mine; echo x > .git/hooks/pre-push", "mv origin moved", "cd moved; [ $(git config core.editor) = mine ] && [ -f .git/hooks/pre-push ]"},
 		{"worktree that a person configured", origin + "cd origin; git worktree add -q ../w; git config extensions.worktreeConfig true; cd ../w; git config --worktree core.editor mine", "git -C w status --short", "cd w; [ $(git config core.editor) = mine ]"},
+		{"clone without a working tree", origin, "git clone -q --bare origin b.git; git -C b.git worktree add -q ../w", "cd w; git status --short; cd ../b.git; git log --oneline | wc -l"},
+		{"rebase", origin + "cd origin; git checkout -q -b x; echo b > a; git commit -qam b; git checkout -q -; echo c > a; git commit -qam c", git + "cd origin; git rebase x >/dev/null 2>&1; [ -d .git/rebase-merge ]", "cd origin; [ -f .git/rebase-merge/git-rebase-todo ]"},
+		{"rebase with commands of a person", origin + "cd origin; mkdir .git/rebase-merge; printf 'exec make\nexec true\n' > .git/rebase-merge/git-rebase-todo", "echo 'exec make' > origin/.git/rebase-merge/git-rebase-todo", "[ -f origin/.git/rebase-merge/git-rebase-todo ]"},
+		{"renamed subfolder", "mkdir -p a/.vscode; echo x > a/.vscode/tasks.json", "mv a b", "[ -f b/.vscode/tasks.json ]"},
 		{"folders that a person made", "mkdir -p .vscode .git/hooks; echo x > .git/hooks/pre-commit; echo x > .mcp.json", "true", "[ -d .vscode ] && [ -f .git/hooks/pre-commit ] && [ -f .mcp.json ]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -194,4 +216,79 @@ func waitFor(t *testing.T, file string) {
 		_, err := os.Stat(file)
 		return err == nil
 	})
+}
+
+// TestPlantedSoon renames what a command makes while the command still runs, also in a new
+// folder.
+func TestPlantedSoon(t *testing.T) {
+	w := newWork(t, native.Options{})
+	w.broker.SetWatchTime(10 * time.Millisecond)
+	t.Run("E2 while it runs", func(t *testing.T) {
+		_, e := w.run("mkdir -p new/deep/.vscode; while [ -e new/deep/.vscode ]; do sleep 0.01; done")
+		if !slices.Equal(e.Blocked, []string{"new/deep/.vscode"}) {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// TestLater tells which scripts of the project were changed.
+func TestLater(t *testing.T) {
+	w := newWork(t, native.Options{})
+	outside(t, w.rights.Workspace, "mkdir sub; echo x > Makefile; echo x > sub/package.json; sleep 0.1")
+	t.Run("E3 changed and made", func(t *testing.T) {
+		_, e := w.run("echo y > sub/package.json; echo a > a.txt; mkdir new; echo x > new/build.sh")
+		if want := []string{"new/build.sh", "sub/package.json"}; !slices.Equal(e.Later, want) || e.Blocked != nil || e.Unchecked != "" {
+			t.Errorf("%+v, want %q", e, want)
+		}
+	})
+	t.Run("E3 nothing", func(t *testing.T) {
+		time.Sleep(100 * time.Millisecond) // more than the steps of the file system's clock
+		if _, e := w.run("cat Makefile; echo b > b.txt"); e.Later != nil {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+// TestHang runs commands in workspaces with files that would make a reader wait.
+func TestHang(t *testing.T) {
+	const dir = "mkdir -p .git/hooks .git/worktrees/w .git/modules/m lib; mkfifo lib/.git .git/config.worktree .git/worktrees/w/commondir .vscode Makefile .env .gitmodules; "
+	for _, c := range []struct{ name, make string }{
+		{"pipes", dir + "mkfifo .git/config .git/HEAD"},
+		{"a pipe that leads nowhere", dir + "ln -s ../lib/.git .git/config; echo x > .git/HEAD"},
+		{"a large configuration", dir + "echo x > .git/HEAD; truncate -s 3G .git/config"},
+	} {
+		t.Run("A1 "+c.name, func(t *testing.T) {
+			w := newWork(t, native.Options{})
+			outside(t, w.rights.Workspace, c.make)
+			w.expect("echo a > a; cat a", "a\n")
+			w.rights.Write = false
+			w.expect("cat a", "a\n")
+		})
+	}
+	t.Run("A1 made by a command", func(t *testing.T) {
+		w := newWork(t, native.Options{})
+		w.run(dir + "mkfifo .git/config; exit 0")
+		w.expect("echo a > a; cat a", "a\n")
+	})
+	t.Run("A1 as nobody", func(t *testing.T) { asNobody(t, "^TestHang$/^A1_[^a]") })
+}
+
+// TestUnsearched asks about a workspace that is too large to be searched.
+func TestUnsearched(t *testing.T) {
+	w := newWork(t, native.Options{})
+	t.Cleanup(func() { _ = exec.Command("rm", "-rf", w.rights.Workspace).Run() })
+	outside(t, w.rights.Workspace, "echo x > .env; n=$(printf %0250d 0); for i in $(seq 20); do mkdir $n && cd -P ./$n || break; done; true")
+	for _, write := range []bool{true, false} {
+		w.rights.Write, w.rights.Read = write, nil
+		_, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/ls", Argv: []string{"ls"}, Dir: w.rights.Workspace, Rights: &w.rights}, &bytes.Buffer{})
+		u, ok := errors.AsType[*sandbox.UnsearchedError](err)
+		if !ok || u.Right != "read:"+w.rights.Workspace {
+			t.Fatalf("A2 write %t: %v", write, err)
+		}
+		w.rights.Read = []string{w.rights.Workspace}
+		w.expect("cat .env", "x\n")
+		if out, e := w.run("echo y > y"); (e.Code == 0) != write {
+			t.Errorf("A2 write %t: %q, %+v", write, out, e)
+		}
+	}
 }

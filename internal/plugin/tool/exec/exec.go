@@ -214,6 +214,9 @@ func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, er
 		}
 	}
 	k, err := t.start(ctx, j, c)
+	if u, ok := errors.AsType[*sandbox.UnsearchedError](err); ok && j.plan.Session == nil {
+		return tool.Result{}, &tool.Blocked{Rights: []string{u.Right}, Again: true}
+	}
 	if err != nil {
 		return tool.Result{}, err
 	}

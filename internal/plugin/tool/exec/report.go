@@ -128,6 +128,12 @@ func (r *report) result() tool.Result {
 	if len(r.Blocked) > 0 {
 		notes = append(notes, fmt.Sprintf("renamed to NAME.blocked, because other programs run what has such a name: %s; host gateway asks the person to make it outside of the sandbox", strings.Join(r.Blocked[:min(len(r.Blocked), maxBlocked)], ", ")))
 	}
+	if len(r.Later) > 0 {
+		notes = append(notes, "changed, and runs later: "+strings.Join(r.Later[:min(len(r.Later), maxBlocked)], ", "))
+	}
+	if r.Unchecked != "" {
+		notes = append(notes, "what it left could not be checked completely: "+r.Unchecked)
+	}
 	for _, note := range [...]string{lostNote(r.lost), editedNote(r.edited)} {
 		if note != "" {
 			notes = append(notes, note)

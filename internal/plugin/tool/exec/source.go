@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/shell"
+	"github.com/chela-ai/chela/internal/kit/folder"
 )
 
 // maxSource is the largest file that is hashed. A larger file is identified by its size
@@ -46,23 +47,16 @@ func sources(sp shell.Plan, dir string) []source {
 
 // contentHash identifies the content of a file.
 func contentHash(name string) (string, error) {
-	info, err := os.Stat(name)
+	f, info, err := folder.OpenPath(name)
 	if err != nil {
 		return "", err
 	}
-	if !info.Mode().IsRegular() {
-		return "", os.ErrInvalid // reading it may block or have side effects
-	}
+	defer f.Close()
 	h := sha256.New()
 	if info.Size() > maxSource {
 		fmt.Fprintf(h, "%d bytes of %d, %s", info.Size(), info.ModTime().UnixNano(), noted(info))
 		return hex.EncodeToString(h.Sum(nil)), nil
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
 	if n, err := io.Copy(h, io.LimitReader(f, maxSource+1)); err != nil || n > maxSource {
 		return "", cmp.Or(err, os.ErrInvalid) // it grows
 	}

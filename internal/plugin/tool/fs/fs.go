@@ -105,7 +105,7 @@ func (t *fileTool[A]) Run(ctx context.Context, c tool.Call) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	defer dir.Close()
-	return t.run(ctx, &workspace{Dir: dir, room: c.Room, journal: t.jour, fixed: !pathpolicy.MayChangeSelf(ctx, c.Private)}, args)
+	return t.run(ctx, &workspace{Dir: dir, room: c.Room, journal: t.jour, fixed: !pathpolicy.MayChangeSelf(ctx, c.Private), asked: t.rule.Outside && c.Sandbox == nil}, args)
 }
 
 // workspace is the folder that a tool works in: the agent's workspace or, for
@@ -115,6 +115,7 @@ type workspace struct {
 	hidden int  // number of private files skipped by a search
 	room   int  // see tool.Call.Room
 	fixed  bool // the files of the assistant itself cannot be changed
+	asked  bool // a person is asked about what makes other programs run something
 
 	journal journal.Recorder
 }
@@ -129,5 +130,5 @@ func (w *workspace) resolve(path string) (*workspace, string, error) {
 	case dir == w.Dir:
 		return w, name, nil
 	}
-	return &workspace{Dir: dir, room: w.room, journal: w.journal, fixed: w.fixed}, name, nil
+	return &workspace{Dir: dir, room: w.room, journal: w.journal, fixed: w.fixed, asked: w.asked}, name, nil
 }

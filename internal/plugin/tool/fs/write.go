@@ -156,6 +156,12 @@ func (w *workspace) target(path string) (*workspace, string, error) {
 			return nil, "", fmt.Errorf("%s is inside .git, which file tools do not write; use git through exec", pathpolicy.Show(path))
 		}
 	}
+	if part := pathpolicy.RunsIn(name); part != "" && !w.asked && !w.Outside {
+		return nil, "", fmt.Errorf("%s makes other programs run what is in it, and nobody can be asked here; exec with host gateway asks the person", pathpolicy.Show(part))
+	}
+	if dir := pathpolicy.RepositoryOf(w.Root, name); dir != "" {
+		return nil, "", fmt.Errorf("%s is inside a repository of Git without a working tree (%s), which file tools do not write; use git through exec", pathpolicy.Show(path), pathpolicy.Show(dir))
+	}
 	if w.fixed && !w.Outside && pathpolicy.Self(name) {
 		return nil, "", fmt.Errorf("%s belongs to the assistant itself: only its owner can have it changed, or a person in a direct chat", pathpolicy.Show(path))
 	}
