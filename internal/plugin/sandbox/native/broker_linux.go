@@ -33,6 +33,7 @@ const (
 type Broker struct {
 	o         Options
 	readyTime time.Duration
+	recovered chan struct{} // closed when what killed commands left was undone
 	watchTime time.Duration
 
 	mu     sync.Mutex
@@ -85,10 +86,13 @@ var _ sandbox.Broker = (*Broker)(nil)
 // ends what the Broker keeps ready. New undoes what commands made that ran when
 // the process before this one was killed.
 func New(o Options) *Broker {
-	if o.Layers != "" {
-		recoverBefore(o.Layers)
-	}
-	b := &Broker{o: o, readyTime: readyTime, watchTime: watchTime}
+	b := &Broker{o: o, readyTime: readyTime, watchTime: watchTime, recovered: make(chan struct{})}
+	b.wg.Go(func() {
+		defer close(b.recovered)
+		if o.Layers != "" {
+			recoverBefore(o.Layers)
+		}
+	})
 	b.trial.run = b.tryOut
 	return b
 }
@@ -169,6 +173,12 @@ func (b *Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sand
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	select {
+	case <-b.recovered:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(2 * lookTime): // of a workspace that cannot be looked at
 	}
 	w := b.wants(*p.Rights, searchPath(p.Env), p.Dir)
 	r, fresh, err := b.cage(ctx, w)

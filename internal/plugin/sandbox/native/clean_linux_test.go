@@ -26,6 +26,12 @@ func TestUsedAgain(t *testing.T) {
 		{"toolchain", "echo x > ~/go/file", "grep -q x ~/go/file", same},
 		{"tmp", "echo x > /tmp/x", "test ! -e /tmp/x && echo y > /tmp/y", other}, // the workspace is in it
 		{"other folders in memory", "echo x > /var/tmp/x; echo x > /run/x; echo x > /dev/shm/x", "test -z \"$(ls -A /var/tmp /run /dev/shm | grep x)\"", same},
+		{"times", "touch -d 2001-01-01 /tmp /var/tmp /dev/shm /run", "stat -c '%X %Y' /tmp /var/tmp /dev/shm /run | tr ' ' '\n' | while read t; do [ $t -gt 1000000000 ] || exit 1; done", same},
+		{"times of home", "touch -d 2001-01-01 ~ ~/.gitconfig; true", "[ $(stat -c %Y ~) -gt 1000000000 ]", same},
+		{"time of what was made and removed", "echo x > /var/tmp/x; rm /var/tmp/x; touch -d 2001-01-01 /var/tmp", "[ $(stat -c %Y /var/tmp) -gt 1000000000 ]", same},
+		{"attributes", "chattr +d /dev/shm; true", "! lsattr -d /dev/shm | grep -q -- -d-", same}, // where the kernel has them
+		{"extended attributes", `[ $(uname -m) != x86_64 ] || perl -e 'exit(syscall(188, "/dev/shm", "user.x", "1", 1, 0) != 0)' || true`,
+			`[ $(uname -m) != x86_64 ] || ! perl -e '$b = "  "; exit(syscall(191, "/dev/shm", "user.x", $b, 1) != 1)'`, same},
 		{"terminals", "chmod 0 /dev/ptmx", "test -r /dev/ptmx", same},
 		{"process", "sleep 100 & sleep 100 & exit 0", "! grep -q sleep /proc/[0-9]*/comm", same},
 		{"limits", "ulimit -n 3; ulimit -f 0", "echo x > /tmp/x && cat /tmp/x", same},

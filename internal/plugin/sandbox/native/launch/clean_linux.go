@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 type folder struct {
 	Mount
 	entries map[string]string // what it holds when a command starts
+	times   map[string]times  // of what it holds
 	alone   bool              // nothing is mounted in it, so it can be mounted again
 }
 
@@ -39,6 +41,7 @@ func (l *launcher) remember(mounts []Mount) error {
 		if f.entries, err = entries(m.To, nil); err != nil {
 			return fmt.Errorf("%s: %w", m.To, err)
 		}
+		f.times = timesOf(f.entries)
 		l.memory = append(l.memory, f)
 	}
 	return nil
@@ -49,7 +52,7 @@ func (l *launcher) remember(mounts []Mount) error {
 func (l *launcher) clean() error {
 	for _, f := range l.memory {
 		now, err := entries(f.To, f.entries)
-		if err == nil && len(now) == len(f.entries) {
+		if err == nil && len(now) == len(f.entries) && f.restoreTimes() == nil {
 			continue
 		}
 		if !f.alone {
@@ -75,6 +78,63 @@ func inside(path, dir string) bool {
 // maxText limits the files that are compared; the gateway writes smaller ones.
 const maxText = 256 << 10
 
+// mounted describes in entries what is mounted.
+const mounted = "mount"
+
+// times are when something was read and changed last.
+type times struct{ read, changed unix.StatxTimestamp }
+
+// timesOf returns the times of what entries describes.
+func timesOf(entries map[string]string) map[string]times {
+	out := map[string]times{}
+	for name, text := range entries {
+		var st unix.Statx_t
+		if text != mounted && unix.Statx(unix.AT_FDCWD, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_ATIME|unix.STATX_MTIME, &st) == nil {
+			out[name] = times{st.Atime, st.Mtime}
+		}
+	}
+	return out
+}
+
+// restoreTimes sets the times of what is in the folder back: a command can choose them, and
+// the next one would see them.
+func (f *folder) restoreTimes() error {
+	for name, now := range timesOf(f.entries) {
+		had := f.times[name]
+		if now == had {
+			continue
+		}
+		to := []unix.Timespec{unix.NsecToTimespec(had.read.Sec*1e9 + int64(had.read.Nsec)), unix.NsecToTimespec(had.changed.Sec*1e9 + int64(had.changed.Nsec))}
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, name, to, unix.AT_SYMLINK_NOFOLLOW); err != nil && now.changed != had.changed {
+			return err
+		}
+	}
+	return nil
+}
+
+// attributes describes the attributes of a file that a command can set.
+func attributes(name string) string {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, name, unix.AT_SYMLINK_NOFOLLOW, 0, &st); err != nil {
+		return err.Error()
+	}
+	out := fmt.Sprint(st.Attributes&^unix.STATX_ATTR_MOUNT_ROOT, " ")
+	n, err := unix.Llistxattr(name, nil)
+	if err != nil || n == 0 { // the file system may have none
+		return out
+	}
+	names := make([]byte, n)
+	n, _ = unix.Llistxattr(name, names)
+	for attr := range bytes.SplitSeq(names[:max(n, 0)], []byte{0}) {
+		if len(attr) > 0 {
+			value := make([]byte, 64<<10)
+			n, _ := unix.Lgetxattr(name, string(attr), value) // what cannot be read, no command can set
+			out += fmt.Sprintf("%q=%q ", attr, value[:max(n, 0)])
+		}
+	}
+	return out
+}
+
 // entries describes what is in a folder, without what is mounted in it. If
 // want is not nil, it fails at the first thing that is not as in want.
 func entries(root string, want map[string]string) (map[string]string, error) {
@@ -95,10 +155,10 @@ func entries(root string, want map[string]string) (map[string]string, error) {
 		if name == root {
 			device = st.Dev
 		}
-		text := fmt.Sprint(info.Mode(), st.Uid, st.Gid, " ")
+		text := fmt.Sprint(info.Mode(), st.Uid, st.Gid, " ", attributes(name))
 		switch {
 		case st.Dev != device:
-			if text = "mount"; d.IsDir() {
+			if text = mounted; d.IsDir() {
 				err = fs.SkipDir
 			}
 		case want != nil && !strings.HasPrefix(want[name], text) || info.Size() > maxText:
