@@ -351,7 +351,7 @@ func (b *Broker) findPrivate(ctx context.Context, w want) (privateFiles, error) 
 	h.moved = h.moved || gone(h.files)
 	all := h.moved
 	b.mu.Unlock()
-	found, err := findPrivate(ctx, workspace, w.never, all)
+	found, err := findPrivate(ctx, workspace, b.o.Home, w.never, all)
 	if err == nil {
 		b.keepHidden(workspace, &found)
 	}

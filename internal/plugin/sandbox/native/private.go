@@ -41,6 +41,7 @@ var repository = []string{"config", "config.worktree", "commondir", "hooks", "in
 // those that it must not change.
 type privateFiles struct {
 	root   string
+	home   string               // of the person; "": unknown
 	never  []string             // files and folders of this process that are never shown
 	own    []string             // what of never is hidden, because it exists and does not hold root
 	above  []string             // folders of the workspace that hold own
@@ -64,8 +65,8 @@ type privateFiles struct {
 // findPrivate searches a workspace. Folders of dependencies are not searched:
 // the keys in them are examples. A folder of never that holds the workspace is
 // not an obstacle. With all, folders of dependencies are searched too.
-func findPrivate(ctx context.Context, root string, never []string, all bool) (privateFiles, error) {
-	p := privateFiles{root: root, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all, names: map[string]bool{}, shells: map[string]bool{}}
+func findPrivate(ctx context.Context, root, home string, never []string, all bool) (privateFiles, error) {
+	p := privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all, names: map[string]bool{}, shells: map[string]bool{}}
 	p.findOwn()
 	if root == "" {
 		return p, nil
@@ -239,6 +240,11 @@ func (p *privateFiles) protect() {
 			delete(p.names, name)
 		}
 	}
+	for _, name := range p.loginNames() {
+		if !slices.Contains(p.freeze, name) {
+			p.freeze = append(p.freeze, name)
+		}
+	}
 	for _, git := range p.gits {
 		info, err := os.Lstat(git)
 		switch {
@@ -258,6 +264,22 @@ func (p *privateFiles) protect() {
 			p.freeze = append(p.freeze, git)
 		}
 	}
+}
+
+// loginNames returns what a login may run of a home folder that is in the workspace or is
+// the workspace: all hidden names but for .cache, and the folder bin.
+func (p *privateFiles) loginNames() []string {
+	if p.home == "" || p.root == "" || !pathpolicy.Inside(p.home, p.root) {
+		return nil
+	}
+	entries, _ := os.ReadDir(p.home) // it may be unreadable
+	var out []string
+	for _, e := range entries {
+		if name := e.Name(); name == "bin" || name[0] == '.' && name != ".cache" && name != ".git" && !strings.Contains(name, blockedSuffix) {
+			out = append(out, filepath.Join(p.home, name))
+		}
+	}
+	return out
 }
 
 // worktreeNames returns the names in a folder .git that configure its further

@@ -58,7 +58,7 @@ func (s *seatbelt) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sa
 		return nil, errors.New("the sandbox runs plans with rights only")
 	}
 	never := slices.Concat(s.o.never(), p.Rights.Hide)
-	found, err := findPrivate(ctx, p.Rights.Workspace, never, false)
+	found, err := findPrivate(ctx, p.Rights.Workspace, s.o.Home, never, false)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
@@ -163,7 +163,7 @@ func (c *confined) serve() {
 func (c *confined) Wait() (sandbox.Exit, error) {
 	exit, err := c.Process.Wait()
 	if c.before.Workspace != "" {
-		if now, err := findPrivate(context.Background(), c.before.Workspace, nil, false); err == nil {
+		if now, err := findPrivate(context.Background(), c.before.Workspace, c.before.Home, nil, false); err == nil {
 			exit.Blocked, exit.Later = c.before.undo(&now), c.before.later(&now)
 		}
 	}

@@ -175,7 +175,7 @@ func TestProfile(t *testing.T) {
 	never := filepath.Join(ws, "a", "state")
 	read := func(t *testing.T, r sandbox.Rights, port int) rules {
 		t.Helper()
-		found, err := findPrivate(t.Context(), r.Workspace, []string{never}, false)
+		found, err := findPrivate(t.Context(), r.Workspace, "", []string{never}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,6 +32,7 @@ const blockedSuffix = ".blocked"
 // renamed. It can be stored, because the gateway may be killed meanwhile.
 type before struct {
 	Workspace string `json:"workspace"`
+	Home      string `json:"home"` // of the person
 	// Names has protected names and private files by their absolute paths, with the
 	// identity of the folder that they are in.
 	Names map[string]string `json:"names"`
@@ -51,7 +52,7 @@ func (b before) has(name string) bool {
 
 // before returns what the workspace has now.
 func (p *privateFiles) before() before {
-	b := before{Workspace: p.root, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, began: time.Now()}
+	b := before{Workspace: p.root, Home: p.home, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, began: time.Now()}
 	for _, name := range slices.Concat(p.freeze, p.hide) {
 		if id := fileID(name); id != "" {
 			b.Names[name], b.Things[id] = fileID(filepath.Dir(name)), true
@@ -123,7 +124,7 @@ func recoverBefore(layers string) {
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			var b before
 			if json.NewDecoder(f).Decode(&b) == nil && filepath.IsAbs(b.Workspace) {
-				if found, err := findPrivate(context.Background(), b.Workspace, nil, false); err == nil {
+				if found, err := findPrivate(context.Background(), b.Workspace, b.Home, nil, false); err == nil {
 					_ = b.undo(&found) // there is nobody to tell
 				}
 			}
@@ -147,6 +148,9 @@ func (b before) undo(now *privateFiles) []string {
 		u.blockUnknown(filepath.Join(b.Workspace, name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(now.names)) { // a folder before what is in it
+		u.blockUnknown(name)
+	}
+	for _, name := range now.loginNames() {
 		u.blockUnknown(name)
 	}
 	for _, git := range now.gits {

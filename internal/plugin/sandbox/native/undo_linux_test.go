@@ -292,3 +292,28 @@ func TestUnsearched(t *testing.T) {
 		}
 	}
 }
+
+// TestHomeWorkspace keeps what a login runs if the workspace is the home folder.
+func TestHomeWorkspace(t *testing.T) {
+	for _, above := range []bool{false, true} {
+		t.Run(fmt.Sprintf("J1 the workspace is above it: %t", above), func(t *testing.T) {
+			w := newWork(t, native.Options{})
+			dir := ""
+			if w.rights.Workspace = w.home; above {
+				w.rights.Workspace, dir = filepath.Dir(w.home), filepath.Base(w.home)+"/"
+			}
+			w.write(w.home, ".bashrc", "mine\n")
+			w.write(w.home, ".config/autostart/x.desktop", "mine\n")
+			w.write(w.home, ".ssh/id", "key\n")
+			w.fails("echo x >> " + dir + ".bashrc")
+			w.fails("rm " + dir + ".bashrc")
+			w.fails("echo x > " + dir + ".config/autostart/y.desktop")
+			w.fails("cat " + dir + ".ssh/id")
+			_, e := w.run("cd ./" + dir + "; echo x > .profile; mkdir bin; echo x > a.txt; mkdir -p .cache; echo x > .cache/x")
+			if want := []string{dir + ".profile", dir + "bin"}; !slices.Equal(e.Blocked, want) {
+				t.Errorf("%+v, want %q", e, want)
+			}
+			outside(t, w.home, "[ ! -e .profile ] && [ -e .profile.blocked ] && [ -e a.txt ] && [ -e .cache/x ] && [ $(cat .bashrc) = mine ]")
+		})
+	}
+}
