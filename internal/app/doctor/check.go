@@ -21,6 +21,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/allowlist"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/pathpolicy"
 	"github.com/chela-ai/chela/internal/core/prompt"
 	"github.com/chela-ai/chela/internal/core/skill"
 	"github.com/chela-ai/chela/internal/core/subagent"
@@ -270,6 +271,11 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 		c.warn("workspace", "", "%s has no AGENTS.md", dir)
 	} else {
 		c.ok("workspace", "%s", dir)
+	}
+	for _, id := range opts.Roster() {
+		if dir := opts.Workspace(id, s.State, home); home != "" && pathpolicy.Inside(home, dir) {
+			c.warn("workspace", "", "%s holds your home folder: commands in the sandbox can change your files, except for hidden ones; a folder of its own is safer (agents.defaults.workspace)", dir)
+		}
 	}
 	for _, f := range prompt.Open(dir, tree.Own).Files(true) {
 		if f.Problem != "" {

@@ -49,6 +49,8 @@ type privateFiles struct {
 	linked map[uint64]bool      // inodes of private files that have another name
 	gits   []string             // absolute paths of folders and files .git, and of repositories without a working tree
 	names  map[string]bool      // absolute paths with names for which pathpolicy.Runs is true
+	links  map[file]names       // files with several names; nil after the first search
+	shared []string             // absolute paths of files with names outside of the workspace, and of folders with such files
 	shells map[string]bool      // absolute paths of scripts of the project; see pathpolicy.Script
 	freeze []string             // absolute paths
 	pin    []string             // absolute paths of folders that hold frozen ones
@@ -66,7 +68,7 @@ type privateFiles struct {
 // the keys in them are examples. A folder of never that holds the workspace is
 // not an obstacle. With all, folders of dependencies are searched too.
 func findPrivate(ctx context.Context, root, home string, never []string, all bool) (privateFiles, error) {
-	p := privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all, names: map[string]bool{}, shells: map[string]bool{}}
+	p := privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}}
 	p.findOwn()
 	if root == "" {
 		return p, nil
@@ -81,6 +83,7 @@ func findPrivate(ctx context.Context, root, home string, never []string, all boo
 	if err == nil && len(p.linked) > 0 {
 		err = p.searchNames(ctx)
 	}
+	p.findShared()
 	if errors.Is(err, errSlow) {
 		p.missed, err = errSlow.Error(), nil
 	}
@@ -144,10 +147,14 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 			return skip(d)
 		}
 		p.note(name, d)
+		if p.links != nil && d.Type().IsRegular() {
+			p.noteLink(name)
+		}
 		if !d.IsDir() {
 			return nil
 		}
 		if name != dir && !p.seen[name].IsZero() || !p.all && dependencies(name) {
+			p.probe(name)
 			return fs.SkipDir
 		}
 		info, err := d.Info()
@@ -240,7 +247,7 @@ func (p *privateFiles) protect() {
 			delete(p.names, name)
 		}
 	}
-	for _, name := range p.loginNames() {
+	for _, name := range slices.Concat(p.loginNames(), slices.DeleteFunc(slices.Clone(p.shared), func(name string) bool { return !exists(name) })) {
 		if !slices.Contains(p.freeze, name) {
 			p.freeze = append(p.freeze, name)
 		}
@@ -308,7 +315,7 @@ func (p *privateFiles) protectIn(dir string, names []string) {
 
 // skip does not descend into a folder.
 func skip(d fs.DirEntry) error {
-	if d.IsDir() {
+	if d != nil && d.IsDir() {
 		return fs.SkipDir
 	}
 	return nil
