@@ -64,10 +64,18 @@ func Script(name string) bool {
 	return strings.HasSuffix(name, ".mk") || strings.HasSuffix(name, ".csproj") || strings.HasSuffix(name, ".sh")
 }
 
+// maxLevels limits the folders above a file that RepositoryOf looks at.
+const maxLevels = 256
+
 // RepositoryOf returns the folder in a path that Git takes for a repository without a
 // working tree, or "". Programs run what its hooks and its configuration name.
 func RepositoryOf(root *os.Root, name string) string {
-	for dir := path.Dir(filepath.ToSlash(name)); dir != "."; dir = path.Dir(dir) {
+	parts := strings.Split(path.Clean(filepath.ToSlash(name)), "/")
+	for i := 1; i < min(len(parts), maxLevels); i++ {
+		dir := strings.Join(parts[:i], "/")
+		if _, err := root.Lstat(dir); err != nil {
+			break // what is below it does not exist
+		}
 		if Repository(func(n string) bool {
 			_, err := root.Lstat(path.Join(dir, n))
 			return err == nil

@@ -393,8 +393,12 @@ func (q request) private(word, dir string) string {
 	if q.confined {
 		return "" // the sandbox has only what it may show
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil && real != path && q.privatePath(real, true) {
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil && real != path && q.privatePath(real, true) {
 		return path
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && pathpolicy.Links(info) > 1 && pathpolicy.Inside(real, pathpolicy.Real(q.programs.Workspace)) {
+		return path // its other name may be anywhere
 	}
 	return ""
 }
