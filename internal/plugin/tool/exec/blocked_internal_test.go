@@ -21,12 +21,16 @@ import (
 // scene is a sandbox in which every program has the same output and end.
 type scene struct {
 	cell
-	output string
-	exit   sandbox.Exit
-	err    error
+	output   string
+	exit     sandbox.Exit
+	err      error
+	startErr error
 }
 
 func (s *scene) Start(_ context.Context, _ sandbox.Plan, out io.Writer) (sandbox.Process, error) {
+	if s.startErr != nil {
+		return nil, s.startErr
+	}
 	_, err := io.WriteString(out, s.output)
 	return s, err
 }
@@ -51,6 +55,8 @@ func TestBlocked(t *testing.T) {
 		{"a host, which the program did not notice", "curl x", scene{exit: sandbox.Exit{Misled: true, Refused: net}}, net, "", nil},
 		{"a host that was not needed", "curl x", scene{exit: sandbox.Exit{Refused: net}, output: "done"}, nil, "done", nil},
 		{"a host and a command that may not be repeated", "./deploy", scene{exit: sandbox.Exit{Code: 1, Refused: net}}, nil, "the sandbox refused net:a.example", nil},
+		{"A2 a workspace that cannot be searched", "curl x", scene{startErr: &sandbox.UnsearchedError{Reason: "it is large", Right: "read:" + h.ws}}, []string{"read:" + h.ws}, "", nil},
+		{"E3 scripts that were changed", "curl x", scene{exit: sandbox.Exit{Later: []string{"Makefile"}, Unchecked: "it is large"}}, nil, "changed, and runs later: Makefile; what it left could not be checked completely: it is large", nil},
 		{"nothing", "curl x", scene{exit: sandbox.Exit{Code: 7}}, nil, "exit code 7", nil},
 		{"a page that says nothing of rights", "curl x", scene{exit: sandbox.Exit{Misled: true}, output: "page"}, nil, "page", nil},
 		{"a file", "cat x", scene{exit: sandbox.Exit{Code: 1}, output: "cat: " + h.outside + "/x: No such file or directory"}, []string{"read:" + h.outside + "/x"}, "", nil},

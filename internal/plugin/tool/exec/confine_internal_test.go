@@ -340,3 +340,23 @@ func TestNamesTemp(t *testing.T) {
 		}
 	}
 }
+
+// TestLinkedFile asks before a command outside of the sandbox reads a file of the workspace
+// that has another name.
+func TestLinkedFile(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	if err := os.Link(filepath.Join(h.outside, "x"), filepath.Join(h.ws, "linked")); err != nil {
+		t.Fatal(err)
+	}
+	o := h.options
+	o.Cage = nil
+	for name, ask := range map[string]bool{"linked": true, "sub/notes": false} {
+		t.Run("B3 "+name, func(t *testing.T) {
+			p, _, err := h.plan(o, tool.Call{Dir: h.ws, Update: func(string) {}}, `{"command":"cat `+name+`"}`)
+			if err != nil || p.Deny != "" || p.Ask != ask {
+				t.Errorf("%+v, %v", p, err)
+			}
+		})
+	}
+}
