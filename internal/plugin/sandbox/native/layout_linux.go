@@ -145,8 +145,8 @@ func homeCovers(home string, never []string) []mount {
 			out = append(out, mount{Kind: hide, To: name})
 		}
 	}
-	for _, name := range toolchainSecrets {
-		out = append(out, mount{Kind: hide, To: filepath.Join(home, name)})
+	for _, name := range secretsOf(home) {
+		out = append(out, mount{Kind: hide, To: name})
 	}
 	return out
 }

@@ -72,8 +72,8 @@ func macLayout(home string, r sandbox.Rights, path []string, found *privateFiles
 				l.add(mount{Kind: bind, From: dir, To: dir})
 			}
 		}
-		for _, name := range toolchainSecrets {
-			l.add(mount{Kind: hide, To: filepath.Join(home, name)})
+		for _, name := range secretsOf(home) {
+			l.add(mount{Kind: hide, To: name})
 		}
 	}
 	for _, dir := range path {
