@@ -74,6 +74,12 @@ type readyCage struct {
 	uses  int
 }
 
+// end ends the cage and what watches its workspace.
+func (r *readyCage) end() {
+	r.cage.end()
+	r.found.close()
+}
+
 // nextCage is a cage in the making for the next command.
 type nextCage struct {
 	claimed bool            // a command waits for it
@@ -310,6 +316,7 @@ func (b *Broker) setUp(ctx context.Context, c *cage, id identity, w want) (*priv
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	if err := found.unsearched(w.rights); err != nil {
+		found.close()
 		return nil, err
 	}
 	s := launch.Setup{Host: "sandbox", Sockets: w.rights.Write}
@@ -351,7 +358,11 @@ func (b *Broker) findPrivate(ctx context.Context, w want) (privateFiles, error) 
 	h.moved = h.moved || gone(h.files)
 	all := h.moved
 	b.mu.Unlock()
-	found, err := findPrivate(ctx, workspace, b.o.Home, w.never, all)
+	found := newPrivate(workspace, b.o.Home, w.never, all)
+	if workspace != "" {
+		found.watch = newWatch(workspace)
+	}
+	err := found.find(ctx)
 	if err == nil {
 		b.keepHidden(workspace, &found)
 	}

@@ -28,3 +28,12 @@ func fileID(path string) string {
 	}
 	return fmt.Sprint(st.Dev, " ", st.Ino, " ", st.Btim.Sec, " ", st.Btim.Nsec)
 }
+
+// watch is not used on macOS.
+type watch struct{ end func() }
+
+func (*watch) add(string) bool { return false }
+
+func (*watch) changed() ([]string, bool) { return nil, false }
+
+func (*watch) replaced(string) bool { return false }

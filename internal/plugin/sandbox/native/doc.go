@@ -31,7 +31,8 @@
 // Directories of the system are readable, without the private files in them.
 // The workspace is readable or writable. In it, files that hold secrets are
 // hidden, and names that make other programs run something (hooks and the
-// configuration of Git, settings of editors) cannot be changed. The home
+// configuration of Git, settings of editors) cannot be changed, nor can files
+// that have another name outside of the workspace. The home
 // folder is empty but for toolchains. What a program writes there goes to a
 // layer of its own that is kept for the workspace.
 //
@@ -46,8 +47,9 @@
 // an IPC namespace and a listener of the proxy of its own. If a command has
 // changed a folder in memory in which something is mounted, such as the home
 // folder, another cage is built. Private files and protected names are looked
-// for again before each command. The thread that starts a command is confined
-// before the command is known.
+// for again before each command, in the folders that changed: inotify tells
+// which, where it can, and otherwise the times of all folders are compared. The
+// thread that starts a command is confined before the command is known.
 //
 // All cages of a workspace have the same layers: the first one mounts them, and
 // each gives them to the next. What one command downloads, the next one has,

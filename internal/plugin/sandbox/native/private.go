@@ -55,6 +55,7 @@ type privateFiles struct {
 	freeze []string             // absolute paths
 	pin    []string             // absolute paths of folders that hold frozen ones
 	seen   map[string]time.Time // searched folders, with their time of change, or an earlier one: search it again
+	watch  *watch               // tells which folders changed; nil: nothing does
 	folder os.FileInfo          // of root
 	all    bool                 // folders of dependencies are searched too
 
@@ -68,16 +69,27 @@ type privateFiles struct {
 // the keys in them are examples. A folder of never that holds the workspace is
 // not an obstacle. With all, folders of dependencies are searched too.
 func findPrivate(ctx context.Context, root, home string, never []string, all bool) (privateFiles, error) {
-	p := privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}}
+	p := newPrivate(root, home, never, all)
+	return p, p.find(ctx)
+}
+
+// newPrivate returns a privateFiles that has not been searched yet; see findPrivate.
+func newPrivate(root, home string, never []string, all bool) privateFiles {
+	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}}
+}
+
+// find searches the workspace.
+func (p *privateFiles) find(ctx context.Context) error {
 	p.findOwn()
-	if root == "" {
-		return p, nil
+	if p.root == "" {
+		return nil
 	}
+	root := p.root
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, errSlow)
 	defer cancel()
 	var err error
 	if p.folder, err = os.Stat(root); err != nil {
-		return p, err
+		return err
 	}
 	_, err = p.search(ctx, root)
 	if err == nil && len(p.linked) > 0 {
@@ -88,7 +100,7 @@ func findPrivate(ctx context.Context, root, home string, never []string, all boo
 		p.missed, err = errSlow.Error(), nil
 	}
 	p.protect()
-	return p, err
+	return err
 }
 
 // errSlow means that a search took longer than lookTime.
@@ -153,7 +165,8 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 		if !d.IsDir() {
 			return nil
 		}
-		if name != dir && !p.seen[name].IsZero() || !p.all && dependencies(name) {
+		again := name != dir && !p.seen[name].IsZero() && (p.watch == nil || !p.watch.replaced(name))
+		if again || !p.all && dependencies(name) {
 			p.probe(name)
 			return fs.SkipDir
 		}
@@ -166,6 +179,9 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 			at = at.Add(-1)
 		}
 		p.seen[name] = at
+		if p.watch != nil && !p.watch.add(name) {
+			p.close()
+		}
 		if len(p.seen) > maxFolders { // what a command left is looked for all the same
 			p.missed = fmt.Sprintf("it has more than %d folders", maxFolders)
 		}
@@ -345,6 +361,11 @@ func (p *privateFiles) refresh(ctx context.Context) ([]mount, error) {
 	if gone(p.hide) {
 		return nil, errors.New("a private file was moved")
 	}
+	for _, name := range p.hide { // which changes no folder that it is in
+		if n, linked := inode(name); linked && !p.linked[n] && isRegular(name) {
+			return nil, errors.New("a private file has another name")
+		}
+	}
 	if p.searchAgain(ctx); p.failed != nil {
 		return nil, p.failed
 	}
@@ -367,11 +388,7 @@ func (p *privateFiles) searchAgain(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, errSlow)
 	defer cancel()
 	links := len(p.linked)
-	for dir, at := range p.seen {
-		info, err := os.Lstat(dir)
-		if err != nil || changedAt(info).Equal(at) {
-			continue
-		}
+	for _, dir := range p.changedFolders() {
 		p.changed = true
 		found, err := p.search(ctx, dir)
 		p.uncovered = append(p.uncovered, found...)
@@ -379,6 +396,30 @@ func (p *privateFiles) searchAgain(ctx context.Context) {
 	}
 	if len(p.linked) > links {
 		p.failed = errors.New("a private file has another name")
+	}
+}
+
+// changedFolders returns the folders that changed since they were searched.
+func (p *privateFiles) changedFolders() []string {
+	if p.watch != nil {
+		if dirs, ok := p.watch.changed(); ok {
+			return slices.DeleteFunc(dirs, func(dir string) bool { return !exists(dir) })
+		}
+	}
+	var out []string
+	for dir, at := range p.seen {
+		if info, err := os.Lstat(dir); err == nil && !changedAt(info).Equal(at) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// close ends the watch, if there is one. The folders are compared then.
+func (p *privateFiles) close() {
+	if p.watch != nil {
+		p.watch.end()
+		p.watch = nil
 	}
 }
 
@@ -416,6 +457,11 @@ func (p *privateFiles) coversOf(r sandbox.Rights) []mount {
 // has a private name in its path, or is or holds a folder of this process.
 func (p *privateFiles) private(dir string) bool {
 	return pathpolicy.HasPrivate(dir) || slices.ContainsFunc(p.never, func(n string) bool { return pathpolicy.Inside(n, dir) || pathpolicy.Inside(dir, n) })
+}
+
+func isRegular(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func exists(name string) bool {

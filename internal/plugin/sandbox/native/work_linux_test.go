@@ -126,6 +126,16 @@ func TestWorkspace(t *testing.T) {
 		w.fails("cat deep/er/.env")
 		w.fails("cat sub/server.pem")
 	})
+	t.Run("a private file in a folder in place of another one", func(t *testing.T) {
+		w.expect("mkdir -p p/q; echo x > p/q/x", "")
+		w.broker.Settle()
+		w.expect("mv p r; mkdir -p p/q; rm -r r", "")
+		w.broker.Settle()
+		w.expect("cat b.txt", "two\n")
+		w.broker.Settle()
+		w.write(ws, "p/q/.env", "KEY=5\n")
+		w.fails("cat p/q/.env")
+	})
 	t.Run("a private file that was restored with its folder's time", func(t *testing.T) {
 		w.write(ws, "old/.env", "KEY=3\n")
 		long := time.Now().Add(-time.Hour)
