@@ -408,6 +408,9 @@ func TestEdit(t *testing.T) {
 			t.Errorf("the file is %q, want %q", got, want)
 		}
 		for i, name := range []string{".bak", ".bak.1", ".bak.2", ".bak.3", ".bak.4"} {
+			if fi, err := os.Stat(file + name); err != nil || fi.Mode().Perm() != 0o600 {
+				t.Errorf("the mode of %s is %v, %v; want 0600", name, fi.Mode(), err)
+			}
 			if want := fmt.Sprintf("port: %d }", 8-i); !strings.Contains(read(t, file+name), want) {
 				t.Errorf("%s is %q, want %q in it", name, read(t, file+name), want)
 			}

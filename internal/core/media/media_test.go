@@ -310,7 +310,7 @@ func age(t testing.TB, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := time.Now().Add(-2 * media.Grace)
+	old := time.Now().Add(-2 * time.Hour)
 	for _, e := range list {
 		if err := os.Chtimes(filepath.Join(dir, e.Name()), old, old); err != nil {
 			t.Fatal(err)

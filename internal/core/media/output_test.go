@@ -63,7 +63,7 @@ func TestOutput(t *testing.T) {
 	}
 	t.Run("an output is removed with the last row that refers to it", func(t *testing.T) {
 		b := put("another output")
-		old := time.Now().Add(-2 * Grace)
+		old := time.Now().Add(-2 * time.Hour)
 		for _, ref := range []string{a, b} {
 			if err := os.Chtimes(filepath.Join(dir, ref+"-output"), old, old); err != nil {
 				t.Fatal(err)

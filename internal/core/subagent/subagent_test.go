@@ -57,6 +57,9 @@ func TestConfig(t *testing.T) {
 		if c.Depth() != 3 || c.Model != "c/d" || c.Allows("a", "x") || c.Timeout() != 0 || c.Think != "low" || !c.Requires() {
 			t.Errorf("%+v", c)
 		}
+		if c := parse(`{"allowAgents": ["x", "y"]}`); !c.Allows("a", "x") || !c.Allows("a", "y") || !c.Allows("a", "a") || c.Allows("a", "z") {
+			t.Error("a list allows its agents, and the same one, and no other")
+		}
 		if c := parse(`{"allowAgents": ["*"]}`).Or(all); !c.Allows("a", "z") {
 			t.Error("* allows every agent")
 		}
