@@ -40,6 +40,19 @@ func (b *bench) asked(in chela.Inbound) {
 
 func sentence(n int) string { return strings.TrimSpace(strings.Repeat("words ", n/6)) + "." }
 
+// TestUsualStyle reads what a chat shows unless it is configured.
+func TestUsualStyle(t *testing.T) {
+	for kind, want := range map[chela.PeerKind]Stream{chela.Direct: StreamPartial, chela.Group: StreamOff, chela.Room: StreamOff} {
+		on(t, "STREAM-01 an answer is shown while it grows to one person only: "+string(kind), func(t *testing.T, b *bench) {
+			b.style = Style{}
+			b.start()
+			if s := b.w.style("main", chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: kind, ID: "1"}}); s.Stream != want {
+				t.Errorf("%s, want %s", s.Stream, want)
+			}
+		})
+	}
+}
+
 func TestBlocks(t *testing.T) {
 	on(t, "STREAM-02 paragraphs while the model writes, none shorter than the least length except the last", func(t *testing.T, b *bench) {
 		b.style = Style{Stream: StreamBlock, BlockMin: 30, BlockMax: 60}
