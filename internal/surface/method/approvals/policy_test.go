@@ -86,7 +86,7 @@ func TestAllowedAlways(t *testing.T) {
 
 	s := rulesOf(t, h)
 	list := s.File.Agents["main"].Allowlist
-	if len(list) != 1 || list[0].ID != a.ID || list[0].Source != wire.AllowAlways || !strings.Contains(list[0].Text, `{"a":1}`) {
+	if len(list) != 1 || list[0].ID != a.ID || list[0].Source != wire.AllowAlways || !strings.HasPrefix(list[0].Pattern, "=command:") || len(list[0].Pattern) < 16 || !strings.Contains(list[0].Text, `{"a":1}`) {
 		t.Fatalf("the rules contain %+v", list)
 	}
 	if _, err := os.Stat(s.Path); !errors.Is(err, os.ErrNotExist) {
