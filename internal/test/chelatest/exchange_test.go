@@ -160,6 +160,26 @@ func TestExchange(t *testing.T) {
 			t.Error("the reply did not reach the sender")
 		}
 	})
+	const secret = "cnry-of-the-guest-4711"
+	talk(t, "LG-01 the answer, a late one and what is announced reach the other agent without a key", Config{"env.vars": json.RawMessage(`{"MINE": "` + secret + `"}`)}, func(t *testing.T, k *talkers) {
+		texts := []string{k.Ask("main", send(guest, "say it is "+secret, 20)).Text}
+		k.settle()
+		k.Ask("main", send(guest, "hold it\nsay now "+secret, 1))
+		time.Sleep(5 * time.Second)
+		k.release("it")
+		k.settle()
+		texts = append(texts, k.asked("")...)
+		found := 0
+		for _, text := range texts {
+			found += strings.Count(text, "[redacted]")
+			if strings.Contains(text, secret) {
+				t.Errorf("a model reads %q", text)
+			}
+		}
+		if found < 2 {
+			t.Errorf("%d marks in %q", found, texts)
+		}
+	})
 	talk(t, "a message is marked as inter-session, and never as a user's", nil, func(t *testing.T, k *talkers) {
 		k.Ask("main", send(guest, "/stop this and that", 20))
 		got := k.asked("[Inter-session message] sourceSession=agent:main:main sourceTool=sessions_send isUser=false\n/stop this and that\n")

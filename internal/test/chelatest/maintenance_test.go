@@ -13,22 +13,25 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/channel"
+	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/wire"
 )
 
-// crowd is 501 sessions of an agent, the oldest of which are kept for a reason.
+// crowd is 502 sessions of an agent, the oldest of which are kept for a reason.
 func crowd(t *testing.T, st store.Store) {
 	t.Helper()
 	begin := time.Now().Add(-1000 * time.Hour)
 	err := st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
 		var errs []error
-		for i := range 500 {
+		for i := range 501 {
 			m := session.Meta{Key: chela.SessionKey(fmt.Sprintf("agent:main:s%d", i)), ID: fmt.Sprint("id", i), Agent: "main", Created: begin, Updated: begin.Add(time.Duration(i) * time.Hour)}
 			switch i {
 			case 0:
@@ -40,6 +43,9 @@ func crowd(t *testing.T, st store.Store) {
 			case 3: // of a subagent whose requester works
 				m.Key, m.Bounds = "agent:main:subagent:a", session.Bounds{SpawnedBy: "agent:main:busy", Depth: 1}
 				errs = append(errs, tx.Children().Put(subagent.Child{ID: "a", Session: m.Key, Requester: "agent:main:busy", Ended: begin, Outcome: "ok"}))
+			case 4: // of a command in the background, whose result is to come
+				_, err := tx.Queue().Put(queue.Item{ID: "result", Key: "result", Session: m.Key, Kind: queue.Event, State: queue.Deferred, Created: begin, Origin: chela.Origin{Kind: chela.OriginProcess}})
+				errs = append(errs, err)
 			}
 			errs = append(errs, tx.Sessions().Put(m))
 		}
@@ -69,9 +75,36 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
+// TestRetention has a platform deliver a message again.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	t.Run("IN-01 a message that comes again within 30 days is not answered again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			dir, a := t.TempDir(), chela.Address{Channel: "chat", Account: "default", Peer: direct("ann")}
+			for i, after := range []time.Duration{0, 29 * 24 * time.Hour, 2 * 24 * time.Hour} {
+				time.Sleep(after)
+				chat := new(channeltest.Fake)
+				g := Start(t, Options{
+					Dir: dir, Model: llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("ok") }),
+					Config: section("channels", `{"chat": {"allowFrom": ["ann"]}}`), Channels: map[string]channel.Channel{"chat": chat.Plain()},
+				})
+				time.Sleep(2 * time.Minute) // old rows are deleted a minute after the start
+				if err := chat.Say(t.Context(), chela.Inbound{ID: "1", Address: a, Sender: chela.Sender{ID: "ann"}, Text: "hello"}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				if got, want := len(chat.Texts(a)), [...]int{1, 0, 1}[i]; got != want {
+					t.Errorf("after %s more: %d answers, want %d", after, got, want)
+				}
+				g.Stop()
+			}
+		})
+	})
+}
+
 func TestSessionMaintenance(t *testing.T) {
-	for mode, gone := range map[string][]string{"enforce": {"agent:main:s4"}, "warn": nil} {
-		t.Run("SESS-08 501 sessions in mode "+mode, func(t *testing.T) {
+	for mode, gone := range map[string][]string{"enforce": {"agent:main:s5", "agent:main:s6"}, "warn": nil} {
+		t.Run("SESS-08 502 sessions in mode "+mode, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})
 				model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
@@ -104,7 +137,7 @@ func TestSessionMaintenance(t *testing.T) {
 					return all
 				}
 				before := keys()
-				if len(before) != 501 {
+				if len(before) != 502 {
 					t.Fatalf("%d sessions", len(before))
 				}
 				time.Sleep(3 * time.Minute)

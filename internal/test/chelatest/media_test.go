@@ -148,7 +148,7 @@ func TestPictures(t *testing.T) {
 	})
 	t.Run("a picture without references is deleted", func(t *testing.T) {
 		c.show("other", "a dot", dot(t))
-		old := time.Now().Add(-2 * media.Grace)
+		old := time.Now().Add(-2 * time.Hour)
 		for _, name := range pictures(t, dir) {
 			if err := os.Chtimes(filepath.Join(dir, media.Dir, name), old, old); err != nil {
 				t.Fatal(err)

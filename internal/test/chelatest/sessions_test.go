@@ -57,6 +57,21 @@ func TestSessionTools(t *testing.T) {
 			}
 		}
 	})
+	t.Run("LG-01 calls, results and texts of another session are read without keys", func(t *testing.T) {
+		t.Parallel()
+		_, c := start(t, sharing)
+		c.Ask("agent:guest:main", `web_fetch {"url":"http://127.0.0.1:1/?q=`+key+`"}`)
+		c.Ask("agent:guest:main", "say "+key)
+		for _, args := range []string{`"includeTools":true,"limit":50`, `"includeTools":true,"limit":2,"offset":2`, `"limit":50`} {
+			got := c.Ask("main", `sessions_history {"sessionKey":"agent:guest:main",`+args+`}`).Text
+			if strings.Contains(got, key) || strings.Contains(args, "50") && !strings.Contains(got, "redacted") {
+				t.Errorf("%s: %s", args, got)
+			}
+			if tools := strings.Contains(got, "web_fetch"); strings.Contains(args, "includeTools") && strings.Contains(args, "50") && !tools || !strings.Contains(args, "includeTools") && strings.Contains(got, `"role":"tool"`) {
+				t.Errorf("%s: %s", args, got)
+			}
+		}
+	})
 	t.Run("XSESS-05 sessions of other agents need visibility all and agentToAgent", func(t *testing.T) {
 		t.Parallel()
 		for tools, want := range map[string][3]bool{ // whether main reads its work, guest and third

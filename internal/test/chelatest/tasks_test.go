@@ -128,6 +128,38 @@ func TestTasks(t *testing.T) {
 			t.Errorf("after that: %+v", list)
 		}
 	})
+	t.Run("LOOP-17 a retry sends what did not arrive, once, and warns of what may have arrived", func(t *testing.T) {
+		t.Parallel()
+		for name, lost := range map[string]struct {
+			fault channeltest.Fault
+			risk  bool
+		}{"refused": {channeltest.Permanent(), false}, "unknown": {channeltest.Broken(), true}} {
+			chat := new(channeltest.Fake)
+			g := Start(t, Options{
+				Model: newFamily(), Config: section("channels", `{"fake": {"allowFrom": ["p"]}}`),
+				Channels: map[string]channel.Channel{"fake": plainChannel{&stuck{Fake: chat, on: make(chan struct{})}}}, Limits: map[string]channel.Limits{"fake": {Text: 12}},
+			})
+			c := g.Client()
+			here := chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
+			chat.Fail(channeltest.Fault{}, lost.fault)
+			if err := chat.Say(t.Context(), chela.Inbound{ID: "1", Address: here, Sender: chela.Sender{ID: "p"}, Text: "say part-number1 part-number2 part-number3"}); err != nil {
+				t.Fatal(err)
+			}
+			blocked := c.taskWhere("blocked", func(t wire.Task) bool { return t.Delivery == wire.DeliveryFailed })
+			waittest.Until(t, "the last part", func() bool { return slices.Contains(chat.Texts(here), "part-number3") })
+			var r wire.TasksRecovered
+			c.must(wire.MethodTasksRetry, wire.TaskIDs{IDs: []string{blocked.ID}}, &r)
+			if got := r.Results[0]; !got.OK || got.DuplicateRisk != lost.risk {
+				t.Errorf("%s: %+v", name, got)
+			}
+			waittest.Until(t, "three parts", func() bool { return slices.Contains(chat.Texts(here), "part-number2") })
+			waittest.Until(t, "no blocked task", func() bool { return len(c.tasks()) == 0 })
+			got := slices.DeleteFunc(chat.Texts(here), func(s string) bool { return strings.HasPrefix(s, "I don't know whether") })
+			if !slices.Equal(got, []string{"part-number1", "part-number3", "part-number2"}) {
+				t.Errorf("%s: sent %q", name, got)
+			}
+		}
+	})
 	t.Run("LOOP-18 a cancelled task stays cancelled although its subagent still answers", func(t *testing.T) {
 		t.Parallel()
 		gate, started := make(chan struct{}), make(chan struct{})
