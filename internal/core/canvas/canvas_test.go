@@ -219,6 +219,8 @@ func TestConfig(t *testing.T) {
 		{`{"root":"/a"}`, `{"entries":{"canvas":{"config":{"host":{"root":"/b"}}}}}`, "", true, "/b"},
 		{`{"enabled":false}`, `{"entries":{"canvas":{"config":{"host":{"enabled":true}}}}}`, "", true, ""},
 		{"", `{"entries":{"canvas":{"enabled":false}}}`, "", false, ""},
+		{"", `{"entries":{"canvas":{"enabled":true}}}`, "", true, ""},
+		{`{"enabled":false}`, `{"entries":{"canvas":{"enabled":true}}}`, "", false, ""}, // each of them switches it off
 		{"", `{"entries":{"other":{"enabled":false,"config":7}}}`, "", true, ""},
 		{"", "", "1", false, ""}, {"", "", "true", false, ""}, {"", "", "0", true, ""}, {"", "", "false", true, ""},
 	} {
