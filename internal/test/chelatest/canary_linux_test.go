@@ -86,6 +86,7 @@ func TestCanary(t *testing.T) {
 		})
 		c := g.Client()
 		sinks, background := map[string][]byte{}, 0
+		var runs []string
 		add := func(sink string, b []byte) { sinks[sink] = append(sinks[sink], b...) }
 		for _, do := range []struct {
 			call string
@@ -110,6 +111,7 @@ func TestCanary(t *testing.T) {
 			if end.State != wire.StateFinal || !strings.Contains(end.Text, control) || strings.Contains(do.call, "found.txt") && strings.Count(end.Text, "[redacted]") < 20 {
 				t.Errorf("%s: %s %q %s", do.call, end.State, end.Text, end.Error)
 			}
+			runs = append(runs, end.Run)
 			for _, ev := range end.Seen {
 				add("events", ev.Payload)
 			}
@@ -141,6 +143,37 @@ func TestCanary(t *testing.T) {
 			var answer json.RawMessage
 			c.must(method, params, &answer)
 			add(method, answer)
+		}
+		// What else can be read, and the errors of what cannot.
+		answered, methods := 0, 0
+		all, _ := g.EntryPoints()
+		for _, m := range all {
+			if !m.Reads || m.Role != wire.RoleOperator {
+				continue
+			}
+			methods++
+			params := map[string]any{}
+			for name, v := range map[string]any{
+				"key": "main", "sessionKey": "main", "agentId": "main", "keys": []string{"main"}, "query": "control", "runId": runs[0], "id": runs[0], "path": "found.txt", "name": "AGENTS.md", "limit": 100,
+			} {
+				if slices.Contains(m.Params, name) {
+					params[name] = v
+				}
+			}
+			for _, p := range []map[string]any{params, {}} {
+				var answer json.RawMessage
+				if err := c.Call(t.Context(), m.Method, p, &answer); err != nil {
+					add("errors", []byte(m.Method+": "+err.Error()+"\n"))
+					continue
+				}
+				answered++
+				if !slices.Contains([]string{wire.MethodAgentsFilesGet, wire.MethodWorkspaceGet, wire.MethodFilesGet}, m.Method) { // a person reads an own file as it is
+					add(m.Method, answer)
+				}
+			}
+		}
+		if methods < 50 || answered < methods {
+			t.Errorf("%d answers of %d methods that can be read", answered, methods)
 		}
 		for _, r := range model.Requests() {
 			b, err := json.Marshal(r)
