@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,9 +84,12 @@ func TestMCPServe(t *testing.T) {
 		if last.Role != llm.RoleTool && strings.Contains(last.PlainText(), "make a file") {
 			return llmtest.Call("c1", "exec", `{"command": "touch made.txt"}`)
 		}
+		if last.Role != llm.RoleTool && strings.Contains(last.PlainText(), "run a line") {
+			return llmtest.Call("c2", "exec", `{"command": "perl -e 1"}`)
+		}
 		return llmtest.Say("re: " + strings.TrimSpace(last.PlainText()))
 	})
-	conf := Config{"channels.talk": json.RawMessage(`{"allowFrom": ["ann"]}`), "tools.exec.mode": json.RawMessage(`"ask"`)}
+	conf := Config{"channels.talk": json.RawMessage(`{"allowFrom": ["ann"]}`), "tools.exec": json.RawMessage(`{"mode": "ask", "strictInlineEval": true}`)}
 	g := Start(t, Options{Model: model, Channels: map[string]channel.Channel{"talk": fake}, Config: conf})
 	p := g.use(t)
 	to := chela.Address{Channel: "talk", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
@@ -107,6 +111,14 @@ func TestMCPServe(t *testing.T) {
 		list, failed := useTool[mcpserver.ListOut](p, "conversations_list", map[string]any{"includeLastMessage": true})
 		if len(list.Conversations) != 1 || list.Conversations[0].SessionKey != key || list.Conversations[0].Channel != "talk" {
 			t.Fatalf("%+v %s", list, failed)
+		}
+		for args, n := range map[string]int{`{"channel": "TALK"}`: 1, `{"channel": "telegram"}`: 0, `{"search": "main"}`: 1, `{"search": "nobody"}`: 0} {
+			if list, failed := useTool[mcpserver.ListOut](p, "conversations_list", json.RawMessage(args)); len(list.Conversations) != n || failed != "" {
+				t.Errorf("%s: %+v %s, want %d", args, list, failed, n)
+			}
+		}
+		if read, failed := useTool[mcpserver.ReadOut](p, "messages_read", map[string]any{"session_key": key, "limit": 1}); len(read.Messages) != 1 || read.Messages[0].Text != "re: hello" {
+			t.Errorf("the last message: %+v %s", read, failed)
 		}
 		one, failed := useTool[mcpserver.GetOut](p, "conversation_get", map[string]any{"session_key": key})
 		if one.Conversation.To != "direct:ann" {
@@ -164,7 +176,7 @@ func TestMCPServe(t *testing.T) {
 			open, _ = useTool[mcpserver.PendingOut](p, "permissions_list_open", map[string]any{})
 			return len(open.Approvals) == 1
 		})
-		if a := open.Approvals[0]; !strings.Contains(a.Command, "touch made.txt") || a.SessionKey != key {
+		if a := open.Approvals[0]; !strings.Contains(a.Command, "touch made.txt") || a.SessionKey != key || !slices.Equal(a.Decisions, []string{"allow-once", "allow-always", "deny"}) {
 			t.Errorf("%+v", a)
 		}
 		args := map[string]any{"id": open.Approvals[0].ID, "decision": "perhaps"}
@@ -176,5 +188,20 @@ func TestMCPServe(t *testing.T) {
 			t.Errorf("%+v %q", out, failed)
 		}
 		waittest.Until(t, "the end", func() bool { return strings.Contains(strings.Join(fake.Texts(to), "\n"), "denied") })
+	})
+	t.Run("a permission that can only be given once is not offered for ever", func(t *testing.T) {
+		p.t = t
+		say("run a line")
+		var open mcpserver.PendingOut
+		waittest.Until(t, "the question", func() bool {
+			open, _ = useTool[mcpserver.PendingOut](p, "permissions_list_open", map[string]any{})
+			return len(open.Approvals) == 1
+		})
+		if got := open.Approvals[0].Decisions; !slices.Equal(got, []string{"allow-once", "deny"}) {
+			t.Errorf("decisions %q", got)
+		}
+		if _, failed := useTool[mcpserver.RespondOut](p, "permissions_respond", map[string]any{"id": open.Approvals[0].ID, "decision": "deny"}); failed != "" {
+			t.Error(failed)
+		}
 	})
 }
