@@ -52,11 +52,18 @@ func pixel(t testing.TB) []byte {
 // open returns a painter whose services are answered by f, and the usage that was paid.
 func open(t *testing.T, config string, f http.HandlerFunc) (drawing.Painter, *[]llm.Usage) {
 	t.Helper()
+	p, paid, _ := openBudget(t, config, f)
+	return p, paid
+}
+
+// openBudget also returns the tokens for which money was reserved.
+func openBudget(t *testing.T, config string, f http.HandlerFunc) (drawing.Painter, *[]llm.Usage, *[]int) {
+	t.Helper()
 	c, err := drawing.Parse([]byte(config), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	paid := new([]llm.Usage)
+	paid, wanted := new([]llm.Usage), new([]int)
 	return New(Options{
 		Log: slog.New(slog.DiscardHandler), Config: c,
 		Programs: sandbox.Programs{Broker: host.New(""), Environ: []string{"PATH=/usr/bin:/bin"}, Dir: filepath.Join(t.TempDir(), "work")},
@@ -77,18 +84,36 @@ func open(t *testing.T, config string, f http.HandlerFunc) (drawing.Painter, *[]
 			if m.ID == "dear" {
 				return nil, errors.New("the budget is used up")
 			}
-			return payer{p, paid}, nil
+			return payer{p, paid, wanted}, nil
 		},
-	}), paid
+	}), paid, wanted
+}
+
+func TestReserved(t *testing.T) {
+	t.Parallel()
+	data := base64.StdEncoding.EncodeToString(pixel(t))
+	p, _, wanted := openBudget(t, `{"primary": "openai/gpt-image-1"}`, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"data": [{"b64_json": %q}]}`, data)
+	})
+	for _, n := range []int{0, 1, 3} {
+		if _, err := p.Draw(t.Context(), drawing.Buyer{}, drawing.Request{Prompt: "a cat", Count: n}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := *wanted; len(got) != 3 || got[0] != 8192 || got[1] != 8192 || got[2] != 3*8192 {
+		t.Errorf("money was reserved for %d tokens, want 8192 for each picture", got)
+	}
 }
 
 // payer notes what was used.
 type payer struct {
 	llm.Provider
-	paid *[]llm.Usage
+	paid   *[]llm.Usage
+	wanted *[]int
 }
 
 func (m payer) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
+	*m.wanted = append(*m.wanted, r.MaxTokens)
 	return func(yield func(llm.Event, error) bool) {
 		for e, err := range m.Provider.Stream(ctx, r) {
 			if err == nil && e.Kind == llm.Done {
