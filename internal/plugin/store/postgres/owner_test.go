@@ -87,6 +87,10 @@ func TestOwnership(t *testing.T) {
 		if got := waittest.For(t, "the owner", w.owner); got != "first" {
 			t.Errorf("owner %q, want first", got)
 		}
+		lasts := fmt.Sprintf("SELECT until > clock_timestamp() AND until <= clock_timestamp() + interval '%d milliseconds' FROM alive", patient.Milliseconds())
+		if got := strings.TrimSpace(server.Exec(t, url, lasts)); !strings.Contains(got, "t") {
+			t.Errorf("the right lasts for TTL at most: %q", got)
+		}
 		if err := d.Update(t.Context(), store.Ordered, set("a", "1")); err != nil || !d.Held() {
 			t.Errorf("update of the owner: %v, held %v", err, d.Held())
 		}
