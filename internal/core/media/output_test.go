@@ -76,6 +76,16 @@ func TestOutput(t *testing.T) {
 		if _, err := read(a); err == nil {
 			t.Error("an output without a row is still there")
 		}
+		young := time.Now().Add(-59 * time.Minute)
+		if err := os.Chtimes(filepath.Join(dir, b+"-output"), young, young); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := f.Sweep(t.Context(), func(context.Context) ([]string, error) { return []string{picture}, nil }); err != nil || n != 0 {
+			t.Errorf("%d files of the last hour removed, %v", n, err)
+		}
+		if err := os.Chtimes(filepath.Join(dir, b+"-output"), old, old); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := read(b); err != nil {
 			t.Error(err)
 		}
