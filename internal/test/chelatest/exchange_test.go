@@ -160,8 +160,8 @@ func TestExchange(t *testing.T) {
 			t.Error("the reply did not reach the sender")
 		}
 	})
-	const secret = "cnry-of-the-guest-4711"
-	talk(t, "LG-01 the answer, a late one and what is announced reach the other agent without a key", Config{"env.vars": json.RawMessage(`{"MINE": "` + secret + `"}`)}, func(t *testing.T, k *talkers) {
+	const secret = "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKlMnOpQrStUvWxYz" // not one of the configuration
+	talk(t, "LG-01 the answer, a late one and what is announced reach the other agent without a key", nil, func(t *testing.T, k *talkers) {
 		texts := []string{k.Ask("main", send(guest, "say it is "+secret, 20)).Text}
 		k.settle()
 		k.Ask("main", send(guest, "hold it\nsay now "+secret, 1))
@@ -171,6 +171,7 @@ func TestExchange(t *testing.T) {
 		texts = append(texts, k.asked("")...)
 		found := 0
 		for _, text := range texts {
+			text = strings.NewReplacer("say it is "+secret, "", "say now "+secret, "").Replace(text) // what the sender wrote itself
 			found += strings.Count(text, "[redacted]")
 			if strings.Contains(text, secret) {
 				t.Errorf("a model reads %q", text)
