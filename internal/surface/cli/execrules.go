@@ -28,6 +28,9 @@ func (c *commands) withRules(ctx context.Context, f func(*link, wire.ExecPolicyS
 // changeRules edits the command rules with f.
 func (c *commands) changeRules(ctx context.Context, f func(*wire.ExecPolicy) error) error {
 	return c.withRules(ctx, func(l *link, s wire.ExecPolicySnapshot) error {
+		if s.File.Agents == nil { // OpenClaw leaves it out if there are no rules of agents
+			s.File.Agents = map[string]wire.ExecAgent{}
+		}
 		if err := f(&s.File); err != nil {
 			return err
 		}
