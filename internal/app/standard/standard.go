@@ -339,7 +339,7 @@ func Sandboxes(r *Registry) {
 		Confine: func(env SandboxEnv) sandbox.Backend {
 			return native.New(native.Options{
 				Home: env.Home, Layers: filepath.Join(env.State, "cache", "sandbox"), Never: env.Never,
-				Dial: egress.New(egress.Options{}).Dial, Host: host.Broker{},
+				Dial: egress.New(egress.Options{}).Dial,
 			})
 		},
 	})

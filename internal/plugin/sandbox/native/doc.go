@@ -5,14 +5,7 @@
 // for system calls.
 //
 // The program of this process is its own launcher, the first process of a cage:
-// see package launch.
-//
-// On macOS programs are confined by sandbox-exec, with a profile that is made
-// from the same list of mounts: a rule for each of them, of which the last one
-// about a path counts. Nothing is mounted, so a hidden file is one that cannot
-// be read, and no folder above it can be renamed. Level tries the same acts
-// with and without the sandbox. It has not been verified on macOS; the text of
-// the profile and what surrounds it are tested on Linux.
+// see package launch. On other systems there is no cage.
 //
 // # Network
 //
@@ -22,9 +15,6 @@
 // Rights.Hosts only, through the dialer that checks every address. A
 // connection belongs to the cage it came from, so there is no password that
 // could leak.
-//
-// On macOS the proxy listens on the loopback interface of the machine, which is
-// the only address that a profile allows, and wants a password.
 //
 // # Files
 //

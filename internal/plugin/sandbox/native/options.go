@@ -3,8 +3,6 @@ package native
 import (
 	"context"
 	"net"
-
-	"github.com/chela-ai/chela/internal/core/sandbox"
 )
 
 // Options configure a Broker.
@@ -21,9 +19,6 @@ type Options struct {
 	// Dial connects to a host that the rights of a program name. It must check the
 	// addresses that a name resolves to. nil: no program has a network.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	// Host starts the program that confines others, where that is a program. It is
-	// required on macOS.
-	Host sandbox.Broker
 }
 
 // never returns the files and folders that are never shown.

@@ -49,12 +49,12 @@ type process struct {
 // run runs the plan's program in a cage.
 func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []mount, out io.Writer) (*process, error) {
 	cmd := launch.Command{
-		Path: p.Path, Argv: p.Argv, Dir: p.Dir, Env: withVars(p.Env, append(proxyEnv("", launch.ProxyAddr), "TMPDIR=/tmp")), Terminal: (*launch.Size)(p.Terminal),
+		Path: p.Path, Argv: p.Argv, Dir: p.Dir, Env: withVars(p.Env, append(proxyEnv(launch.ProxyAddr), "TMPDIR=/tmp")), Terminal: (*launch.Size)(p.Terminal),
 		Cover: append(homeCovers(b.o.Home, c.found.never), cover...), Grace: int64(stdio.Grace(p)),
 	}
 	pr := &process{
 		cage: c.cage, private: c.found, grace: stdio.Grace(p), ended: make(chan struct{}), result: make(chan *launch.Exit, 1), finish: c.end,
-		proxy: newProxy(p.Rights.Hosts, "", b.o.Dial), done: make(chan struct{}),
+		proxy: newProxy(p.Rights.Hosts, b.o.Dial), done: make(chan struct{}),
 	}
 	if err := pr.remember(b, p.Rights); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/sandbox"
-	"github.com/chela-ai/chela/internal/kit/secret"
 	"github.com/chela-ai/chela/internal/kit/splice"
 )
 
@@ -28,14 +27,8 @@ const (
 	maxConns = 256
 )
 
-// proxyUser is the name that goes with the password of a proxy.
-const proxyUser = "chela"
-
 // proxyEnv are the variables that make programs use the proxy at an address.
-func proxyEnv(password, addr string) []string {
-	if password != "" {
-		addr = proxyUser + ":" + password + "@" + addr
-	}
+func proxyEnv(addr string) []string {
 	web, socks := "http://"+addr, "socks5h://"+addr
 	return []string{
 		"HTTP_PROXY=" + web, "HTTPS_PROXY=" + web, "http_proxy=" + web, "https_proxy=" + web,
@@ -46,13 +39,10 @@ func proxyEnv(password, addr string) []string {
 // proxy connects the programs of one cage to the hosts that they may reach. It
 // speaks HTTP, with CONNECT, and SOCKS5.
 type proxy struct {
-	hosts []string
-	// password must come with each connection. "": the connections come from the
-	// cage alone.
-	password string
-	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
-	ctx      context.Context
-	cancel   context.CancelFunc
+	hosts  []string
+	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	ctx    context.Context
+	cancel context.CancelFunc
 
 	mu     sync.Mutex
 	conns  int
@@ -60,8 +50,8 @@ type proxy struct {
 	misled bool
 }
 
-func newProxy(hosts []string, password string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *proxy {
-	p := &proxy{hosts: hosts, password: password, dial: dial}
+func newProxy(hosts []string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) *proxy {
+	p := &proxy{hosts: hosts, dial: dial}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -176,10 +166,6 @@ func (p *proxy) http(c net.Conn, in *bufio.Reader) {
 	if err != nil {
 		return
 	}
-	if !p.admits(r.Header.Get("Proxy-Authorization")) {
-		answer(c, http.StatusProxyAuthRequired, "this is the proxy of another program")
-		return
-	}
 	addr := r.Host
 	if r.Method != http.MethodConnect {
 		if addr = r.URL.Host; r.URL.Scheme != "http" || addr == "" {
@@ -222,12 +208,8 @@ func (p *proxy) http(c net.Conn, in *bufio.Reader) {
 // answer sends an error to the program. Its text is what people see.
 func answer(c net.Conn, status int, text string) {
 	text = "chela: " + text + "\n"
-	more := ""
-	if status == http.StatusProxyAuthRequired {
-		more = "Proxy-Authenticate: Basic realm=\"chela\"\r\n"
-	}
-	_, _ = fmt.Fprintf(c, "HTTP/1.1 %d %s\r\n%sContent-Type: text/plain; charset=utf-8\r\nX-Proxy-Error: blocked-by-sandbox\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-		status, http.StatusText(status), more, len(text), text) // the program may be gone
+	_, _ = fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nX-Proxy-Error: blocked-by-sandbox\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		status, http.StatusText(status), len(text), text) // the program may be gone
 }
 
 // Replies of SOCKS5.
@@ -246,7 +228,10 @@ func (p *proxy) socks(c net.Conn, in *bufio.Reader) {
 		return
 	}
 	ways := make([]byte, head[1])
-	if _, err := io.ReadFull(in, ways); err != nil || !p.greet(c, in, ways) {
+	if _, err := io.ReadFull(in, ways); err != nil {
+		return
+	}
+	if _, err := c.Write([]byte{5, 0}); err != nil { // nobody has to say who they are
 		return
 	}
 	addr, code := socksTarget(in)
@@ -267,59 +252,6 @@ func (p *proxy) socks(c net.Conn, in *bufio.Reader) {
 	_ = c.SetDeadline(time.Time{})
 	socksReply(c, socksOK)
 	splice.Both(c, in, to)
-}
-
-// admits reports whether a header has the password.
-func (p *proxy) admits(header string) bool {
-	if p.password == "" {
-		return true
-	}
-	r := http.Request{Header: http.Header{"Authorization": {header}}}
-	user, password, _ := r.BasicAuth()
-	return user == proxyUser && secret.New(password).Equal(secret.New(p.password))
-}
-
-// greet chooses a way of authentication, and checks the password if there is
-// one.
-func (p *proxy) greet(c net.Conn, in io.Reader, ways []byte) bool {
-	const none, byPassword, refused = 0, 2, 0xff
-	way := byte(none)
-	if p.password != "" {
-		way = byPassword
-	}
-	if way == byPassword && !slices.Contains(ways, way) {
-		_, _ = c.Write([]byte{5, refused}) // the program may be gone
-		return false
-	}
-	if _, err := c.Write([]byte{5, way}); err != nil {
-		return false
-	}
-	if way == none {
-		return true
-	}
-	user, err := socksText(in, 1)
-	if err != nil {
-		return false
-	}
-	password, err := socksText(in, 0)
-	ok := err == nil && user == proxyUser && secret.New(password).Equal(secret.New(p.password))
-	status := byte(0)
-	if !ok {
-		status = 1
-	}
-	_, err = c.Write([]byte{1, status})
-	return ok && err == nil
-}
-
-// socksText reads a text after some bytes and its length.
-func socksText(in io.Reader, skip int) (string, error) {
-	head := make([]byte, skip+1)
-	if _, err := io.ReadFull(in, head); err != nil {
-		return "", err
-	}
-	b := make([]byte, head[skip])
-	_, err := io.ReadFull(in, b)
-	return string(b), err
 }
 
 // socksTarget reads the address to connect to.
