@@ -35,6 +35,10 @@ type State struct {
 	Running   bool   `json:"running"`
 	PID       int    `json:"pid,omitempty"`
 	Detail    string `json:"detail,omitempty"` // the manager's own word for its state
+	// Command is the program that it runs, and its arguments, as its file says; nil: that is
+	// not known.
+	Command []string `json:"command,omitempty"`
+	Path    string   `json:"-"` // its variable PATH
 }
 
 // Manager is the service manager of a user. Its methods wait until the service manager has

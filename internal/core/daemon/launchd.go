@@ -54,6 +54,27 @@ func xmlText(s string) string {
 	return b.String()
 }
 
+// parsePlist returns the command and the PATH of an agent that this program wrote.
+func parsePlist(text string) (command []string, path string) {
+	var p struct {
+		Dict struct {
+			Array struct {
+				Strings []string `xml:"string"`
+			} `xml:"array"`
+			Dict struct {
+				Strings []string `xml:"string"`
+			} `xml:"dict"`
+		} `xml:"dict"`
+	}
+	if xml.Unmarshal([]byte(text), &p) != nil {
+		return nil, ""
+	}
+	if env := p.Dict.Dict.Strings; len(env) == 1 {
+		path = env[0]
+	}
+	return p.Dict.Array.Strings, path
+}
+
 // Install implements Manager. An agent that is loaded keeps its old settings until it is
 // unloaded.
 func (m launchd) Install(ctx context.Context, s Spec) error {
@@ -110,6 +131,7 @@ func (m launchd) State(ctx context.Context, name string) (State, error) {
 		return st, err
 	}
 	st.Installed, st.Detail = true, "not loaded"
+	st.Command, st.Path = parsePlist(have)
 	out, err := m.Run(ctx, "launchctl", "print", m.target(name))
 	if err != nil {
 		return st, nil //nolint:nilerr // it is not loaded

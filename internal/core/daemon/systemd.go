@@ -57,6 +57,48 @@ func quoteUnit(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, "\n", `\n`).Replace(s) + `"`
 }
 
+// parseUnit returns the command and the PATH of a unit that this program wrote.
+func parseUnit(text string) (command []string, path string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, "ExecStart="); ok {
+			for _, w := range unitWords(rest) {
+				command = append(command, strings.ReplaceAll(w, "$$", "$"))
+			}
+		}
+		if rest, ok := strings.CutPrefix(line, "Environment="); ok {
+			for _, w := range unitWords(rest) {
+				if value, ok := strings.CutPrefix(w, "PATH="); ok {
+					path = value
+				}
+			}
+		}
+	}
+	return command, path
+}
+
+// unitWords returns words that quoteUnit quoted; nil: they are written in another way.
+func unitWords(s string) (words []string) {
+	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
+		if s[0] != '"' {
+			return nil
+		}
+		end := 1
+		for end < len(s) && s[end] != '"' {
+			if s[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end >= len(s) {
+			return nil
+		}
+		words = append(words, strings.NewReplacer(`\\`, `\`, `\"`, `"`, `%%`, `%`, `\n`, "\n").Replace(s[1:end]))
+		s = s[end+1:]
+	}
+	return words
+}
+
 // reached returns why the user's manager cannot be asked.
 func (m systemd) reached(ctx context.Context) error {
 	if err := m.tell(ctx, "systemctl", "--user", "show-environment"); err != nil {
@@ -128,6 +170,7 @@ func (m systemd) State(ctx context.Context, name string) (State, error) {
 		return st, err
 	}
 	st.Installed = true
+	st.Command, st.Path = parseUnit(have)
 	out, err := m.Run(ctx, "systemctl", "--user", "show", "--property=ActiveState,SubState,MainPID,Result", name+".service")
 	if err != nil {
 		st.Detail = "systemd does not answer"
