@@ -115,6 +115,39 @@ func OwnIdle(ctx context.Context, dir string) (*Lock, error) {
 	}
 }
 
+// Probe reports whether a directory can be owned, as [OwnIdle] does, and changes nothing in
+// it but the file of the lock, which is made if there is none. It returns ErrOwned when
+// another process owns the directory.
+func Probe(ctx context.Context, dir string) error {
+	if _, ok := ctx.Deadline(); !ok {
+		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		ctx = limited
+	}
+	path := filepath.Join(dir, lockName)
+	for {
+		l := flock.New(path, flock.SetPermissions(0o600))
+		free, err := l.TryLock()
+		switch {
+		case err != nil:
+			return errors.Join(cmp.Or(Writable(dir), lockError(dir, err)), l.Close())
+		case free:
+			if err := checkLock(path); err != nil {
+				return errors.Join(lockError(dir, err), l.Close())
+			}
+			return l.Close()
+		case Ask(ctx, dir) == nil:
+			return errors.Join(ErrOwned, l.Close())
+		}
+		_ = l.Close()
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return ErrOwned
+		}
+	}
+}
+
 // Dial connects to the process that owns the state directory.
 func Dial(ctx context.Context, dir string) (net.Conn, error) {
 	path, err := Socket(dir)
