@@ -15,10 +15,13 @@ import (
 
 	"github.com/chela-ai/chela/internal/app/backup"
 	"github.com/chela-ai/chela/internal/app/beacon"
+	"github.com/chela-ai/chela/internal/app/diagnostics"
 	"github.com/chela-ai/chela/internal/app/doctor"
 	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/app/migrate"
 	"github.com/chela-ai/chela/internal/app/model"
+	"github.com/chela-ai/chela/internal/app/release"
+	"github.com/chela-ai/chela/internal/app/removal"
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
@@ -36,12 +39,16 @@ import (
 // needs it.
 func Build(r *standard.Registry) cli.App {
 	s := starter{r}
+	databases := backup.Database{Store: r.DefaultStore(), StoreOf: s.store, Version: Version, Attach: attach}
 	return cli.App{
 		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Remote: remote, Tunnel: tunnel.Dialer{Broker: standard.Host(), Look: sandbox.Look(os.Environ()), Env: os.Environ()}.Dial, LocalPort: endpoint.LocalPort, Discover: beacon.Find, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
 		Webhooks: webhooks, Validate: s.validate, Refuse: s.refuse, Ineffective: s.ineffective, Unusable: s.unusable, Check: doctor.Doctor{Registry: r, Validate: s.validate, Ineffective: s.ineffective}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
 		Services: func() (daemon.Manager, error) { return daemon.Open(daemon.Env{Run: standard.RunProgram}) },
 		OpenPage: standard.OpenPage, NodeTools: s.node, NodeRuns: nodeRuns,
-		Store: backup.Database{Store: r.DefaultStore(), StoreOf: s.store, Version: Version, Attach: attach},
+		Store:       databases,
+		Diagnostics: diagnostics.Collector{Version: Version, Names: append(channelNames(r), model.Known()...), Counts: databases.Counts, Attach: Attach, Local: local},
+		Releases:    release.Releases{Version: Version, Env: os.Getenv},
+		Removal:     removal.Remover{StoreOf: s.store, Default: r.DefaultStore()},
 		Migrate: migrate.Migrator{
 			Store: s.store, Open: standard.OpenForeign, Validate: s.validate, Ineffective: s.ineffective, Providers: model.Known(), Channels: channelNames(r),
 		},

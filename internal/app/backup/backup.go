@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app/inventory"
 	"github.com/chela-ai/chela/internal/app/settings"
 	"github.com/chela-ai/chela/internal/app/standard"
 	"github.com/chela-ai/chela/internal/app/statedir"
@@ -114,6 +117,43 @@ func (d Database) requestBackup(ctx context.Context, s cli.Start, dst string) er
 	}
 	defer c.Close()
 	return c.Call(ctx, wire.MethodBackupCreate, wire.BackupCreate{Path: dst}, nil)
+}
+
+// Counts returns how much a database contains that no process uses; "": one does, or it is
+// not in the state directory.
+func (d Database) Counts(ctx context.Context, s cli.Start) (string, error) {
+	st, path, err := d.store(s)
+	if err != nil || d.Store.Verify == nil {
+		return "", nil //nolint:nilerr // it is counted by others
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	lock, err := statedir.OwnIdle(ctx, s.State)
+	if errors.Is(err, statedir.ErrOwned) {
+		return "", nil
+	} else if err != nil {
+		return "", err
+	}
+	defer func() { _ = lock.Leave() }()
+	db, err := st.Open(ctx, path, standard.StoreOptions{Log: s.Log, Used: statedir.Used(s.State)})
+	if err != nil {
+		return "", err
+	}
+	b, ok := db.(standard.Backuper)
+	if !ok {
+		return "", db.Close()
+	}
+	temp, err := os.MkdirTemp("", inventory.Temporary)
+	if err != nil {
+		return "", errors.Join(err, db.Close())
+	}
+	defer os.RemoveAll(temp)
+	file := filepath.Join(temp, "database")
+	if err := errors.Join(b.Backup(ctx, file), db.Close()); err != nil {
+		return "", err
+	}
+	return d.Store.Verify(ctx, file)
 }
 
 // Verify returns what a copy contains.

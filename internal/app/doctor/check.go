@@ -60,6 +60,7 @@ func (c *checkup) fail(name, hint, format string, args ...any) {
 func (d Doctor) Check(ctx context.Context, s cli.Start) []cli.Finding {
 	c := &checkup{Doctor: d}
 	free := c.state(ctx, s)
+	c.modes(s)
 	tree := c.config(ctx, s)
 	c.database(ctx, s, free)
 	env := standard.DoctorEnv{State: s.State, Section: func(string) json.RawMessage { return nil }, Getenv: os.Getenv}
@@ -83,11 +84,11 @@ func (c *checkup) state(ctx context.Context, s cli.Start) (free bool) {
 		return false
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		c.warn("state directory", "chmod 700 "+s.State, "%s is open to other users (%s)", s.State, info.Mode().Perm())
+		c.repair(func(context.Context) error { return os.Chmod(s.State, 0o700) }) //nolint:gosec // a folder
 	default:
 		c.ok("state directory", "%s", s.State)
 	}
-	lock, err := statedir.OwnIdle(ctx, s.State)
-	switch {
+	switch err := statedir.Probe(ctx, s.State); {
 	case errors.Is(err, statedir.ErrOwned):
 		c.ok("lock", "a running process owns the state directory")
 		return false
@@ -96,9 +97,7 @@ func (c *checkup) state(ctx context.Context, s cli.Start) (free bool) {
 		return false
 	}
 	c.ok("lock", "free; file locks work here")
-	if err := lock.Unlock(); err != nil {
-		c.fail("lock", "", "%v", err)
-	}
+	c.leftovers(ctx, s)
 	c.space(s.State)
 	return true
 }
@@ -159,6 +158,7 @@ func (c *checkup) config(ctx context.Context, s cli.Start) *config.Tree {
 	for _, p := range tree.Unguarded() {
 		c.warn("protection", "", "%s", p)
 	}
+	c.older(tree)
 	if c.Ineffective != nil {
 		if keys := c.Ineffective(ctx, s, tree); len(keys) > 0 {
 			c.warn("configuration", "", "without effect in this version: %s", strings.Join(keys, ", "))
@@ -213,6 +213,9 @@ func (c *checkup) database(ctx context.Context, s cli.Start, free bool) {
 		// opening it tells more
 	} else if err != nil {
 		c.fail("database", "chmod u+rw "+path+"*", "%v", err)
+		if errors.Is(err, os.ErrPermission) {
+			c.repair(func(context.Context) error { return readable(path) })
+		}
 		return
 	} else if err := f.Close(); err != nil {
 		c.fail("database", "", "%v", err)

@@ -131,12 +131,26 @@ type App struct {
 	Program string
 	// Store backs up and repairs the database.
 	Store Maintenance
+	// Removal removes parts of an installation.
+	Removal Removal
+	// Diagnostics collects what helps to understand a fault.
+	Diagnostics Diagnostics
+	// Releases finds newer versions.
+	Releases Releases
 	// Migrate moves an installation of OpenClaw in.
 	Migrate Migration
 }
 
-// Maintenance backs up, restores and repairs the database.
+// Maintenance backs up, restores and repairs installations and their databases.
 type Maintenance interface {
+	// Archive writes everything that makes an installation to the file, which must not
+	// exist. The engine may be running.
+	Archive(ctx context.Context, s Start, file string, o ArchiveOptions) (*Archived, error)
+	// VerifyArchive checks an archive, and the database in it.
+	VerifyArchive(ctx context.Context, file string) (summary string, err error)
+	// RestoreArchive writes the files of an archive into a folder that is empty or does not
+	// exist, all or none.
+	RestoreArchive(ctx context.Context, file, target string) (*RestoredArchive, error)
 	// Backup writes a complete copy to the file dst, which must not exist. The
 	// engine may be running.
 	Backup(ctx context.Context, s Start, dst string) error
@@ -151,12 +165,59 @@ type Maintenance interface {
 	Salvage(ctx context.Context, s Start) (report []string, err error)
 }
 
+// ArchiveOptions says what is archived.
+type ArchiveOptions struct {
+	OnlyConfig  bool // the files of the configuration only
+	NoWorkspace bool // no workspaces
+	DryRun      bool // nothing is written
+}
+
+// Archived is what was, or would be, archived.
+type Archived struct {
+	File    string           `json:"file"`
+	Files   int              `json:"files"`
+	Bytes   int64            `json:"bytes"`
+	Sources []ArchivedSource `json:"sources"`
+	Left    []LeftOut        `json:"left,omitempty"`
+}
+
+// ArchivedSource is a folder or a file that was archived.
+type ArchivedSource struct {
+	Kind string `json:"kind"`
+	Path string `json:"path"`
+}
+
+// LeftOut is something that is not in an archive.
+type LeftOut struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// RestoredArchive is where the files of an archive are now.
+type RestoredArchive struct {
+	Target  string        `json:"target"`
+	Summary string        `json:"summary"`
+	Command string        `json:"command"`         // begins commands that use it
+	Moved   []MovedFolder `json:"moved,omitempty"` // what the configuration names at its old place
+	Set     []string      `json:"set,omitempty"`   // commands that name the new places
+}
+
+// MovedFolder is a folder that was outside of the state directory.
+type MovedFolder struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
 // Finding is one result of [App.Check].
 type Finding struct {
 	Name   string `json:"name"`
 	Status string `json:"status"` // StatusOK, StatusWarn, StatusFail
 	Text   string `json:"text"`
 	Hint   string `json:"hint,omitempty"` // a command that fixes it
+	// Fixable says that Repair repairs it. A repair can be made again, and is made while no
+	// engine or another one runs.
+	Fixable bool                        `json:"fixable,omitempty"`
+	Repair  func(context.Context) error `json:"-"`
 }
 
 // Severities of a [Finding].
@@ -171,5 +232,6 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2
+	exitWarned      = 3
 	exitInterrupted = 130
 )

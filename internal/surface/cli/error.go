@@ -27,6 +27,9 @@ var errInterrupted = repl.ErrInterrupted
 // errReported is a failure that was already reported to the person.
 var errReported = repl.ErrReported
 
+// errWarned says that the command reported warnings, and nothing worse.
+var errWarned = errors.New("there are warnings")
+
 // usageError is an error in the command line.
 type usageError struct{ error }
 
@@ -135,6 +138,8 @@ func (c *commands) fail(cmd *cobra.Command, err error) int {
 	switch {
 	case errors.Is(err, errReported):
 		return exitFailed
+	case errors.Is(err, errWarned):
+		return exitWarned
 	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
 	case isUsage:

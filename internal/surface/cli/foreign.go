@@ -18,13 +18,10 @@ var foreign = [...]struct{ name, instead string }{
 	{"node", ""},
 	{"proxy", ""},
 	{"qr", "devices invite"},
-	{"reset", ""},
 	{"secrets", "models auth PROVIDER"},
 	{"setup", "onboard"},
 	{"terminal", "chat"},
 	{"tui", "chat"},
-	{"uninstall", ""},
-	{"update", "version"},
 	{"voicecall", ""},
 	{"wiki", "memory search TEXT"},
 }

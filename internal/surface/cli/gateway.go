@@ -31,7 +31,7 @@ func (c *commands) gateway() *cobra.Command {
 	cmd := c.gatewayRun()
 	cmd.Use, cmd.Short = "gateway", "Run the gateway, or query a running one"
 	cmd.Args = noArgs
-	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayDiscover(), c.gatewayCall(), here(c.gatewayInstall()), c.gatewayUninstall(),
+	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayDiscover(), c.gatewayCall(), c.gatewayDiagnostics(), here(c.gatewayInstall()), c.gatewayUninstall(),
 		here(c.gatewayService("start", "Start the service", daemon.Manager.Start, true)),
 		c.gatewayService("stop", "Stop the service until it is started, or you log in again", daemon.Manager.Stop, false),
 		here(c.gatewayService("restart", "Restart the service; unfinished work resumes", daemon.Manager.Restart, true)))

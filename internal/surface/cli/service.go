@@ -216,6 +216,12 @@ func (c *commands) gatewayService(use, short string, do func(daemon.Manager, con
 	}})
 }
 
+// exists reports whether there is a file.
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
 // checkService returns what doctor says about the service, if there is one.
 func (c *commands) checkService(ctx context.Context, s Start) []Finding {
 	m, name, err := c.services(s)
@@ -228,6 +234,13 @@ func (c *commands) checkService(ctx context.Context, s Start) []Finding {
 		return []Finding{{Name: "service", Status: StatusWarn, Text: err.Error()}}
 	case !st.Installed:
 		return nil
+	case len(st.Command) > 0 && !exists(st.Command[0]):
+		f := Finding{Name: "service", Status: StatusFail, Text: fmt.Sprintf("%s runs %s, which does not exist: %s", st.Manager, st.Command[0], st.File), Hint: c.commandLine("gateway install")}
+		if spec, err := c.service(s, name, 0); err == nil {
+			spec.Args, spec.Path = st.Command[1:], st.Path // as they were chosen
+			f.Fixable, f.Repair = true, func(ctx context.Context) error { return m.Install(ctx, spec) }
+		}
+		return []Finding{f}
 	case !st.Running:
 		return []Finding{{Name: "service", Status: StatusWarn, Text: fmt.Sprintf("%s does not run it (%s): %s", st.Manager, st.Detail, st.File), Hint: c.commandLine("gateway start")}}
 	}

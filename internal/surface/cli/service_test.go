@@ -128,7 +128,7 @@ func TestService(t *testing.T) {
 	if st := do(0, "gateway", "stop", "--json"); st.Running || !st.Service.Installed || st.Service.Running {
 		t.Errorf("stopped: %+v", st)
 	}
-	if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); !strings.Contains(out, "systemd does not run it (inactive)") {
+	if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); !strings.Contains(out, "which does not exist") {
 		t.Errorf("doctor: %s", out)
 	}
 	if st := do(0, "gateway", "start", "--json"); !st.Running {
@@ -137,6 +137,46 @@ func TestService(t *testing.T) {
 	if st := do(0, "gateway", "restart", "--json"); !st.Running {
 		t.Errorf("restarted: %+v", st)
 	}
+	t.Run("DR-01 a service whose program is gone is repaired", func(t *testing.T) {
+		if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); !strings.Contains(out, "systemd runs /opt/chela, which does not exist") {
+			t.Errorf("doctor: %s", out)
+		}
+		program, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Program = program
+		do(0, "doctor", "--fix")
+		now, err := os.ReadFile(filepath.Join(dir, ".config", "systemd", "user", "chela-gateway.service"))
+		if want := strings.Replace(string(unit), "/opt/chela", program, 1); err != nil || string(now) != want {
+			t.Errorf("the unit is %s, %v; want %s", now, err, want)
+		}
+		if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); strings.Contains(out, "does not exist: ") {
+			t.Errorf("afterwards: %s", out)
+		}
+	})
+	t.Run("UN-01 uninstall removes the service and keeps the state", func(t *testing.T) {
+		do(1, "uninstall") // there is no terminal to ask
+		if out := captured(t, func() { do(0, "uninstall", "--dry-run") }); strings.Contains(out, "removed") {
+			t.Error(out)
+		}
+		if st := do(0, "gateway", "status", "--json"); !st.Service.Installed {
+			t.Error("it was removed without consent")
+		}
+		do(0, "uninstall", "--yes")
+		if st := do(1, "gateway", "status", "--json"); st.Running || st.Service.Installed {
+			t.Errorf("%+v", st)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "state", "chela.db")); err != nil {
+			t.Errorf("the state: %v", err)
+		}
+		do(0, "gateway", "install")
+		do(0, "uninstall", "--all", "--yes")
+		if list, err := os.ReadDir(filepath.Join(dir, "state")); err == nil {
+			t.Errorf("left: %v", list)
+		}
+		do(0, "gateway", "install") // as it was
+	})
 	do(0, "gateway", "uninstall")
 	if st := do(1, "gateway", "status", "--json"); st.Running || st.Service.Installed {
 		t.Errorf("removed: %+v", st)
