@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/app/inventory"
 	"github.com/chela-ai/chela/internal/app/release"
 	"github.com/chela-ai/chela/internal/surface/cli"
 )
@@ -104,6 +105,37 @@ func TestRepair(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestInventory looks for files in a state directory of which nobody knows what they are.
+func TestInventory(t *testing.T) {
+	s := home(t, offlineConf)
+	if err := begun(t, s).Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := load(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := inventory.Read(s, "chela.db", tree)
+	if err != nil || len(in.Inside) < 4 {
+		t.Fatalf("%+v, %v", in, err)
+	}
+	for _, p := range in.Inside {
+		if p.Kind == inventory.Foreign {
+			t.Errorf("%s has no kind", p.Path)
+		}
+	}
+	write(t, filepath.Join(s.State, "mine"), "")
+	in, err = inventory.Read(cli.Start{State: s.State, LastGood: s.LastGood}, "", nil)
+	for _, p := range in.Inside {
+		if name := filepath.Base(p.Path); (name == "mine") != (p.Kind == inventory.Foreign) && !strings.HasPrefix(name, "chela.db") {
+			t.Errorf("%s is %q", p.Path, p.Kind)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestArchiveInterrupted(t *testing.T) {

@@ -135,7 +135,7 @@ func (d Database) Counts(ctx context.Context, s cli.Start) (string, error) {
 	} else if err != nil {
 		return "", err
 	}
-	defer func() { _ = lock.Leave() }()
+	defer lock.Unlock()
 	db, err := st.Open(ctx, path, standard.StoreOptions{Log: s.Log, Used: statedir.Used(s.State)})
 	if err != nil {
 		return "", err

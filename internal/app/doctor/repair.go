@@ -103,7 +103,7 @@ func removeOwned(ctx context.Context, state string, paths ...string) error {
 	for _, path := range paths {
 		errs = append(errs, os.RemoveAll(path))
 	}
-	return errors.Join(append(errs, lock.Leave())...)
+	return errors.Join(append(errs, lock.Unlock())...)
 }
 
 // older reports settings with an older name, which are read but may be renamed.

@@ -111,6 +111,9 @@ func Read(s cli.Start, database string, tree *config.Tree) (*Installation, error
 	})
 	for _, e := range list {
 		k := Of(e.Name(), database)
+		if filepath.Join(s.State, e.Name()) == s.LastGood {
+			k = Config
+		}
 		if named, ok := own[e.Name()]; ok && k == Foreign {
 			k = named
 		}

@@ -112,22 +112,17 @@ func (r Remover) Free(ctx context.Context, s cli.Start) error {
 	if !exists(filepath.Join(s.State, "chela.lock")) { // nobody has used it
 		return nil
 	}
-	lock, err := own(ctx, s)
-	if err != nil {
-		return err
-	}
-	return lock.Leave()
+	return owned(s, statedir.Probe(ctx, s.State))
 }
 
-// own takes the lock of the state directory.
-func own(ctx context.Context, s cli.Start) (*statedir.Lock, error) {
-	lock, err := statedir.OwnIdle(ctx, s.State)
-	if errors.Is(err, statedir.ErrOwned) {
-		return nil, &chela.Error{
-			Code: chela.CodeConflict, Message: fmt.Sprintf("%s uses %s", statedir.Owner(s.State), s.State), Hint: "chela gateway stop, or Ctrl-C in its terminal", Err: err,
-		}
+// owned says who owns the state directory, if err says that somebody does.
+func owned(s cli.Start, err error) error {
+	if !errors.Is(err, statedir.ErrOwned) {
+		return err
 	}
-	return lock, err
+	return &chela.Error{
+		Code: chela.CodeConflict, Message: fmt.Sprintf("%s uses %s", statedir.Owner(s.State), s.State), Hint: "chela gateway stop, or Ctrl-C in its terminal", Err: err,
+	}
 }
 
 // Remove implements cli.Removal.
@@ -136,24 +131,24 @@ func (r Remover) Remove(ctx context.Context, s cli.Start, o cli.RemovalOptions) 
 	if err != nil || len(out.Remove) == 0 {
 		return out, err
 	}
-	lock, err := own(ctx, s)
+	lock, err := statedir.OwnIdle(ctx, s.State)
 	if err != nil {
-		return nil, err
+		return nil, owned(s, err)
 	}
 	var last []string // files of the lock
 	for _, p := range out.Remove {
 		if err := ctx.Err(); err != nil {
-			return nil, errors.Join(err, lock.Leave())
+			return nil, errors.Join(err, lock.Unlock())
 		}
 		if inventory.Kind(p.Kind) == inventory.Running {
 			last = append(last, p.Path)
 			continue
 		}
 		if err := remove(p.Path); err != nil {
-			return nil, errors.Join(fmt.Errorf("remove %s: %w; the same command goes on", p.Path, err), lock.Leave())
+			return nil, errors.Join(fmt.Errorf("remove %s: %w; the same command goes on", p.Path, err), lock.Unlock())
 		}
 	}
-	if err := lock.Leave(); err != nil {
+	if err := lock.Unlock(); err != nil {
 		return nil, err
 	}
 	if !o.Rest {
