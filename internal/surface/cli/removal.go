@@ -61,7 +61,7 @@ var scopes = map[string]RemovalOptions{
 
 func (c *commands) reset() *cobra.Command {
 	scope, dry := "", false
-	cmd := here(c.withJSON(c.withYes(&cobra.Command{
+	cmd := c.withJSON(c.withYes(&cobra.Command{
 		Use: "reset --scope SCOPE", Short: "Remove the configuration, or everything, and begin anew", Args: exactly(0),
 		Long: "Remove parts of the installation, after showing them. SCOPE is\n" +
 			"  config                 the configuration and the rules for commands\n" +
@@ -92,7 +92,7 @@ func (c *commands) reset() *cobra.Command {
 			}
 			return c.remove(cmd.Context(), s, o, plan, "reset --scope "+shell.Quote(scope)+" --yes", nil)
 		},
-	})))
+	}))
 	cmd.Flags().StringVar(&scope, "scope", "", "what is removed: config, config+creds+sessions or `full`")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would be removed, and remove nothing")
 	return cmd
@@ -177,7 +177,7 @@ func deleteCommand(file string) string {
 
 func (c *commands) uninstall() *cobra.Command {
 	var service, state, workspace, all, dry bool
-	cmd := here(c.withJSON(c.withYes(&cobra.Command{
+	cmd := c.withJSON(c.withYes(&cobra.Command{
 		Use: "uninstall", Short: "Remove the service, and if asked everything else of chela", Args: exactly(0),
 		Long: "Remove the service of the gateway. With --state also the state directory with configuration, keys and\n" +
 			"conversations, with --workspace the workspaces in it. Backups stay, as does what is outside of the\n" +
@@ -235,7 +235,7 @@ func (c *commands) uninstall() *cobra.Command {
 				return nil
 			})
 		},
-	})))
+	}))
 	f := cmd.Flags()
 	f.BoolVar(&service, "service", false, "remove the service, which is the default")
 	f.BoolVar(&state, "state", false, "remove the state directory: configuration, keys, conversations")
