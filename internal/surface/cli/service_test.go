@@ -138,6 +138,11 @@ func TestService(t *testing.T) {
 		t.Errorf("restarted: %+v", st)
 	}
 	t.Run("DR-01 a service whose program is gone is repaired", func(t *testing.T) {
+		file := filepath.Join(dir, ".config", "systemd", "user", "chela-gateway.service")
+		unit := strings.Replace(string(unit), `"run"`, `"run" "--port" "18800"`, 1) // as it was installed once
+		if err := os.WriteFile(file, []byte(unit), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); !strings.Contains(out, "systemd runs /opt/chela, which does not exist") {
 			t.Errorf("doctor: %s", out)
 		}
@@ -147,8 +152,8 @@ func TestService(t *testing.T) {
 		}
 		a.Program = program
 		do(0, "doctor", "--fix")
-		now, err := os.ReadFile(filepath.Join(dir, ".config", "systemd", "user", "chela-gateway.service"))
-		if want := strings.Replace(string(unit), "/opt/chela", program, 1); err != nil || string(now) != want {
+		now, err := os.ReadFile(file)
+		if want := strings.Replace(unit, "/opt/chela", program, 1); err != nil || string(now) != want {
 			t.Errorf("the unit is %s, %v; want %s", now, err, want)
 		}
 		if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); strings.Contains(out, "does not exist: ") {
