@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/chela-ai/chela/internal/kit/folder"
 )
 
 // Plan returns the manifest of what [Create] would write now, without hashes.
@@ -174,7 +176,7 @@ func (w *writer) file(root *os.Root, name, at string, info fs.FileInfo) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
 			return nil
-		case errors.Is(err, errReplaced):
+		case errors.Is(err, folder.ErrNotRegular):
 			return w.leave(filepath.Join(root.Name(), name), "it was replaced while it was read")
 		case errors.Is(err, fs.ErrPermission):
 			return w.leave(filepath.Join(root.Name(), name), "it cannot be read")
@@ -193,9 +195,6 @@ func (w *writer) file(root *os.Root, name, at string, info fs.FileInfo) error {
 	}
 }
 
-// errReplaced says that a name is now something else than a file.
-var errReplaced = errors.New("replaced")
-
 // spool is the content of a file.
 type spool struct {
 	io.Reader
@@ -213,18 +212,11 @@ func (s *spool) Close() error {
 
 // read reads a file. It reports whether the file stayed the same.
 func (w *writer) read(root *os.Root, name string) (_ *spool, sum string, steady bool, err error) {
-	in, err := root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|nonblock, 0)
+	in, before, err := folder.Open(root, filepath.FromSlash(name))
 	if err != nil {
 		return nil, "", false, err
 	}
 	defer in.Close()
-	before, err := in.Stat()
-	if err != nil {
-		return nil, "", false, err
-	}
-	if !before.Mode().IsRegular() {
-		return nil, "", false, errReplaced
-	}
 	h := sha256.New()
 	s := &spool{}
 	from := io.TeeReader(contextReader{w.ctx, in}, h)
