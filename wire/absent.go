@@ -7,7 +7,6 @@ import "encoding/json"
 const (
 	MethodUpdateStatus       = "update.status"
 	MethodObserverVisibility = "sessions.observer.visibility"
-	MethodTalkCatalog        = "talk.catalog"
 	MethodThemesList         = "themes.list"
 	MethodUsersList          = "users.list"
 	MethodEnvironmentsList   = "environments.list"
@@ -55,22 +54,6 @@ type UpdateStatus struct {
 // client shows what an observer of sessions says.
 type ObserverVisibility struct {
 	Visible bool `json:"visible"`
-}
-
-// TalkCatalog is the result of talk.catalog: what a client can talk with.
-type TalkCatalog struct {
-	Modes         []string      `json:"modes"`
-	Transports    []string      `json:"transports"`
-	Brains        []string      `json:"brains"`
-	Speech        TalkProviders `json:"speech"`
-	Transcription TalkProviders `json:"transcription"`
-	Realtime      TalkProviders `json:"realtime"`
-}
-
-// TalkProviders are the services for one part of talking.
-type TalkProviders struct {
-	Ready     bool   `json:"ready"`
-	Providers []None `json:"providers"`
 }
 
 // ThemesList is the result of themes.list: the themes that the gateway has besides those

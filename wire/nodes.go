@@ -222,6 +222,25 @@ type NodeEvent struct {
 	PayloadJSON json.RawMessage `json:"payloadJSON,omitempty"`
 }
 
+// NodeEventVoice is the event of what a person said to a node after a wake word; its payload
+// is a [NodeVoice].
+const NodeEventVoice = "voice.transcript"
+
+// NodeVoice is what a person said to a node.
+type NodeVoice struct {
+	Text    string `json:"text"`
+	Session string `json:"sessionKey,omitempty"` // "": main
+	ID      string `json:"eventId,omitempty"`    // the same id is the same event
+}
+
+// NodeEventResult is the result of node.event.
+type NodeEventResult struct {
+	OK      bool   `json:"ok"`
+	Event   string `json:"event"`
+	Handled bool   `json:"handled"`
+	Reason  string `json:"reason,omitempty"` // why not
+}
+
 // NodeAck is the result of the methods that nodes call.
 type NodeAck struct {
 	OK      bool `json:"ok"`

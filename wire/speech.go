@@ -8,6 +8,7 @@ const (
 	MethodTTSEnable      = "tts.enable"
 	MethodTTSDisable     = "tts.disable"
 	MethodTTSConvert     = "tts.convert"
+	MethodTTSSpeak       = "tts.speak"
 	MethodTTSSetProvider = "tts.setProvider"
 )
 
@@ -60,7 +61,7 @@ type TTSConvert struct {
 	Text     string `json:"text"`
 	Provider string `json:"provider,omitempty"` // that alone is asked
 	Voice    string `json:"voiceId,omitempty"`
-	Model    string `json:"modelId,omitempty"` // that of the configuration is used
+	Model    string `json:"modelId,omitempty"`
 	Channel  string `json:"channel,omitempty"` // for which it is made; voice notes need Ogg with Opus
 }
 
@@ -71,4 +72,9 @@ type TTSConverted struct {
 	Provider string `json:"provider"`
 	Format   string `json:"outputFormat"` // mp3, opus or wav
 	Voice    bool   `json:"voiceCompatible"`
+}
+
+// TTSSpeak holds the parameters of tts.speak. The result is a [TalkSpoken].
+type TTSSpeak struct {
+	Text string `json:"text"`
 }

@@ -67,6 +67,7 @@ import (
 	"github.com/chela-ai/chela/internal/surface/method/sessions"
 	speechmethods "github.com/chela-ai/chela/internal/surface/method/speech"
 	"github.com/chela-ai/chela/internal/surface/method/system"
+	talkmethods "github.com/chela-ai/chela/internal/surface/method/talk"
 	taskmethods "github.com/chela-ai/chela/internal/surface/method/tasks"
 	"github.com/chela-ai/chela/internal/surface/method/tools"
 	"github.com/chela-ai/chela/internal/surface/method/usage"
@@ -171,7 +172,8 @@ func New(o Options) *Gateway {
 	g := &Gateway{o: o}
 	rows := wireview.Rows{Model: o.sessionModel, Show: o.Files.FillScaled, Subagents: o.Current.Subagents, Sends: o.Current.Sends}
 	g.system = g.systemOptions(rows)
-	g.set = g.methods(rows).Logging(o.Log)
+	g.set = g.methods(rows).Logging(o.Log).
+		Missing("talk.", "there is no live audio here; send what was said with chat.send, and have the answer said with talk.speak")
 	g.Server = gateway.New(gateway.Options{
 		Log: o.Log, Version: o.Version, Methods: g.set, Bus: o.Bus, Health: g.system.Health,
 		Defaults: func() wire.SessionDefaults {
@@ -206,6 +208,11 @@ func (g *Gateway) Agents() []agents.Agent { return g.o.agents() }
 // announce tells the clients that may decide about devices.
 func (g *Gateway) announce(event string, payload any) {
 	g.Broadcast(chela.ScopePairing, event, payload)
+}
+
+// announceTo tells the clients with a scope.
+func (g *Gateway) announceTo(scope chela.Scope, event string, payload any) {
+	g.Broadcast(scope, event, payload)
 }
 
 // systemOptions is what the methods about the whole gateway work with.
@@ -260,6 +267,7 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 				return o.Current.Load().ExplainSandbox(ctx, who, key)
 			},
 		}),
+		talkmethods.Methods(talkmethods.Options{Words: o.Nodes, Announce: g.announceTo, Voice: o.Current.Talker}),
 		speechmethods.Methods(speechmethods.Options{Voice: o.Voice, Dir: filepath.Join(o.State, media.Dir), Store: o.Files.Store}),
 		hooks.Methods(hooks.Options{
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Managed: standard.HookDir(o.State), Hooks: o.Hooks, Install: o.InstallHook,
@@ -279,7 +287,7 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			Store: o.Store, Announce: g.announce, Drop: func(credential string, last func()) { g.Drop(credential, last) }, Endpoint: o.Port.Remote, Page: o.Port.Page, Stop: o.Dispatcher.Revoke,
 			Connected: func(credential, role string) bool { return g.Connected(credential, role) },
 		}),
-		nodemethods.Methods(nodemethods.Options{Nodes: o.Nodes}),
+		nodemethods.Methods(nodemethods.Options{Nodes: o.Nodes, Store: o.Store, Gate: o.Inbound, Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
 		canvasmethods.Methods(canvasmethods.Options{Host: o.Canvas, Gate: o.Inbound, Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
 		channelmethods.Methods(o.guests(channelmethods.Options{Store: o.Store, Accounts: o.Channels.Accounts, Probe: o.probeChannel})),
 		messages.Methods(messages.Options{Do: o.Act, Files: o.Files}),

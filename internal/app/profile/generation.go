@@ -275,6 +275,7 @@ type Generation struct {
 	reader       *understanding.Understander // of attachments
 	http         *http.Client                // reaches the services of the configuration
 	Speaker      speech.Speaker              // says texts aloud
+	Talker       speech.Speaker              // says answers aloud when apps talk
 }
 
 // New makes a Generation. It takes over what is known of models from before,
@@ -372,7 +373,7 @@ func (g *Generation) openModels(ctx context.Context, c Config, before *Generatio
 		if err != nil {
 			return fmt.Errorf("configuration, tools.media: %w", err)
 		}
-		o.HTTP = model.HTTPClient(o.Config, c.Env, slices.Concat(conf.URLs(), g.Settings.MemoryURLs(), g.Settings.Speech.URLs())...)
+		o.HTTP = model.HTTPClient(o.Config, c.Env, slices.Concat(conf.URLs(), g.Settings.MemoryURLs(), g.Settings.Speech.URLs(), g.Settings.Talk.URLs())...)
 	}
 	g.http = o.HTTP
 	if before != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/talk"
 	"github.com/chela-ai/chela/internal/core/untrusted"
 	"github.com/chela-ai/chela/internal/core/usage"
 	"github.com/chela-ai/chela/internal/engine/budget"
@@ -69,12 +70,15 @@ func (g *Generation) makeUnderstander(c Config, broker sandbox.Broker) error {
 	return nil
 }
 
-// makeSpeaker makes what says texts aloud.
-func (g *Generation) makeSpeaker(c Config, broker sandbox.Broker) {
-	g.Speaker = voice.New(voice.Options{
+// makeSpeakers makes what says texts aloud.
+func (g *Generation) makeSpeakers(c Config, broker sandbox.Broker) {
+	o := voice.Options{
 		Log: g.o.Log, Config: g.Settings.Speech, Getenv: c.Env, Endpoint: g.Models.Endpoint, HTTP: g.http,
 		Programs: voice.Programs{Programs: g.helpers(broker)},
-	})
+	}
+	g.Speaker = voice.New(o)
+	o.Config = g.Settings.Talk.Speech(o.Config)
+	g.Talker = voice.New(o)
 }
 
 // painter returns what makes pictures. They are paid from the budgets of the agent.
@@ -95,6 +99,13 @@ func (g *Generation) painter(broker sandbox.Broker) drawing.Painter {
 			return g.o.Budgets.Provider(p, m, budget.Call{Run: by.Run, Agent: by.Agent, Session: by.Session}, g.Settings.Limits(by.Agent, g.zone)), nil
 		},
 	})
+}
+
+// Talker returns what says answers when apps talk, the section talk, and how many characters
+// it says at once.
+func (c *Current) Talker() (speech.Speaker, talk.Config, int) {
+	g := c.Load()
+	return g.Talker, g.Settings.Talk, g.Settings.Speech.Limit()
 }
 
 // Say returns a recording of a text as a voice note.

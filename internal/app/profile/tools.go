@@ -33,7 +33,7 @@ func (g *Generation) makeTools(c Config) error {
 	if err := g.makeUnderstander(c, broker); err != nil {
 		return err
 	}
-	g.makeSpeaker(c, broker)
+	g.makeSpeakers(c, broker)
 	env := standard.ToolEnv{
 		Store: g.o.Store, Location: g.zone,
 		Files: standard.FileEnv{Media: g.o.Files, Vision: g.vision, ImageSide: g.Settings.Agent.ImageSide},

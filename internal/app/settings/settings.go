@@ -34,6 +34,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/skill"
 	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/subagent"
+	"github.com/chela-ai/chela/internal/core/talk"
 	"github.com/chela-ai/chela/internal/core/window"
 	"github.com/chela-ai/chela/internal/engine/deliver"
 	"github.com/chela-ai/chela/internal/engine/inbound"
@@ -65,6 +66,7 @@ type Settings struct {
 	Money    Money
 	Undo     journal.Options
 	Speech   speech.Config
+	Talk     talk.Config
 	Canvas   canvas.Config
 	Drawing  drawing.Config
 	Logging  Logging
@@ -341,6 +343,9 @@ func Read(s Sections) (Settings, error) {
 	}
 	var err error
 	if o.Speech, err = speech.Parse(s.Section("tts"), s.Section("messages.tts")); err != nil {
+		return o, err
+	}
+	if o.Talk, err = talk.Parse(s.Section("talk")); err != nil {
 		return o, err
 	}
 	if o.Drawing, err = drawing.Parse(s.Section("agents.defaults.mediaModels.image"), s.Section("agents.defaults.imageGenerationModel")); err != nil {

@@ -96,7 +96,7 @@ var preserved = [...]struct {
 		gateway.controlUi.* gateway.reload.deferralTimeoutMs gateway.remote.* gateway.tls.caPath hooks.gmail.* logging.maxFiles mcp.* mcp.servers.*.* media memory
 		messages.queue.debounceMsByChannel meta models.bedrockDiscovery models.pricing models.providers.*.auth
 		models.providers.*.authHeader nodeHost plugins.* plugins.entries.*.* plugins.entries.*.config.*
-		plugins.entries.*.config.host.* plugins.entries.*.config.webSearch.* routing secrets session.reset.* skills.entries.*.* skills.install skills.limits.* skills.load.* skills.workshop.* talk tools.exec.approvalRunningNoticeMs
+		plugins.entries.*.config.host.* plugins.entries.*.config.webSearch.* routing secrets session.reset.* skills.entries.*.* skills.install skills.limits.* skills.load.* skills.workshop.* talk.* talk.providers.*.* tools.exec.approvalRunningNoticeMs
 		tools.web.* tools.web.fetch.* tools.web.search.* tts.* tts.providers.*.* ui update web
 	`},
 	{"", "agents.defaults.", `
@@ -701,11 +701,33 @@ var documented = [...]Key{
 	{Path: "tts.providers.*.instructions", Kind: Text, Doc: "how to speak, for models that take it"},
 	{Path: "tts.providers.*.speed", Kind: Number, Doc: "of the voice; default: the service's"},
 	{Path: "tts.providers.*.command", Kind: Text, Doc: "a program that speaks, instead of a service"},
-	{Path: "tts.providers.*.args", Kind: Texts, Doc: "its arguments, with {{Text}}, {{OutputPath}}, {{OutputDir}} and {{OutputBase}}; default: {{Text}}, and it prints the recording"},
+	{Path: "tts.providers.*.args", Kind: Texts, Doc: "its arguments, with {{Text}}, {{Voice}}, {{OutputPath}}, {{OutputDir}} and {{OutputBase}}; default: {{Text}}, and it prints the recording"},
 	{Path: "tts.providers.*.outputFormat", Kind: Text, Values: []string{"mp3", "opus", "wav"}, Default: `"mp3"`, Doc: "format that it writes"},
 	{Path: "tts.providers.*.env", Kind: Object, Doc: "further variables of the program"},
 	{Path: "tts.providers.*.timeoutMs", Kind: Millis, Doc: "time limit of the program"},
 	{Path: "messages.tts", Kind: Any, Doc: "older form of tts"},
+
+	// talk
+	{Path: "talk", Kind: Object, Doc: "apps that listen and say the answers; see docs/talk.md"},
+	{Path: "talk.provider", Kind: Text, Doc: "that is asked first when apps talk; default: that of tts"},
+	{Path: "talk.providers", Kind: Object, Doc: "what is different from tts.providers when apps talk, by id"},
+	{Path: "talk.providers.*", Kind: Object, Doc: "a service or a program"},
+	{Path: "talk.providers.*.apiKey", Kind: Secret, Doc: "its key: the key itself, ${NAME}, env:NAME or file:path; default: that of tts.providers"},
+	{Path: "talk.providers.*.baseUrl", Kind: Text, Doc: "its address, which does not get the key of tts.providers"},
+	{Path: "talk.providers.*.voiceId", Kind: Text, Doc: "the voice"},
+	{Path: "talk.providers.*.voiceAliases", Kind: Object, Doc: "names of voices, which apps and directives may use"},
+	{Path: "talk.providers.*.modelId", Kind: Text, Doc: "its model"},
+	{Path: "talk.providers.*.outputFormat", Kind: Text, Doc: "mp3, opus or wav, or a format of ElevenLabs that begins so; others have no effect"},
+	{Path: "talk.apiKey", Kind: Secret, Doc: "older form of talk.providers.elevenlabs.apiKey"},
+	{Path: "talk.voiceId", Kind: Text, Doc: "older form of talk.providers.elevenlabs.voiceId"},
+	{Path: "talk.voiceAliases", Kind: Object, Doc: "older form of talk.providers.elevenlabs.voiceAliases"},
+	{Path: "talk.modelId", Kind: Text, Doc: "older form of talk.providers.elevenlabs.modelId"},
+	{Path: "talk.outputFormat", Kind: Text, Doc: "older form of talk.providers.elevenlabs.outputFormat"},
+	{Path: "talk.speechLocale", Kind: Text, Doc: "language in which apps listen, such as de-DE; default: that of the device"},
+	{Path: "talk.interruptOnSpeech", Kind: Bool, Doc: "apps stop speaking when you speak; default: the app decides"},
+	{Path: "talk.silenceTimeoutMs", Kind: Millis, Doc: "silence after which apps send what they heard; default: the app decides"},
+	{Path: "talk.consultThinkingLevel", Kind: Text, Values: thinking, Doc: "thinking level that apps ask for"},
+	{Path: "talk.consultFastMode", Kind: Bool, Doc: "fast mode that apps ask for"},
 	{Path: "messages.groupChat", Kind: Object, Doc: "messages of groups"},
 	{Path: "messages.groupChat.historyLimit", Kind: Int, Default: "50", Doc: "messages of a group that the assistant sees as context; 0: none"},
 	{Path: "messages.groupChat.mentionPatterns", Kind: Texts, Doc: "regular expressions of texts that address the agent; default: its identity.name, or the name in its IDENTITY.md"},

@@ -55,7 +55,7 @@ type Provider struct {
 	Manner  string            `json:"instructions"`   // how to speak, for models that take it
 	Speed   float64           `json:"speed"`          // 0: the service's
 	Command string            `json:"command"`        // of a program
-	Args    []string          `json:"args"`           // with {{Text}}, {{OutputPath}}, {{OutputDir}} and {{OutputBase}}
+	Args    []string          `json:"args"`           // with {{Text}}, {{Voice}}, {{OutputPath}}, {{OutputDir}} and {{OutputBase}}
 	Output  string            `json:"outputFormat"`   // of a program: mp3, opus or wav; "": mp3
 	Env     map[string]string `json:"env"`            // further variables of a program
 	Timeout int               `json:"timeoutMs"`      // of a program; 0: that of all
@@ -147,7 +147,23 @@ type Request struct {
 	Text     string
 	Provider string // that alone is asked; "": as configured
 	Voice    string // "": the configured one
+	Model    string // "": the configured one
+	Format   string // mp3, opus or wav; "": as configured
 	Note     bool   // as a voice note, which platforms show only in Ogg with Opus
+	Manner   Manner
+}
+
+// Manner is how a text is said. What a provider does not have has no effect.
+type Manner struct {
+	Speed      float64 // 0: the configured one
+	Stability  *float64
+	Similarity *float64
+	Style      *float64
+	Boost      *bool
+	Seed       *int64
+	Normalize  string // auto, on, off
+	Language   string // such as de
+	Latency    *int   // 0 to 4: the quality that may be given up for a fast answer
 }
 
 // Audio is what was said.

@@ -61,7 +61,10 @@ type Registry struct {
 	o  Options
 	wg sync.WaitGroup // calls with a key
 
+	waking sync.Mutex // held while the wake words change
+
 	mu      sync.Mutex
+	words   []string           // that wake apps; nil: not read yet
 	links   map[string][]*link // by device; the last one is in use
 	calls   map[string]*call   // by id
 	keyed   map[string]*keyed  // by key
@@ -98,13 +101,16 @@ type keyed struct {
 	err     error
 }
 
-// Join adds a connection of a device in the role of a node. send sends it an event and does
-// not block. The caller calls leave when the connection has ended.
+// Join adds a connection of a device in the role of a node, which is told the wake words.
+// send sends it an event and does not block. The caller calls leave when the connection has ended.
 func (r *Registry) Join(device string, send func(event string, payload any)) (leave func()) {
 	l := &link{send: send, gone: make(chan struct{})}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.links[device] = append(r.links[device], l)
+	if words, err := r.wordsLocked(context.Background()); err == nil {
+		send(wire.EventWakeChanged, wire.WakeWords{Triggers: words})
+	}
 	return sync.OnceFunc(func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -43,7 +43,7 @@ func (p Programs) speak(ctx context.Context, c speech.Provider, r speech.Request
 	err := p.In(func(dir string) error {
 		base := filepath.Join(dir, "speech")
 		path := base + speech.Extension(formats[format])
-		fill := strings.NewReplacer("{{Text}}", r.Text, "{{OutputPath}}", path, "{{OutputDir}}", dir, "{{OutputBase}}", base)
+		fill := strings.NewReplacer("{{Text}}", r.Text, "{{OutputPath}}", path, "{{OutputDir}}", dir, "{{OutputBase}}", base, "{{Voice}}", cmp.Or(r.Voice, c.VoiceOf()))
 		args := []string{r.Text}
 		if len(c.Args) > 0 {
 			args = nil

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/chela-ai/chela/internal/core/speech"
@@ -36,15 +37,15 @@ type service struct {
 
 // openAI asks a service of OpenAI's format (POST /audio/speech).
 func (s *service) openAI(ctx context.Context, p speech.Provider, r speech.Request) (speech.Audio, error) {
-	format := cmp.Or(p.Format, map[bool]string{true: "opus", false: "mp3"}[r.Note])
+	format := cmp.Or(r.Format, p.Format, map[bool]string{true: "opus", false: "mp3"}[r.Note])
 	body := map[string]any{
-		"model": cmp.Or(p.ModelOf(), openAIModel), "voice": cmp.Or(r.Voice, p.VoiceOf(), openAIVoice), "input": r.Text, "response_format": format,
+		"model": cmp.Or(r.Model, p.ModelOf(), openAIModel), "voice": cmp.Or(r.Voice, p.VoiceOf(), openAIVoice), "input": r.Text, "response_format": format,
 	}
 	if p.Manner != "" {
 		body["instructions"] = p.Manner
 	}
-	if p.Speed > 0 {
-		body["speed"] = p.Speed
+	if speed := cmp.Or(r.Manner.Speed, p.Speed); speed > 0 {
+		body["speed"] = speed
 	}
 	u, err := dialect.BaseURL(s.BaseURL, "https://api.openai.com")
 	if err != nil {
@@ -69,11 +70,38 @@ func (s *service) elevenLabs(ctx context.Context, p speech.Provider, r speech.Re
 	}
 	u = u.JoinPath("v1", "text-to-speech", url.PathEscape(cmp.Or(r.Voice, p.VoiceOf(), elevenVoice)))
 	format, kind := "mp3_44100_128", formats["mp3"]
-	if p.Format == "opus" || p.Format == "" && r.Note {
+	if want := cmp.Or(r.Format, p.Format); want == "opus" || want == "" && r.Note {
 		format, kind = "opus_48000_64", formats["opus"]
 	}
-	u.RawQuery = url.Values{"output_format": {format}}.Encode()
-	return s.ask(ctx, u, http.Header{"Xi-Api-Key": {s.Key.Reveal()}}, map[string]any{"text": r.Text, "model_id": cmp.Or(p.ModelOf(), elevenModel)}, kind)
+	m := r.Manner
+	query := url.Values{"output_format": {format}}
+	if m.Latency != nil {
+		query.Set("optimize_streaming_latency", strconv.Itoa(*m.Latency))
+	}
+	u.RawQuery = query.Encode()
+	body := elevenBody{Text: r.Text, Model: cmp.Or(r.Model, p.ModelOf(), elevenModel), Seed: m.Seed, Normalize: m.Normalize, Language: m.Language}
+	if set := (elevenVoiceSettings{m.Stability, m.Similarity, m.Style, m.Boost, cmp.Or(m.Speed, p.Speed)}); set != (elevenVoiceSettings{}) {
+		body.Settings = &set
+	}
+	return s.ask(ctx, u, http.Header{"Xi-Api-Key": {s.Key.Reveal()}}, body, kind)
+}
+
+// elevenBody is a request to ElevenLabs.
+type elevenBody struct {
+	Text      string               `json:"text"`
+	Model     string               `json:"model_id"`
+	Seed      *int64               `json:"seed,omitempty"`
+	Normalize string               `json:"apply_text_normalization,omitempty"`
+	Language  string               `json:"language_code,omitempty"`
+	Settings  *elevenVoiceSettings `json:"voice_settings,omitempty"`
+}
+
+type elevenVoiceSettings struct {
+	Stability  *float64 `json:"stability,omitempty"`
+	Similarity *float64 `json:"similarity_boost,omitempty"`
+	Style      *float64 `json:"style,omitempty"`
+	Boost      *bool    `json:"use_speaker_boost,omitempty"`
+	Speed      float64  `json:"speed,omitempty"`
 }
 
 // formats are the MIME types of formats.
@@ -81,7 +109,7 @@ var formats = map[string]string{"mp3": "audio/mpeg", "opus": "audio/ogg", "wav":
 
 // ask sends a request and returns the recording of the answer. kind is its type if neither
 // the content nor the service says it.
-func (s *service) ask(ctx context.Context, u *url.URL, header http.Header, body map[string]any, kind string) (a speech.Audio, err error) {
+func (s *service) ask(ctx context.Context, u *url.URL, header http.Header, body any, kind string) (a speech.Audio, err error) {
 	defer func() {
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // the URL may contain a password

@@ -90,7 +90,16 @@ func TestServices(t *testing.T) {
 		},
 		{
 			"ElevenLabs", `{"provider": "elevenlabs", "providers": {"elevenlabs": {"speakerVoiceId": "a/b"}}}`, map[string]string{"ELEVENLABS_API_KEY": "e", "OPENAI_API_KEY": "k"}, speech.Request{Text: "hi", Note: true},
-			`https://api.elevenlabs.io/v1/text-to-speech/a%2Fb?output_format=opus_48000_64 e {"model_id":"eleven_multilingual_v2","text":"hi"}`,
+			`https://api.elevenlabs.io/v1/text-to-speech/a%2Fb?output_format=opus_48000_64 e {"text":"hi","model_id":"eleven_multilingual_v2"}`,
+		},
+		{
+			"ElevenLabs in a manner", `{"provider": "elevenlabs"}`, map[string]string{"ELEVENLABS_API_KEY": "e"},
+			speech.Request{Text: "hi", Voice: "v", Model: "m", Format: "mp3", Note: true, Manner: speech.Manner{Speed: 1.5, Stability: new(0.0), Similarity: new(0.5), Style: new(1.0), Boost: new(false), Seed: new(int64(7)), Normalize: "on", Language: "de", Latency: new(0)}},
+			`https://api.elevenlabs.io/v1/text-to-speech/v?optimize_streaming_latency=0&output_format=mp3_44100_128 e {"text":"hi","model_id":"m","seed":7,"apply_text_normalization":"on","language_code":"de","voice_settings":{"stability":0,"similarity_boost":0.5,"style":1,"use_speaker_boost":false,"speed":1.5}}`,
+		},
+		{
+			"OpenAI in a manner", `{"providers": {"openai": {"speed": 0.9}}}`, map[string]string{"OPENAI_API_KEY": "k"}, speech.Request{Text: "hi", Model: "m", Format: "wav", Note: true, Manner: speech.Manner{Speed: 1.2, Language: "de"}},
+			`https://api.openai.com/v1/audio/speech Bearer k {"input":"hi","model":"m","response_format":"wav","speed":1.2,"voice":"coral"}`,
 		},
 		{
 			"a voice for one text", `{"providers": {"openai": {"voice": "alloy"}}}`, map[string]string{"OPENAI_API_KEY": "k"}, speech.Request{Text: "hi", Voice: "nova"},

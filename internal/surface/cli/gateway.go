@@ -462,10 +462,10 @@ func (c *commands) gatewayCall() *cobra.Command {
 	return cmd
 }
 
-// suggestMethod adds the most similar method name to an "unknown method" error.
+// suggestMethod adds the most similar method name to an "unknown method" error without a reason.
 func (c *commands) suggestMethod(err error, name string, methods []string) error {
 	e, ok := errors.AsType[*wire.Error](err)
-	if !ok || !strings.HasPrefix(e.Message, "unknown method") {
+	if !ok || !strings.HasPrefix(e.Message, "unknown method") || strings.Contains(e.Message, name+": ") {
 		return err
 	}
 	best, least := "", 1+len(name)/3

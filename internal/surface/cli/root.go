@@ -110,7 +110,7 @@ func (c *commands) root() *cobra.Command {
 
 	root.AddCommand(c.chat(), c.agent(), c.gateway(), c.dashboard(), c.health(), c.logs(), c.configuration(), c.status(), c.usageReport(), c.budget(), c.security(), c.doctor(), c.backup(), c.reset(), c.uninstall(), c.update(), c.version(), c.completion())
 	root.AddCommand(c.sessions(), c.tasks(), c.memory(), c.tools(), c.sandbox(), c.hooks(), c.skills(), c.plugins(), c.mcp(), c.approvals(), c.execPolicy(), c.models(), c.agents(), c.devices(), c.onboard(), c.channels(), c.pairing(), c.message(), c.directory(), c.nodes(), c.node(), c.browser(), c.cron(), c.webhooks(), c.system(), c.acp())
-	root.AddCommand(c.workspace(), c.undo(), c.migrate(), c.tts())
+	root.AddCommand(c.workspace(), c.undo(), c.migrate(), c.tts(), c.talking())
 	root.AddCommand(c.foreignCommands()...)
 	return root
 }

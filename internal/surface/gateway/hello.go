@@ -20,7 +20,7 @@ var events = [...]string{
 	wire.EventApprovalRequested, wire.EventApprovalResolved,
 	wire.EventPluginApprovalRequested, wire.EventPluginApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
 	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot, wire.EventConfigChanged, wire.EventTask, wire.EventCron,
-	wire.EventProgressChanged, wire.EventHeartbeat, wire.EventCanvas,
+	wire.EventProgressChanged, wire.EventHeartbeat, wire.EventCanvas, wire.EventTalkMode, wire.EventWakeChanged,
 }
 
 // maxAttachment is the maximum size of an attachment: one frame holds it in

@@ -126,6 +126,7 @@ type Set struct {
 	methods map[string]Method
 	log     *slog.Logger
 	told    *sync.Map // methods and properties without effect that were logged
+	missing map[string]string
 }
 
 // NewSet returns a set of the methods. It panics if two have the same name.
@@ -144,6 +145,27 @@ func NewSet(groups ...[]Method) Set {
 func (s Set) Logging(log *slog.Logger) Set {
 	s.log = log
 	return s
+}
+
+// Missing returns a copy of s that says why it lacks the methods whose names begin with a
+// prefix.
+func (s Set) Missing(prefix, why string) Set {
+	s.missing = maps.Clone(s.missing)
+	if s.missing == nil {
+		s.missing = map[string]string{}
+	}
+	s.missing[prefix] = why
+	return s
+}
+
+// unknown returns the error for a method that is not in the set.
+func (s Set) unknown(method string) error {
+	for prefix, why := range s.missing {
+		if strings.HasPrefix(method, prefix) {
+			return wire.Errorf(wire.InvalidRequest, "unknown method: %s: %s", method, why)
+		}
+	}
+	return wire.Errorf(wire.InvalidRequest, "unknown method: %s", method)
 }
 
 // MethodInfo describes a method's parameters and the rights it needs.
@@ -180,7 +202,7 @@ func (s Set) Names() []string { return slices.Sorted(maps.Keys(s.methods)) }
 func (s Set) Call(ctx context.Context, role string, p Peer, method string, params json.RawMessage) (any, error) {
 	m, ok := s.methods[method]
 	if !ok {
-		return nil, wire.Errorf(wire.InvalidRequest, "unknown method: %s", method)
+		return nil, s.unknown(method)
 	}
 	if role != m.role {
 		return nil, &RoleError{role}

@@ -220,6 +220,8 @@ func decode(raw json.RawMessage, params any) error {
 // schemaType returns the JSON Schema name of a Go type.
 func schemaType(t reflect.Type) string {
 	switch t.Kind() {
+	case reflect.Pointer:
+		return schemaType(t.Elem())
 	case reflect.String:
 		return "string"
 	case reflect.Bool:

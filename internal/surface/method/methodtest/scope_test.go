@@ -23,7 +23,7 @@ var needs = map[chela.Scope][]string{
 		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
 		"tools.explain", "tools.calls", "sandbox.status", "sandbox.explain", "hooks.status", "usage.cost", "usage.status", "usage.receipt", "budget.status", "sessions.usage", "node.list", "node.describe",
 		"cron.list", "cron.get", "cron.status", "cron.runs",
-		"diagnostics.lanes", "sessions.observer.visibility", "talk.catalog", "themes.list", "users.list", "environments.list",
+		"diagnostics.lanes", "sessions.observer.visibility", "themes.list", "users.list", "environments.list",
 		"last-heartbeat", "device.scopes.requestUpgrade", "device.scopes.waitUpgrade", "progressCard.get",
 	},
 	chela.ScopeWrite: {"tools.invoke", "wake", "progressCard.put", "progressCard.refresh", "send", "poll", "message.action"},

@@ -13,6 +13,8 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/node"
 	"github.com/chela-ai/chela/internal/core/pairing"
+	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/engine/inbound"
 	"github.com/chela-ai/chela/internal/engine/nodes"
 	"github.com/chela-ai/chela/internal/surface/rpc"
 	"github.com/chela-ai/chela/wire"
@@ -20,7 +22,11 @@ import (
 
 // Options configures the methods. All fields are required.
 type Options struct {
-	Nodes *nodes.Registry
+	Nodes   *nodes.Registry
+	Store   store.Store
+	Gate    *inbound.Gate
+	Default chela.AgentID            // agent of the session "main"
+	Agent   func(chela.AgentID) bool // reports whether the agent exists
 }
 
 // Methods returns the methods.
@@ -31,7 +37,7 @@ func Methods(o Options) []rpc.Method {
 			Ignoring("turnSourceChannel", "turnSourceTo", "turnSourceAccountId", "turnSourceThreadId").StartsWork(),
 		rpc.New(wire.MethodNodeInvokeResult, wire.RoleNode, "", m.result),
 		rpc.New(wire.MethodNodeInvokeProgress, wire.RoleNode, "", m.progress),
-		rpc.New(wire.MethodNodeEvent, wire.RoleNode, "", m.event),
+		rpc.New(wire.MethodNodeEvent, wire.RoleNode, "", m.event).StartsWork(),
 	}
 }
 
@@ -136,10 +142,4 @@ func (m methods) progress(ctx context.Context, _ rpc.Peer, in wire.NodeInvokePro
 		return wire.NodeAck{}, wire.Errorf(wire.InvalidRequest, "progress chunk too large")
 	}
 	return wire.NodeAck{OK: true, Ignored: !m.o.Nodes.Progress(id, in)}, nil
-}
-
-// event accepts what nodes tell on their own. The ends of commands are known from their
-// answers; nothing else is used.
-func (m methods) event(context.Context, rpc.Peer, wire.NodeEvent) (wire.NodeAck, error) {
-	return wire.NodeAck{OK: true, Ignored: true}, nil
 }

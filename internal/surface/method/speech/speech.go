@@ -9,6 +9,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/surface/rpc"
+	"github.com/chela-ai/chela/internal/surface/wireview"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -33,6 +34,7 @@ func Methods(o Options) []rpc.Method {
 			return in, o.Voice.SetProvider(ctx, in.Provider)
 		}),
 		rpc.New(wire.MethodTTSConvert, wire.RoleOperator, chela.ScopeWrite, o.convert),
+		rpc.New(wire.MethodTTSSpeak, wire.RoleOperator, chela.ScopeWrite, o.speak),
 	}
 }
 
@@ -68,15 +70,19 @@ func (o Options) mode(m speech.Mode) func(context.Context, rpc.Peer, wire.None) 
 	}
 }
 
+// say says a text.
+func (o Options) say(ctx context.Context, r speech.Request) (speech.Audio, error) {
+	if r.Text = strings.TrimSpace(r.Text); r.Text == "" {
+		return speech.Audio{}, rpc.Invalid("at /text: must not be empty")
+	}
+	if n := len([]rune(r.Text)); n > o.Voice.Limit() {
+		return speech.Audio{}, rpc.Invalid("at /text: %d characters, at most %d (tts.maxTextLength) can be said at once", n, o.Voice.Limit())
+	}
+	return o.Voice.Speak(ctx, r)
+}
+
 func (o Options) convert(ctx context.Context, _ rpc.Peer, in wire.TTSConvert) (wire.TTSConverted, error) {
-	text := strings.TrimSpace(in.Text)
-	if text == "" {
-		return wire.TTSConverted{}, rpc.Invalid("at /text: must not be empty")
-	}
-	if n := len([]rune(text)); n > o.Voice.Limit() {
-		return wire.TTSConverted{}, rpc.Invalid("at /text: %d characters, at most %d (tts.maxTextLength) can be said at once", n, o.Voice.Limit())
-	}
-	a, err := o.Voice.Speak(ctx, speech.Request{Text: text, Provider: in.Provider, Voice: in.Voice, Note: in.Channel != ""})
+	a, err := o.say(ctx, speech.Request{Text: in.Text, Provider: in.Provider, Voice: in.Voice, Model: in.Model, Note: in.Channel != ""})
 	if err != nil {
 		return wire.TTSConverted{}, err
 	}
@@ -84,9 +90,17 @@ func (o Options) convert(ctx context.Context, _ rpc.Peer, in wire.TTSConvert) (w
 	if err != nil {
 		return wire.TTSConverted{}, err
 	}
-	format := strings.TrimPrefix(speech.Extension(a.Type), ".")
-	if format == "ogg" {
-		format = "opus"
-	}
+	format := wireview.SpokenFormat(a.Type)
 	return wire.TTSConverted{Path: filepath.Join(o.Dir, m.Ref), Ref: m.Ref, Provider: a.Provider, Format: format, Voice: format == "opus"}, nil
+}
+
+// speak returns the recording itself.
+func (o Options) speak(ctx context.Context, _ rpc.Peer, in wire.TTSSpeak) (wire.TalkSpoken, error) {
+	a, err := o.say(ctx, speech.Request{Text: in.Text})
+	if err != nil {
+		return wire.TalkSpoken{}, err
+	}
+	out, err := wireview.Spoken(a)
+	out.Voice = nil // not in the result of this method
+	return out, err
 }

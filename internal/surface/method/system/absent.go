@@ -19,9 +19,6 @@ func absent() []rpc.Method {
 			Sentinel: json.RawMessage("null"), Available: json.RawMessage("null"),
 		})).Reads(),
 		rpc.New(wire.MethodObserverVisibility, op, chela.ScopeRead, answer[wire.ObserverVisibility](wire.OK{OK: true})),
-		rpc.New(wire.MethodTalkCatalog, op, chela.ScopeRead, answer[wire.None](wire.TalkCatalog{
-			Modes: []string{}, Transports: []string{}, Brains: []string{}, Speech: silence, Transcription: silence, Realtime: silence,
-		})),
 		rpc.New(wire.MethodThemesList, op, chela.ScopeRead, answer[wire.None](wire.ThemesList{
 			Current: wire.ThemeChoice{ID: pageTheme.ID, Mode: "system", Scope: "gateway"}, Theme: pageTheme, Themes: []wire.Theme{},
 		})),
@@ -56,9 +53,6 @@ func startWizard(_ context.Context, _ rpc.Peer, in wire.WizardStart) (wire.Wizar
 		Error: "this is set up with a command on the machine of the gateway: " + command,
 	}, nil
 }
-
-// silence says that nobody can talk.
-var silence = wire.TalkProviders{Providers: []wire.None{}}
 
 // pageTheme is the theme that OpenClaw's Control UI shows by default.
 var pageTheme = wire.Theme{ID: "claw", Name: "Claw", Source: "builtin", Modes: []string{"light", "dark"}}
