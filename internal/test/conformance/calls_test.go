@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,7 @@ var ours = map[string]string{
 	"skills.proposals.rollback": "OpenClaw cannot take back a proposal",
 	"themes.list":               "OpenClaw has it too, but not in the schema",
 	"progressCard.refresh":      "OpenClaw has it too, but not in the schema",
+	"browser.request":           "OpenClaw has it too, but not in the schema",
 	"canvas.view":               "what the assistant shows, OpenClaw's pages are documents",
 	"canvas.action":             "what the person did there",
 	"canvas.report":             "what a screen could not draw",
@@ -74,12 +76,13 @@ var resultless = []string{
 	"config.apply", "config.get", "diagnostics.lanes", "config.patch", "config.set", "device.pair.approve", "device.pair.list", "device.pair.reject", "device.pair.remove",
 	"device.pair.rename", "device.token.revoke", "doctor.memory.status", "exec.approval.get", "exec.approval.list", "exec.approval.request",
 	"exec.approval.resolve", "exec.approval.waitDecision", "health", "hooks.status", "last-heartbeat", "memory.search", "models.authLogout", "models.authStatus", "node.describe", "node.list",
-	"node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename",
+	"node.invoke", "node.invoke.progress", "node.invoke.result", "node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename",
 	"openclaw.approval.list", "plugin.approval.list", "plugin.approval.resolve", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.get", "sessions.list",
 	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
 	"send", "poll", "message.action", "plugin.surface.refresh",
 	"sessions.reset", "sessions.send", "sessions.steer", "set-heartbeats", "skills.install", "skills.library.list", "skills.status", "skills.update", "sessions.subscribe", "sessions.usage", "sessions.usage.logs", "sessions.usage.timeseries", "status",
-	"system-event", "system-presence", "usage.cost", "usage.status", "users.list", "wake",
+	"system-event", "system-presence", "talk.mode", "tts.convert", "tts.disable", "tts.enable", "tts.personas", "tts.providers", "tts.setProvider", "tts.status",
+	"voicewake.get", "voicewake.routing.get", "voicewake.set", "usage.cost", "usage.status", "users.list", "wake",
 }
 
 // irregular are the definitions whose names do not follow from their methods.
@@ -141,10 +144,27 @@ type call struct {
 // by returns the connection that a method is called on: a device requests more
 // scopes for itself.
 func (g *golden) by(method string) *line {
-	if strings.HasPrefix(method, "device.scopes.") {
+	switch {
+	case strings.HasPrefix(method, "device.scopes."):
 		return g.device
+	case forNodes(method):
+		return g.links[1]
 	}
 	return g.line
+}
+
+// forNodes reports whether only nodes call a method.
+func forNodes(method string) bool {
+	return method == wire.MethodNodeInvokeResult || method == wire.MethodNodeInvokeProgress || method == wire.MethodNodeEvent
+}
+
+// snap answers the next call of the first node with a picture.
+func (g *golden) snap() {
+	l := g.links[0]
+	var q wire.NodeInvokeRequest
+	if json.Unmarshal(l.Event(wire.EventNodeInvokeRequest, 0).Payload, &q) == nil {
+		l.send(wire.MethodNodeInvokeResult, map[string]any{"id": q.ID, "nodeId": q.Node, "ok": true, "payloadJSON": `{"format":"png","base64":"iVBORw0KGgo="}`})
+	}
 }
 
 // decision returns parameters about the proposal that is made for a method.
@@ -172,6 +192,18 @@ func (g *golden) calls() []call {
 		{"update.status", m{}, nil},
 		{"sessions.observer.visibility", m{"visible": false}, nil},
 		{"talk.catalog", m{}, nil},
+		{"talk.config", m{"includeSecrets": true}, nil},
+		{"talk.mode", m{"enabled": true, "phase": "listening"}, nil},
+		{"talk.speak", m{"text": "good morning", "voiceId": "v", "speed": 1.2, "stability": 0.5, "language": "de"}, nil},
+		{"voicewake.get", m{}, nil},
+		{"voicewake.set", m{"triggers": []string{"jarvis"}}, nil},
+		{"voicewake.routing.get", m{}, nil},
+		{"tts.status", m{}, nil},
+		{"tts.providers", m{}, nil},
+		{"tts.personas", m{}, nil},
+		{"tts.convert", m{"text": "good morning", "channel": "telegram"}, nil},
+		{"tts.speak", m{"text": "good morning"}, nil},
+		{"browser.request", m{"method": "GET", "path": "/"}, nil},
 		{"themes.list", m{}, nil},
 		{"users.list", m{}, nil},
 		{"openclaw.chat", m{"sessionId": "one", "welcomeVariant": "new-agent"}, nil},
@@ -186,6 +218,9 @@ func (g *golden) calls() []call {
 		{"config.patch", m{"raw": "{}", "baseHash": g.config.Hash}, nil},
 		{"config.set", m{"raw": g.config.Raw, "baseHash": g.config.Hash}, nil},
 		{"config.apply", m{"raw": g.config.Raw, "baseHash": g.config.Hash, "note": "as before"}, nil},
+		{"tts.enable", m{}, nil},
+		{"tts.disable", m{}, nil},
+		{"tts.setProvider", m{"provider": "whisperer"}, nil},
 		{"agents.create", m{"name": "Guest", "emoji": "🦐"}, nil},
 		{"agents.update", m{"agentId": "guest", "name": "Guest Two"}, nil},
 		{"agents.delete", m{"agentId": "guest"}, nil},
@@ -372,6 +407,10 @@ func (g *golden) calls() []call {
 		{"node.rename", m{"nodeId": g.nodes[0].NodeClient.ID, "displayName": "Kitchen"}, nil},
 		{"node.pair.list", m{}, nil},
 		{"node.pair.approve", m{"requestId": g.nodes[0].ID}, nil},
+		{"node.invoke", m{"nodeId": g.nodes[0].NodeClient.ID, "command": "camera.snap", "params": m{"facing": "back"}, "timeoutMs": 20_000, "idempotencyKey": "snap"}, nil},
+		{"node.invoke.result", m{"id": "none", "nodeId": g.nodes[1].NodeClient.ID, "ok": true, "payloadJSON": "{}"}, nil},
+		{"node.invoke.progress", m{"invokeId": "none", "nodeId": g.nodes[1].NodeClient.ID, "seq": 1, "chunk": "x"}, nil},
+		{"node.event", m{"event": "notifications.changed", "payloadJSON": "{}"}, nil},
 		{"node.pair.reject", m{"requestId": g.nodes[1].ID}, nil},
 		{"node.pair.remove", m{"nodeId": g.nodes[0].NodeClient.ID}, nil},
 
@@ -404,6 +443,8 @@ func events() map[string][]part {
 		wire.EventModelsSnapshot:          {{"catalog.models[]", "ModelChoice"}},
 		wire.EventConfigChanged:           nil,
 		wire.EventCanvas:                  nil,
+		wire.EventTalkMode:                nil,
+		wire.EventWakeChanged:             nil,
 		wire.EventTask:                    {{"task", "TaskSummary"}},
 		wire.EventCron:                    {{"job", "CronJob"}},
 		wire.EventHeartbeat:               nil,

@@ -70,6 +70,11 @@ func (s *schema) checkCall(t *testing.T, g *golden, c call) {
 			t.Errorf("the parameters of the test are invalid: %v", err)
 		}
 	}
+	if c.method == wire.MethodNodeInvoke {
+		done := make(chan struct{})
+		go func() { defer close(done); g.snap() }()
+		defer func() { <-done }()
+	}
 	f := g.by(c.method).Ask(c.method, c.params)
 	if !f.OK {
 		t.Fatalf("refused: %s", f.raw)
@@ -122,7 +127,11 @@ func (s *schema) checkErrors(t *testing.T, g *golden, calls []call) {
 	}
 	refused(g.Ask("no.such.method", wire.None{}), "")
 	for _, c := range calls {
-		f := g.Ask(c.method, map[string]any{"no such property": 1})
+		caller, missing := g.line, "MissingScopeErrorDetails"
+		if forNodes(c.method) {
+			caller, missing = g.by(c.method), ""
+		}
+		f := caller.Ask(c.method, map[string]any{"no such property": 1})
 		unknown := f.Error != nil && strings.HasPrefix(f.Error.Message, "invalid "+c.method+" params: ") && strings.Contains(f.Error.Message, "no such property")
 		switch {
 		case unknown == reads[c.method]:
@@ -130,7 +139,7 @@ func (s *schema) checkErrors(t *testing.T, g *golden, calls []call) {
 		case unknown:
 			refused(f, "")
 		}
-		refused(nobody.Ask(c.method, c.params), "MissingScopeErrorDetails")
+		refused(nobody.Ask(c.method, c.params), missing)
 	}
 	refused(g.Ask("device.pair.approve", wire.DeviceRequestID{ID: "none"}), "")
 	refused(g.Ask("chat.send", map[string]any{"sessionKey": "agent:none:main", "message": "x", "idempotencyKey": "x"}), "")

@@ -30,7 +30,8 @@ type golden struct {
 	second   string // id of another one
 	pending  []wire.PairRequest
 	nodes    []wire.NodeRequest
-	message  string // id of a message in the session talked
+	links    []*line // connections of the nodes
+	message  string  // id of a message in the session talked
 	config   wire.ConfigSnapshot
 	paired   string // id of a device, also of its last request
 	device   *line  // id of another device
@@ -72,6 +73,8 @@ func newGolden(t testing.TB) *golden {
 	s := newGateway(t, section{
 		"channels": section{"telegram": section{"botToken": telegramtest.Token, "apiRoot": root, "allowFrom": []string{"7"}}},
 		"tools":    section{"exec": section{"mode": "ask"}},
+		"gateway":  section{"nodes": section{"commands": section{"allow": []string{"camera.snap"}}}},
+		"tts":      section{"providers": section{"whisperer": section{"command": "printf", "args": []string{"OggS %s", "{{Text}}"}}}},
 		"skills":   section{"registry": section{"url": registry(t)}},
 		"plugins":  section{"entries": section{"weather": section{"sandbox": false}}}, // a machine may have none
 	})
@@ -262,12 +265,13 @@ func (g *golden) node(d device, q wire.PairRequest) {
 	g.t.Helper()
 	g.Must("device.pair.approve", wire.DeviceRequestID{ID: q.ID}, nil)
 	n := len(g.Frames())
-	if _, f := d.Connect(g.t, g.gateway, asNode()); !f.OK {
+	l, f := d.Connect(g.t, g.gateway, asNode())
+	if !f.OK {
 		g.t.Fatalf("an approved node: %v", f.Error)
 	}
 	var r wire.NodeRequest
 	if err := json.Unmarshal(g.Event(wire.EventNodePairRequested, n).Payload, &r); err != nil {
 		g.t.Fatal(err)
 	}
-	g.nodes = append(g.nodes, r)
+	g.nodes, g.links = append(g.nodes, r), append(g.links, l)
 }
