@@ -31,13 +31,13 @@ func TestBind(t *testing.T) {
 		container              bool
 		none, token, tls, flag string // the address or the error: mode none; with a token; and TLS; and --allow-insecure
 	}{
-		{"GW-22 no configuration", Options{}, tailnet, true, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
+		{"GW-13 GW-22 no configuration, in a container", Options{}, tailnet, true, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
 		{"GW-22 loopback", Options{Bind: "loopback"}, tailnet, true, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
 		{"GW-22 GW-04 lan", Options{Bind: "lan"}, home, false, unguarded, open, "0.0.0.0", "0.0.0.0"},
 		{"GW-22 tailnet", Options{Bind: "tailnet"}, tailnet, false, unguarded, open, "100.101.102.103", "100.101.102.103"},
 		{"tailnet, on a machine without one", Options{Bind: "tailnet"}, home, false, "no tailnet address", "no tailnet address", "no tailnet address", "no tailnet address"},
 		{"GW-22 auto", Options{Bind: "auto"}, tailnet, false, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
-		{"GW-22 auto in a container", Options{Bind: "auto"}, tailnet, true, unguarded, open, "0.0.0.0", "0.0.0.0"},
+		{"GW-13 GW-22 auto in a container", Options{Bind: "auto"}, tailnet, true, unguarded, open, "0.0.0.0", "0.0.0.0"},
 		{"GW-22 custom", Options{Bind: "custom", CustomHost: "192.168.1.5"}, home, false, unguarded, open, "192.168.1.5", "192.168.1.5"},
 		{"GW-22 custom, IPv6", Options{Bind: "custom", CustomHost: "::"}, home, false, unguarded, open, "::", "::"},
 		{"GW-22 custom on this machine", Options{Bind: "custom", CustomHost: "::1"}, home, false, "::1", "::1", "::1", "::1"},

@@ -99,3 +99,48 @@ func TestDebugCommand(t *testing.T) {
 		say("/debug show", "/debug is disabled. To enable it, run `chela config set commands.debug true`.")
 	})
 }
+
+func TestConfigCommand(t *testing.T) {
+	t.Parallel()
+	t.Run("CF-18 only an owner changes the configuration, and only where that is on", func(t *testing.T) {
+		t.Parallel()
+		const conf = `commands: {config: true, ownerAllowFrom: ["ann"]}, agents: {defaults: {model: "mock/m"}, list: [{id: "main"}]}`
+		synctest.Test(t, func(t *testing.T) {
+			r := newRouted(t, conf)
+			dir := r.Gateway.Dir
+			defer func() { r.stop() }()
+			changes := func(who string) bool {
+				t.Helper()
+				before, err := os.ReadFile(filepath.Join(dir, "chela.json"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := r.say(from(func(in *chela.Inbound) {
+					in.Text, in.Sender.ID, in.Address.Peer.ID = "/config set session.reset.mode idle", who, who
+				}))
+				after, err := os.ReadFile(filepath.Join(dir, "chela.json"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				changed := string(before) != string(after)
+				if changed != strings.Contains(got, "is set") {
+					t.Errorf("%s: changed %t, but the answer is %q", who, changed, got)
+				}
+				return changed
+			}
+			if changes("bob") {
+				t.Error("somebody who is not an owner changes the configuration")
+			}
+			r.write(dir, strings.Replace(conf, "config: true", "config: false", 1))
+			time.Sleep(10 * time.Second)
+			if changes("ann") {
+				t.Error("the owner changes the configuration although that is off")
+			}
+			r.write(dir, conf)
+			time.Sleep(10 * time.Second)
+			if !changes("ann") {
+				t.Error("the owner cannot change the configuration")
+			}
+		})
+	})
+}

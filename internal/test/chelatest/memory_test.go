@@ -100,7 +100,7 @@ func TestMemory(t *testing.T) {
 			}
 		}
 	})
-	t.Run("MEM-10 without the slot there are neither tools nor a section of the prompt", func(t *testing.T) {
+	t.Run("PL-08 MEM-10 without the slot there are neither tools nor a section of the prompt", func(t *testing.T) {
 		t.Parallel()
 		for name, conf := range map[string]Config{
 			"slot":     {"plugins.slots": json.RawMessage(`{"memory": "none"}`)},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -164,4 +166,50 @@ func TestRegisteredChannel(t *testing.T) {
 	c.patch(`{"channels": {"postbox": {"accounts": {"home": null}}}}`)
 	eventually(t, "one account was removed", []string{"stop home 1"}, func() []string { return p.Events()[4:] })
 	answers("work")
+}
+
+// TestRegisteredPipeline leads a message through everything that a channel takes part in. The
+// channel is known to the gateway by the public interface alone.
+func TestRegisteredPipeline(t *testing.T) {
+	t.Run("CH-19 PL-10 a registered channel has the full pipeline", func(t *testing.T) {
+		synctest.Test(t, registeredPipeline)
+	})
+}
+
+func registeredPipeline(t *testing.T) {
+	p := new(postbox.Platform)
+	model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+		return llmtest.Step{Parts: llmtest.Say("The answer has two sentences. This is the second one.").Parts, Chunk: 10, Gap: 300 * time.Millisecond}
+	})
+	g, _ := configuredWith(t, `{channels: {postbox: {dmPolicy: "pairing", allowFrom: ["p"], streaming: "partial", accounts: {home: {number: "1"}}}}, messages: {ackReaction: "👀", ackReactionScope: "all"}}`, Options{
+		Model: model, Register: func(r *standard.Registry) { r.Channel(p.Factory()) },
+	})
+	defer g.Stop()
+	fake := p.Account("home")
+	at := func(peer string) chela.Address {
+		return chela.Address{Channel: "postbox", Account: "home", Peer: chela.Peer{Kind: chela.Direct, ID: peer}}
+	}
+	say := func(id, from string) {
+		if err := fake.Say(t.Context(), chela.Inbound{ID: id, Address: at(from), Sender: chela.Sender{ID: from}, Text: "hi"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("m1", "p")
+	say("m1", "p") // the platform delivers it twice
+	eventually(t, "the reply", []string{"The answer has two sentences. This is the second one."}, func() []string { return fake.Texts(at("p")) })
+	if edits := fake.Calls("edit"); len(edits) == 0 {
+		t.Error("the reply was not edited while it was written")
+	}
+	reactions := fake.Calls("react")
+	if len(reactions) == 0 || reactions[0].Address != at("p") {
+		t.Errorf("reactions: %+v", reactions)
+	}
+	say("m2", "stranger")
+	time.Sleep(time.Minute)
+	if got := strings.Join(fake.Texts(at("stranger")), "|"); !strings.Contains(got, "chela pairing approve") {
+		t.Errorf("a stranger is told %q", got)
+	}
+	if n := len(model.Requests()); n != 1 {
+		t.Errorf("%d calls of the model, want one", n)
+	}
 }

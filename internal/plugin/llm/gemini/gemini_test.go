@@ -176,3 +176,41 @@ func TestWithoutThinking(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestFirst(t *testing.T) {
+	t.Parallel()
+	t.Run("PROV-16 a message of the user precedes a history that begins with the assistant", func(t *testing.T) {
+		t.Parallel()
+		for _, first := range []*llm.Message{
+			{Role: llm.RoleAssistant, Parts: []llm.Part{{Kind: llm.PartText, Text: "Good morning."}}},
+			llm.User("Hello."),
+		} {
+			r := llmtest.Ask("Hi")
+			r.Messages = append([]*llm.Message{first}, r.Messages...)
+			got, c := ask(t, gemini.Options{Key: secret.New("k1")}, r, llmtest.Say("ok"))
+			var body struct {
+				Contents []struct {
+					Role  string
+					Parts []struct{ Text string }
+				}
+			}
+			if err := json.Unmarshal(got.Body, &body); err != nil || c.Err != nil {
+				t.Fatal(err, c.Err)
+			}
+			var roles, texts []string
+			for _, content := range body.Contents {
+				roles = append(roles, content.Role)
+				for _, p := range content.Parts {
+					texts = append(texts, p.Text)
+				}
+			}
+			want, wantTexts := "user model user", "(The conversation begins.)|Good morning.|Hi"
+			if first.Role == llm.RoleUser {
+				want, wantTexts = "user", "Hello.|Hi"
+			}
+			if got := strings.Join(roles, " "); got != want || strings.Join(texts, "|") != wantTexts {
+				t.Errorf("%s %q, want %s %q", got, texts, want, wantTexts)
+			}
+		}
+	})
+}
