@@ -74,7 +74,7 @@ type TTSConverted struct {
 	Voice    bool   `json:"voiceCompatible"`
 }
 
-// TTSSpeak holds the parameters of tts.speak. The result is a [TalkSpoken].
+// TTSSpeak holds the parameters of tts.speak. The result is a [TalkAudio].
 type TTSSpeak struct {
 	Text string `json:"text"`
 }

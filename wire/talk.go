@@ -110,8 +110,8 @@ type TalkSpeak struct {
 	Latency    *int     `json:"latencyTier,omitempty"`
 }
 
-// TalkSpoken is the result of talk.speak and tts.speak.
-type TalkSpoken struct {
+// TalkAudio is the result of talk.speak and tts.speak.
+type TalkAudio struct {
 	Audio     []byte `json:"audioBase64"`
 	Provider  string `json:"provider"`
 	Format    string `json:"outputFormat"` // mp3, opus or wav

@@ -77,7 +77,7 @@ func (g *Generation) makeSpeakers(c Config, broker sandbox.Broker) {
 		Programs: voice.Programs{Programs: g.helpers(broker)},
 	}
 	g.Speaker = voice.New(o)
-	o.Config = g.Settings.Talk.Speech(o.Config)
+	o.Config = g.Settings.TalkSpeech()
 	g.Talker = voice.New(o)
 }
 

@@ -2,18 +2,16 @@
 // are told about listening, and the words that wake them.
 //
 // Listening, and noticing that a person interrupts, is the work of the apps. The gateway
-// keeps their settings, and speaks with the providers of package speech.
+// keeps their settings, and speaks with the providers of tts.
 package talk
 
 import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/kit/secret"
 )
 
@@ -79,35 +77,6 @@ func Format(name string) string {
 		return family
 	}
 	return ""
-}
-
-// Speech returns how the answers are said: as tts says, with the changes of talk.
-func (c Config) Speech(tts speech.Config) speech.Config {
-	tts.Provider = cmp.Or(c.Provider, tts.Provider)
-	tts.Providers = maps.Clone(tts.Providers)
-	if tts.Providers == nil {
-		tts.Providers = map[string]speech.Provider{}
-	}
-	for id, own := range c.Providers {
-		p := tts.Providers[id]
-		if !own.APIKey.IsZero() {
-			p.APIKey = own.APIKey
-		}
-		if own.BaseURL != "" && own.BaseURL != p.BaseURL {
-			p.BaseURL, p.APIKey = own.BaseURL, own.APIKey // another address does not get the other key
-		}
-		if own.Voice != "" {
-			p.Voice = own.Voice
-		}
-		if own.Model != "" {
-			p.Model = own.Model
-		}
-		if format := Format(own.Format); format != "" && p.Command == "" {
-			p.Format = format
-		}
-		tts.Providers[id] = p
-	}
-	return tts
 }
 
 // URLs returns the addresses of the services.

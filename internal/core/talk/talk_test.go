@@ -1,12 +1,10 @@
 package talk_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/chela-ai/chela/internal/core/speech"
 	"github.com/chela-ai/chela/internal/core/talk"
 )
 
@@ -38,41 +36,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestSpeech checks what talk changes of tts.
-func TestSpeech(t *testing.T) {
+func TestVoiceOf(t *testing.T) {
 	t.Parallel()
-	const tts = `{"provider": "a", "maxTextLength": 7, "providers": {
-		"a": {"baseUrl": "https://a", "apiKey": "env:A", "voice": "va", "model": "ma", "responseFormat": "opus"}, "p": {"command": "say", "outputFormat": "wav"}}}`
-	for _, tt := range []struct{ name, talk, want string }{
-		{"nothing", `{}`, "a https://a env:A va ma opus"},
-		{"a voice, a model and a format", `{"providers": {"a": {"voiceId": "v2", "modelId": "m2", "outputFormat": "mp3_44100_128"}}}`, "a https://a env:A v2 m2 mp3"},
-		{"another key", `{"providers": {"a": {"apiKey": "env:B"}}}`, "a https://a env:B va ma opus"},
-		{"another address does not get the key", `{"providers": {"a": {"baseUrl": "https://b"}}}`, "a https://b  va ma opus"},
-		{"another provider", `{"provider": "b", "providers": {"b": {"baseUrl": "https://b", "apiKey": "env:B"}}}`, "b https://b env:B   "},
-		{"the format of a program stays", `{"provider": "p", "providers": {"p": {"outputFormat": "mp3"}}}`, "p     "},
-	} {
-		base, err := speech.Parse([]byte(tts), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := talk.Parse([]byte(tt.talk))
-		if err != nil {
-			t.Fatal(err)
-		}
-		before, _ := json.Marshal(base)
-		got := c.Speech(base)
-		if after, _ := json.Marshal(base); string(after) != string(before) {
-			t.Errorf("%s: tts itself changed", tt.name)
-		}
-		p := got.Providers[got.Provider]
-		key := ""
-		if !p.APIKey.IsZero() {
-			key = p.APIKey.String()
-		}
-		if s := fmt.Sprint(got.Provider, " ", p.BaseURL, " ", key, " ", p.VoiceOf(), " ", p.ModelOf(), " ", p.Format); s != tt.want || got.MaxText != 7 {
-			t.Errorf("%s: %q, want %q", tt.name, s, tt.want)
-		}
-	}
 	c, _ := talk.Parse([]byte(`{"providers": {"a": {"voiceAliases": {"Clara ": "v9"}}}}`))
 	for name, want := range map[string]string{"clara": "v9", " CLARA": "v9", "v1": "v1", "": ""} {
 		if got := c.VoiceOf("a", name); got != want {

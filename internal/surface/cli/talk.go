@@ -78,7 +78,7 @@ func (c *commands) talkSay() *cobra.Command {
 			if cmd.Flags().Changed("speed") {
 				in.Speed = &speed
 			}
-			var out wire.TalkSpoken
+			var out wire.TalkAudio
 			if err := c.call(cmd.Context(), wire.MethodTalkSpeak, in, &out); err != nil {
 				return err
 			}

@@ -132,7 +132,7 @@ func TestTalk(t *testing.T) {
 			t.Errorf("the answer is %+v", answer)
 		}
 		speed := 1.5
-		var spoken wire.TalkSpoken
+		var spoken wire.TalkAudio
 		app.must(wire.MethodTalkSpeak, wire.TalkSpeak{Text: answer.Text, Voice: "clara", Speed: &speed, Format: "pcm_44100"}, &spoken)
 		app.must(wire.MethodTalkSpeak, wire.TalkSpeak{Text: answer.Text + " [[tts]]", Model: "big", Format: "mp3_44100_128"}, nil)
 		if spoken.Provider != "mouth" || spoken.Type != "audio/ogg" || spoken.Format != "opus" || spoken.Extension != ".ogg" || !strings.Contains(string(spoken.Audio), "it is noon") {

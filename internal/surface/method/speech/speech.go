@@ -95,10 +95,10 @@ func (o Options) convert(ctx context.Context, _ rpc.Peer, in wire.TTSConvert) (w
 }
 
 // speak returns the recording itself.
-func (o Options) speak(ctx context.Context, _ rpc.Peer, in wire.TTSSpeak) (wire.TalkSpoken, error) {
+func (o Options) speak(ctx context.Context, _ rpc.Peer, in wire.TTSSpeak) (wire.TalkAudio, error) {
 	a, err := o.say(ctx, speech.Request{Text: in.Text})
 	if err != nil {
-		return wire.TalkSpoken{}, err
+		return wire.TalkAudio{}, err
 	}
 	out, err := wireview.Spoken(a)
 	out.Voice = nil // not in the result of this method

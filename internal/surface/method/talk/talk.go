@@ -90,24 +90,24 @@ func voice(p talk.Provider) wire.TalkVoice {
 }
 
 // speak says a text with the voice of talk.
-func (o Options) speak(ctx context.Context, p rpc.Peer, in wire.TalkSpeak) (wire.TalkSpoken, error) {
+func (o Options) speak(ctx context.Context, p rpc.Peer, in wire.TalkSpeak) (wire.TalkAudio, error) {
 	speaker, c, limit := o.Voice()
 	r, err := request(in, limit)
 	if err != nil {
-		return wire.TalkSpoken{}, err
+		return wire.TalkAudio{}, err
 	}
 	id := speech.Active(speaker)
 	if id == "" {
-		return wire.TalkSpoken{}, failure(wire.TalkUnconfigured, true, "no voice is configured (chela tts status)")
+		return wire.TalkAudio{}, failure(wire.TalkUnconfigured, true, "no voice is configured (chela tts status)")
 	}
 	r.Voice = c.VoiceOf(id, in.Voice)
 	p.Yield()
 	a, err := speaker.Speak(ctx, r)
 	if err != nil {
 		if ctx.Err() != nil {
-			return wire.TalkSpoken{}, err
+			return wire.TalkAudio{}, err
 		}
-		return wire.TalkSpoken{}, failure(wire.TalkFailed, true, "say it aloud: "+err.Error())
+		return wire.TalkAudio{}, failure(wire.TalkFailed, true, "say it aloud: "+err.Error())
 	}
 	out, err := wireview.Spoken(a)
 	if err != nil {
