@@ -46,6 +46,8 @@ type Broker struct {
 	hidden map[string]*hidden
 	wg     sync.WaitGroup
 
+	compared map[string]launch.Mask // hidden files, by path; see settle
+
 	trial
 }
 
@@ -92,7 +94,7 @@ var _ sandbox.Broker = (*Broker)(nil)
 // ends what the Broker keeps ready. New undoes what commands made that ran when
 // the process before this one was killed.
 func New(o Options) *Broker {
-	b := &Broker{o: o, readyTime: readyTime, watchTime: watchTime, recovered: make(chan struct{})}
+	b := &Broker{o: o, readyTime: readyTime, watchTime: watchTime, recovered: make(chan struct{}), compared: map[string]launch.Mask{}}
 	b.wg.Go(func() {
 		defer close(b.recovered)
 		if o.Layers != "" {
@@ -221,6 +223,7 @@ func (b *Broker) cage(ctx context.Context, w want) (*readyCage, []mount, error) 
 	if r != nil {
 		if r.alive() {
 			if fresh, err := r.found.refresh(ctx); err == nil {
+				b.settle(ctx, r.found)
 				return r, fresh, nil
 			}
 			b.keepHidden(w.rights.Workspace, r.found)
@@ -228,6 +231,9 @@ func (b *Broker) cage(ctx context.Context, w want) (*readyCage, []mount, error) 
 		b.retire(r)
 	}
 	r, err := b.build(ctx, w)
+	if err == nil {
+		b.settle(ctx, r.found)
+	}
 	return r, nil, err
 }
 

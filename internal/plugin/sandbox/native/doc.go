@@ -20,7 +20,8 @@
 //
 // Directories of the system are readable, without the private files in them.
 // The workspace is readable or writable. In it, files that hold secrets are
-// hidden, and names that make other programs run something (hooks and the
+// hidden by unreadable ones of their size and time, so that Git takes them for
+// unchanged, and names that make other programs run something (hooks and the
 // configuration of Git, settings of editors) cannot be changed, nor can files
 // that have another name outside of the workspace. The home
 // folder is empty but for toolchains. What a program writes there goes to a

@@ -58,6 +58,7 @@ type privateFiles struct {
 	watch  *watch               // tells which folders changed; nil: nothing does
 	folder os.FileInfo          // of root
 	all    bool                 // folders of dependencies are searched too
+	masks  masks                // of what the cage hides
 
 	uncovered []string // private files in folders that changed, which a cage that is ready does not hide yet
 	changed   bool     // some folder changed since the covers of the cage were made
@@ -75,7 +76,7 @@ func findPrivate(ctx context.Context, root, home string, never []string, all boo
 
 // newPrivate returns a privateFiles that has not been searched yet; see findPrivate.
 func newPrivate(root, home string, never []string, all bool) privateFiles {
-	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, all: all, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}}
+	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, masks: masks{}, all: all, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}}
 }
 
 // find searches the workspace.
@@ -372,7 +373,7 @@ func (p *privateFiles) refresh(ctx context.Context) ([]mount, error) {
 	if p.missed != "" {
 		return nil, errors.New(p.missed) // another cage is built, or a person is asked
 	}
-	fresh := privateFiles{hide: p.uncovered}
+	fresh := privateFiles{hide: p.uncovered, masks: p.masks}
 	if p.changed {
 		p.protect()
 		fresh.pin, fresh.freeze = p.pin, p.freeze
@@ -380,7 +381,11 @@ func (p *privateFiles) refresh(ctx context.Context) ([]mount, error) {
 	p.uncovered, p.changed = nil, false
 	p.findOwn()
 	fresh.own, fresh.above = p.own, p.above
-	return fresh.covers(), nil
+	covers := fresh.covers()
+	if p.masks.changed() {
+		return nil, errors.New("a private file was changed")
+	}
+	return covers, nil
 }
 
 // searchAgain searches the folders that changed since they were searched.
@@ -447,8 +452,11 @@ func (p *privateFiles) coversOf(r sandbox.Rights) []mount {
 	if r.ReadsAll() {
 		unshown = nil
 	}
-	for _, name := range slices.Concat(p.own, unshown) {
+	for _, name := range p.own {
 		out = append(out, mount{Kind: hide, To: name})
+	}
+	for _, name := range unshown {
+		out = append(out, mount{Kind: hide, To: name, Masks: p.masks.add(name)})
 	}
 	return out
 }

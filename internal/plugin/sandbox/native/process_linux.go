@@ -23,6 +23,10 @@ import (
 // ended.
 const drainTime = time.Second
 
+// maskEnv makes Git compare no more of a file than a hidden one has in common with what is in
+// its place; see launch.Mask.
+var maskEnv = []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.checkStat", "GIT_CONFIG_VALUE_0=minimal"}
+
 // process is a command in a cage.
 type process struct {
 	cage    *cage
@@ -48,8 +52,12 @@ type process struct {
 
 // run runs the plan's program in a cage.
 func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []mount, out io.Writer) (*process, error) {
+	vars := append(proxyEnv(launch.ProxyAddr), "TMPDIR=/tmp")
+	if len(c.found.masks) > 0 {
+		vars = append(vars, maskEnv...)
+	}
 	cmd := launch.Command{
-		Path: p.Path, Argv: p.Argv, Dir: p.Dir, Env: withVars(p.Env, append(proxyEnv(launch.ProxyAddr), "TMPDIR=/tmp")), Terminal: (*launch.Size)(p.Terminal),
+		Path: p.Path, Argv: p.Argv, Dir: p.Dir, Env: withVars(p.Env, vars), Terminal: (*launch.Size)(p.Terminal),
 		Cover: append(homeCovers(b.o.Home, c.found.never), cover...), Grace: int64(stdio.Grace(p)),
 	}
 	pr := &process{

@@ -26,6 +26,9 @@ type launcher struct {
 	sockets  bool
 	shared   []int // mounts of the layers, for the gateway
 
+	root   int // the root directory, which the launcher can change
+	masked int // number of entries of maskDir
+
 	confinement *confinement // nil: to be made
 }
 

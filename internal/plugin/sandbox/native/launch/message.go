@@ -42,6 +42,19 @@ type Mount struct {
 	// descriptors that come with the setup. 0: the launcher makes the mount, with
 	// the rights of its user.
 	Tree int `json:"tree,omitempty"`
+	// Masks are those of the files in the place of what is hidden: of a file with the name
+	// ".", of all files of a folder with their paths in it. Without them, there are an
+	// empty file and a folder in which nothing can be looked up.
+	Masks map[string]Mask `json:"masks,omitempty"`
+}
+
+// Mask is what a file in the place of a hidden one has in common with it: what Git compares
+// before it reads a file. So Git takes the hidden file for the one that it knows, unless that
+// was changed.
+type Mask struct {
+	Size    int64 `json:"size"`
+	Changed int64 `json:"changed"` // nanoseconds since 1970
+	Runs    bool  `json:"runs,omitempty"`
 }
 
 // Layer is a folder of the host of which the cage has some parts, at the same
@@ -67,7 +80,7 @@ const (
 	Temp   Kind = "temp"   // an empty folder in memory
 	Link   Kind = "link"   // a symbolic link
 	Text   Kind = "text"   // a file with the content From
-	Hide   Kind = "hide"   // an unreadable empty file or folder; nothing if To does not exist
+	Hide   Kind = "hide"   // an unreadable file or folder; nothing if To does not exist
 	Freeze Kind = "freeze" // what is there, read-only; nothing if To does not exist
 	Pin    Kind = "pin"    // what is there, which cannot be renamed; nothing if To does not exist
 	ProcFS Kind = "proc"

@@ -3,8 +3,10 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +17,7 @@ const (
 	oldRoot  = "/.old"  // the host's root while the cage is built
 	noFile   = "/.none" // what hides a file
 	noFolder = "/.none.d"
+	maskDir  = "/.none.s" // what hides files and folders that have masks
 	stageDir = "/.layers" // where the sides of the layers are while these are mounted
 )
 
@@ -24,6 +27,10 @@ func (l *launcher) build(s Setup) error {
 	l.stage, l.sockets = "root", s.Sockets
 	if err := newRoot(); err != nil {
 		return err
+	}
+	var err error
+	if l.root, err = unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC); err != nil {
+		return fmt.Errorf("the root: %w", err)
 	}
 	l.stage = "mount"
 	if err := l.mounts(s.Mounts[:s.Below]); err != nil {
@@ -96,7 +103,7 @@ func newRoot() error {
 	if err := os.WriteFile(noFile, nil, 0); err != nil {
 		return err
 	}
-	return os.Mkdir(noFolder, 0)
+	return errors.Join(os.Mkdir(noFolder, 0), os.Mkdir(maskDir, 0))
 }
 
 // leaveRoot detaches the host's root directory and makes the cage's read-only.
@@ -162,7 +169,7 @@ func (l *launcher) mount(m Mount) error {
 	case Text:
 		return os.WriteFile(m.To, []byte(m.From), 0o644)
 	case Hide, Freeze, Pin:
-		return cover(m)
+		return l.cover(m)
 	case Temp:
 		if err := os.MkdirAll(m.To, 0o755); err != nil {
 			return err
@@ -253,7 +260,7 @@ func place(like int, to string) error {
 }
 
 // cover hides, freezes or pins what is at a path, if there is something.
-func cover(m Mount) error {
+func (l *launcher) cover(m Mount) error {
 	to, err := lookup("/", m.To)
 	if err != nil {
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
@@ -269,8 +276,15 @@ func cover(m Mount) error {
 			return err
 		}
 		name := noFile
-		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		_, file := m.Masks["."]
+		folder := st.Mode&unix.S_IFMT == unix.S_IFDIR
+		if folder {
 			name = noFolder
+		}
+		if len(m.Masks) > 0 && file != folder { // it may be something else by now
+			if made, err := l.maskAll(m.Masks); err == nil { // or else Git takes it for changed
+				name = made
+			}
 		}
 		if from, err = lookup("/", name); err != nil {
 			return err
@@ -290,6 +304,47 @@ func cover(m Mount) error {
 		return err
 	}
 	return unix.MoveMount(tree, "", to, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+// maskAll makes what hides a file or folder, with its masks, and returns the path.
+func (l *launcher) maskAll(masks map[string]Mask) (string, error) {
+	name := path.Join(maskDir, strconv.Itoa(l.masked))
+	l.masked++
+	top := strings.TrimPrefix(name, "/") // for l.root: that of the cage may be read-only by now
+	for _, file := range slices.Sorted(maps.Keys(masks)) {
+		at := path.Join(top, file)
+		var above []string
+		for dir := path.Dir(at); inside(dir, top); dir = path.Dir(dir) {
+			above = append(above, dir)
+		}
+		for _, dir := range slices.Backward(above) {
+			if err := unix.Mkdirat(l.root, dir, 0o111); err != nil && !errors.Is(err, unix.EEXIST) {
+				return "", err
+			}
+		}
+		if err := l.mask(at, masks[file]); err != nil {
+			return "", err
+		}
+	}
+	return name, nil
+}
+
+// mask makes an unreadable file.
+func (l *launcher) mask(name string, m Mask) error {
+	mode := uint32(0)
+	if m.Runs {
+		mode = 0o100
+	}
+	f, err := unix.Openat(l.root, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, mode)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(f)
+	if err := unix.Ftruncate(f, m.Size); err != nil {
+		return err
+	}
+	at := unix.NsecToTimespec(m.Changed)
+	return unix.UtimesNanoAt(l.root, name, []unix.Timespec{at, at}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // layers mounts layers. An overlay finds its sides by their paths and keeps
