@@ -11,7 +11,7 @@ import (
 )
 
 // TestEverydayInside checks what commands of a working day say and ask in the sandbox, in a
-// project with private files that Git tracks.
+// project with private files that Git tracks, one of which the person has changed.
 func TestEverydayInside(t *testing.T) {
 	t.Parallel()
 	needtest.Program(t, "git")
@@ -21,7 +21,7 @@ func TestEverydayInside(t *testing.T) {
 	if err := os.WriteFile(setup, []byte(`set -e
 cd "$1"; mkdir src; echo needle > src/x.txt; echo a > a.txt; echo SECRET=hidden-value > .env; echo hidden-value > server.pem
 git init -q -b main .; git add -f .; git -c user.name=a -c user.email=a@example.com commit -qm one
-echo needle >> a.txt
+echo needle >> a.txt; echo OTHER=hidden-value >> .env
 `), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +71,53 @@ echo needle >> a.txt
 			c.t = t
 			if asked, answer := c.execute("main", command, wire.Deny); len(asked) == 0 {
 				t.Errorf("it does not ask: %s", answer)
+			}
+		})
+	}
+}
+
+// TestEverydayTracked checks that Git works as always beside private files that it tracks, and
+// that nobody has changed.
+func TestEverydayTracked(t *testing.T) {
+	t.Parallel()
+	needtest.Program(t, "git")
+	home := t.TempDir()
+	ws := filepath.Join(home, "workspace")
+	setup := filepath.Join(home, "setup.sh")
+	if err := os.WriteFile(setup, []byte(`set -e
+cd "$1"; mkdir one; cd one; echo a > a.txt; echo SECRET=hidden-value > .env; echo hidden-value > server.pem
+git init -q -b main .; git add -f .; git -c user.name=a -c user.email=a@example.com commit -qm one
+git branch other; echo needle >> a.txt
+`), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	prepare(t, setup, ws, "HOME="+home)
+	g := Start(t, Options{Dir: home, Model: executes(), Dial: noHosts, Environ: []string{"PATH=" + os.Getenv("PATH")}})
+	c := g.Client()
+	const as = "git -c user.name=a -c user.email=a@example.com "
+	for _, tt := range []struct{ command, want string }{
+		{"git status --short", " M a.txt"},
+		{"git diff --stat", "a.txt | 1 +\n 1 file changed, 1 insertion"},
+		{as + "stash && git stash pop", "Dropped"},
+		{"git add -A && git status --short", "M  a.txt"},
+		{as + "commit -am two", "1 file changed, 1 insertion"},
+		{"git checkout -q other && git status", "nothing to commit, working tree clean"},
+		{"git clone -q . ../copy", "succeeded, no output"},
+		{"git -C ../copy status", "nothing to commit, working tree clean"},
+		{"cd ../copy && echo b > a.txt && " + as + "commit -am two", "1 file changed, 1 insertion"},
+		{"cat .env", ""}, // it asks
+	} {
+		t.Run("KEPT-06 "+tt.command, func(t *testing.T) {
+			c.t = t
+			asked, answer := c.execute("main", "cd "+filepath.Join(ws, "one")+" && "+tt.command, wire.Deny)
+			if len(asked) > 0 && tt.want != "" {
+				t.Errorf("it asks: %s", asked[0].Request.Reason)
+			}
+			if !strings.Contains(answer, tt.want) || strings.Contains(answer, "hidden-value") || strings.Contains(answer, "M .env") || strings.Contains(answer, "private file") {
+				t.Errorf("the answer: %s", answer)
 			}
 		})
 	}

@@ -295,22 +295,37 @@ func leavesOut(s shell.Segment, word string) bool {
 	return strings.HasPrefix(word, "--exclude=") || strings.HasPrefix(word, "--exclude-dir=")
 }
 
-// gitPrivate finds the files that git could not read.
-var gitPrivate = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^error: open\("([^"\n]+)"\): Permission denied`) })
+// gitPrivate finds the files that git could not read, or not replace.
+var gitPrivate = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^error: (?:open\("([^"\n]+)"\): Permission denied|unable to unlink old '([^'\n]+)': Device or resource busy)|^\t(\S[^\n]*)$`)
+})
 
-// privateOfGit returns how to leave out the private files that git tracks and could not
-// read, judging by its output; "": there are none.
+// privateOfGit returns what to do about the private files that git tracks and could not read
+// or replace, judging by its output; "": there are none.
 func privateOfGit(output string) string {
 	var specs []string
-	for _, m := range gitPrivate().FindAllStringSubmatch(output, maxRefused) {
-		if spec := "':(exclude)" + m[1] + "'"; pathpolicy.HasPrivate(m[1]) && !strings.Contains(m[1], "'") && !slices.Contains(specs, spec) {
-			specs = append(specs, spec)
+	replaces, overwrites := false, strings.Contains(output, "would be overwritten by")
+	for _, m := range gitPrivate().FindAllStringSubmatch(output, -1) {
+		switch {
+		case m[2] != "":
+			replaces = replaces || pathpolicy.HasPrivate(m[2])
+		case m[3] != "":
+			replaces = replaces || overwrites && pathpolicy.HasPrivate(m[3])
+		default:
+			if spec := "':(exclude)" + m[1] + "'"; pathpolicy.HasPrivate(m[1]) && !strings.Contains(m[1], "'") && !slices.Contains(specs, spec) && len(specs) < maxRefused {
+				specs = append(specs, spec)
+			}
 		}
 	}
-	if len(specs) == 0 {
-		return ""
+	switch {
+	case replaces:
+		return "git would have to replace a private file, which cannot be done here: use host gateway"
+	case len(specs) > 0:
+		without := "-- . " + strings.Join(specs, " ") + " ':(exclude)*.pem' ':(exclude)*.key'"
+		return "git tracks a private file that was changed, which is not readable here; add this to leave such files out: " + without +
+			"; in place of commit -a use git add -u " + without + " and git commit; if it was not changed, git update-index --refresh with host gateway lets git know"
 	}
-	return "git tracks a private file, which is not readable here; add this to leave such files out: -- . " + strings.Join(specs, " ") + " ':(exclude)*.pem' ':(exclude)*.key'"
+	return ""
 }
 
 // printsWords reports whether a program prints its words and uses no file that they name.
