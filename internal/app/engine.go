@@ -530,7 +530,7 @@ func together(a, b func(context.Context) error) func(context.Context) error {
 func (e *Engine) inbound(d *dispatch.Dispatcher, x *export.Exporter) *inbound.Gate {
 	return inbound.New(inbound.Options{
 		Log: e.o.Log, Store: e.store, Bus: e.bus, Version: Version, Started: e.started,
-		Hooks: e.hooks, Workspace: func(id chela.AgentID) string { return e.now().Workspace(id) }, Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, StopRuns: d.StopRuns, StopChildren: d.StopOthers, Subagents: e.spawner, Coders: coders{&e.current, e.profiles}, Thread: e.actor.Thread, Agents: e.current.Agents, Types: e.current.Types, Decide: d.Decide, Configuration: e.chatConfig, Debug: e.chatDebug, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store, Fetch: e.channels.Fetch,
+		Hooks: e.hooks, Workspace: func(id chela.AgentID) string { return e.now().Workspace(id) }, Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, StopRuns: d.StopRuns, StopChildren: d.StopOthers, Subagents: e.spawner, Coders: coders{&e.current, e.profiles}, Thread: e.actor.Thread, Agents: e.current.Agents, Types: e.current.Types, Decide: d.Decide, Configuration: e.chatConfig, FixedConfig: e.fixedConfig, Debug: e.chatDebug, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store, Fetch: e.channels.Fetch,
 		Route: e.current.Route, Rules: e.current.Admission, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset, Focus: e.current.Focus,
 		Transcribes: e.current.Transcribes, Transcribe: e.current.Transcribe, Echo: e.current.EchoTranscript, Mentions: e.current.Mentions,
 		Aside: d.Aside, Rights: e.current.Rights, Allowed: e.current.Commands, Admin: e.chatAdmin, Bash: e.shell().run, Skills: e.current.Skills, CallSkill: e.callSkill,

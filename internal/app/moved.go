@@ -20,10 +20,10 @@ func (e *Engine) groupMoved(ctx context.Context, account chela.Address, from, to
 	moved := false
 	_, err := e.change(ctx, anyBase, func(now *config.Tree) (*config.Draft, error) {
 		var edits []config.Edit
-		for _, at := range []string{"channels." + account.Channel, "channels." + account.Channel + ".accounts." + string(account.Account)} {
-			if bytes.Equal(bytes.TrimSpace(now.Section(at+".configWrites")), []byte("false")) {
-				return now.Draft()
-			}
+		if fixedIn(now, account) != "" {
+			return now.Draft()
+		}
+		for _, at := range sectionsOf(account) {
 			var groups map[string]json.RawMessage
 			if raw := now.Section(at + ".groups"); raw == nil || json.Unmarshal(raw, &groups) != nil {
 				continue
@@ -43,4 +43,28 @@ func (e *Engine) groupMoved(ctx context.Context, account chela.Address, from, to
 	default:
 		log.Info("the id of a group has changed")
 	}
+}
+
+// sectionsOf returns the paths of the sections of an account in the configuration.
+func sectionsOf(a chela.Address) []string {
+	channel := "channels." + a.Channel
+	return []string{channel, channel + ".accounts." + string(a.Account)}
+}
+
+// fixedIn returns the key that forbids an account to change the configuration, or "".
+func fixedIn(t *config.Tree, account chela.Address) string {
+	for _, at := range sectionsOf(account) {
+		if key := at + ".configWrites"; bytes.Equal(bytes.TrimSpace(t.Section(key)), []byte("false")) {
+			return key
+		}
+	}
+	return ""
+}
+
+// fixedConfig returns the key that forbids changes of the configuration from a chat, or "".
+func (e *Engine) fixedConfig(a chela.Address) string {
+	if t := e.tree(); t != nil && !a.Local() {
+		return fixedIn(t, a)
+	}
+	return ""
 }

@@ -70,6 +70,9 @@ func configure(ctx context.Context, k *call) (string, error) {
 		return "", refuse{"/config is disabled. To enable it, run `chela config set commands.config true`."}
 	}
 	verb, path, value := change(k.args)
+	if key := k.g.o.FixedConfig(k.in.Address); key != "" && (verb == "set" || verb == "unset") {
+		return "", refuse{"/config " + verb + " is disabled in this chat. To enable it, run `chela config unset " + key + "`."}
+	}
 	var immediate bool
 	var err error
 	switch {

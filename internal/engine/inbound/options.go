@@ -89,6 +89,9 @@ type Options struct {
 	// Configuration returns the target of /config. If it or the field is nil,
 	// /config is disabled.
 	Configuration func() Configuration
+	// FixedConfig returns the key that forbids changes of the configuration from a chat;
+	// "": they are allowed. nil: always.
+	FixedConfig func(chela.Address) string
 
 	// Debug returns the target of /debug. If it or the field is nil, /debug is disabled.
 	Debug func() Overrides
@@ -254,6 +257,9 @@ func New(o Options) *Gate {
 	}
 	if o.Debug == nil {
 		o.Debug = func() Overrides { return nil }
+	}
+	if o.FixedConfig == nil {
+		o.FixedConfig = func(chela.Address) string { return "" }
 	}
 	if o.Configuration == nil {
 		o.Configuration = func() Configuration { return nil }

@@ -136,6 +136,16 @@ func TestConfigCommand(t *testing.T) {
 			if changes("ann") {
 				t.Error("the owner changes the configuration although that is off")
 			}
+			for _, at := range []string{"talk: {", "default: {"} {
+				fixed := "{" + strings.Replace(routedConf, at, at+"configWrites: false, ", 1) + ", " + conf + "}"
+				if err := os.WriteFile(filepath.Join(dir, "chela.json"), []byte(fixed), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				if changes("ann") {
+					t.Errorf("the owner changes the configuration from a chat with %s", fixed)
+				}
+			}
 			r.write(dir, conf)
 			time.Sleep(10 * time.Second)
 			if !changes("ann") {
