@@ -1049,6 +1049,7 @@ var documented = [...]Key{
 	{Path: "channels.*.dmPolicy", Kind: Text, Values: []string{"pairing", "allowlist", "open", "disabled"}, Default: `"pairing"`, Doc: "what happens to people who write in private and are not listed"},
 	{Path: "channels.*.dm", Kind: Any, Doc: "older form of dmPolicy and allowFrom: {policy, allowFrom}"},
 	{Path: "channels.*.allowFrom", Kind: Any, Doc: "ids of people who may write; *: everybody, accessGroup:<name>: a group of people"},
+	{Path: "channels.*.configWrites", Kind: Bool, Default: "true", Doc: "chats of it may change the configuration: /config set, and the id of a group that moves"},
 	{Path: "channels.*.groupPolicy", Kind: Text, Values: []string{"allowlist", "open", "disabled"}, Default: `"allowlist"`, Doc: "who may write in groups"},
 	{Path: "channels.*.groupAllowFrom", Kind: Any, Doc: "ids of people who may write in groups; default: allowFrom"},
 	{Path: "channels.*.groups", Kind: Any, Doc: "the groups that are open, by id or *, with requireMention, allowFrom and others; default: all"},
