@@ -100,7 +100,7 @@ func (c *commands) talkSay() *cobra.Command {
 func (c *commands) wakeWords() *cobra.Command {
 	reset := false
 	cmd := &cobra.Command{
-		Use: "wake-words [WORD]...", Short: "Show or replace the words that wake apps",
+		Use: "wake-words [WORD]...", Short: "Show or replace the words that wake apps", Args: between(0, 100),
 		Example: "  chela talk wake-words\n  chela talk wake-words jarvis \"hey chela\"\n  chela talk wake-words --reset",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reset && len(args) > 0 {
