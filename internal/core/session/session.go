@@ -203,6 +203,10 @@ const (
 	KindVoid    Kind = "void" // the entries that Voids refers to are no longer sent; their rows are kept
 )
 
+// DocumentHeading begins the line in a person's message before the text of a file that was
+// attached to it.
+const DocumentHeading = "[Document"
+
 // Entry is one row of a transcript.
 type Entry struct {
 	ID   string // unique in the transcript

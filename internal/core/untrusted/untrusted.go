@@ -44,9 +44,21 @@ var labeled = sync.OnceValue(func() *regexp.Regexp {
 // Plain returns s without the labels in it and their notes, for people.
 func Plain(s string) string { return labeled().ReplaceAllString(s, "$1") }
 
-// Without returns s without the labels in it and what they enclose, for people who have it
-// already.
-func Without(s string) string { return labeled().ReplaceAllString(s, "") }
+// Without returns s without the labeled texts in it that follow a line that begins with a
+// heading, for people who have them already.
+func Without(s, heading string) string {
+	var out strings.Builder
+	from := 0
+	for _, at := range labeled().FindAllStringIndex(s, -1) {
+		before, ok := strings.CutSuffix(s[from:at[0]], "\n")
+		if !ok || !strings.HasPrefix(before[strings.LastIndexByte(before, '\n')+1:], heading) {
+			before = s[from:at[1]]
+		}
+		out.WriteString(before)
+		from = at[1]
+	}
+	return out.String() + s[from:]
+}
 
 // removed stands for what was removed. It has brackets, so that no mark can arise from
 // the text before and behind it.

@@ -11,6 +11,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/media"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
+	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
@@ -70,7 +71,7 @@ func attachedTo(list []chela.Media) (a attached) {
 		}
 		switch {
 		case m.Text != "" && k == media.Document:
-			a.files = append(a.files, fmt.Sprintf("[Document %s]\n%s", oneLine(m.Name, 100), m.Text))
+			a.files = append(a.files, fmt.Sprintf("%s %s]\n%s", session.DocumentHeading, oneLine(m.Name, 100), m.Text))
 		case m.Text != "":
 			a.blocks = append(a.blocks, label+"\n"+title(k)+"\n"+m.Text)
 		case k == media.Picture && m.Lost == "" && m.Problem == "":

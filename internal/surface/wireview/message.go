@@ -92,7 +92,7 @@ func message(m *wire.Message, e session.Entry) {
 			return
 		}
 		for i := range m.Content { // the heading of a file that the person attached stays, its text does not
-			m.Content[i].Text = strings.TrimSpace(untrusted.Without(m.Content[i].Text))
+			m.Content[i].Text = untrusted.Without(m.Content[i].Text, session.DocumentHeading)
 		}
 		if e.ItemID != "" {
 			m.IdempotencyKey = e.ItemID + ":user"
