@@ -273,6 +273,7 @@ func TestEnvironment(t *testing.T) {
 			"PATH", "HOME", "USER", "LOGNAME", "LANG", "TERM", "TMPDIR", "SHELL", "TZ", "PWD", "OLDPWD", "SHLVL", "_", "CHELA_SHELL", "OPENCLAW_SHELL", "CHELA_RUN", "PAGER",
 			// of the sandbox: its proxy, and caches of toolchains
 			"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+			"NPM_CONFIG_UPDATE_NOTIFIER", "NO_UPDATE_NOTIFIER", "PIP_DISABLE_PIP_VERSION_CHECK",
 		}
 		for _, do := range []struct {
 			call string

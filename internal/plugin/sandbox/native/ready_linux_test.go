@@ -94,8 +94,8 @@ func TestSharedLayers(t *testing.T) {
 	w.write(w.home, "go/bin/tool", "tool\n")
 	look := sandbox.Rights{Workspace: w.rights.Workspace}
 	var seen bytes.Buffer
-	waits := w.start(look, "echo a > ~/go/a; until [ -e ~/go/b ]; do sleep 0.02; done; cat ~/go/b ~/go/bin/tool", &seen)
-	w.expect("until [ -e ~/go/a ]; do sleep 0.02; done; cat ~/go/a; echo b > ~/go/b", "a\n")
+	waits := w.start(look, "echo a > ~/go/a1; mv ~/go/a1 ~/go/a; until [ -e ~/go/b ]; do sleep 0.02; done; cat ~/go/b ~/go/bin/tool", &seen)
+	w.expect("until [ -e ~/go/a ]; do sleep 0.02; done; cat ~/go/a; echo b > ~/go/b1; mv ~/go/b1 ~/go/b", "a\n")
 	if e, err := waits.Wait(); err != nil || e.Code != 0 || seen.String() != "b\ntool\n" {
 		t.Errorf("%+v, %v, %q", e, err, seen.String())
 	}
