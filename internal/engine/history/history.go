@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,9 @@ type Options struct {
 	Redact func(string) string
 	// Step is called at named points of a change; nil: nobody is told.
 	Step func(string)
+	// Watch is the number of files of a workspace from which on the system is asked which of
+	// them change; 0: 500. The system has few such watches for all programs of a person.
+	Watch int
 }
 
 // History keeps the journal. Use [New]. It is safe for concurrent use.
@@ -71,6 +75,7 @@ func New(o Options) *History {
 	if o.Step == nil {
 		o.Step = func(string) {}
 	}
+	o.Watch = cmp.Or(o.Watch, 500)
 	return &History{o: o, locks: locks{held: map[string]chan struct{}{}}, look: looks{trees: map[chela.AgentID]*tree{}, runs: map[chela.RunID]*commands{}, wake: make(chan struct{}, 1)}}
 }
 

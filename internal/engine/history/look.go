@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ const (
 type looks struct {
 	mu    sync.Mutex // held during a look
 	trees map[chela.AgentID]*tree
+	over  bool // Run has returned
 
 	runsMu sync.Mutex
 	runs   map[chela.RunID]*commands // in progress, with commands
@@ -207,6 +209,7 @@ func (h *History) Run(ctx context.Context) error {
 			if err := h.lookEnded(last); err != nil {
 				h.o.Log.Warn("look for changes of the workspace; the next start goes on with it", "err", err)
 			}
+			h.unwatch()
 			return nil
 		case <-t.C:
 			h.lookAll(ctx)
@@ -216,6 +219,16 @@ func (h *History) Run(ctx context.Context) error {
 				h.o.Log.Warn("look for changes of the workspace", "err", err)
 			}
 		}
+	}
+}
+
+// unwatch ends all watches.
+func (h *History) unwatch() {
+	h.look.mu.Lock()
+	defer h.look.mu.Unlock()
+	h.look.over = true
+	for _, t := range h.look.trees {
+		t.close()
 	}
 }
 
@@ -295,6 +308,9 @@ func (h *History) lookLocked(ctx context.Context, s journal.Source) (lost []stri
 		}
 		h.look.trees[s.Agent] = t
 	}
+	if h.look.over {
+		t.many = math.MaxInt // nothing would close the watch
+	}
 	l := look{h: h, tree: t, source: s, changed: t.changed(h.o.Config().Size() / 4)}
 	if err := l.record(ctx); err != nil {
 		t.close()
@@ -307,7 +323,7 @@ func (h *History) lookLocked(ctx context.Context, s journal.Source) (lost []stri
 
 // load returns what the records say about the files in a folder.
 func (h *History) load(ctx context.Context, agent chela.AgentID, dir string) (*tree, error) {
-	t := &tree{dir: dir, files: map[string]stamp{}, first: true}
+	t := &tree{dir: dir, files: map[string]stamp{}, first: true, many: h.o.Watch}
 	latest, err := store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Change, error) { return r.Changes().Latest(dir) })
 	for _, c := range latest {
 		t.first = t.first && !c.Found()

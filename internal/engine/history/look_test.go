@@ -35,6 +35,7 @@ type fixture struct {
 	dir   string
 	store *sqlite.DB
 	files *media.Files
+	watch int // see Options
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -61,6 +62,7 @@ func (f *fixture) start(t testing.TB) {
 		Log: slog.New(slog.DiscardHandler), Store: f.store, Files: f.files, Jobs: noJobs{}, Redact: func(s string) string { return s },
 		Config:     func() journal.Options { return journal.Options{} },
 		Tools:      func(chela.AgentID) tool.Set { return tool.Set{} },
+		Watch:      f.watch,
 		Workspaces: func() map[chela.AgentID]string { return map[chela.AgentID]string{"main": f.dir} },
 		Configure:  func(context.Context, string, []byte) error { return nil },
 	})

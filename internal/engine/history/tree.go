@@ -30,6 +30,7 @@ type tree struct {
 	dir   string
 	files map[string]stamp
 	first bool // there are no records yet
+	many  int  // from so many files on, changes are watched
 
 	watch *watch // nil: changes are not reported
 	bytes int64  // of the contents that are kept
@@ -69,7 +70,9 @@ func (t *tree) changed(size int64) map[string]stamp {
 		}
 		t.close()
 	}
-	t.watch, t.bytes, t.count = newWatch(t.dir), 0, 0
+	if t.bytes, t.count = 0, 0; len(t.files) >= t.many {
+		t.watch = newWatch(t.dir)
+	}
 	now := map[string]stamp{}
 	t.list(now, size)
 	if t.watch != nil && !t.watch.complete() {

@@ -38,7 +38,15 @@ func (f *fixture) changes(t testing.TB, from int) (out []string, n int) {
 // system reports it or not.
 func TestLooks(t *testing.T) {
 	t.Parallel()
+	for _, many := range []int{1, 0} {
+		t.Run(fmt.Sprintf("watched from %d files on", many), func(t *testing.T) { looks(t, many) })
+	}
+}
+
+func looks(t *testing.T, many int) {
 	f := newFixture(t)
+	f.watch = many
+	f.start(t)
 	for _, name := range []string{"a/b/c.txt", "a/d.txt", "e.txt", "memory/m.md"} {
 		f.write(t, name, "1\n")
 	}

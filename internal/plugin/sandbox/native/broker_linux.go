@@ -54,6 +54,7 @@ type Broker struct {
 // hidden is what is known of the private files of a workspace.
 type hidden struct {
 	files []string // where they were last
+	many  bool     // there are so many folders that the system is asked which of them change
 	moved bool     // one of them is elsewhere, perhaps among the dependencies
 }
 
@@ -94,6 +95,7 @@ var _ sandbox.Broker = (*Broker)(nil)
 // ends what the Broker keeps ready. New undoes what commands made that ran when
 // the process before this one was killed.
 func New(o Options) *Broker {
+	o.Watch = cmp.Or(o.Watch, 200)
 	b := &Broker{o: o, readyTime: readyTime, watchTime: watchTime, recovered: make(chan struct{}), compared: map[string]launch.Mask{}}
 	b.wg.Go(func() {
 		defer close(b.recovered)
@@ -355,17 +357,17 @@ func (b *Broker) findPrivate(ctx context.Context, w want) (privateFiles, error) 
 	b.mu.Lock()
 	h := b.hidden[workspace]
 	if h == nil {
-		h = &hidden{}
+		h = &hidden{many: b.o.Watch <= 1}
 		if b.hidden == nil {
 			b.hidden = map[string]*hidden{}
 		}
 		b.hidden[workspace] = h
 	}
 	h.moved = h.moved || gone(h.files)
-	all := h.moved
+	all, many := h.moved, h.many
 	b.mu.Unlock()
 	found := newPrivate(workspace, b.o.Home, w.never, all)
-	if workspace != "" {
+	if workspace != "" && many {
 		found.watch = newWatch(workspace)
 	}
 	err := found.find(ctx)
@@ -379,7 +381,8 @@ func (b *Broker) findPrivate(ctx context.Context, w want) (privateFiles, error) 
 func (b *Broker) keepHidden(workspace string, found *privateFiles) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.hidden[workspace].files = slices.Clone(found.hide)
+	h := b.hidden[workspace]
+	h.files, h.many = slices.Clone(found.hide), len(found.seen) >= b.o.Watch
 }
 
 // prepare makes a cage for the next command and keeps it ready.

@@ -19,6 +19,9 @@ type Options struct {
 	// Dial connects to a host that the rights of a program name. It must check the
 	// addresses that a name resolves to. nil: no program has a network.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	// Watch is the number of folders of a workspace from which on the system is asked
+	// which of them change; 0: 200.
+	Watch int
 }
 
 // never returns the files and folders that are never shown.

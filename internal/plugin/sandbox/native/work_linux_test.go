@@ -37,7 +37,7 @@ func newWork(t *testing.T, o native.Options) *work {
 	}
 	w := &work{t: t, home: t.TempDir(), rights: sandbox.Rights{Workspace: t.TempDir(), Write: true}}
 	o.Home, w.layers = w.home, t.TempDir()
-	o.Layers = w.layers
+	o.Layers, o.Watch = w.layers, 1
 	w.broker = native.New(o)
 	t.Cleanup(w.broker.Close)
 	return w
