@@ -140,6 +140,9 @@ type Exit struct {
 	// Later are the paths of scripts of the project, such as a Makefile, that were
 	// changed meanwhile: somebody may run them later.
 	Later []string
+	// Opened are the folders in the workspace that the program closed to their owner, and that
+	// were opened again to look into them; "." is the workspace.
+	Opened []string
 	// Unchecked says why the sandbox may have missed something that the program made;
 	// "": it has not.
 	Unchecked string

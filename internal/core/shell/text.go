@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,4 +71,21 @@ func Escape(s string) string {
 		i += n
 	}
 	return b.String()
+}
+
+// Names lists names for people, the first max of them, each with what would not print or
+// could end the list escaped.
+func Names(names []string, max int) string {
+	var out []string
+	for _, name := range names[:min(len(names), max)] {
+		if plain := Escape(name); plain != name || strings.ContainsAny(name, `[]",;`) || strings.TrimSpace(name) != name {
+			name = strconv.QuoteToGraphic(name)
+		}
+		out = append(out, name)
+	}
+	text := strings.Join(out, ", ")
+	if n := len(names) - max; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }

@@ -96,6 +96,13 @@ func namesTemp(command string, r *sandbox.Rights) bool {
 // maxBlocked limits the names of each note of a result.
 const maxBlocked = 10
 
+// listed lists paths in the workspace, those at the top of it first.
+func listed(paths []string) string {
+	paths = slices.Clone(paths)
+	slices.SortStableFunc(paths, func(a, b string) int { return strings.Count(a, "/") - strings.Count(b, "/") })
+	return shell.Names(paths, maxBlocked)
+}
+
 func (r *report) result() tool.Result {
 	d := details{r.Code, r.Signal, r.duration.Milliseconds(), r.timedOut, r.cut, r.Left, r.id}
 	if r.plain {
@@ -126,10 +133,13 @@ func (r *report) result() tool.Result {
 		notes = append(notes, "the sandbox refused "+strings.Join(r.refused, ", "))
 	}
 	if len(r.Blocked) > 0 {
-		notes = append(notes, fmt.Sprintf("renamed to NAME.blocked, because other programs run what has such a name: %s; host gateway asks the person to make it outside of the sandbox", strings.Join(r.Blocked[:min(len(r.Blocked), maxBlocked)], ", ")))
+		notes = append(notes, fmt.Sprintf("renamed to NAME.blocked, because other programs run what has such a name: %s; host gateway asks the person to make it outside of the sandbox", listed(r.Blocked)))
+	}
+	if len(r.Opened) > 0 {
+		notes = append(notes, "opened to their owner again, because what is in them has to be checked: "+listed(r.Opened))
 	}
 	if len(r.Later) > 0 {
-		notes = append(notes, "changed, and runs later: "+strings.Join(r.Later[:min(len(r.Later), maxBlocked)], ", "))
+		notes = append(notes, "changed, and runs later: "+listed(r.Later))
 	}
 	if r.Unchecked != "" {
 		notes = append(notes, "what it left could not be checked completely: "+r.Unchecked)
@@ -168,13 +178,10 @@ func (r *report) result() tool.Result {
 
 // lostNote is the note about files that were changed without a way back; "": there are none.
 func lostNote(lost []string) string {
-	switch n := len(lost); {
-	case n == 0:
+	if len(lost) == 0 {
 		return ""
-	case n > maxBlocked:
-		lost = append(slices.Clone(lost[:maxBlocked]), fmt.Sprintf("%d more", n-maxBlocked))
 	}
-	return "/undo cannot bring back what was in " + strings.Join(lost, ", ") + ": too large, too much to keep, or with a secret"
+	return "/undo cannot bring back what was in " + shell.Names(lost, maxBlocked) + ": too large, too much to keep, or with a secret"
 }
 
 // editedNote is the note about a file that was approved and then changed.
