@@ -64,6 +64,11 @@ type privateFiles struct {
 	changed   bool     // some folder changed since the covers of the cage were made
 	failed    error    // of a search, which may have missed something
 	missed    string   // why folders are not searched; "": they are
+
+	opens  bool            // folders that are closed to their owner are opened
+	closed map[string]bool // identities of folders that are hidden because nobody can look into them
+	opened []string        // folders that were opened
+	shut   map[string]bool // absolute paths of folders that cannot be looked into
 }
 
 // findPrivate searches a workspace. Folders of dependencies are not searched:
@@ -76,7 +81,7 @@ func findPrivate(ctx context.Context, root, home string, never []string, all boo
 
 // newPrivate returns a privateFiles that has not been searched yet; see findPrivate.
 func newPrivate(root, home string, never []string, all bool) privateFiles {
-	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, masks: masks{}, all: all, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}}
+	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, masks: masks{}, all: all, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}, closed: map[string]bool{}, shut: map[string]bool{}}
 }
 
 // find searches the workspace.
@@ -150,6 +155,9 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 		case err != nil || name != p.root && pathpolicy.Private(d.Name()), d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0: // a program of the host is at its other end
 			// A program that owns a folder nobody can read could make it readable.
 			p.note(name, d)
+			if err != nil {
+				p.noteClosed(name)
+			}
 			found = append(found, name)
 			if !slices.Contains(p.hide, name) {
 				p.hide = append(p.hide, name)
@@ -165,6 +173,9 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 		}
 		if !d.IsDir() {
 			return nil
+		}
+		if p.opens {
+			p.open(name)
 		}
 		again := name != dir && !p.seen[name].IsZero() && (p.watch == nil || !p.watch.replaced(name))
 		if again || !p.all && dependencies(name) {
@@ -192,6 +203,44 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 		return nil
 	})
 	return found, err
+}
+
+// noteClosed keeps in mind a folder that cannot be looked into.
+func (p *privateFiles) noteClosed(name string) {
+	p.shut[name] = true
+	if !p.opens {
+		p.closed[fileID(name)] = true
+	}
+}
+
+// open lets the owner of a folder look into it again, if a command may have closed it: one
+// that is closed before a command is hidden from it. The workspace gets its mode back.
+func (p *privateFiles) open(name string) {
+	info, err := os.Lstat(name)
+	if err != nil || !info.IsDir() || info.Mode()&0o500 == 0o500 || os.Geteuid() == 0 || p.closed[fileID(name)] {
+		return
+	}
+	if name == p.root { // nothing else can take its place
+		mode := info.Mode() | 0o700
+		if p.folder != nil && p.folder.Mode()&0o500 == 0o500 {
+			mode = p.folder.Mode()
+		}
+		err = os.Chmod(name, mode)
+	} else {
+		err = chmodIn(p.root, name, info.Mode()|0o700)
+	}
+	if err == nil {
+		p.opened = append(p.opened, name)
+	}
+}
+
+// chmodIn changes the mode of a folder in another one, whatever is put in its place.
+func chmodIn(dir, name string, mode fs.FileMode) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.Chmod(strings.TrimPrefix(name, dir+"/"), mode), root.Close())
 }
 
 // note keeps in mind a file or folder that makes other programs run something.
@@ -393,7 +442,10 @@ func (p *privateFiles) searchAgain(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lookTime, errSlow)
 	defer cancel()
 	links := len(p.linked)
-	for _, dir := range p.changedFolders() {
+	for _, dir := range p.changedFolders() { // a folder before those in it, which can be looked at then
+		if !exists(dir) {
+			continue
+		}
 		p.changed = true
 		found, err := p.search(ctx, dir)
 		p.uncovered = append(p.uncovered, found...)
@@ -404,19 +456,21 @@ func (p *privateFiles) searchAgain(ctx context.Context) {
 	}
 }
 
-// changedFolders returns the folders that changed since they were searched.
+// changedFolders returns the folders that changed since they were searched, and those that
+// cannot be looked at.
 func (p *privateFiles) changedFolders() []string {
 	if p.watch != nil {
 		if dirs, ok := p.watch.changed(); ok {
-			return slices.DeleteFunc(dirs, func(dir string) bool { return !exists(dir) })
+			return dirs
 		}
 	}
 	var out []string
 	for dir, at := range p.seen {
-		if info, err := os.Lstat(dir); err == nil && !changedAt(info).Equal(at) {
+		if info, err := os.Lstat(dir); errors.Is(err, fs.ErrPermission) || err == nil && !changedAt(info).Equal(at) {
 			out = append(out, dir)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 

@@ -40,6 +40,7 @@ type process struct {
 	result  chan *launch.Exit // receives the end of the command; nil: the cage broke
 	finish  func()            // called after the end of the command
 
+	shown   bool          // it may read all of the workspace
 	before  *before       // nil: the command cannot change the workspace
 	held    *os.File      // holds before; nil: nothing does
 	done    chan struct{} // closed when the command has ended
@@ -93,7 +94,7 @@ func (p *process) remember(b *Broker, r *sandbox.Rights) error {
 		return nil
 	}
 	before := p.private.before()
-	p.before = &before
+	p.before, p.shown, p.private.opens = &before, r.ReadsAll(), true
 	dir := b.layersFolder(r.Workspace)
 	if dir == "" {
 		return nil
@@ -105,6 +106,7 @@ func (p *process) remember(b *Broker, r *sandbox.Rights) error {
 
 // forget removes what remember stored.
 func (p *process) forget() {
+	p.private.opens = false
 	if p.held != nil {
 		_ = os.Remove(p.held.Name()) // it serves the next process only
 		_ = p.held.Close()           // as above
@@ -327,7 +329,7 @@ func (p *process) Wait() (sandbox.Exit, error) {
 	}
 	r.Blocked = p.undo()
 	if p.before != nil {
-		r.Later, r.Unchecked = p.before.later(p.private), p.private.unchecked()
+		r.Later, r.Opened, r.Unchecked = p.before.later(p.private), p.private.openedNow(), p.private.unchecked(p.shown)
 	}
 	p.proxy.close()
 	p.endInput()

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/chela-ai/chela/internal/core/pathpolicy"
+	"github.com/chela-ai/chela/internal/core/shell"
 	folders "github.com/chela-ai/chela/internal/kit/folder"
 )
 
@@ -41,6 +42,7 @@ type before struct {
 	// Repositories has the protected names of each repository by its identity, and the
 	// commands of its rebase.
 	Repositories map[string][]string `json:"repositories"`
+	Closed       map[string]bool     `json:"closed"` // identities of folders that nobody can look into
 	began        time.Time
 }
 
@@ -52,7 +54,7 @@ func (b before) has(name string) bool {
 
 // before returns what the workspace has now.
 func (p *privateFiles) before() before {
-	b := before{Workspace: p.root, Home: p.home, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, began: time.Now()}
+	b := before{Workspace: p.root, Home: p.home, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, Closed: maps.Clone(p.closed), began: time.Now()}
 	for _, name := range slices.Concat(p.freeze, p.hide) {
 		if id := fileID(name); id != "" {
 			b.Names[name], b.Things[id] = fileID(filepath.Dir(name)), true
@@ -124,7 +126,11 @@ func recoverBefore(layers string) {
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			var b before
 			if json.NewDecoder(f).Decode(&b) == nil && filepath.IsAbs(b.Workspace) {
-				if found, err := findPrivate(context.Background(), b.Workspace, b.Home, nil, false); err == nil {
+				found := newPrivate(b.Workspace, b.Home, nil, false)
+				if found.opens = true; b.Closed != nil {
+					found.closed = b.Closed
+				}
+				if err := found.find(context.Background()); err == nil {
 					_ = b.undo(&found) // there is nobody to tell
 				}
 			}
@@ -200,7 +206,7 @@ func (u *undoing) rename(name string) {
 		}
 		err := u.root.Rename(name, to)
 		if errors.Is(err, fs.ErrPermission) { // the command may have closed the folder
-			if u.root.Chmod(path.Dir(name), 0o700) == nil {
+			if info, statErr := u.root.Lstat(path.Dir(name)); statErr == nil && u.root.Chmod(path.Dir(name), info.Mode()|0o700) == nil {
 				err = u.root.Rename(name, to)
 			}
 		}
@@ -403,6 +409,19 @@ func (u *undoing) linked(file string) bool {
 // clockStep is more than the steps in which file systems note the time.
 const clockStep = 20 * time.Millisecond
 
+// openedNow returns the folders that were opened for the check since the last call.
+func (p *privateFiles) openedNow() []string {
+	var out []string
+	for _, name := range p.opened {
+		if rel, err := filepath.Rel(p.root, name); err == nil {
+			out = append(out, rel)
+		}
+	}
+	p.opened = nil
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // later returns the scripts of the project that were changed or made since.
 func (b before) later(now *privateFiles) []string {
 	var out []string
@@ -420,9 +439,24 @@ func (b before) later(now *privateFiles) []string {
 	return out
 }
 
-// unchecked says why the check may have missed something, or "".
-func (p *privateFiles) unchecked() string {
+// maxNames limits the folders that are named.
+const maxNames = 10
+
+// unchecked says why the check may have missed something, or "". With shown, the command
+// had the folders too that nobody could look into.
+func (p *privateFiles) unchecked(shown bool) string {
+	var shut []string
+	for name := range p.shut {
+		if f, err := os.Open(name); err == nil {
+			_ = f.Close() // nothing was written
+			delete(p.shut, name)
+		} else if rel, relErr := filepath.Rel(p.root, name); relErr == nil && errors.Is(err, fs.ErrPermission) && (shown || !p.closed[fileID(name)]) {
+			shut = append(shut, rel)
+		}
+	}
 	switch {
+	case len(shut) > 0:
+		return "these folders cannot be looked into: " + shell.Names(shut, maxNames)
 	case p.failed != nil:
 		return p.failed.Error()
 	case len(p.seen) > maxLook:

@@ -22,10 +22,6 @@ import (
 // TestPlanted renames what a command makes that makes other programs run
 // something, where there was nothing before.
 func TestPlanted(t *testing.T) {
-	unreadable := "new/.git"
-	if os.Getuid() == 0 {
-		unreadable = "new/.git/hooks/pre-commit"
-	}
 	deep := strings.Join(strings.Fields(fmt.Sprint(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)), "/")
 	const repo = "mkdir -p .git/objects .git/refs; echo 'ref: refs/heads/main' > .git/HEAD; printf '[core]\\n\\tbare = false\\n' > .git/config; "
 	for _, c := range []struct {
@@ -49,7 +45,7 @@ func TestPlanted(t *testing.T) {
 		{"a symlink .git", "", "mkdir evil new; ln -s ../evil new/.git", []string{"new/.git"}},
 		{"a worktree with another configuration", repo, "mkdir -p .git/worktrees/w w evil; echo ../../../evil > .git/worktrees/w/commondir; echo \"gitdir: $PWD/.git/worktrees/w\" > w/.git", []string{".git/worktrees/w/commondir"}},
 		{"in a closed folder", "", "mkdir -p new; cd new; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; chmod 500 .git/hooks", []string{"new/.git/hooks/pre-commit"}},
-		{"in an unreadable folder", "", "mkdir -p new; cd new; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; chmod 0 .git/hooks", []string{unreadable}},
+		{"in an unreadable folder", "", "mkdir -p new; cd new; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; chmod 0 .git/hooks", []string{"new/.git/hooks/pre-commit"}},
 		{"in a subfolder", "", "mkdir -p packages/a/.vscode; echo x > packages/a/.vscode/tasks.json; echo x > packages/a/.mcp.json", []string{"packages/a/.mcp.json", "packages/a/.vscode"}},
 		{"in place of what was renamed with its folder", "mkdir -p a/.vscode", "mv a b; mkdir -p a/.vscode", []string{"a/.vscode"}},
 		{"after many folders that sort before it", "", "mkdir -p z; cd z; " + repo + "mkdir .git/hooks; echo x > .git/hooks/pre-commit; cd ..; i=0; while [ $i -lt 300 ]; do mkdir a$i; i=$((i+1)); done; n=$(printf %0250d 0); cd a0; for i in $(seq 20); do mkdir -p $n && cd -P ./$n || break; done", []string{"z/.git/hooks/pre-commit"}},
@@ -89,6 +85,61 @@ func TestPlanted(t *testing.T) {
 		})
 	}
 	t.Run("E1 as nobody", func(t *testing.T) { asNobody(t, "^TestPlanted$/^E1_[^a]") })
+}
+
+// TestPlantedClosed looks into folders that a command has closed to their owner.
+func TestPlantedClosed(t *testing.T) {
+	const repo = "mkdir -p %[1]s/.git/objects %[1]s/.git/refs %[1]s/.git/hooks; echo 'ref: refs/heads/main' > %[1]s/.git/HEAD; echo x > %[1]s/.git/hooks/pre-commit; printf '[core]\\n\\tfsmonitor = ./evil\\n' > %[1]s/.git/config; mkdir %[1]s/.vscode; "
+	plant := func(dir string) string { return fmt.Sprintf(repo, dir) }
+	for _, c := range []struct {
+		name, before, script string
+		blocked              []string
+		opened               []string
+		then                 string // checks it
+	}{
+		{"311", "", plant("a") + "chmod 311 a", []string{"a/.git/config", "a/.git/hooks/pre-commit", "a/.vscode"}, []string{"a"}, "ls a"},
+		{"111 in 0", "", plant("a/b") + "chmod 111 a/b; chmod 0 a", []string{"a/b/.git/config", "a/b/.git/hooks/pre-commit", "a/b/.vscode"}, []string{"a", "a/b"}, "ls a/b"},
+		{"readable only", "", plant("a/b") + "chmod 400 a", []string{"a/b/.git/config", "a/b/.git/hooks/pre-commit", "a/b/.vscode"}, []string{"a"}, "ls a/b"},
+		{"a folder that was there, below one that was closed", "mkdir -p a/b/c", plant("a/b/c") + "chmod 0 a/b a", []string{"a/b/c/.git/config", "a/b/c/.git/hooks/pre-commit", "a/b/c/.vscode"}, []string{"a", "a/b"}, "ls a/b/c"},
+		{"where changes are not reported", "mkdir -p a/b/c z; chmod 0 z", plant("a/b/c") + "chmod 0 a/b a", []string{"a/b/c/.git/config", "a/b/c/.git/hooks/pre-commit", "a/b/c/.vscode"}, []string{"a", "a/b"}, "ls a/b/c"},
+		{"in place of another", "mkdir -p a/b", "mv a c; mkdir a; " + plant("a") + "chmod 311 a", []string{"a/.git/config", "a/.git/hooks/pre-commit", "a/.vscode"}, []string{"a"}, "ls a c"},
+		{"the workspace", "chmod 755 .", plant("a") + "chmod 0 .", []string{"a/.git/config", "a/.git/hooks/pre-commit", "a/.vscode"}, []string{"."}, `[ "$(stat -c %a .)" = 755 ]`},
+		{"before the command", "mkdir a; chmod 311 a", "mkdir b; chmod 0 a", nil, nil, `[ "$(stat -c %a a)" = 311 ]`},
+		{"a folder without rights to write", "mkdir a", "echo x > a/x; chmod 555 a", nil, nil, `[ "$(stat -c %a a)" = 555 ]`},
+	} {
+		t.Run("E4 "+c.name, func(t *testing.T) {
+			if os.Getuid() == 0 {
+				t.Skip("not run: root can look into all folders")
+			}
+			for _, again := range []bool{false, true} { // in a new cage, and in one that is ready
+				w := newWork(t, native.Options{})
+				t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwx", w.rights.Workspace).Run() }) // for its removal
+				if again {
+					w.run("true")
+					w.broker.Settle()
+				}
+				outside(t, w.rights.Workspace, c.before)
+				_, e := w.run(c.script)
+				if !slices.Equal(e.Blocked, c.blocked) || !slices.Equal(e.Opened, c.opened) || e.Unchecked != "" {
+					t.Errorf("again %t: %+v, want %q blocked, %q opened", again, e, c.blocked, c.opened)
+				}
+				outside(t, w.rights.Workspace, c.then)
+			}
+		})
+	}
+	t.Run("E4 before a command that may read all", func(t *testing.T) {
+		if os.Getuid() == 0 {
+			t.Skip("not run: root can look into all folders")
+		}
+		w := newWork(t, native.Options{})
+		t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwx", w.rights.Workspace).Run() })
+		outside(t, w.rights.Workspace, "mkdir a; chmod 311 a")
+		w.rights.Read = []string{w.rights.Workspace}
+		if _, e := w.run("mkdir a/.vscode; echo x > x"); !strings.HasSuffix(e.Unchecked, ": a") {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("as nobody", func(t *testing.T) { asNobody(t, "^TestPlantedClosed$/^E4") })
 }
 
 // TestNotPlanted leaves what Git makes by itself, and what was there before.
