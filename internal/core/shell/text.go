@@ -73,11 +73,17 @@ func Escape(s string) string {
 	return b.String()
 }
 
+// maxName is the number of bytes of a name in a list of [Names]; a longer one is shortened.
+const maxName = 200
+
 // Names lists names for people, the first max of them, each with what would not print or
 // could end the list escaped.
 func Names(names []string, max int) string {
 	var out []string
 	for _, name := range names[:min(len(names), max)] {
+		if len(name) > maxName {
+			name = strings.ToValidUTF8(name[:maxName*2/3], "") + "…" + strings.ToValidUTF8(name[len(name)-maxName/3:], "")
+		}
 		if plain := Escape(name); plain != name || strings.ContainsAny(name, `[]",;`) || strings.TrimSpace(name) != name {
 			name = strconv.QuoteToGraphic(name)
 		}

@@ -31,10 +31,11 @@ const (
 
 // Broker is a sandbox.Broker that confines programs.
 type Broker struct {
-	o         Options
-	readyTime time.Duration
-	recovered chan struct{} // closed when what killed commands left was undone
-	watchTime time.Duration
+	o          Options
+	readyTime  time.Duration
+	recovered  chan struct{} // closed when what killed commands left was undone
+	watchTime  time.Duration
+	maxFolders int // that are searched for private files
 
 	mu     sync.Mutex
 	closed bool
@@ -96,7 +97,7 @@ var _ sandbox.Broker = (*Broker)(nil)
 // the process before this one was killed.
 func New(o Options) *Broker {
 	o.Watch = cmp.Or(o.Watch, 200)
-	b := &Broker{o: o, readyTime: readyTime, watchTime: watchTime, recovered: make(chan struct{}), compared: map[string]launch.Mask{}}
+	b := &Broker{o: o, readyTime: readyTime, watchTime: watchTime, maxFolders: maxFolders, recovered: make(chan struct{}), compared: map[string]launch.Mask{}}
 	b.wg.Go(func() {
 		defer close(b.recovered)
 		if o.Layers != "" {
@@ -367,6 +368,7 @@ func (b *Broker) findPrivate(ctx context.Context, w want) (privateFiles, error) 
 	all, many := h.moved, h.many
 	b.mu.Unlock()
 	found := newPrivate(workspace, b.o.Home, w.never, all)
+	found.most = b.maxFolders
 	if workspace != "" && many {
 		found.watch = newWatch(workspace)
 	}

@@ -45,6 +45,9 @@ func (b *Broker) Ready() int {
 // SetWatchTime sets how often the workspace of a command is looked at.
 func (b *Broker) SetWatchTime(d time.Duration) { b.watchTime = d }
 
+// SetMaxFolders sets how many folders of a workspace are searched for private files.
+func (b *Broker) SetMaxFolders(n int) { b.maxFolders = n }
+
 // Slots returns the number of folders for layers that are in use.
 func (b *Broker) Slots() int {
 	b.mu.Lock()

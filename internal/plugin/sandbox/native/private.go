@@ -26,7 +26,7 @@ import (
 // that exceeds them.
 const (
 	maxFolders = 50_000
-	maxPath    = 3000             // bytes of the path of a folder
+	maxPath    = 3000             // bytes of the path of a folder that is looked into; others are hidden
 	lookTime   = 20 * time.Second // for a search
 	maxLook    = 500_000          // folders that are looked at for what a command left
 )
@@ -59,6 +59,7 @@ type privateFiles struct {
 	folder os.FileInfo          // of root
 	all    bool                 // folders of dependencies are searched too
 	masks  masks                // of what the cage hides
+	most   int                  // folders; a person is asked about a workspace with more
 
 	uncovered []string // private files in folders that changed, which a cage that is ready does not hide yet
 	changed   bool     // some folder changed since the covers of the cage were made
@@ -69,6 +70,8 @@ type privateFiles struct {
 	closed map[string]bool // identities of folders that are hidden because nobody can look into them
 	opened []string        // folders that were opened
 	shut   map[string]bool // absolute paths of folders that cannot be looked into
+	deep   map[string]bool // absolute paths of folders that are hidden because their paths are too long
+	cut    []string        // those of them that a command made, by their names before they were renamed
 }
 
 // findPrivate searches a workspace. Folders of dependencies are not searched:
@@ -81,7 +84,7 @@ func findPrivate(ctx context.Context, root, home string, never []string, all boo
 
 // newPrivate returns a privateFiles that has not been searched yet; see findPrivate.
 func newPrivate(root, home string, never []string, all bool) privateFiles {
-	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, masks: masks{}, all: all, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}, closed: map[string]bool{}, shut: map[string]bool{}}
+	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, masks: masks{}, all: all, most: maxFolders, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}, closed: map[string]bool{}, shut: map[string]bool{}, deep: map[string]bool{}}
 }
 
 // find searches the workspace.
@@ -147,16 +150,18 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 			return context.Cause(ctx)
 		case errors.Is(err, fs.ErrNotExist):
 			return nil // it went away
-		case len(name) > maxPath || errors.Is(err, syscall.ENAMETOOLONG):
-			p.missed = "some of its folders are too deep"
+		case errors.Is(err, syscall.ENAMETOOLONG):
+			p.missed = "its path is too long"
 			return skip(d)
 		case err != nil && (name == p.root || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)):
 			return err
-		case err != nil || name != p.root && pathpolicy.Private(d.Name()), d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0: // a program of the host is at its other end
+		case err != nil, len(name) > maxPath && d.IsDir(), name != p.root && pathpolicy.Private(d.Name()), d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0: // a program of the host is at its other end
 			// A program that owns a folder nobody can read could make it readable.
 			p.note(name, d)
 			if err != nil {
 				p.noteClosed(name)
+			} else if d.IsDir() && len(name) > maxPath {
+				p.deep[name] = true
 			}
 			found = append(found, name)
 			if !slices.Contains(p.hide, name) {
@@ -194,8 +199,8 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 		if p.watch != nil && !p.watch.add(name) {
 			p.close()
 		}
-		if len(p.seen) > maxFolders { // what a command left is looked for all the same
-			p.missed = fmt.Sprintf("it has more than %d folders", maxFolders)
+		if len(p.seen) > p.most { // what a command left is looked for all the same
+			p.missed = fmt.Sprintf("it has more than %d folders", p.most)
 		}
 		if len(p.seen) > maxLook {
 			return fs.SkipAll

@@ -95,6 +95,7 @@ func (p *process) remember(b *Broker, r *sandbox.Rights) error {
 	}
 	before := p.private.before()
 	p.before, p.shown, p.private.opens = &before, r.ReadsAll(), true
+	p.private.opened, p.private.cut = nil, nil
 	dir := b.layersFolder(r.Workspace)
 	if dir == "" {
 		return nil

@@ -110,6 +110,9 @@ func (b before) hold(file string) (*os.File, error) {
 	return f, nil
 }
 
+// maxName is the number of bytes of a name in a folder.
+const maxName = 255
+
 // beforePrefix begins the names of the files that hold a before.
 const beforePrefix = "before-"
 
@@ -167,6 +170,9 @@ func (b before) undo(now *privateFiles) []string {
 			u.repository(rel)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(now.deep)) {
+		u.cut(name, now)
+	}
 	slices.Sort(u.blocked)
 	return slices.Compact(u.blocked)
 }
@@ -186,6 +192,21 @@ func (u *undoing) blockUnknown(name string) {
 	}
 }
 
+// cut renames a folder that was not there before and has a path that is too long to look
+// into it.
+func (u *undoing) cut(name string, now *privateFiles) {
+	id, n := fileID(name), len(u.blocked)
+	if id == "" {
+		delete(now.deep, name)
+		return
+	}
+	if u.blockUnknown(name); len(u.blocked) > n {
+		now.cut = append(now.cut, u.blocked[n])
+		u.blocked = u.blocked[:n]
+		u.Things[id] = true // it is renamed once
+	}
+}
+
 // block renames a file or folder, if it exists.
 func (u *undoing) block(name string) {
 	if _, err := u.root.Lstat(name); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -196,8 +217,10 @@ func (u *undoing) block(name string) {
 
 // rename gives a file or folder a name that means nothing to other programs.
 func (u *undoing) rename(name string) {
+	dir, base := path.Split(name)
+	base = base[:min(len(base), maxName-len(blockedSuffix)-len("-999"))]
 	for n := 1; n < 1000; n++ {
-		to := name + blockedSuffix
+		to := dir + base + blockedSuffix
 		if n > 1 {
 			to += fmt.Sprint("-", n)
 		}
@@ -454,8 +477,19 @@ func (p *privateFiles) unchecked(shown bool) string {
 			shut = append(shut, rel)
 		}
 	}
-	switch {
+	var deep []string
+	for name := range p.deep {
+		if rel, err := filepath.Rel(p.root, name); err == nil && shown && exists(name) {
+			deep = append(deep, rel)
+		}
+	}
+	switch slices.Sort(deep); {
+	case len(p.cut) > 0:
+		return fmt.Sprintf("renamed to NAME%s, because what is in a folder with a path of more than %d characters is not looked for: %s", blockedSuffix, maxPath, shell.Names(p.cut, maxNames))
+	case len(deep) > 0:
+		return fmt.Sprintf("these folders have a path of more than %d characters: %s", maxPath, shell.Names(deep, maxNames))
 	case len(shut) > 0:
+		slices.Sort(shut)
 		return "these folders cannot be looked into: " + shell.Names(shut, maxNames)
 	case p.failed != nil:
 		return p.failed.Error()

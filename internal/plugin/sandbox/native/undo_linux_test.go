@@ -324,11 +324,48 @@ func TestHang(t *testing.T) {
 	t.Run("A1 as nobody", func(t *testing.T) { asNobody(t, "^TestHang$/^A1_[^a]") })
 }
 
+// TestPlantedDeep renames folders that a command made whose paths are too long to look into
+// them, and hides them from later commands.
+func TestPlantedDeep(t *testing.T) {
+	deep := func(n int) string {
+		return fmt.Sprintf("n=$(printf %%0250d 0); d=$PWD; for i in $(seq %d); do mkdir $n && cd -P ./$n || break; done; mkdir .vscode; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; echo canary > .env; cd $d", n)
+	}
+	for _, n := range []int{12, 17} { // below 4096 characters, and beyond
+		t.Run(fmt.Sprintf("E5 %d folders", n), func(t *testing.T) {
+			w := newWork(t, native.Options{})
+			t.Cleanup(func() { _ = exec.Command("rm", "-rf", w.rights.Workspace).Run() })
+			_, e := w.run("mkdir a; cd a; " + deep(n))
+			if e.Blocked != nil || !strings.HasPrefix(e.Unchecked, "renamed to NAME.blocked, because") || !strings.Contains(e.Unchecked, ": a/0000") || len(e.Unchecked) > 1000 {
+				t.Errorf("%+v", e)
+			}
+			const find = "cd a; while cd -P ./0* 2>/dev/null; do [ -e .vscode ] && [ -e .env ] && exit 0; done; exit 1"
+			outside(t, w.rights.Workspace, find)
+			outside(t, w.rights.Workspace, `cd a; while cd -P ./0* 2>/dev/null; do case "$PWD" in *.blocked) exit 0;; esac; done; exit 1`)
+			for range 2 {
+				if out, e := w.run(find); e.Code != 1 || e.Unchecked != "" || e.Blocked != nil {
+					t.Errorf("%q, %+v", out, e)
+				}
+				w.broker.Forget()
+			}
+		})
+	}
+	t.Run("E5 while it runs", func(t *testing.T) {
+		w := newWork(t, native.Options{})
+		w.broker.SetWatchTime(10 * time.Millisecond)
+		t.Cleanup(func() { _ = exec.Command("rm", "-rf", w.rights.Workspace).Run() })
+		_, e := w.run(deep(15) + "; until find . -name '*.blocked' | grep -q .; do sleep 0.02; done; sleep 0.1")
+		if e.Code != 0 || strings.Count(e.Unchecked, "0000.blocked") > 0 || strings.Count(e.Unchecked, "…") != 1 {
+			t.Errorf("%+v", e)
+		}
+	})
+	t.Run("E5 as nobody", func(t *testing.T) { asNobody(t, "^TestPlantedDeep$/^E5_[^a]") })
+}
+
 // TestUnsearched asks about a workspace that is too large to be searched.
 func TestUnsearched(t *testing.T) {
 	w := newWork(t, native.Options{})
-	t.Cleanup(func() { _ = exec.Command("rm", "-rf", w.rights.Workspace).Run() })
-	outside(t, w.rights.Workspace, "echo x > .env; n=$(printf %0250d 0); for i in $(seq 20); do mkdir $n && cd -P ./$n || break; done; true")
+	w.broker.SetMaxFolders(20)
+	outside(t, w.rights.Workspace, "echo x > .env; mkdir $(seq 20)")
 	for _, write := range []bool{true, false} {
 		w.rights.Write, w.rights.Read = write, nil
 		_, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/ls", Argv: []string{"ls"}, Dir: w.rights.Workspace, Rights: &w.rights}, &bytes.Buffer{})
