@@ -318,6 +318,11 @@ func (h *History) content(v journal.Version) ([]byte, error) {
 func (h *History) present(path string) (journal.Content, error) {
 	dir, base, err := pathpolicy.OpenParent(path, 0)
 	if err != nil {
+		if errors.Is(err, fs.ErrPermission) { // a folder that nobody can list tells which files it has not
+			if _, statErr := os.Lstat(path); statErr != nil {
+				err = statErr
+			}
+		}
 		if at, _ := blocked(path); at != "" || errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
@@ -412,8 +417,9 @@ func readIn(dir *os.Root, base, path string) (journal.Content, error) {
 // replace gives a file a content, atomically, or deletes it. A link in its place is replaced
 // itself, and so is a folder without files. Of the folders down to folder
 // that a deletion leaves empty, those that were made for the file are removed. Folders that
-// are missing are made.
+// are missing are made, and those that are closed to their owner are opened meanwhile.
 func (h *History) replace(path, folder string, to journal.Version) error {
+	defer openFolders(path)()
 	if !to.Exists {
 		return remove(path, folder)
 	}
@@ -445,6 +451,45 @@ func (h *History) replace(path, folder string, to journal.Version) error {
 		return dir.Chmod(base, mode)
 	}
 	return nil
+}
+
+// openFolders lets the owner of the folders on the way to a file use them, until the caller
+// calls shut.
+func openFolders(path string) (shut func()) {
+	var shuts []func()
+	shut = func() {
+		for _, f := range slices.Backward(shuts) {
+			f()
+		}
+	}
+	if os.Geteuid() <= 0 { // root uses all folders, and other systems have other rights
+		return shut
+	}
+	var dirs []string
+	for dir := filepath.Dir(path); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		dirs = append(dirs, dir)
+	}
+	need := fs.FileMode(0o500)
+	for i, dir := range slices.Backward(dirs) { // a folder before those in it
+		if i == 0 {
+			need = 0o700
+		}
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || info.Mode()&need == need {
+			continue
+		}
+		root, name, err := pathpolicy.OpenParent(dir, 0)
+		if err != nil {
+			return shut
+		}
+		now, err := root.Lstat(name)
+		if err != nil || !os.SameFile(now, info) || root.Chmod(name, info.Mode()|need) != nil { // it is somebody else's
+			_ = root.Close() // nothing was written
+			continue
+		}
+		shuts = append(shuts, func() { _ = errors.Join(root.Chmod(name, info.Mode()), root.Close()) }) // it may be gone
+	}
+	return shut
 }
 
 // removeFolder removes a folder that has no files, with the folders in it.

@@ -32,6 +32,8 @@ type tree struct {
 	first bool // there are no records yet
 	many  int  // from so many files on, changes are watched
 
+	above map[string]bool // folders with files that are known; nil: not listed yet
+
 	watch *watch // nil: changes are not reported
 	bytes int64  // of the contents that are kept
 	count int    // of these files
@@ -64,6 +66,7 @@ func (t *tree) close() {
 // changed returns the files that may have changed since the last look, as they are now. The
 // contents of at most size bytes are kept.
 func (t *tree) changed(size int64) map[string]stamp {
+	t.above = nil
 	if t.watch != nil {
 		if paths, folders, ok := t.watch.read(); ok {
 			return t.reported(paths, folders, size)
@@ -197,16 +200,30 @@ func ignores(dir, name string) bool {
 	return false
 }
 
-// leaves reports whether a folder is left out.
+// leaves reports whether a folder is left out. One with files that are known stays: what is
+// put into it, or beside it, later does not take their way back.
 func (t *tree) leaves(path string) bool {
 	dir, name := filepath.Split(path)
 	if skips(name) || pathpolicy.Private(name) {
 		return true
 	}
 	if _, err := os.Lstat(filepath.Join(path, "CACHEDIR.TAG")); err == nil {
-		return true
+		return !t.holds(path)
 	}
-	return output(name) && (ignores(dir, name) || ignores(t.dir, name))
+	return output(name) && (ignores(dir, name) || ignores(t.dir, name)) && !t.holds(path)
+}
+
+// holds reports whether files in a folder are known.
+func (t *tree) holds(dir string) bool {
+	if t.above == nil {
+		t.above = map[string]bool{}
+		for path := range t.files {
+			for path = filepath.Dir(path); !t.above[path] && len(path) > len(t.dir); path = filepath.Dir(path) {
+				t.above[path] = true
+			}
+		}
+	}
+	return t.above[dir]
 }
 
 // wants reports whether a file in a folder that is not left out is looked at.

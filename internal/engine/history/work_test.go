@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -112,5 +113,101 @@ func TestWork(t *testing.T) {
 		if n := f.NameOf(c); n != "notes.txt" && n != "src/main.go" {
 			t.Errorf("%s is recorded (%v)", n, err)
 		}
+	}
+}
+
+// TestStays checks that a folder whose files are recorded stays recorded, whatever a command
+// puts into it or beside it, and that a new folder of a cache is left out.
+func TestStays(t *testing.T) {
+	t.Parallel()
+	for name, mark := range map[string]func(t *testing.T, f *fixture){
+		"CACHEDIR.TAG":              func(t *testing.T, f *fixture) { f.write(t, "src/CACHEDIR.TAG", "x") },
+		".gitignore":                func(t *testing.T, f *fixture) { f.write(t, ".gitignore", "build\n") },
+		".gitignore in another one": func(t *testing.T, f *fixture) { f.write(t, "src/.gitignore", "/bin/\n") },
+	} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("HS-01 %s, restarts %t", name, restarts), func(t *testing.T) {
+				f := newFixture(t)
+				files := []string{f.write(t, "src/bin/a.txt", "text\n"), f.write(t, "src/b.txt", "text\n"), f.write(t, "build/c.txt", "text\n")}
+				look := func() {
+					t.Helper()
+					if restarts {
+						f.start(t)
+					}
+					if err := f.Look(t.Context(), "main"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				look()
+				mark(t, f)
+				f.write(t, "new/CACHEDIR.TAG", "x")
+				f.write(t, "new/large.bin", "x")
+				look()
+				for _, path := range files {
+					f.write(t, path[len(f.dir)+1:], "other text\n")
+				}
+				look()
+				if err := os.RemoveAll(f.dir); err != nil {
+					t.Fatal(err)
+				}
+				look()
+				list, err := f.Log(t.Context(), history.LogQuery{Agent: "main", Limit: 99})
+				if err != nil {
+					t.Fatal(err)
+				}
+				gone := map[string]bool{}
+				for _, c := range list {
+					if c.After.Exists {
+						continue
+					}
+					if gone[c.Target] = true; slices.Contains(files, c.Target) {
+						if _, err := f.Restore(t.Context(), c, c.Before); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				for _, path := range files {
+					if data, err := os.ReadFile(path); string(data) != "other text\n" {
+						t.Errorf("%s is %q (%v)", path, data, err)
+					}
+				}
+				if gone[f.dir+"/new/large.bin"] {
+					t.Error("a new folder of a cache is recorded")
+				}
+			})
+		}
+	}
+}
+
+// TestClosedFolder brings files back into folders that are closed to their owner.
+func TestClosedFolder(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []os.FileMode{0o311, 0o555} {
+		t.Run(fmt.Sprintf("HS-02 mode %o", mode), func(t *testing.T) {
+			f := newFixture(t)
+			gone := f.write(t, "a/b/gone.txt", "text\n")
+			if err := f.Look(t.Context(), "main"); err != nil {
+				t.Fatal(err)
+			}
+			dir := f.dir + "/a/b"
+			if err := errors.Join(os.Remove(gone), os.Chmod(dir, mode)); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+			list, err := f.Log(t.Context(), history.LogQuery{Agent: "main", Limit: 1})
+			if err != nil || len(list) != 1 || list[0].After.Exists {
+				t.Fatalf("%+v, %v", list, err)
+			}
+			if _, err := f.Restore(t.Context(), list[0], list[0].Before); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(dir)
+			if err != nil || info.Mode().Perm() != mode {
+				t.Errorf("%v, %v", info, err)
+			}
+			if data, err := os.ReadFile(gone); string(data) != "text\n" {
+				t.Errorf("%q, %v", data, err)
+			}
+		})
 	}
 }

@@ -353,7 +353,7 @@ func TestPlantedDeep(t *testing.T) {
 		w := newWork(t, native.Options{})
 		w.broker.SetWatchTime(10 * time.Millisecond)
 		t.Cleanup(func() { _ = exec.Command("rm", "-rf", w.rights.Workspace).Run() })
-		_, e := w.run(deep(15) + "; until find . -name '*.blocked' | grep -q .; do sleep 0.02; done; sleep 0.1")
+		_, e := w.run(deep(15) + "; i=0; until find . -name '*.blocked' | grep -q .; do sleep 0.02; i=$((i+1)); [ $i -lt 500 ] || exit 1; done; sleep 0.1")
 		if e.Code != 0 || strings.Count(e.Unchecked, "0000.blocked") > 0 || strings.Count(e.Unchecked, "…") != 1 {
 			t.Errorf("%+v", e)
 		}
