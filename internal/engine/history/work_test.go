@@ -125,13 +125,13 @@ func TestStays(t *testing.T) {
 		".gitignore":                func(t *testing.T, f *fixture) { f.write(t, ".gitignore", "build\n") },
 		".gitignore in another one": func(t *testing.T, f *fixture) { f.write(t, "src/.gitignore", "/bin/\n") },
 	} {
-		for _, restarts := range []bool{false, true} {
-			t.Run(fmt.Sprintf("HS-01 %s, restarts %t", name, restarts), func(t *testing.T) {
+		for _, after := range []string{"nothing", "a restart", "a folder that was moved"} {
+			t.Run(fmt.Sprintf("HS-01 %s, then %s", name, after), func(t *testing.T) {
 				f := newFixture(t)
 				files := []string{f.write(t, "src/bin/a.txt", "text\n"), f.write(t, "src/b.txt", "text\n"), f.write(t, "build/c.txt", "text\n")}
 				look := func() {
 					t.Helper()
-					if restarts {
+					if after == "a restart" {
 						f.start(t)
 					}
 					if err := f.Look(t.Context(), "main"); err != nil {
@@ -142,7 +142,14 @@ func TestStays(t *testing.T) {
 				mark(t, f)
 				f.write(t, "new/CACHEDIR.TAG", "x")
 				f.write(t, "new/large.bin", "x")
+				f.write(t, "from/d.txt", "x")
 				look()
+				if after == "a folder that was moved" { // all files are compared
+					if err := os.Rename(f.dir+"/from", f.dir+"/to"); err != nil {
+						t.Fatal(err)
+					}
+					look()
+				}
 				for _, path := range files {
 					f.write(t, path[len(f.dir)+1:], "other text\n")
 				}
