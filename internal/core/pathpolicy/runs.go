@@ -10,14 +10,22 @@ import (
 )
 
 // runs are the names that make other programs run something when a person opens the
-// folder that they are in, or works there.
+// folder that they are in, or works there: settings of editors (Vim and Neovim read theirs
+// in the folder that they are started in, if the person has set exrc) and of assistants
+// (which start servers and hooks that they name).
 var runs = map[string]bool{
-	".vscode": true, ".idea": true, ".mcp.json": true, ".claude": true, ".cursor": true, ".devcontainer": true, ".devcontainer.json": true,
+	".vscode": true, ".idea": true, ".zed": true, ".devcontainer": true, ".devcontainer.json": true, ".exrc": true, ".nvim.lua": true, ".nvimrc": true, ".lvimrc": true,
+	".mcp.json": true, ".claude": true, ".cursor": true, ".gemini": true, ".codex": true, ".kiro": true, ".windsurf": true, ".opencode": true, "opencode.json": true, "opencode.jsonc": true,
 	".husky": true, ".githooks": true, ".envrc": true,
 }
 
-// runsAtTop are those that do so at the top of a repository.
-var runsAtTop = []string{".gitmodules", ".github/workflows", ".gitlab-ci.yml", ".pre-commit-config.yaml"}
+// runsAtTop are those that do so at the top of a repository. What a manager of hooks runs
+// with the next commit is among them.
+var runsAtTop = []string{
+	".gitmodules", ".github/workflows", ".gitlab-ci.yml", ".pre-commit-config.yaml",
+	"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml", ".lefthook.json",
+	"lefthook-local.yml", "lefthook-local.yaml", ".lefthook-local.yml", ".lefthook-local.yaml",
+}
 
 // Runs reports whether a file or folder with that name, in whatever folder, makes other
 // programs run something: settings of editors and of other assistants, hooks.
@@ -50,18 +58,30 @@ func RunsIn(name string) string {
 	return ""
 }
 
-// Script reports whether a file with that name is a script of a project: what a person runs
-// later with the program that reads it, such as make or npm.
+// later are folders with files for services that build what was pushed to them.
+var later = map[string]bool{".circleci": true, ".forgejo": true, ".gitea": true}
+
+// Script reports whether a file with that path is a script of a project: what a person runs
+// later with the program that reads it, such as make or npm. That includes debuggers and
+// Emacs, which ask before they run what a folder names, unless a person has told them not to.
 func Script(name string) bool {
-	name = strings.ToLower(name)
+	parts := strings.Split(strings.ToLower(filepath.ToSlash(name)), "/")
+	if n := len(parts) - 1; slices.ContainsFunc(parts[max(n-2, 0):n], func(dir string) bool { return later[dir] }) { // .circleci/config.yml, .gitea/workflows/x.yml
+		return true
+	}
+	name = parts[len(parts)-1]
+	if len(parts) > 1 && parts[len(parts)-2] == ".cargo" {
+		return name == "config.toml" || name == "config"
+	}
 	switch name {
 	case "makefile", "gnumakefile", "justfile", ".justfile", "rakefile", "gemfile", "gulpfile.js", "gruntfile.js", "package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs",
 		"pyproject.toml", "setup.py", "setup.cfg", "conftest.py", "noxfile.py", "tox.ini", "tasks.py", "build.rs", "build.gradle", "build.gradle.kts", "settings.gradle", "gradlew", "pom.xml", "mvnw",
 		"build.sbt", "mix.exs", "cmakelists.txt", "meson.build", "configure", "taskfile.yml", "taskfile.yaml", "dockerfile", "compose.yml", "compose.yaml", "docker-compose.yml", "docker-compose.yaml",
-		"vagrantfile", "jenkinsfile", "procfile", "flake.nix", "shell.nix", "default.nix", "magefile.go", "artisan", "composer.json", "deno.json", "build.zig", ".tool-versions", "mise.toml", ".mise.toml":
+		"vagrantfile", "jenkinsfile", "procfile", "flake.nix", "shell.nix", "default.nix", "magefile.go", "artisan", "composer.json", "deno.json", "build.zig", ".tool-versions", "mise.toml", ".mise.toml",
+		".bazelrc", ".gdbinit", ".lldbinit", ".dir-locals.el", ".dir-locals-2.el":
 		return true
 	}
-	return strings.HasSuffix(name, ".mk") || strings.HasSuffix(name, ".csproj") || strings.HasSuffix(name, ".sh")
+	return strings.HasPrefix(name, ".lintstagedrc") || strings.HasPrefix(name, "lint-staged.config.") || strings.HasSuffix(name, ".mk") || strings.HasSuffix(name, ".csproj") || strings.HasSuffix(name, ".sh")
 }
 
 // maxLevels limits the folders above a file that RepositoryOf looks at.

@@ -264,7 +264,7 @@ func (p *privateFiles) note(name string, d fs.DirEntry) {
 		if !inGit(dir) {
 			p.addGit(dir)
 		}
-	case d.Type().IsRegular() && pathpolicy.Script(base):
+	case d.Type().IsRegular() && pathpolicy.Script(strings.TrimPrefix(name, p.root)):
 		p.shells[name] = true
 	}
 }

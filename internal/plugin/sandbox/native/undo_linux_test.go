@@ -30,6 +30,7 @@ func TestPlanted(t *testing.T) {
 	}{
 		{"folders of editors and assistants", "", "mkdir .vscode .idea .claude .cursor .devcontainer .husky; echo '{}' > .vscode/tasks.json", []string{".claude", ".cursor", ".devcontainer", ".husky", ".idea", ".vscode"}},
 		{"files", "", "for f in .mcp.json .gitmodules .gitlab-ci.yml .pre-commit-config.yaml .envrc; do echo x > $f; done", []string{".envrc", ".gitlab-ci.yml", ".gitmodules", ".mcp.json", ".pre-commit-config.yaml"}},
+		{"files of other editors and assistants", "", "mkdir a .zed .gemini .codex; for f in a/.exrc a/.nvim.lua opencode.json lefthook.yml; do echo x > $f; done; echo '{}' > .zed/settings.json", []string{".codex", ".gemini", ".zed", "a/.exrc", "a/.nvim.lua", "lefthook.yml", "opencode.json"}},
 		{"a symlink", "", "mkdir x; ln -s x .vscode", []string{".vscode"}},
 		{"moved in", "mkdir -p x", "mv x .vscode", []string{".vscode"}},
 		{"workflows", "", "mkdir -p .github/workflows; echo x > .github/workflows/ci.yml", []string{".github/workflows"}},
@@ -289,6 +290,13 @@ func TestLater(t *testing.T) {
 	t.Run("E3 changed and made", func(t *testing.T) {
 		_, e := w.run("echo y > sub/package.json; echo a > a.txt; mkdir new; echo x > new/build.sh")
 		if want := []string{"new/build.sh", "sub/package.json"}; !slices.Equal(e.Later, want) || e.Blocked != nil || e.Unchecked != "" {
+			t.Errorf("%+v, want %q", e, want)
+		}
+	})
+	t.Run("E3 settings of what a person runs", func(t *testing.T) {
+		w := newWork(t, native.Options{})
+		_, e := w.run("mkdir -p a/.cargo .circleci; echo x > a/.cargo/config.toml; echo x > .circleci/config.yml; echo x > .gdbinit")
+		if want := []string{".circleci/config.yml", ".gdbinit", "a/.cargo/config.toml"}; !slices.Equal(e.Later, want) || e.Blocked != nil {
 			t.Errorf("%+v, want %q", e, want)
 		}
 	})
