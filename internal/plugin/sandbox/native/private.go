@@ -74,15 +74,9 @@ type privateFiles struct {
 	cut    []string        // those of them that a command made, by their names before they were renamed
 }
 
-// findPrivate searches a workspace. Folders of dependencies are not searched:
-// the keys in them are examples. A folder of never that holds the workspace is
-// not an obstacle. With all, folders of dependencies are searched too.
-func findPrivate(ctx context.Context, root, home string, never []string, all bool) (privateFiles, error) {
-	p := newPrivate(root, home, never, all)
-	return p, p.find(ctx)
-}
-
-// newPrivate returns a privateFiles that has not been searched yet; see findPrivate.
+// newPrivate returns what is known of a workspace before find searches it. Folders of
+// dependencies are not searched, unless with all: the keys in them are examples. A folder of
+// never that holds the workspace is not an obstacle.
 func newPrivate(root, home string, never []string, all bool) privateFiles {
 	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, masks: masks{}, all: all, most: maxFolders, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}, closed: map[string]bool{}, shut: map[string]bool{}, deep: map[string]bool{}}
 }
