@@ -87,23 +87,42 @@ func Script(name string) bool {
 // maxLevels limits the folders above a file that RepositoryOf looks at.
 const maxLevels = 256
 
-// RepositoryOf returns the folder in a path that Git takes for a repository without a
-// working tree, or "". Programs run what its hooks and its configuration name.
+// RepositoryOf returns the folder on the way to a file that Git takes for a repository
+// without a working tree, also if only this file makes it one, or "". Programs run what its
+// hooks and its configuration name.
 func RepositoryOf(root *os.Root, name string) string {
 	parts := strings.Split(path.Clean(filepath.ToSlash(name)), "/")
-	for i := 1; i < min(len(parts), maxLevels); i++ {
-		dir := strings.Join(parts[:i], "/")
+	for i, next := range parts[:min(len(parts), maxLevels)] {
+		dir := path.Join(".", path.Join(parts[:i]...))
 		if _, err := root.Lstat(dir); err != nil {
 			break // what is below it does not exist
 		}
+		next = strings.Map(Visible, next)
 		if Repository(func(n string) bool {
 			_, err := root.Lstat(path.Join(dir, n))
-			return err == nil
+			return err == nil || strings.EqualFold(n, next)
 		}) {
 			return dir
 		}
 	}
 	return ""
+}
+
+// repositoryParts are the names that make a folder a repository; see [Repository].
+var repositoryParts = []string{"HEAD", "commondir", "objects", "refs"}
+
+// RepositoryParts returns the folders on the way to a file that the file may make a
+// repository of Git, together with others.
+func RepositoryParts(name string) []string {
+	var out []string
+	parts := strings.Split(path.Clean(filepath.ToSlash(name)), "/")
+	for i, part := range parts[:min(len(parts), maxLevels)] {
+		part = strings.Map(Visible, part)
+		if slices.ContainsFunc(repositoryParts, func(n string) bool { return strings.EqualFold(n, part) }) {
+			out = append(out, path.Join(".", path.Join(parts[:i]...)))
+		}
+	}
+	return out
 }
 
 // Repository reports whether Git takes a folder for a repository, judging by the names

@@ -114,7 +114,7 @@ func (t *tree) lock(ctx context.Context, sections []section) (unlock func(), err
 			if err != nil {
 				return nil, fmt.Errorf("%w; nothing was changed", err)
 			}
-			targets = append(targets, w.real(name))
+			targets = append(targets, w.keys(name)...)
 		}
 	}
 	return t.w.journal.Lock(ctx, targets...)

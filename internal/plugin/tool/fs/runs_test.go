@@ -46,4 +46,26 @@ func TestRuns(t *testing.T) {
 		}
 		b.text("write", m{"path": "c/config", "content": "x"})
 	})
+	t.Run("E4 a repository made file by file", func(t *testing.T) {
+		b := newFixture(t)
+		b.text("write", m{"path": "b/objects/k", "content": "x"})
+		b.text("write", m{"path": "b/refs/k", "content": "x"})
+		b.text("write", m{"path": "b/config", "content": "[core]\n\tfsmonitor = ./run\n"})
+		b.fails("write", m{"path": "b/HEAD", "content": "ref: refs/heads/main\n"}, "use git")
+		b.fails("write", m{"path": "b/head", "content": "ref: refs/heads/main\n"}, "use git")
+		b.fails("apply_patch", m{"input": "*** Begin Patch\n*** Add File: b/HEAD\n+x\n*** End Patch"}, "use git")
+		b.fails("apply_patch", m{"input": "*** Begin Patch\n*** Add File: p/objects/k\n+x\n*** Add File: p/refs/k\n+x\n*** Add File: p/HEAD\n+x\n*** End Patch"}, "use git")
+		b.write("c/HEAD", "ref: refs/heads/main\n")
+		b.fails("write", m{"path": "c/commondir", "content": "../b"}, "use git")
+		b.write("c/refs/k", "x")
+		b.fails("write", m{"path": "c/objects/k", "content": "x"}, "use git")
+		b.text("write", m{"path": "HEAD", "content": "ref: refs/heads/main\n"})
+		b.text("write", m{"path": "objects/k", "content": "x"})
+		b.fails("write", m{"path": "refs/k", "content": "x"}, "use git")
+		for _, name := range []string{"b/HEAD", "b/head", "p/HEAD", "c/commondir", "c/objects", "refs"} {
+			if _, err := os.Lstat(filepath.Join(b.dir, name)); err == nil {
+				t.Errorf("%s was made", name)
+			}
+		}
+	})
 }

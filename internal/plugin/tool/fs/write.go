@@ -41,7 +41,7 @@ func write(ctx context.Context, w *workspace, a writeArgs) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	unlock, err := w.journal.Lock(ctx, w.real(name))
+	unlock, err := w.journal.Lock(ctx, w.keys(name)...)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -89,8 +89,11 @@ func (w *workspace) encoded(a writeArgs, name string, had fs.FileInfo) ([]byte, 
 	return plain.encode([]byte(plain.typed(a.Content)))
 }
 
-// write writes a file and the folders that it is in.
+// write writes a file and the folders that it is in. The caller holds its [workspace.keys].
 func (w *workspace) write(path, name string, data []byte, perm fs.FileMode) error {
+	if err := w.checkRepository(path, name); err != nil { // an earlier part of the call, or another call, may have changed that
+		return err
+	}
 	if dir := filepath.Dir(name); dir != "." {
 		if err := w.Root.MkdirAll(dir, 0o755); err != nil {
 			return w.PathError(path, err)
@@ -159,11 +162,31 @@ func (w *workspace) target(path string) (*workspace, string, error) {
 	if part := pathpolicy.RunsIn(name); part != "" && !w.asked && !w.Outside {
 		return nil, "", fmt.Errorf("%s makes other programs run what is in it, and nobody can be asked here; exec with host gateway asks the person", pathpolicy.Show(part))
 	}
-	if dir := pathpolicy.RepositoryOf(w.Root, name); dir != "" {
-		return nil, "", fmt.Errorf("%s is inside a repository of Git without a working tree (%s), which file tools do not write; use git through exec", pathpolicy.Show(path), pathpolicy.Show(dir))
+	if err := w.checkRepository(path, name); err != nil {
+		return nil, "", err
 	}
 	if w.fixed && !w.Outside && pathpolicy.Self(name) {
 		return nil, "", fmt.Errorf("%s belongs to the assistant itself: only its owner can have it changed, or a person in a direct chat", pathpolicy.Show(path))
 	}
 	return w, name, nil
+}
+
+// checkRepository returns an error if a file is in a repository of Git without a working
+// tree, or if it would make a folder one.
+func (w *workspace) checkRepository(path, name string) error {
+	dir := pathpolicy.RepositoryOf(w.Root, name)
+	if dir == "" {
+		return nil
+	}
+	return fmt.Errorf("with %s, Git takes %s for a repository without a working tree, which file tools do not write; use git through exec", pathpolicy.Show(path), w.ShowName(dir))
+}
+
+// keys returns what is locked while a file is written: the file, and the folders that it may
+// make a repository of Git together with files of other calls.
+func (w *workspace) keys(name string) []string {
+	out := []string{w.real(name)}
+	for _, dir := range pathpolicy.RepositoryParts(name) {
+		out = append(out, w.real(dir))
+	}
+	return out
 }
