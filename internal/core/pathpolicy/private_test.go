@@ -1,6 +1,8 @@
 package pathpolicy_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -51,5 +53,39 @@ func TestExposed(t *testing.T) {
 		if got := pathpolicy.Exposed(tt.path, tt.workspace, never); got != tt.want {
 			t.Errorf("%s with the workspace %s: %q, want %q", tt.path, tt.workspace, got, tt.want)
 		}
+	}
+}
+
+func TestPublicCertificates(t *testing.T) {
+	t.Parallel()
+	const cert = "# Issuer: CN=Example Root\n-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+	const key = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
+	for _, tt := range []struct {
+		name, content string
+		want          bool
+	}{
+		{".venv/lib/python3.13/site-packages/certifi/cacert.pem", cert + cert, true},
+		{"vendor/x/ca.PEM", strings.ReplaceAll(cert, "CERTIFICATE", "TRUSTED CERTIFICATE"), true},
+		{"site-packages/a/server.pem", cert + key, false},
+		{"site-packages/a/other.pem", cert + strings.ReplaceAll(key, "PRIVATE", "RSA PRIVATE"), false},
+		{"site-packages/a/old.pem", cert + strings.ReplaceAll(key, "PRIVATE KEY", "OPENSSH THING"), false},
+		{"site-packages/a/empty.pem", "", false},
+		{"site-packages/a/big.pem", cert + strings.Repeat("#", 2<<20), false},
+		{"site-packages/a/cert.key", cert, false},
+		{"site-packages/.ssh/ca.pem", cert, false},
+		{"certs/ca.pem", cert, false},
+	} {
+		t.Run("E1 "+tt.name, func(t *testing.T) {
+			name := filepath.Join(t.TempDir(), tt.name)
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(tt.content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if got := pathpolicy.PublicCertificates(name); got != tt.want {
+				t.Errorf("%v, want %v", got, tt.want)
+			}
+		})
 	}
 }

@@ -55,7 +55,7 @@ func privateIn(dir string, depth int) []string {
 	for _, e := range entries {
 		name := filepath.Join(dir, e.Name())
 		switch {
-		case pathpolicy.Private(e.Name()):
+		case pathpolicy.Private(e.Name()) && !pathpolicy.PublicCertificates(name):
 			out = append(out, name)
 		case e.IsDir() && depth > 0 && len(entries) < maxSecretFolders:
 			out = append(out, privateIn(name, depth-1)...)

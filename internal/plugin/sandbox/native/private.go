@@ -149,7 +149,7 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 			return skip(d)
 		case err != nil && (name == p.root || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)):
 			return err
-		case err != nil, len(name) > maxPath && d.IsDir(), name != p.root && pathpolicy.Private(d.Name()), d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0: // a program of the host is at its other end
+		case err != nil, len(name) > maxPath && d.IsDir(), name != p.root && pathpolicy.Private(d.Name()) && !pathpolicy.PublicCertificates(name), d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0: // a program of the host is at its other end
 			// A program that owns a folder nobody can read could make it readable.
 			p.note(name, d)
 			if err != nil {

@@ -119,6 +119,15 @@ func TestWorkspace(t *testing.T) {
 	w.fails("mv new/.git x")
 	w.expect("mv new other; cat other/.git/config", "[core]\n")
 	w.fails("echo x >> other/.git/config")
+	t.Run("E1 public certificates of a package are not private, keys are", func(t *testing.T) {
+		const cert = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+		w.write(ws, ".venv/lib/site-packages/certifi/cacert.pem", cert)
+		w.write(ws, "env2/lib/site-packages/x/server.pem", cert+"-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n")
+		w.broker.Forget()
+		w.expect("cat .venv/lib/site-packages/certifi/cacert.pem && rm -r .venv && test ! -e .venv && echo gone", cert+"gone\n")
+		w.fails("rm -r env2")
+		w.fails("cat env2/lib/site-packages/x/server.pem")
+	})
 	t.Run("a private file that appears while a cage is ready", func(t *testing.T) {
 		w.broker.Settle()
 		w.write(ws, "deep/er/.env", "KEY=2\n")
