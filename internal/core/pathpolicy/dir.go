@@ -324,15 +324,20 @@ func checkRegular(path string, info fs.FileInfo) error {
 }
 
 // Secret reports whether a file is expected to hold secrets, judging by its
-// name: .env and .env.local do, .env.example does not.
+// name: .env, .env.local and prod.env do, .env.example and example.env do not.
 func Secret(name string) bool {
-	base := strings.ToLower(filepath.Base(name))
-	if base != ".env" && base != ".envrc" && !strings.HasPrefix(base, ".env.") {
-		return false
+	base := strings.TrimSuffix(strings.ToLower(filepath.Base(name)), "~")
+	if stem, ok := strings.CutSuffix(base, ".env"); ok && stem != "" {
+		return !isExample("." + stem)
 	}
-	switch filepath.Ext(base) {
+	return (base == ".env" || base == ".envrc" || strings.HasPrefix(base, ".env.")) && !isExample(base)
+}
+
+// isExample reports whether the last part of a name says that it is only an example.
+func isExample(name string) bool {
+	switch filepath.Ext(name) {
 	case ".example", ".sample", ".template", ".dist", ".md":
-		return false
+		return true
 	}
-	return true
+	return false
 }

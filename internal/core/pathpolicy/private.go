@@ -17,16 +17,18 @@ func Private(name string) bool {
 	}
 	switch name {
 	case ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials",
-		".password-store", ".vault-token", ".bash_history", ".zsh_history", "credentials", "credentials.json",
-		"id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "secrets.json", "secrets.yaml", "secrets.yml", "token.json":
+		".password-store", ".vault-token", ".vault_pass", ".dockercfg", ".htpasswd", ".s3cfg", ".boto", "rclone.conf", "kubeconfig", ".bash_history", ".zsh_history", ".psql_history", ".mysql_history", "credentials", "credentials.json",
+		"id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "secret.json", "secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml", "token.json":
 		return true
 	}
-	if strings.HasPrefix(name, ".chela") || strings.HasPrefix(name, ".openclaw") || strings.HasPrefix(name, "chela.db") {
+	if strings.HasPrefix(name, ".chela") || strings.HasPrefix(name, ".openclaw") || strings.HasPrefix(name, "chela.db") || strings.HasPrefix(name, "terraform.tfstate") {
 		return true
 	}
 	switch path.Ext(name) {
-	case ".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore", ".jks":
+	case ".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore", ".jks", ".ppk", ".ovpn":
 		return true
+	case ".json":
+		return strings.HasPrefix(strings.ReplaceAll(name, "_", "-"), "service-account")
 	}
 	return false
 }

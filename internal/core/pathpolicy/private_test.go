@@ -14,8 +14,11 @@ func TestPrivate(t *testing.T) {
 	for want, names := range map[bool]string{
 		true: ".env .ENV .envrc .env.local .ssh .SSH .gnupg .aws .azure .kube .docker .netrc _netrc .npmrc .pypirc .pgpass .my.cnf .git-credentials .password-store .vault-token " +
 			".bash_history .zsh_history credentials Credentials.json id_rsa id_ed25519 id_ecdsa id_dsa secrets.json secrets.yaml secrets.yml token.json .chela .chela-work .openclaw " +
-			"chela.db chela.db-wal a.pem a.key A.KEY a.p12 a.pfx a.kdbx a.keystore a.jks",
-		false: "env .env.example .env.sample .env.template .env.dist .env.md .environment ssh notes.md id_rsa.pub .gitconfig chela.md secrets credentials.md token key pem a.keys .bashrc",
+			"chela.db chela.db-wal a.pem a.key A.KEY a.p12 a.pfx a.kdbx a.keystore a.jks " +
+			".env~ .env.bak prod.env Prod.ENV app.local.env kubeconfig .dockercfg .htpasswd a.ppk a.ovpn terraform.tfstate terraform.tfstate.backup service-account.json service-account-prod.json service_account.json " +
+			"secret.json secrets.toml .vault_pass .s3cfg .boto rclone.conf .psql_history .mysql_history",
+		false: "env .env.example .env.sample .env.template .env.dist .env.md .environment ssh notes.md id_rsa.pub .gitconfig chela.md secrets credentials.md token key pem a.keys .bashrc " +
+			"example.env sample.env app.example.env template.env .flaskenv kubeconfig.md terraform.tf tfstate service-account.md service-accounts.go token.txt auth.json boto rclone.md .env.example~",
 	} {
 		for _, name := range strings.Fields(names) {
 			if got := pathpolicy.Private(name); got != want {
