@@ -47,6 +47,12 @@ echo needle >> a.txt; echo OTHER=hidden-value >> .env
 		{"KEPT-03", "grep", "grep -rn needle .", "left out private files", "hidden-value"},
 		{"KEPT-03", "grep", "grep -rn needle . --exclude=.env --exclude=server.pem", "src/x.txt:1:needle", "exit code"},
 		{"KEPT-03", "find", "find . -path ./.git -prune -o -type f -print0 | xargs -0 grep -n needle", "src/x.txt:1:needle", "hidden-value"},
+		{"KEPT-08", "git", "git remote add origin https://git.example/r", "Chela protects .git/config: ", ""},
+		{"KEPT-08", "git", "git config core.abbrev 9; true", "Chela protects .git/config: ", ""},
+		{"KEPT-08", "git", "git init -q clone", "", "protects"},
+		{"KEPT-08", "git", "git -C clone config core.abbrev 9; echo $?", "Chela protects .git/config: ", ""},
+		{"KEPT-08", "git", "git worktree add -q tree", "", "protects"},
+		{"KEPT-08", "git", "git worktree remove --force tree", "Chela protects tree, .git/worktrees: ", ""},
 		{"KEPT-04", "sh", "echo $HOME", home, ""},
 		{"KEPT-04", "ssh", "ssh -V", "OpenSSH", ""},
 		{"KEPT-04", "gpg", "gpg --version", "GnuPG", ""},
@@ -118,6 +124,36 @@ git branch other; echo needle >> a.txt
 			}
 			if !strings.Contains(answer, tt.want) || strings.Contains(answer, "hidden-value") || strings.Contains(answer, "M .env") || strings.Contains(answer, "private file") {
 				t.Errorf("the answer: %s", answer)
+			}
+		})
+	}
+}
+
+// TestRepositoryOutside checks what commands say in a workspace whose repository is outside.
+func TestRepositoryOutside(t *testing.T) {
+	t.Parallel()
+	needtest.Program(t, "git")
+	home := t.TempDir()
+	ws, other := filepath.Join(home, "workspace"), t.TempDir()
+	setup := filepath.Join(home, "setup.sh")
+	if err := os.WriteFile(setup, []byte(`set -e
+git init -q "$OTHER"; git -C "$OTHER" -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m one
+git init -q ..; git -C "$OTHER" worktree add -q "$1/linked"
+`), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(ws, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	prepare(t, setup, ws, "HOME="+home, "OTHER="+other)
+	c := Start(t, Options{Dir: home, Model: executes(), Dial: noHosts, Environ: []string{"PATH=" + os.Getenv("PATH")}}).Client()
+	for command, want := range map[string]string{
+		"git status": "the workspace is a folder of the repository " + home, "cd linked && git log": "the repository of this working tree is " + other,
+	} {
+		t.Run("KEPT-07 "+command, func(t *testing.T) {
+			c.t = t
+			if asked, answer := c.execute("main", command, wire.Deny); len(asked) > 0 || !strings.Contains(answer, want) {
+				t.Errorf("asked %d times, the answer: %s", len(asked), answer)
 			}
 		})
 	}

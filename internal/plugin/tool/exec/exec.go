@@ -302,6 +302,7 @@ func (t *execTool) foregroundResult(k *command, j job) tool.Result {
 	}
 	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused, lost: k.lost, edited: k.edited, private: k.private}
 	r.home = j.home && j.plan.Rights != nil
+	r.held, r.outside = protectedNames(text, j), repositoryNote(text, j)
 	r.temp, r.plain = namesTemp(j.text, j.plan.Rights), t.Plain
 	return r.result()
 }

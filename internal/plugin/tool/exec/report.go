@@ -31,6 +31,8 @@ type report struct {
 	home     bool     // it changes settings in the home folder there
 	refused  []string // rights that it lacked there
 	private  bool     // it came across private files there
+	held     []string // files that it could not change there, see protectedNames
+	outside  string   // why Git found no repository there
 	lost     []string // files that it changed without a way back
 	edited   string   // a file of the approval that was changed while it ran
 	plain    bool     // without notes
@@ -144,7 +146,7 @@ func (r *report) result() tool.Result {
 	if r.Unchecked != "" {
 		notes = append(notes, "what it left could not be checked completely: "+r.Unchecked)
 	}
-	for _, note := range [...]string{lostNote(r.lost), editedNote(r.edited)} {
+	for _, note := range [...]string{lostNote(r.lost), editedNote(r.edited), protectedNote(r.held), r.outside} {
 		if note != "" {
 			notes = append(notes, note)
 		}
@@ -161,7 +163,7 @@ func (r *report) result() tool.Result {
 	if r.temp {
 		notes = append(notes, tempNote)
 	}
-	if r.confined && r.Code != 0 && !r.timedOut {
+	if r.confined && r.Code != 0 && !r.timedOut && len(r.held) == 0 && r.outside == "" {
 		notes = append(notes, "it ran in the sandbox; host gateway asks the person to run it outside")
 	}
 	if r.id != "" {
