@@ -20,10 +20,7 @@ type pattern struct {
 // compile compiles an entry.
 func compile(agent string, e Entry, home string) (pattern, error) {
 	p := pattern{Entry: e, agent: agent}
-	text := e.Pattern
-	if rest, ok := strings.CutPrefix(text, "~/"); ok && home != "" {
-		text = filepath.ToSlash(home) + "/" + rest
-	}
+	text := expandHome(e.Pattern, home)
 	p.bare = !strings.ContainsAny(text, `/\`)
 	var err error
 	if p.file, err = regexp.Compile(glob(text)); err != nil {
@@ -36,6 +33,14 @@ func compile(agent string, e Entry, home string) (pattern, error) {
 		p.args, err = regexp.Compile(`^(?:` + e.Args + `)$`)
 	}
 	return p, err
+}
+
+// expandHome returns a pattern with the home folder in place of ~.
+func expandHome(text, home string) string {
+	if rest, ok := strings.CutPrefix(text, "~/"); ok && home != "" {
+		return filepath.ToSlash(home) + "/" + rest
+	}
+	return text
 }
 
 // glob translates a pattern into a regular expression. * and ? match within a

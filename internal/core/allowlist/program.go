@@ -136,6 +136,17 @@ func (pl Env) inWorkspace(path string) bool {
 	return false
 }
 
+// Never reports whether a pattern of an entry can match only programs in the workspace, which
+// no entry allows.
+func (pl Env) Never(pattern string) bool {
+	text := expandHome(pattern, pl.Home)
+	if i := strings.IndexAny(text, "*?"); i >= 0 {
+		text = text[:strings.LastIndexByte(text[:i], '/')+1] + "x"
+	}
+	text = filepath.FromSlash(text)
+	return filepath.IsAbs(text) && pl.inWorkspace(filepath.Clean(text))
+}
+
 // executable reports whether a file may be executed.
 func executable(path string) bool {
 	info, err := os.Stat(path)

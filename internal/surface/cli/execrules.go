@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chela-ai/chela/internal/core/allowlist"
+	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/kit/humanize"
 	"github.com/chela-ai/chela/wire"
 )
@@ -184,7 +186,11 @@ func (c *commands) allowlistAdd() *cobra.Command {
 			"  chela approvals allowlist add --args 'test( .*)?' /usr/local/go/bin/go",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			e := wire.ExecEntry{Pattern: names[0], Args: args, Host: host}
-			err := c.changeRules(cmd.Context(), func(p *wire.ExecPolicy) error {
+			err := c.withLink(cmd.Context(), func(l *link) error { return c.checkPattern(cmd.Context(), l, agent, names[0]) })
+			if err != nil {
+				return err
+			}
+			err = c.changeRules(cmd.Context(), func(p *wire.ExecPolicy) error {
 				a := p.Agents[agent]
 				if slices.ContainsFunc(a.Allowlist, func(o wire.ExecEntry) bool { return o.Pattern == e.Pattern && o.Args == e.Args }) {
 					return fmt.Errorf("%s is already on the allowlist", e.Pattern)
@@ -203,6 +209,41 @@ func (c *commands) allowlistAdd() *cobra.Command {
 	cmd.Flags().BoolVar(&host, "host", false, "run it outside of the sandbox")
 	cmd.Flags().StringVar(&args, "args", "", "allow only arguments that match `REGEXP` in full, joined by spaces")
 	return cmd
+}
+
+// checkPattern returns an error if an entry with a pattern would never allow anything.
+func (c *commands) checkPattern(ctx context.Context, l *link, agent, pattern string) error {
+	if !strings.ContainsAny(pattern, `/\`) {
+		return nil
+	}
+	if !filepath.IsAbs(pattern) && !slices.ContainsFunc([]string{"/", "~/", "*", "?"}, func(start string) bool { return strings.HasPrefix(pattern, start) }) {
+		abs, err := filepath.Abs(pattern)
+		if err != nil {
+			return err
+		}
+		return c.suggest(fmt.Errorf("%s is not an absolute path, and programs are compared by theirs", pattern), "approvals allowlist add "+shell.Escape(abs))
+	}
+	home, _ := os.UserHomeDir() // "": no path is in it
+	return callOn(ctx, l, wire.MethodAgentsList, wire.None{}, func(list wire.AgentsList) error {
+		workspace := ""
+		for _, a := range list.Agents {
+			switch {
+			case agent != allowlist.AllAgents && agent != a.ID:
+			case a.Workspace == "" || !(allowlist.Env{Workspace: a.Workspace, Home: home}).Never(pattern):
+				return nil // it may match for this agent
+			default:
+				workspace = a.Workspace
+			}
+		}
+		if workspace == "" {
+			return nil
+		}
+		err := fmt.Errorf("%s is in the workspace %s, where the assistant can change it, so an entry does not allow it; put the program into another folder", pattern, workspace)
+		if strings.ContainsAny(pattern, "*?") {
+			return err
+		}
+		return withHint(err, "cp "+shell.Escape(pattern)+" ~/.local/bin/")
+	})
 }
 
 func (c *commands) allowlistRemove() *cobra.Command {
