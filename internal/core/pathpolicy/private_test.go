@@ -79,7 +79,7 @@ func TestPublicCertificates(t *testing.T) {
 		{"certs/ca.pem", cert, false},
 	} {
 		t.Run("E1 "+tt.name, func(t *testing.T) {
-			name := filepath.Join(t.TempDir(), tt.name)
+			name := filepath.Join(pathpolicy.Real(t.TempDir()), tt.name)
 			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -88,6 +88,10 @@ func TestPublicCertificates(t *testing.T) {
 			}
 			if got := pathpolicy.PublicCertificates(name); got != tt.want {
 				t.Errorf("%v, want %v", got, tt.want)
+			}
+			link := filepath.Join(filepath.Dir(name), "link.pem")
+			if err := os.Symlink(name, link); err == nil && pathpolicy.PublicCertificates(link) {
+				t.Error("a link is public")
 			}
 		})
 	}

@@ -442,7 +442,7 @@ func (q request) privatePath(path string, certain bool) bool {
 		}
 	}
 	if rel, err := filepath.Rel(workspace, path); err == nil && filepath.IsLocal(rel) {
-		return pathpolicy.HasPrivate(rel) && !pathpolicy.PublicCertificates(path)
+		return pathpolicy.HasPrivate(rel) && !pathpolicy.PublicCertificates(pathpolicy.Real(path))
 	}
 	if !certain {
 		return false
