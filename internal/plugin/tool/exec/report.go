@@ -151,7 +151,7 @@ func (r *report) result() tool.Result {
 			notes = append(notes, note)
 		}
 	}
-	if note := privateOfGit(r.text); note != "" && r.confined && r.Code != 0 {
+	if note := privateOfGit(r.text); note != "" && len(r.held) == 0 && r.confined && r.Code != 0 {
 		notes = append(notes, note)
 	}
 	if r.private {
