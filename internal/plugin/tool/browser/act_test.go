@@ -98,6 +98,28 @@ func TestOpen(t *testing.T) {
 		waittest.Until(t, "the browser", func() bool { return strings.Contains(b.call(`{"action":"tabs"}`), "No tab is open.") })
 		has(t, a.call(`{"action":"tabs"}`), "Shop")
 	})
+	t.Run("no session sees a tab that is being opened for another one", func(t *testing.T) {
+		w := open(t)
+		a := w.session(t)
+		b := &session{w, t, a.key + "-other"}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 6 {
+				if _, err := a.try(`{"action":"open","url":"about:blank"}`); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		for open := true; open; {
+			select {
+			case <-done:
+				open = false
+			default:
+				has(t, b.call(`{"action":"tabs"}`), "No tab is open.")
+			}
+		}
+	})
 	t.Run("a session has a limited number of tabs", func(t *testing.T) {
 		s := open(t).session(t)
 		for range 4 {

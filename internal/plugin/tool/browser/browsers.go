@@ -305,6 +305,7 @@ type browser struct {
 	mu       sync.Mutex
 	tabs     []*tab // in the order of their creation
 	number   int    // of the last tab
+	making   int    // tabs that are being opened for sessions
 	changed  chan struct{}
 	timer    *time.Timer // looks for unused tabs
 	stopped  bool
@@ -404,7 +405,7 @@ func (r *browser) attached(session string, info targetInfo) {
 	full := len(r.tabs) >= maxTabs
 	if !full {
 		r.number++
-		t.number = r.number
+		t.number, t.made = r.number, r.making > 0 && info.Opener == ""
 		for _, o := range r.tabs {
 			if o.target == info.Opener {
 				t.session = o.owner() // a page opened it
@@ -511,6 +512,8 @@ func (r *browser) newTab(ctx context.Context, session chela.SessionKey) (*tab, e
 	var created struct {
 		ID string `json:"targetId"`
 	}
+	r.makes(1)
+	defer r.makes(-1)
 	// A hidden tab draws nothing, so that without a desktop each has a window of its own.
 	err := r.call(ctx, "Target.createTarget", map[string]any{"url": blank, "newWindow": r.process.headless}, &created)
 	if err != nil {
@@ -522,6 +525,14 @@ func (r *browser) newTab(ctx context.Context, session chela.SessionKey) (*tab, e
 	}
 	t.assign(session)
 	return t, nil
+}
+
+// makes notes that tabs are being opened for sessions: nobody else is to see them before
+// they belong to one.
+func (r *browser) makes(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.making += n
 }
 
 // closeTab closes a tab, and waits a moment for its end.

@@ -246,7 +246,7 @@ func (b *Browsers) resetProfile(ctx context.Context, in Input) (Output, error) {
 func (r *browser) visible(session chela.SessionKey) []*tab {
 	var out []*tab
 	for _, t := range r.list() {
-		if o := t.owner(); (session == "" || o == "" || o == session) && !t.isNew() {
+		if t.isVisible(session) {
 			out = append(out, t)
 		}
 	}

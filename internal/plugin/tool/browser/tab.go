@@ -37,6 +37,7 @@ type tab struct {
 	mu       sync.Mutex
 	session  chela.SessionKey // that opened it; "": the person did
 	fresh    bool             // the first tab of the browser, which nobody has used
+	made     bool             // it is being opened for a session, which is not known yet
 	opening  bool             // it was opened for an action that begins soon
 	label    string
 	title    string
@@ -195,7 +196,7 @@ func (t *tab) owner() chela.SessionKey {
 func (t *tab) assign(session chela.SessionKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.session, t.fresh, t.opening = session, false, true
+	t.session, t.fresh, t.made, t.opening = session, false, false, true
 }
 
 // take gives the tab to a session if nobody has used it.
@@ -213,6 +214,14 @@ func (t *tab) isNew() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.fresh && t.url == blank
+}
+
+// isVisible reports whether a session sees the tab; "": the person, who sees all that are
+// in use.
+func (t *tab) isVisible(session chela.SessionKey) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return (session == "" || t.session == "" || t.session == session) && !((t.fresh || t.made) && t.url == blank)
 }
 
 // expired reports whether a tab of a session was not used for a time, and keeps it from being
