@@ -317,15 +317,7 @@ func (c *checkup) skills(opts *settings.Settings, state, home string) {
 // folders checks that the folders exist which the configuration names.
 func (c *checkup) folders(tree *config.Tree, state, home string) {
 	for _, key := range [...]string{"skills.load.extraDirs", "hooks.internal.load.extraDirs", "hooks.transformsDir"} {
-		var dirs []string
-		var dir string
-		switch raw := tree.Section(key); {
-		case json.Unmarshal(raw, &dir) == nil && dir != "":
-			dirs = append(dirs, dir)
-		default:
-			_ = json.Unmarshal(raw, &dirs) // the configuration is valid
-		}
-		for _, dir := range dirs {
+		for _, dir := range tree.Texts(key) {
 			if rest, ok := strings.CutPrefix(dir, "~"); ok {
 				dir = filepath.Join(home, rest)
 			} else if !filepath.IsAbs(dir) {

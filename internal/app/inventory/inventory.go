@@ -3,7 +3,6 @@
 package inventory
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -173,15 +172,7 @@ func (in *Installation) named(s cli.Start, tree *config.Tree, own map[string]Kin
 		add(Config, file, "")
 	}
 	for _, key := range folders() {
-		var dirs []string
-		var dir string
-		switch raw := tree.Section(key); {
-		case json.Unmarshal(raw, &dir) == nil && dir != "":
-			dirs = append(dirs, dir)
-		default:
-			_ = json.Unmarshal(raw, &dirs) // the configuration is valid
-		}
-		for _, dir := range dirs {
+		for _, dir := range tree.Texts(key) {
 			add(Additions, dir, key)
 		}
 	}

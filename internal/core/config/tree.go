@@ -318,6 +318,18 @@ func (t *Tree) Section(path string) json.RawMessage {
 	return encode(v)
 }
 
+// Texts returns the value at a path that is a text or a list of texts; nil: there is none.
+func (t *Tree) Texts(path string) []string {
+	var one string
+	raw := t.Section(path)
+	if json.Unmarshal(raw, &one) == nil && one != "" {
+		return []string{one}
+	}
+	var list []string
+	_ = json.Unmarshal(raw, &list) // the configuration is valid
+	return list
+}
+
 // At returns the value at a path of a JSON text; nil: there is none.
 func At(text json.RawMessage, path string) json.RawMessage {
 	steps, err1 := ParsePath(path)
