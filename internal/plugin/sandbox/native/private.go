@@ -476,7 +476,7 @@ func (p *privateFiles) changedFolders() []string {
 // close ends the watch, if there is one. The folders are compared then.
 func (p *privateFiles) close() {
 	if p.watch != nil {
-		p.watch.end()
+		p.watch.Close()
 		p.watch = nil
 	}
 }
