@@ -62,7 +62,8 @@ func (o outliner) value(v any, path []string, n *node) any {
 	return "[text]"
 }
 
-// scalar returns what is kept of a string or a number.
+// scalar returns the form in which a text or a number of a known key is shown; false if it
+// must not be shown.
 func (o outliner) scalar(v any, k *Key) (any, bool) {
 	s, isText := v.(string)
 	switch k.Kind {

@@ -23,8 +23,8 @@ import (
 // ended.
 const drainTime = time.Second
 
-// maskEnv makes Git compare no more of a file than a hidden one has in common with what is in
-// its place; see launch.Mask.
+// maskEnv makes Git compare only the size, the mode and the time of a file. What is mounted
+// over a hidden file has the same ones; see launch.Mask.
 var maskEnv = []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=core.checkStat", "GIT_CONFIG_VALUE_0=minimal"}
 
 // process is a command in a cage.

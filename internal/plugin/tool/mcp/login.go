@@ -423,7 +423,7 @@ func withoutSecret(c oauth.Client, s mcp.Server) oauth.Client {
 type Begun struct {
 	URL      string    // where the person agrees
 	Redirect string    // where their browser goes then
-	Issuer   string    // who asks them
+	Issuer   string    // the service at which they log in
 	Scopes   []string  // what they are asked for
 	Until    time.Time // when it is too late
 }
