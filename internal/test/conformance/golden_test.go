@@ -14,8 +14,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/chela-ai/chela/internal/plugin/channel/telegram/telegramtest"
+	"github.com/chela-ai/chela/internal/plugin/tool/mcp/oauth/oauthtest"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -39,6 +41,7 @@ type golden struct {
 	change   string // id of the change of tide.txt
 	undo     string // hash of the plan that undoes the last message
 	proposed map[string]wire.ProposalContent
+	agreed   string // address to which the browser of a person goes who logs in at the MCP server vault
 }
 
 const (
@@ -70,7 +73,9 @@ func newGolden(t testing.TB) *golden {
 	t.Cleanup(platform.Close)
 	platform.Chat(7, "private")
 	root, _ := platform.Listen()
+	vault := oauthtest.New(t, http.NotFoundHandler(), oauthtest.Behaviour{Life: time.Hour})
 	s := newGateway(t, section{
+		"mcp":      section{"servers": section{"vault": section{"url": vault.URL(), "transport": "streamable-http"}}},
 		"channels": section{"telegram": section{"botToken": telegramtest.Token, "apiRoot": root, "allowFrom": []string{"7"}}},
 		"tools":    section{"exec": section{"mode": "ask"}},
 		"gateway":  section{"nodes": section{"commands": section{"allow": []string{"camera.snap"}}}},
@@ -107,6 +112,9 @@ func newGolden(t testing.TB) *golden {
 	g.widen()
 	g.changes()
 	g.proposals()
+	var login wire.MCPLoginStarted
+	g.Must(wire.MethodMCPLoginStart, wire.MCPLoginStart{Name: "vault", Redirect: "http://127.0.0.1:1/callback"}, &login)
+	g.agreed = vault.Agree(login.URL)
 	var h wire.History
 	g.Must("chat.history", wire.ChatHistory{SessionKey: talked}, &h)
 	g.message = h.Messages[0].Meta.ID
