@@ -21,6 +21,11 @@ var unvalidated = map[string][]string{
 	"set-heartbeats":               {"enabled"},
 	"system-event":                 {"sessionKey", "text"},
 	"tasks.dismiss":                {"taskIds"},
+	"tts.convert":                  {"channel", "modelId", "provider", "text", "voiceId"},
+	"tts.disable":                  nil,
+	"tts.enable":                   nil,
+	"tts.setProvider":              {"provider"},
+	"voicewake.set":                {"triggers"},
 }
 
 // ownDecoders are the methods that read their parameters themselves, and their test.
