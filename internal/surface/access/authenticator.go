@@ -121,7 +121,7 @@ func (d *Authenticator) countFailure(f Source) {
 // for an unauthenticated request.
 func (d *Authenticator) Bearer(r *http.Request) (chela.Principal, bool) {
 	f := FromContext(r.Context())
-	if f.locked > 0 {
+	if f.locked > 0 { // on a probe path, which the guard lets through
 		return chela.Principal{}, false
 	}
 	switch d.o.Mode {
@@ -168,7 +168,9 @@ func bearer(h http.Header) string {
 	return strings.TrimSpace(text)
 }
 
-// proxyUser returns the grant of the user whom a trusted proxy reports.
+// proxyUser returns the grant of the user whom a trusted proxy reports. asked are the scopes that
+// a client of the WebSocket asks for. An HTTP request cannot ask, and asked is nil: it has all
+// that the header X-Openclaw-Scopes allows.
 func (d *Authenticator) proxyUser(f Source, asked []string) (Grant, error) {
 	o := d.o.Proxy
 	if !f.Proxied {

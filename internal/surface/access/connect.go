@@ -69,7 +69,8 @@ func (d *Authenticator) device(ctx context.Context, a Attempt, auth wire.Auth) (
 		return Grant{}, wire.Errorf(wire.InvalidRequest, "invalid connect params: %v", err)
 	}
 	var in pairing.Admission
-	// Synced: the client is told its token, or the id of its request.
+	// Synced: the client is told its token, or the id of its request. A refusal is committed
+	// as well, because it may be a new request for pairing.
 	err = d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) (err error) {
 		if in, err = d.admission(tx.Devices(), a, auth, id, by, now); err != nil || in.Refusal != nil || id.Role != wire.RoleNode {
 			return err

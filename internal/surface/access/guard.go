@@ -110,6 +110,10 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 }
 
 // inspect returns the source of a request and whether to refuse it.
+//
+// The address comes first, since the lockout and the error depend on it. A request from this
+// machine under a public name is not local: a tunnel that adds no header has probably forwarded
+// it.
 func (d *Authenticator) inspect(r *http.Request) (Source, *refusal) {
 	f := Source{header: r.Header, Browser: r.Header.Get("Origin") != ""}
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -157,6 +161,9 @@ func (d *Authenticator) forwarded(r *http.Request, f *Source) *refusal {
 	for name := range r.Header {
 		named = named || name == "Forwarded" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-")
 	}
+	// A proxy on this machine has the same address as any program here. One that adds no
+	// header is taken for such a program, except in trusted-proxy mode: there the user's name
+	// in its own header decides.
 	f.Proxied = d.proxy(f.Addr) && (!f.Addr.IsLoopback() || d.o.Mode != ModeProxy || d.o.Proxy.Loopback)
 	if !named {
 		f.Proxied = f.Proxied && (!f.Addr.IsLoopback() || d.o.Mode == ModeProxy)

@@ -103,7 +103,8 @@ func (cs *changes) cacheRow(key chela.SessionKey, row *wire.Session) {
 }
 
 // cachedRow returns the row last sent of a session, updated with the state of
-// its run; nil if none was sent.
+// its run; nil if none was sent. Each message of a session comes with its row; reading the row
+// again for each would cost a transaction a message.
 func (cs *changes) cachedRow(key chela.SessionKey, run chela.RunID, active bool) *wire.Session {
 	cs.mu.Lock()
 	row, ok := cs.rows[key]

@@ -45,7 +45,7 @@ type conn struct {
 	*subscriber
 	out
 
-	from  access.Source // zero after the handshake
+	from  access.Source // zero after the handshake: it holds the header of the request
 	info  wire.ClientInfo
 	since time.Time
 	// catalog holds the scope of the models snapshot the client requested;
@@ -60,8 +60,8 @@ type conn struct {
 	inbox      inbox
 
 	received atomic.Bool // a frame was read since the last tick
-	stalled  int         // ticks without a frame sent
-	written  int64       // frames sent at the last tick
+	stalled  int         // ticks without a frame sent, although one waits; used by probe only
+	written  int64       // frames sent at the last tick; used by probe only
 }
 
 func newConn(s *Server, ws *websocket.Conn, to *sink, nc net.Conn) *conn {
@@ -86,6 +86,9 @@ func (c *conn) open(auth Authenticator, settled func()) {
 	c.from = access.Source{}
 	c.ws.SetReadLimit(wire.MaxPayload)
 	ctx = chela.WithPrincipal(ctx, c.who)
+	// These run from the last to the first. The connection leaves before its calls have
+	// ended, so that no more events are queued for it; the queue ends when no call can
+	// answer any more, and the goroutine when the writer has returned.
 	c.s.wg.Go(func() {
 		defer c.work.Wait()
 		defer c.end()
@@ -116,6 +119,8 @@ func (c *conn) drop() {
 // readFrame reads a frame. A large buffer is allocated once at full size: the
 // system provides its pages only when they are written.
 func (c *conn) readFrame() ([]byte, error) {
+	// The library drops a connection without a close frame when the context of a read ends. The
+	// end of the send queue ends the read instead, after its frames were written.
 	_, r, err := c.ws.Reader(context.Background())
 	if err != nil {
 		return nil, err
@@ -163,7 +168,7 @@ type inbox struct {
 }
 
 // submit handles a frame now or after those before it. It blocks while the
-// queue is full.
+// queue is full. The reader then reads nothing more, so that TCP holds the client back.
 func (c *conn) submit(ctx context.Context, b []byte) {
 	in := &c.inbox
 	in.mu.Lock()
@@ -183,6 +188,7 @@ func (c *conn) submit(ctx context.Context, b []byte) {
 		}
 		in.mu.Lock()
 	}
+	// While the lock was free, the queue may have been worked off.
 	if in.busy {
 		in.frames = append(in.frames, b)
 		return
@@ -214,7 +220,8 @@ func (c *conn) start(ctx context.Context, b []byte) {
 	c.calls.Go(func() { c.handle(ctx, b) })
 }
 
-// handle executes the request in a frame.
+// handle executes the request in a frame. A frame that is not JSON has no id that could be
+// answered, and a dropped connection gets no answer; both are passed over.
 func (c *conn) handle(ctx context.Context, b []byte) {
 	req, err := wire.ParseRequest(b)
 	switch {
@@ -290,7 +297,7 @@ func (c *conn) response(id string, payload any, err error) []byte {
 type call struct {
 	*conn
 	id    string
-	yield func() // starts the next request
+	yield func() // starts the next request; only the first call of it has an effect
 	holds bool   // events are kept back until the answer
 }
 
@@ -306,6 +313,7 @@ func (c *call) run(ctx context.Context, req wire.Request) {
 	defer c.s.calls.Add(-1)
 	defer c.Yield()
 	res, err := c.invoke(ctx, req.Method, req.Params)
+	// A call that the end of its connection cancels fails, too; that is not worth an entry.
 	if err != nil && chela.CodeOf(err) == chela.CodeInternal && !isExpected(err) && ctx.Err() == nil {
 		c.s.o.Log.Warn("method failed", "method", req.Method, "err", err)
 	}

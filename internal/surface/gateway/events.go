@@ -50,6 +50,7 @@ func (s *Server) observe(e chela.Event) {
 	case chela.StreamSession:
 		s.session(e)
 	}
+	// A subagent is a task, and its run and its session are changes of it.
 	switch e.Stream {
 	case chela.StreamTask, chela.StreamSession:
 		s.tasks.add(e)
@@ -60,7 +61,9 @@ func (s *Server) observe(e chela.Event) {
 	}
 }
 
-// audience selects the subscribers that receive an event.
+// audience selects the subscribers that receive an event. The replay log keeps it with the event,
+// so that it may be called later, with the subscriber of a connection that has ended. It is
+// called with Server.mu held and must not take another lock than that of the subscriber.
 type audience func(*subscriber) bool
 
 func everyone(*subscriber) bool    { return true }
@@ -139,13 +142,14 @@ func (s *Server) broadcastTransient(drop bool, name string, payload any) {
 // retention says how to retain an event for replay. The zero value retains the
 // event itself.
 type retention struct {
-	slot   **retained   // location of the event that it replaces
-	encode func() frame // replaces the event
-	bytes  int
+	slot   **retained   // where the event is that it replaces, and where it is stored; nil: none
+	encode func() frame // encodes what is replayed; nil: the event as it was sent
+	bytes  int          // about the size of what encode returns
 }
 
 // publish queues the frames that encode returns for each protocol version.
-// Connections get events in the order of the replay log.
+// Connections get events in the order of the replay log. drop marks frames that a full send queue
+// may lose. k is how the event is retained; nil: it is not.
 func (s *Server) publish(to audience, drop bool, make func(proto int) frame, k *retention) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,13 +169,13 @@ func (s *Server) publish(to audience, drop bool, make func(proto int) frame, k *
 			f.drop = drop
 		}
 		at := pos
-		if !c.resumable {
+		if !c.resumable { // it would not know what a cursor is
 			at = 0
 		}
 		c.push(*f, true, at)
 	}
 	if pos > 0 {
-		s.retain(to, k, frames[len(frames)-1], make)
+		s.retain(to, k, frames[len(frames)-1], make) // only clients of the current protocol resume
 	}
 }
 
@@ -204,7 +208,7 @@ func (s *Server) agent(e chela.Event, drop bool, data any) {
 }
 
 // tool sends a step of a tool to the connection that started the run and to
-// subscribers of all sessions.
+// subscribers of all sessions. No client gets both events, since a tool is shown once in each.
 func (s *Server) tool(e chela.Event) {
 	drop := e.Phase == chela.PhaseUpdate
 	step := func() any { return agentEvent(e, toolStep(e.Tool, e.Phase)) }
@@ -231,7 +235,9 @@ func (s *Server) plan(e chela.Event) {
 	})
 }
 
-// message sends a stored message to the session's subscribers.
+// message sends a stored message to the session's subscribers. The text that is still to be
+// merged is sent first: it belongs before the message that completes it. The row in the event is
+// the one last sent, since the store is not read on the publisher's goroutine.
 func (s *Server) message(e chela.Event) {
 	entry, ok := e.Data.(session.Entry)
 	if !ok || !s.hasAudience(watchers(e.Session)) {
@@ -286,6 +292,8 @@ func (s *Server) operation(e chela.Event) {
 
 // session sends a change of a session.
 func (s *Server) session(e chela.Event) {
+	// Another run took the message, so that none has the id that its sender got as the
+	// answer to chat.send. The sender waits for the end of that id.
 	if e.Phase == chela.PhaseAbsorbed {
 		s.streams.terminal(e.Run, func() { s.chat(emptyFinal(e)) })
 	}

@@ -55,15 +55,15 @@ type out struct {
 	work sync.WaitGroup // writers and close handshakes
 	sent atomic.Int64   // frames written
 
-	omu     sync.Mutex
+	omu     sync.Mutex // guards what follows; held for no write
 	queue   []item
 	held    []item // events that follow the answers of calls that start runs
 	holds   int    // such calls without an answer
 	bytes   int    // of both
-	seq     int64
-	writing bool // a writer is active
-	ended   bool // no more frames are accepted
-	code    int  // close code once the queue is empty; 0: stay open
+	seq     int64  // of the last counted event
+	writing bool   // a writer is active
+	ended   bool   // no more frames are accepted
+	code    int    // close code once the queue is empty; 0: stay open
 	reason  string
 }
 
@@ -160,7 +160,7 @@ func (o *out) endLocked(code int, reason string) {
 func (o *out) close(code int, reason string) {
 	o.omu.Lock()
 	defer o.omu.Unlock()
-	o.endLocked(code, reason[:min(len(reason), 123)])
+	o.endLocked(code, reason[:min(len(reason), 123)]) // a close frame has 125 bytes, two of them the code
 	o.startLocked()
 }
 
@@ -185,7 +185,8 @@ func (o *out) write() {
 	}
 }
 
-// writeItems writes frames together.
+// writeItems writes frames together. The data of an event is shared with the queues of other
+// connections, so that the tail is appended to a copy.
 func (o *out) writeItems(items []item) (err error) {
 	most, all := 0, 0
 	for _, it := range items {
@@ -220,7 +221,8 @@ func (o *out) cut() {
 	o.conn.Close() // the error does not matter any more
 }
 
-// The most bytes that tail appends, and those of a frame's header.
+// The most bytes that tail appends (two names and two numbers), and those of a frame's
+// header.
 const (
 	maxTail   = 64
 	maxHeader = 10

@@ -23,8 +23,8 @@ const (
 // Of streamed text only the latest state is retained, as a delta that replaces
 // the client's text.
 type replayLog struct {
-	pos          int64          // of the last event
-	evicted      int64          // of the last evicted event
+	pos          int64          // of the last event; 0: there was none
+	evicted      int64          // of the last evicted event: who has read less has lost something
 	events       list.List      // of *retained, oldest first
 	bytes        int            // of all events
 	disconnected []disconnected // ordered by time of disconnection
@@ -36,7 +36,7 @@ type retained struct {
 	to     audience
 	encode func() frame
 	bytes  int
-	at     *list.Element // nil: removed from the log
+	at     *list.Element // nil: removed from the log; a slot may still refer to it
 }
 
 // disconnected is the subscriber of a connection that ended.
@@ -75,7 +75,8 @@ func (r *replayLog) remove(k *retained) {
 	*k = retained{}
 }
 
-// since returns the events after pos with v in their audience, in order.
+// since returns the events after pos with v in their audience, in order. It searches from the
+// end, because a client has usually missed little.
 func (r *replayLog) since(pos int64, v *subscriber) []*retained {
 	var out []*retained
 	for at := r.events.Back(); at != nil; at = at.Prev() {

@@ -107,7 +107,7 @@ const Merge = 50 * time.Millisecond
 // Server serves clients. Use [New].
 type Server struct {
 	o      Options
-	bootID string
+	bootID string // of this start: cursors and connections of another one are unknown here
 	start  time.Time
 
 	ctx    context.Context // parent of all connections
@@ -118,11 +118,15 @@ type Server struct {
 	pending atomic.Int64 // connections without a hello
 	calls   atomic.Int64 // in progress
 
-	mu      sync.Mutex // held while an event is queued for all
+	// mu is held while an event is queued for all, so that every connection gets the
+	// events in the order of the replay log. Locks are taken in this order: that of a
+	// stream, mu, and then those of subscribers, send queues, streams.mu and changes.mu,
+	// which are not held while another one is taken.
+	mu      sync.Mutex
 	closing bool
 	https   []*http.Server
 	conns   []*conn // replaced on change, so that it can be read without the lock
-	version int64   // of the presence list
+	version int64   // of the presence list; clients compare it with that of an event
 	replay  replayLog
 
 	streams  streams
@@ -157,6 +161,9 @@ func New(o Options) *Server {
 
 // Serve serves HTTP requests on l until l is closed or the server is shut down,
 // and then returns nil. It may be called for several listeners.
+//
+// The time limits hold for plain HTTP only: net/http removes them when a connection is upgraded,
+// and the handshake and the pings have their own.
 func (s *Server) Serve(l net.Listener, handler http.Handler) error {
 	h := &http.Server{
 		Handler:           handler,
@@ -179,6 +186,8 @@ func (s *Server) Serve(l net.Listener, handler http.Handler) error {
 	return nil
 }
 
+// connKey is the key of a request's net.Conn in its context. The WebSocket library does not give
+// the connection away, but [out.cut] needs it.
 type connKey struct{}
 
 // maxPending limits the connections without a hello.
@@ -202,6 +211,8 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 	}
 	pending := sync.OnceFunc(func() { s.pending.Add(-1) })
 	to := newSink()
+	// The guard has checked the origin; see [Server.Upgrade]. The check of the library knows
+	// neither proxies nor the configuration.
 	ws, err := websocket.Accept(hijacker{w, to}, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
 		pending()
@@ -212,6 +223,8 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, auth Authenticat
 	c.from = access.FromContext(r.Context())
 	c.base = baseOf(r, c.from)
 	s.mu.Lock()
+	// Shutdown sets closing before it waits for wg, so that no goroutine is added to it
+	// afterwards.
 	closing := s.closing
 	if !closing {
 		s.wg.Go(func() { c.open(auth, pending) })
@@ -246,6 +259,10 @@ func baseOf(r *http.Request, from access.Source) string {
 // join sends the hello and adds the connection. The client receives the missed
 // events after the hello, then everything published from now on. leave is the
 // opposite.
+//
+// It holds mu from the choice of the missed events to the entry in conns, so that no event falls
+// between them. The cursor of the hello is behind the missed events: a client that resumes keeps
+// its own one until it has read them.
 func (s *Server) join(c *conn, id string, hello wire.Hello, resume *wire.Resume) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +287,8 @@ func (s *Server) join(c *conn, id string, hello wire.Hello, resume *wire.Resume)
 	return true
 }
 
-// disconnect removes a connection that ended.
+// leave removes a connection that ended. It does nothing for one that another connection has
+// resumed, or that never joined.
 func (s *Server) leave(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,7 +333,8 @@ func (s *Server) forgetRun(id chela.RunID) {
 	}
 }
 
-// hasAudience reports whether anyone connected or resumable is in the audience.
+// hasAudience reports whether anyone connected or resumable is in the audience. Callers ask
+// before they read the store for an event that nobody would get.
 func (s *Server) hasAudience(to audience) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,7 +411,8 @@ func (s *Server) Clients() int { return len(s.connected()) }
 // callGrace limits the wait for calls in progress when the server stops.
 const callGrace = 200 * time.Millisecond
 
-// waitForCalls waits for the calls in progress.
+// waitForCalls waits for the calls in progress. It does not wait for long: a call may wait for
+// the end of a run.
 func (s *Server) waitForCalls(ctx context.Context) {
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
@@ -410,6 +430,9 @@ func (s *Server) waitForCalls(ctx context.Context) {
 // Shutdown announces the shutdown to the clients, closes their connections
 // after the queued frames are written, and waits until they have ended. When
 // ctx ends it drops them.
+//
+// The order is that of what a client reads: the rest of the text, the answers to its calls, and
+// last the shutdown. A connection in the handshake is not in conns; it ends with s.ctx.
 func (s *Server) Shutdown(ctx context.Context, why wire.Shutdown) error {
 	s.mu.Lock()
 	s.closing = true

@@ -19,7 +19,10 @@ import (
 // StartupListener serves a listener while the gateway starts and then hands it
 // over to the gateway. Use [NewStartupListener].
 type StartupListener struct {
-	l       net.Listener
+	l net.Listener
+	// conns has no room: a connection waits there until one of the two servers takes it. So
+	// a client that connects in the grace, or during the handover, is served a moment later
+	// rather than refused.
 	conns   chan net.Conn
 	ended   chan struct{} // closed when accepting has ended
 	err     error         // set before ended is closed
@@ -112,6 +115,8 @@ func (b *StartupListener) Close() {
 
 // Accept waits for a connection.
 func (t *handover) Accept() (net.Conn, error) {
+	// The select below chooses at random. After the handover, the startup server must not
+	// take a connection any more.
 	select {
 	case <-t.done:
 		return nil, net.ErrClosed

@@ -10,13 +10,14 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// streams holds the active runs.
+// streams holds the active runs. Its lock is held for the maps only, never while something is
+// sent.
 type streams struct {
 	s *Server
 
 	mu    sync.Mutex
 	runs  map[chela.RunID]*stream
-	ended recent // runs whose end was sent
+	ended recent // runs whose end was sent; a second one is not
 }
 
 func (ss *streams) init(s *Server) {
@@ -110,15 +111,15 @@ type stream struct {
 	thinking message
 	timer    *time.Timer // sends pending text; nil: not scheduled
 	last     time.Time   // when text was last sent
-	done     bool
+	done     bool        // the end was sent: a timer that fires late sends nothing
 }
 
 // message is a streamed message.
 type message struct {
-	event        chela.Event // latest event, with the complete text
-	sent         string      // text sent to clients
-	otherMessage bool        // sent belongs to a previous message
-	dirty        bool
+	event        chela.Event  // latest event, with the complete text
+	sent         string       // text sent to clients; the next delta follows it
+	otherMessage bool         // sent belongs to a previous message
+	dirty        bool         // event has not been sent
 	retained     [2]*retained // events retained for replay: agent, chat
 }
 
@@ -195,7 +196,7 @@ func (st *stream) lifecycleLocked(e chela.Event) {
 }
 
 // scheduleLocked sends pending text now, or, if text was sent recently, after
-// the merge interval.
+// the merge interval. The first text after a pause is not delayed: people wait for it.
 func (st *stream) scheduleLocked() {
 	if st.timer != nil {
 		return
@@ -240,6 +241,8 @@ func (st *stream) sendLocked(whole bool) {
 		return
 	}
 	st.last = time.Now()
+	// A client shows each message of a run as a step of its own, but one text of the chat
+	// for the whole run. So the first text of the next message replaces only the latter.
 	other := st.text.otherMessage
 	delta, replace := st.text.delta()
 	st.sendText(&st.text.retained[0], e, delta, replace && !other)

@@ -24,9 +24,9 @@ type subscriber struct {
 	resumable bool // events carry a cursor
 
 	mu       sync.Mutex
-	all      bool // subscribed to all sessions
-	sessions map[chela.SessionKey]bool
-	runs     map[chela.RunID]bool
+	all      bool                      // subscribed to all sessions
+	sessions map[chela.SessionKey]bool // subscribed to
+	runs     map[chela.RunID]bool      // that it started and that have not ended
 }
 
 // watches reports whether the subscriber subscribed to the session.

@@ -37,6 +37,8 @@ func (ts *tasks) add(e chela.Event) {
 	}
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	// Every run has events of its session. Those of a session without a task are not worth
+	// reading the store.
 	if e.Stream != chela.StreamTask && ts.sessions[string(e.Session)] == 0 && !strings.Contains(string(e.Session), subagent.KeyPart) {
 		return
 	}

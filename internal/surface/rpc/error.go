@@ -20,7 +20,9 @@ func (f *PayloadError) Error() string { return f.Err.Error() }
 // Unwrap returns the error.
 func (f *PayloadError) Unwrap() error { return f.Err }
 
-// Error converts err to an error of the protocol.
+// Error converts err to an error of the protocol. The code tells a client whether to repeat the
+// call: an error that may pass is retryable, an invalid request is not. What has no code is
+// Unavailable: the fault is on this side.
 func Error(err error) *wire.Error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return e

@@ -125,8 +125,8 @@ func (m Method) Name() string { return m.name }
 type Set struct {
 	methods map[string]Method
 	log     *slog.Logger
-	told    *sync.Map // methods and properties without effect that were logged
-	missing map[string]string
+	told    *sync.Map         // "method property": those without effect that were logged
+	missing map[string]string // why there are no methods with a prefix; see Missing
 }
 
 // NewSet returns a set of the methods. It panics if two have the same name.

@@ -25,7 +25,7 @@ type paramSpec struct {
 	refused  map[string]bool // see Method.Refusing
 	required []string        // in the order of the struct
 	integers []integer
-	types    map[string]string // JSON types of the properties for which null is no value
+	types    map[string]string // JSON Schema types of the properties for which null is no value
 }
 
 // integer is a property that is an integer.
@@ -54,7 +54,9 @@ func (s paramSpec) accepted() map[string]bool {
 }
 
 // isRestricting reports whether the name is that of a condition under which a call is
-// wanted, or of something that it must not do.
+// wanted, or of something that it must not do. A method that ignored one of these would do what
+// the client wanted to prevent. The rule is by the form of the name, so that it holds for
+// properties of later versions of the protocol, too.
 func isRestricting(name string) bool {
 	lower := strings.ToLower(name)
 	return strings.Contains(lower, "expected") || strings.HasPrefix(lower, "disable") || strings.HasPrefix(lower, "deny") ||
@@ -77,7 +79,8 @@ func (a *Any) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// specOf returns the paramSpec of a struct type.
+// specOf returns the paramSpec of a struct type. It panics about a field without a json name: it
+// is called when the program starts, so that a mistake is seen by every test.
 func specOf(method string, t reflect.Type) paramSpec {
 	if t == reflect.TypeFor[Any]() {
 		return paramSpec{any: true, idle: map[string]bool{}}
@@ -180,6 +183,7 @@ func (s paramSpec) check(raw json.RawMessage, path string, reads bool) (idle []s
 				strange = append(strange, fmt.Sprintf("%sproperty '%s' is not supported", unknown, name))
 			}
 		case s.idle[name], reads && !isRestricting(name):
+			// A value that asks for nothing has lost nothing.
 			if !slices.Contains([]string{"null", "false", `""`, "0", "[]", "{}"}, string(value)) {
 				idle = append(idle, name)
 			}
