@@ -34,7 +34,7 @@ type shell struct {
 	yield  func() time.Duration // after which a command continues in the background
 
 	mu   sync.Mutex
-	last map[chela.SessionKey]string // ids of the last commands that went on
+	last map[chela.SessionKey]string // ids of the last commands that went on; lost with the process
 }
 
 // maxShells is the number of sessions whose last command is remembered.

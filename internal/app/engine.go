@@ -119,6 +119,10 @@ func (o *Options) endpointEnv() endpoint.Env {
 }
 
 // Engine is the running application.
+//
+// Its parts are made by New and assemble and stay; what changes later is of types for concurrent
+// use, or says so. Parts that end before others are in two supervisors: what makes work, and what
+// carries answers out.
 type Engine struct {
 	o         Options
 	registry  *standard.Registry
@@ -175,7 +179,7 @@ type Engine struct {
 	ui       *os.Root        // files of the Control UI; may be nil
 	web      []httpapi.Route // that the port serves
 	sweepErr error           // set before Close waits for work
-	draining atomic.Bool     // the engine is stopping
+	draining atomic.Bool     // the engine is stopping; nothing new is put in force
 	restart  chan struct{}   // cap 1: a restart was requested
 }
 
@@ -197,6 +201,8 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		e.standby.state = o.State
 	}
 	e.learn(o.Config)
+	// Nothing in the directory is touched without the lock. From here on Close ends whatever has
+	// been made, so that a failed start leaves nothing behind.
 	if e.lock, err = statedir.Own(o.State); err != nil {
 		return nil, err
 	}
@@ -209,6 +215,8 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// Before the store, which may take long to open, or wait for another gateway: clients get the
+	// answer that this one is starting, rather than none.
 	if err := e.listen(ctx); err != nil {
 		return nil, err
 	}
@@ -220,7 +228,8 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	}
 	e.bus, e.lanes, e.hooks = bus.New(o.Log), new(lane.Lanes), hook.New(o.Log)
 	// The parts that follow need each other: messages are divided as the channel wants, and
-	// the owner is told about a channel in another one.
+	// the owner is told about a channel in another one. A function below may name a part
+	// that is made after it, since none is called before run.
 	e.notices = notice.New(notice.Options{OwnerChat: e.current.IsOwnerChat, Sends: e.current.Sends, Chunks: func(a chela.Address) chunk.Options { return e.delivery.Chunks(a) }})
 	e.channels = channels.New(channels.Options{
 		Log: o.Log, Store: e.store, Bus: e.bus, Notices: e.notices, Moved: e.groupMoved, Owner: e.holder, Factories: append(e.registry.Channels(), e.outgoingWebhooks()), Env: channelEnv(o.Env, o.HTTP), Dir: filepath.Join(o.State, "channels"), Menu: menu(),
@@ -297,7 +306,9 @@ func (e *Engine) learn(s settings.Sections) {
 	}
 }
 
-// openStore opens the database and the directory of media files.
+// openStore opens the database and the directory of media files. A store that another gateway
+// owns is waited for, if this one has a port; without one, a person waits for a command, which
+// fails.
 func (e *Engine) openStore(ctx context.Context, opts *settings.Settings) (err error) {
 	s, err := e.registry.StoreOf(e.o.Config.Section, e.o.Env, e.o.State)
 	if err != nil {
@@ -396,9 +407,10 @@ func (e *Engine) run(in *inbound.Gate) error {
 		o.Log.Error("channels", "err", err) // the others run
 	}
 	e.channels.Apply(accounts) // before the delivery looks for them
+	// Leases are renewed, and answers sent, until the last work has ended.
 	e.outbound.Start("leases", e.holder.Run)
 	e.outbound.Start("delivery", e.delivery.Run)
-	if e.lock.Killed() {
+	if e.lock.Killed() { // the commands of the killed process may still run
 		e.work.Start("sweep", func(ctx context.Context) error {
 			e.sweepErr = e.registry.Sweep(ctx, o.Log, standard.SandboxEnv{State: o.State})
 			return e.sweepErr
@@ -685,6 +697,11 @@ const restartTime = 2 * time.Second
 // gateway stops when ctx has ended already.
 const disconnectTime = 500 * time.Millisecond
 
+// The order: work ends and hooks are told, while clients and channels still get its results. Then
+// delivery and clients are told to end at the same time, since either may take as long as ctx
+// allows. Rows are written until then, so that the database is closed last. The lock is left in
+// good order only if no command can be running any more; otherwise the next start looks for them,
+// as after a kill.
 func (e *Engine) close(ctx context.Context, why wire.Shutdown) error {
 	e.draining.Store(true)
 	var errs []error

@@ -38,7 +38,7 @@ func (e *Engine) makeHooks(s settings.Sections, g *profile.Generation, env func(
 		Broker: broker, Plugins: g.Plugins, Data: g.PluginData, Agents: g.HookAgents(), Private: e.profiles.Private, Section: s.Section,
 		Found: func(list []hookdir.Hook) { m.found = list },
 	}
-	if cage := g.Cage(); cage != nil {
+	if cage := g.Cage(); cage != nil { // a nil Backend in h.Cage would not be nil
 		h.Cage = cage
 	}
 	m.points, err = e.registry.NewHooks(h, s.Section)

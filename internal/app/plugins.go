@@ -56,7 +56,8 @@ func (e *Engine) discoverServers() {
 
 const pluginsChanged = "plug-ins changed" // in the log
 
-// remake makes what depends on plug-ins again from the same configuration.
+// remake makes what depends on plug-ins again from the same configuration. It is the same as a
+// change of the configuration, without the steps that only another text needs.
 func (e *Engine) remake(why string) {
 	e.reload.mu.Lock()
 	defer e.reload.mu.Unlock()

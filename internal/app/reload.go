@@ -58,6 +58,9 @@ type candidate struct {
 }
 
 // prepare makes everything from a configuration without putting it in force.
+//
+// Two things hold even for a configuration that is refused: its secrets are known, so that the
+// error cannot show them, and its files are closed to tools.
 func (e *Engine) prepare(ctx context.Context, t *config.Tree) (*candidate, error) {
 	e.learn(t)
 	e.profiles.Protect(t.Own()...)
@@ -90,7 +93,8 @@ func (e *Engine) prepare(ctx context.Context, t *config.Tree) (*candidate, error
 	return c, err
 }
 
-// adopt puts a Generation in force for the next runs.
+// adopt puts a Generation in force for the next runs. The lanes get the new widths; runs in
+// progress keep their places in them.
 func (e *Engine) adopt(g *profile.Generation) {
 	e.o.Secrets.Add(g.Models.Keys()...)
 	for _, id := range g.Settings.Roster() {
@@ -240,6 +244,8 @@ func (e *Engine) applyLocked(next *config.Tree, c *candidate, restart func(outco
 			out.cold = append(out.cold, path)
 		}
 	}
+	// First what runs use, then what brings messages in: a message of a new account must
+	// not meet the rules of the old configuration.
 	before := e.now()
 	e.adopt(c.generation)
 	before.Models.CloseIdle()
@@ -307,7 +313,9 @@ func (e *Engine) RestartRequested() <-chan struct{} { return e.restart }
 
 // change edits the files of the configuration and puts the result in force. A
 // configuration that the engine cannot use is not written. base is the hash of
-// the configuration that the edit was made from. restart is that of applyLocked.
+// the configuration that the edit was made from. restart is that of applyLocked. [anyBase] stands
+// for any; "" is allowed only if there is no file yet. The error of another base has the code
+// conflict, that of a refused configuration the code invalid.
 func (e *Engine) change(ctx context.Context, base string, edit func(now *config.Tree) (*config.Draft, error), restart func(outcome) bool) (outcome, error) {
 	return e.changeFiles(ctx, base, edit, e.recordConfig, restart)
 }
@@ -336,11 +344,15 @@ func (e *Engine) changeFiles(ctx context.Context, base string, edit func(now *co
 	if err := checkChange(now, e.now().Models, d.Tree(), c.generation.Models); err != nil {
 		return outcome{}, chela.Errorf(chela.CodeInvalid, "refused: %w", err)
 	}
+	// Before the files are written: if the process is killed in between, or cannot start with
+	// them, the next start knows that it may use the last good configuration instead.
 	if slices.ContainsFunc(now.Changes(d.Tree()), config.Cold) {
 		if err := d.Tree().MarkUntried(); err != nil {
 			return outcome{}, err
 		}
 	}
+	// The journal has both contents before a file changes. After a kill it is found by
+	// comparing whether the change was made.
 	done, err := record(ctx, d)
 	if err != nil {
 		return outcome{}, err

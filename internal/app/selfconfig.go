@@ -65,6 +65,7 @@ func (s selfConfig) Write(ctx context.Context, c tool.Call, change gateway.Chang
 		if strings.TrimSpace(reason) == "" {
 			reason = "changed " + strings.Join(o.cold, ", ")
 		}
+		// Before the restart: the next process reads from it which session to answer.
 		if _, err := s.e.restarts.Record(ctx, c, reason); err != nil {
 			s.e.o.Log.Error("the gateway does not restart", "err", err)
 			return false

@@ -18,7 +18,7 @@ import (
 type standby struct {
 	log    *slog.Logger
 	state  string                   // directory of the socket; "": there is none
-	socket *gateway.StartupListener // nil: it is not open
+	socket *gateway.StartupListener // nil: it is not open; used only by who opens the store
 
 	mu   sync.Mutex
 	last string // what is waited for; "": nothing

@@ -86,7 +86,7 @@ func (b starter) start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	limited, cancel := context.WithTimeout(ctx, startLimit) // not for the start itself, which may take longer
 	defer cancel()
 	for {
-		tree, err := load(s)
+		tree, err := load(s) // anew, since the owner may have changed it
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ const (
 
 // key is a key of a provider.
 type key struct {
-	id    string // stable, and not secret: openai:OPENAI_API_KEY
+	id    string // stable, and not secret: openai:OPENAI_API_KEY; cooldowns are stored under it
 	value secret.Value
 	from  string // inConfig, inSaved, or the name of the variable
 }

@@ -52,7 +52,8 @@ func (m *Set) Probe(ctx context.Context) (llm.Ref, bool) {
 	return m.usable, m.usable.Model != ""
 }
 
-// take replaces the models in the catalog that were found on this machine.
+// take replaces the models in the catalog that were found on this machine. They are at the end of
+// the catalog, so that they can be cut off again.
 func (m *Set) take(models []llm.Model) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

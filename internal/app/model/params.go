@@ -170,6 +170,8 @@ func (p *params) apply(r *llm.Request) *llm.Request {
 	if len(p.body) > 0 {
 		own.Params = p.body
 	}
+	// A budget reserves what the answer may cost at most. A configured limit must not raise
+	// it, neither here nor in the body.
 	if r.Ceiling > 0 {
 		own.MaxTokens = min(own.MaxTokens, r.Ceiling)
 		if len(p.limited) > 0 {

@@ -181,7 +181,8 @@ func (m *Set) checkFallbacks(at string) error {
 	return nil
 }
 
-// candidateLocked returns a model with a provider for each of its keys.
+// candidateLocked returns a model with a provider for each of its keys. A key that cannot be used
+// does not count if another one can.
 func (m *Set) candidateLocked(r llm.Ref) failover.Candidate {
 	c := failover.Candidate{Model: m.info(r.Provider, r.Model)}
 	fields, err := m.paramsOf(c.Model)

@@ -29,18 +29,18 @@ import (
 // makes their providers. It is safe for concurrent use.
 type Set struct {
 	o       Options
-	compat  map[string]llm.Compat // by provider, for models without their own
-	catalog *atomic.Pointer[llm.Catalog]
-	choice  llm.Ref
-	why     string
-	health  *failover.Health
+	compat  map[string]llm.Compat        // by provider, for models without their own
+	catalog *atomic.Pointer[llm.Catalog] // shared with the Sets of agents; replaced under mu
+	choice  llm.Ref                      // the default model
+	why     string                       // why it is, for people
+	health  *failover.Health             // cooldowns of keys; shared, and taken over by the next Set
 
-	probe  sync.Mutex // held during Probe
-	probed time.Time
-	usable llm.Ref // the model found by Probe that can be the default
-	found  int     // number of models at the end of the catalog that Probe found
+	probe  sync.Mutex // held during Probe; taken before mu
+	probed time.Time  // when; zero: never
+	usable llm.Ref    // the model found by Probe that can be the default
+	found  int        // number of models at the end of the catalog that Probe found
 
-	resolved sync.Map // resolved by reference
+	resolved sync.Map // resolved by reference; read without mu, because Resolved must not block
 
 	mu   sync.Mutex
 	made map[string]llm.Provider // by id of the key
@@ -95,7 +95,8 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 	return m, nil
 }
 
-// follow takes over the cooldowns and the local models of another Set.
+// follow takes over the cooldowns and the local models of another Set. So a change of the
+// configuration neither asks the servers again nor tries keys that have just failed.
 func (m *Set) follow(b *Set) {
 	m.health = b.health
 	b.probe.Lock()
@@ -242,7 +243,8 @@ func (m *Set) checkProfile(info *llm.Model) {
 	info.Compat.ToolSchemaProfile = ""
 }
 
-// info returns what is known about a model.
+// info returns what is known about a model. It may be called for a model that nobody listed: an
+// unknown model is used as it is named.
 func (m *Set) info(provider, model string) llm.Model {
 	info, err := m.Catalog().Resolve(provider + "/" + model)
 	if err != nil {

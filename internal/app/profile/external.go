@@ -126,7 +126,9 @@ func (g *Generation) findCoders(c Config) error {
 	return nil
 }
 
-// resolveExternal makes the profile of a run that a coding agent carries out.
+// resolveExternal makes the profile of a run that a coding agent carries out. The coding agent
+// has its own prompt, tools, files and history, so that ours are taken out of the profile, and
+// with them the limits that count our rounds. Only what the run itself needs stays.
 func (g *Generation) resolveExternal(m session.Meta, r run.Run) (*runner.Profile, error) {
 	x := m.External
 	if x.By != "" && r.Principal.ID != x.By && !r.Principal.May(chela.ScopeAdmin) {
@@ -145,6 +147,7 @@ func (g *Generation) resolveExternal(m session.Meta, r run.Run) (*runner.Profile
 	p.Policy, p.Sandbox, p.Env, p.ForkPolicy, p.Cheaper = nil, nil, nil, nil, nil
 	p.Files, p.Types, p.Skills, p.Chat, p.Hints, p.Startup = nil, nil, nil, nil, nil, prompt.Startup{}
 	p.Budget, p.Ladder, p.Loop = usage.Budget{}, nil, invoke.LoopOptions{Enabled: new(bool)}
+	// The program takes no message while it works.
 	p.Deaf = true
 	p.MaxRounds, p.MaxCalls, p.MaxHistory, p.Pruning, p.Caches = 0, 0, 0, window.Pruning{}, false
 	return p, nil

@@ -120,7 +120,8 @@ type Options struct {
 }
 
 // Factory makes Generations. Some parts live longer than one of them: the
-// commands in the background, and the workspace files that were read.
+// commands in the background, and the workspace files that were read. A Factory without
+// Options.Store only checks configurations; most of its parts are then nil.
 type Factory struct {
 	o        Options
 	started  time.Time
@@ -133,7 +134,7 @@ type Factory struct {
 	browsers *browser.Browsers          // likewise
 	studio   *mediatool.Studio          // likewise; where pictures are made
 	deferred exec.Defer                 // of background commands and pictures
-	coders   *acptool.Pool              // likewise
+	coders   *acptool.Pool              // likewise; programs of coding agents
 	fresh    chan string                // workspaces that were made, for makeRepositories
 
 	generations atomic.Uint64 // that were made
@@ -221,6 +222,8 @@ func (f *Factory) RunCommands(ctx context.Context) error {
 		f.observeCoders(e)
 	})
 	defer cancel()
+	// The last of these runs first. Programs of servers, coding agents and browsers run in
+	// what the backends provide, so that the backends are closed after them.
 	for _, b := range f.backends {
 		defer b.Close()
 	}
@@ -246,7 +249,7 @@ type Config struct {
 // and safe for concurrent use.
 type Generation struct {
 	*Factory
-	number   uint64
+	number   uint64 // larger than those of earlier ones; no run begins with the profile of an earlier one
 	Settings *settings.Settings
 	Config   settings.Sections
 	Models   *model.Set
@@ -308,7 +311,9 @@ func (f *Factory) Validate(ctx context.Context, c Config, opts *settings.Setting
 	return g.Channels, nil
 }
 
-// build makes a Generation from a configuration. It writes nothing.
+// build makes a Generation from a configuration. It writes nothing. The order matters where a
+// step reads what an earlier one found: plug-ins have channels, which routes name; tools use
+// models, plug-ins and sandboxes.
 func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, before *Generation) (*Generation, error) {
 	g := &Generation{
 		Factory: f, number: f.generations.Add(1), Settings: opts, Config: c.Sections, agentModels: map[chela.AgentID]*model.Set{}, home: c.Env("HOME"), env: c.Env, refused: map[string][]string{},
@@ -383,7 +388,7 @@ func (g *Generation) openModels(ctx context.Context, c Config, before *Generatio
 	if g.Models, err = model.Open(ctx, o); err != nil {
 		return err
 	}
-	for _, id := range g.Settings.Roster()[1:] {
+	for _, id := range g.Settings.Roster()[1:] { // the first one is the default agent, whose models are g.Models
 		a, at := g.Settings.Of(id)
 		if g.agentModels[id], err = g.Models.With(a.Model, a.Params, at, settings.AgentKeyDir(g.o.State, id)); err != nil {
 			return err
@@ -439,7 +444,8 @@ func (g *Generation) Resolve(m session.Meta, r run.Run) (*runner.Profile, error)
 }
 
 // Ready makes the profile of a run without I/O. It reports false when Resolve
-// must be used.
+// must be used. That is when a hook must be asked, a key read from a file, a folder made, or a
+// program started. It is called in the transaction that accepts a message.
 func (g *Generation) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 	if m.External != nil || !g.Settings.Has(m.Agent) || g.o.Hooks != nil && g.o.Hooks.BeforeModelResolve.Any() {
 		return nil, false
@@ -461,7 +467,9 @@ func (g *Generation) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 	return g.profile(m, r, info, provider, box), true
 }
 
-// profile returns the profile of a run with a resolved model. It does no I/O.
+// profile returns the profile of a run with a resolved model. It does no I/O. What needs a file,
+// or the principal of a call, is a function in the profile, which the run calls outside of
+// transactions.
 func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider llm.Provider, box *sandbox.Session) *runner.Profile {
 	agent, _ := g.Settings.Of(m.Agent)
 	window := g.window(m, info)
@@ -481,7 +489,7 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 	if r.Origin.Kind == chela.OriginHeartbeat {
 		answer.MaxAck = g.Settings.Heartbeat(m.Agent).MaxAck
 	}
-	if m.Bounds.Depth > 0 {
+	if m.Bounds.Depth > 0 { // a subagent: its requester reads the answer, whatever began the run
 		answer, rounds = run.AnswerTo(chela.Origin{Kind: chela.OriginAgent}), cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
 	}
 	catalog, pruning := g.catalogs[m.Agent], g.Settings.Pruning(m.Agent)

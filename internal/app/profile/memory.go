@@ -91,7 +91,9 @@ func (g *Generation) Memory(id chela.AgentID) memory.Index {
 	source := memorySource{workspace: g.Workspace(id), settings: o}
 	services := g.vectorServices(id, o)
 	for _, s := range services {
-		s.HTTP = nil // the client of another configuration serves as well
+		// Each configuration has a client of its own, which is no reason to read the notes
+		// again: the earlier one serves as well.
+		s.HTTP = nil
 		source.vectors = append(source.vectors, s)
 	}
 	x := g.memories.get(id, source, func() index.Options {

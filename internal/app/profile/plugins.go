@@ -45,7 +45,7 @@ func (f *Factory) newPool(c settings.Sections) (*mcptool.Pool, error) {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
-	if b := f.Cage(); b != nil {
+	if b := f.Cage(); b != nil { // a nil Backend in o.Cage would not be nil
 		o.Cage = b
 	}
 	return mcptool.New(o), nil
@@ -184,6 +184,7 @@ func (g *Generation) channelOf(p *plugindir.Plugin) (channel.Factory, bool, erro
 			o.Broker = cage
 		}
 	}
+	// The program is started again when one of these has changed.
 	identity, err := json.Marshal([]any{p.Hash, p.Version, p.Channel, s.Command, s.Args, s.Dir, s.Env, s.Rights})
 	if err != nil {
 		return channel.Factory{}, false, fmt.Errorf("its channel: %w", err)

@@ -22,7 +22,8 @@ func (g *Generation) rules(m session.Meta, model llm.Model, who chela.Principal)
 }
 
 // sessionRules returns the rules about tools for a conversation in a session: those of
-// its agent, and those of the agents from whose sessions it was started.
+// its agent, and those of the agents from whose sessions it was started. A subagent of another
+// agent has the rules of both, so that starting one gains nothing.
 func (g *Generation) sessionRules(m session.Meta, c policy.Conversation) policy.Pipeline {
 	chat := g.Settings.Chat(m.Bounds.Chat)
 	if m.Bounds.Chat.Local() {

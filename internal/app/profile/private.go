@@ -45,7 +45,8 @@ func (f *Factory) private() []string {
 func (f *Factory) Private() []string { return f.private() }
 
 // claimConfig creates the file of the configuration if it is missing and would be
-// in a workspace, so that no command can create it there.
+// in a workspace, so that no command can create it there. A command in the workspace could
+// otherwise write the configuration of the next start.
 func (g *Generation) claimConfig(workspace string) error {
 	t, ok := g.Config.(*config.Tree)
 	if !ok || t.Exists() {

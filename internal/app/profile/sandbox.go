@@ -52,8 +52,8 @@ func (g *Generation) sandboxOf(m session.Meta, c sandbox.Config) *sandbox.Sessio
 	return s
 }
 
-// elevate returns a function that returns a session's sandbox as it is for a
-// principal.
+// elevate returns a function that returns a session's sandbox as it is for a principal, which is
+// known only when the run calls a tool.
 func (g *Generation) elevate(m session.Meta, s *sandbox.Session) func(chela.Principal) *sandbox.Session {
 	if s == nil {
 		return nil
