@@ -52,8 +52,9 @@ type usage struct {
 
 // decoder decodes one stream.
 type decoder struct {
+	// By index, the position of a block in the answer.
 	pieces map[int]*dialect.Piece
-	inputs map[int]json.RawMessage // of calls whose start contains the arguments
+	inputs map[int]json.RawMessage // of calls whose start contains the arguments; deltas replace them
 }
 
 // Complete implements dialect.Decoder. An answer with a stop reason, which follows

@@ -79,6 +79,8 @@ func think(r *llm.Request, m llm.Model, replays bool) thinking {
 	if r.Ceiling > 0 {
 		limit = min(limit, r.Ceiling)
 	}
+	// max_tokens includes the thinking, so that it grows by the budget; the model's limit may
+	// leave less of it.
 	total := min(t.maxTokens+budget(level), max(limit, t.maxTokens))
 	tokens := min(budget(level), total-minBudget)
 	if tokens < minBudget {

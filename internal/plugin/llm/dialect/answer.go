@@ -32,8 +32,8 @@ type Answer struct {
 	HTMLEntities bool // arguments have &amp; for &; they are yielded at the end, when they can be decoded
 
 	yield  func(llm.Event, error) bool
-	pieces []*Piece
-	calls  int
+	pieces []*Piece // in the order in which they began, which is that of the message
+	calls  int      // number of pieces that are calls
 }
 
 // Piece is a part under construction.
@@ -42,10 +42,10 @@ type Piece struct {
 	Redacted string
 	ID, Name string // of a call
 
-	text    []byte
-	sign    []byte
-	index   int // of a call
-	started bool
+	text    []byte // or arguments of a call, as received
+	sign    []byte // signature; its form is the dialect's
+	index   int    // of a call, among the calls
+	started bool   // CallStart was yielded
 }
 
 // Len returns the length of what p holds, in bytes.
@@ -165,7 +165,8 @@ func (a *Answer) message(provider, model string) *llm.Message {
 	return m
 }
 
-// call returns the complete call.
+// call returns the complete call. Arguments that are no JSON are in Raw: the tool call can then
+// be answered with an error that shows them.
 func (p *Piece) call(text string) llm.ToolCall {
 	c := llm.ToolCall{ID: p.ID, Name: p.Name, Args: json.RawMessage("{}")}
 	switch raw := bytes.TrimSpace([]byte(text)); {
@@ -242,7 +243,7 @@ func (a *Answer) reportedUsage() llm.Usage {
 	return u
 }
 
-// usage returns the reported usage or an estimate.
+// usage returns the reported usage or an estimate. An estimate takes four bytes for a token.
 func (a *Answer) usage(prompt int) llm.Usage {
 	if u := a.reportedUsage(); u != (llm.Usage{}) {
 		return u

@@ -15,7 +15,7 @@ type Body struct {
 	pieces [][]byte
 	size   int
 	chunk  []byte // buffer of copied pieces
-	open   bool   // the last piece is the end of chunk and can be extended
+	open   bool   // the last piece is the end of chunk: a short addition extends it
 }
 
 const (

@@ -121,6 +121,10 @@ func BaseURL(base, fallback string) (*url.URL, error) {
 // Stream implements the Stream method of a provider: it sends the body that
 // build returns and yields what d decodes. If build fails, the error is of
 // class format.
+//
+// Each retry has a new Answer. It loses nothing, because a service refuses a request before it
+// sends an event. The context of the call ends with it, so that a response that was not read to
+// its end does not keep its connection.
 func (c *Client) Stream(ctx context.Context, r *llm.Request, build func(*llm.Request) (*Body, error), d Decoder) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -217,6 +221,7 @@ func (c *Client) post(ctx context.Context, model string, body *Body) (*http.Resp
 		req.URL = c.Address(req.URL, model)
 	}
 	req.Body, req.ContentLength = body.Reader(), int64(body.Size())
+	// The transport sends the request again if an idle connection turns out to be closed.
 	req.GetBody = func() (io.ReadCloser, error) { return body.Reader(), nil }
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil && !connected.Load() {

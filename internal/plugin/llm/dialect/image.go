@@ -186,9 +186,10 @@ func (im *Images) remember(model, ref, why string) {
 	im.refused[model+" "+ref] = why
 }
 
-// refusedImage returns the index of the image that an error message refers to:
-// the one at the named position, or else the last one, which is the most
-// recent. It returns -1 if there is none.
+// refusedImage returns the index of the image that an error message refers to: the one at the
+// named position, or else the last one, which is the most recent. It returns -1 if there is none.
+// A position is one of the service's format, so that the images before it are counted in the
+// body.
 func refusedImage(r *llm.Request, body *Body, words string) int {
 	var images []bool // whether each was sent
 	mapImages(r, func(p llm.Part) llm.Part {

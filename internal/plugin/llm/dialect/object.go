@@ -35,7 +35,8 @@ func NewObject(params json.RawMessage, owned ...string) (*Object, error) {
 	return o, nil
 }
 
-// Field adds a field. value appends its JSON.
+// Field adds a field. value appends its JSON. The order of the fields is that of the calls, so
+// that two requests of a conversation begin with the same bytes, which services cache.
 func (o *Object) Field(name string, value func([]byte) []byte) {
 	if !o.replaced(name) {
 		o.buf = value(o.name(name))

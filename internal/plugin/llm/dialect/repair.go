@@ -24,7 +24,7 @@ type Repairs[Q any] struct {
 }
 
 const (
-	maxRepairs = 3   // of a call: an error names one field
+	maxRepairs = 3   // of a call: an error names one field, so that several may follow each other
 	maxLearned = 256 // models
 )
 
@@ -39,6 +39,8 @@ func (x *Repairs[Q]) Stream(model string, q Q, stream func(Q) iter.Seq2[llm.Even
 		x.mu.Unlock()
 		for n := 0; ; n++ {
 			again := false
+			// The caller sees the error of the last attempt only: a refused one ends here, and
+			// has yielded nothing before.
 			for e, err := range stream(q) {
 				if again = n < maxRepairs && x.repair(&q, err); again {
 					break

@@ -118,7 +118,8 @@ const (
 var errName = errors.New("its name is not 1 to 64 letters, digits, _ and -")
 
 // Adapt returns the request with converted tools. It leaves out tools whose
-// schema cannot be converted and tools with an unsupported name.
+// schema cannot be converted and tools with an unsupported name. A tool that is left out does not
+// exist for the model; one that the service rejects would fail every request.
 func (o *ToolAdapter) Adapt(r *llm.Request) *llm.Request {
 	if len(r.Tools) == 0 {
 		return r

@@ -8,8 +8,8 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 )
 
-// detail is a piece of thinking in a router's format, which must be sent back
-// unchanged. A stream contains it in parts with the same index.
+// detail is a piece of thinking in a router's format (reasoning_details), which must be sent
+// back unchanged: the service behind the router checks its signature. A stream contains it in parts with the same index.
 type detail struct {
 	Type      string `json:"type"` // reasoning.text, reasoning.summary, reasoning.encrypted
 	Text      string `json:"text,omitempty"`

@@ -80,12 +80,13 @@ func (e encoder) add(b *dialect.Body, msgs []*llm.Message, marker, note string) 
 	return t.last != ""
 }
 
-// turns writes encoded messages in an order that the service accepts.
+// turns writes encoded messages in an order that the service accepts. It delays each message by
+// one, since only the next one decides whether it is merged.
 type turns struct {
 	body   *dialect.Body
 	quirks *quirks
 
-	images  [][]byte // of results, until the end of the turn
+	images  [][]byte // of results, until the end of the turn: nothing may stand between the results
 	last    llm.Role // role of the last message
 	calls   bool     // the last message has tool calls
 	pending []byte   // the last message, not written yet because the next one may be merged into it
@@ -149,7 +150,8 @@ func (t *turns) write() {
 const contentStart = `{"content":`
 
 // join merges two messages of the same role. The fields after the content are
-// those of b. It reports whether it succeeded.
+// those of b. It reports whether it succeeded. It works on the encodings, so that merging needs
+// no message to be encoded again.
 func join(a, b []byte) ([]byte, bool) {
 	head, _, ok := parts(a)
 	more, tail, also := parts(b)

@@ -10,6 +10,9 @@ import (
 // repair changes q so that a request suits a service that refused one with the message,
 // and reports whether it did. It changes only fields that were not configured as a part
 // of the request.
+//
+// Most servers name the field only in the text of the error, each in words of its own. A wrong
+// guess costs one request; the caller then gets the error of that.
 func repair(q *quirks, message string) bool {
 	says := func(field string) bool { return dialect.Mentions(message, field) }
 	refuses, demands := dialect.Refuses(message), dialect.Demands(message)

@@ -128,7 +128,8 @@ type decoder struct {
 // complete, even without [DONE].
 func (d *decoder) Complete(*dialect.Answer) bool { return d.finished }
 
-// Decode implements dialect.Decoder.
+// Decode implements dialect.Decoder. Usage may come after the finish reason, in an event without
+// choices, so that [DONE] is awaited if it comes.
 func (d *decoder) Decode(data []byte, a *dialect.Answer) (bool, error) {
 	a.HTMLEntities = d.entities
 	if string(data) == "[DONE]" {

@@ -8,7 +8,7 @@ import "strings"
 type tags struct {
 	state   int
 	end     string // the closing tag
-	pending string // possibly the beginning of a tag
+	pending string // possibly the beginning of a tag: the next text decides
 }
 
 // States.

@@ -71,11 +71,13 @@ type usage struct {
 
 // decoder decodes one stream.
 type decoder struct {
-	pieces   map[int]*dialect.Piece
-	done     map[int]bool // the item is complete
-	summary  map[int]int  // last part of a thought's summary
-	refused  bool
-	finished bool
+	// By output_index, the position of an item in the answer.
+	pieces  map[int]*dialect.Piece
+	done    map[int]bool // the item is complete
+	summary map[int]int  // last part of a thought's summary
+
+	refused  bool // the model declined, in a text of its own kind
+	finished bool // the last event has arrived
 }
 
 // Complete implements dialect.Decoder. Only the last event says that no item follows.
