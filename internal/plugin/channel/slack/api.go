@@ -47,7 +47,8 @@ func (b *bot) settled(ctx context.Context, method string, params url.Values, out
 	return certain(b.call(ctx, method, params, out))
 }
 
-// certain returns err as one that says that nothing was sent.
+// certain returns err as one that says that nothing was sent. Callers use it where a repetition
+// does no harm, or where nothing is shown.
 func certain(err error) error {
 	if errors.Is(err, channel.ErrAmbiguous) {
 		return &channel.Error{Err: errors.New(strings.ReplaceAll(err.Error(), channel.ErrAmbiguous.Error()+": ", ""))}

@@ -135,9 +135,10 @@ func commandOf(f url.Values) command {
 	}
 }
 
-// inbound returns the message that a payload contains, or errIgnored, or the message and
-// errKind. kind is the type of
-// the envelope: events_api, interactive or slash_commands.
+// inbound returns the message that a payload contains, or errIgnored, or the message and errKind.
+// kind is the type of the envelope: events_api, interactive or slash_commands. Names are looked
+// up for maxNames at most, since Slack waits for the acknowledgement; what was not found by then
+// stays an id.
 func (b *bot) inbound(ctx context.Context, kind string, payload json.RawMessage) (chela.Inbound, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxNames)
 	defer cancel()
@@ -245,7 +246,9 @@ func (b *bot) reaction(ctx context.Context, c callback) (chela.Inbound, error) {
 }
 
 // place sets the conversation of a message. kind is the type of the conversation, if the
-// event has it. The error is nil or errKind.
+// event has it. The error is nil or errKind. A wrong kind would put the message into
+// another session: it is tried again a few times (see pass) before it is guessed, unless Slack
+// refuses the question for good.
 func (b *bot) place(ctx context.Context, in *chela.Inbound, id, kind, sender string) error {
 	known := map[string]chela.PeerKind{"im": chela.Direct, "channel": chela.Room, "group": chela.Group, "mpim": chela.Group}[kind]
 	var c chat

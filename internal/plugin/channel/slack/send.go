@@ -27,7 +27,8 @@ const (
 )
 
 // progress is what is known of the messages of a part. A part becomes a message with its
-// files, a message with its text, or both.
+// files, a message with its text, or both. It is in memory only. After a
+// restart, a message is found by the key in its metadata; see Find.
 type progress struct {
 	files, text step
 	ids         []string // of the uploaded files, in the order of the part's media

@@ -57,7 +57,7 @@ func (b *bot) connect(ctx context.Context, up func()) error {
 	for {
 		up()
 		own, retire := context.WithCancel(ctx)
-		lost := make(chan error, 1)
+		lost := make(chan error, 1) // with room: nobody waits for a connection that has a successor
 		wg.Go(func() {
 			defer retire()
 			lost <- s.serve(own)
@@ -71,6 +71,7 @@ func (b *bot) connect(ctx context.Context, up func()) error {
 		if err != nil {
 			return err
 		}
+		// The earlier connection still receives what Slack sends to it until it closes it.
 		t := time.AfterFunc(retireTime, retire)
 		wg.Go(func() {
 			<-own.Done()

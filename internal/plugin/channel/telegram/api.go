@@ -104,7 +104,8 @@ func creates(method string) bool {
 	return strings.HasPrefix(method, "send") && method != "sendChatAction" || method == "createForumTopic"
 }
 
-// broken returns the error of a request that got no answer.
+// broken returns the error of a request that got no answer. The end of ctx says nothing about the
+// request: one that may have created something is ambiguous even then.
 func broken(ctx context.Context, method string, limit time.Duration, err error) error {
 	unknown := errors.Is(err, channel.ErrAmbiguous) && creates(method)
 	if ctx.Err() != nil && !unknown {
@@ -186,6 +187,8 @@ func read(method string, answer channel.Answer, out any) error {
 	if err == nil && a.OK {
 		return nil
 	}
+	// Status 200 without an answer of the Bot API comes from something in between, such as a
+	// proxy. The request may have reached Telegram.
 	if answer.Status == http.StatusOK && (err != nil || a.Code == 0) {
 		if creates(method) {
 			return fmt.Errorf("telegram %s: %w: the answer is not one of the Bot API", method, channel.ErrAmbiguous)
@@ -220,7 +223,8 @@ func (r *refusal) classify(wait time.Duration) error {
 }
 
 // transient returns the error of a call that receives messages. Only the refusal of the
-// token is permanent.
+// token is permanent. Receiving is tried again for as long as the account is configured, whatever
+// else Telegram says.
 func transient(err error) error {
 	e, ok := errors.AsType[*channel.Error](err)
 	if !ok || !e.Permanent {

@@ -52,6 +52,7 @@ func (b *bot) inbound(group []*update) (chela.Inbound, bool) {
 			if text != "" {
 				texts = append(texts, text)
 			}
+			// A reply to the bot addresses it, unless the text is a command for another bot.
 			in.Mentioned = in.Mentioned && !m.foreign(b.me.Load()) || mentioned
 			if f, ok := m.attachment(); ok {
 				in.Media = append(in.Media, f)
@@ -104,7 +105,7 @@ func (b *bot) reacted(r *reaction) (chela.Inbound, bool) {
 		ID: fmt.Sprintf("%d:reaction:%d:%d:%s", r.Message, r.User.ID, r.Date, emoji), Address: b.address(&message{Chat: r.Chat}), Sender: r.User.sender(),
 		ReplyTo: id(r.Message), Reaction: emoji, Time: time.Unix(max(r.Date, 0), 0),
 	}
-	in.Address.Thread = ""
+	in.Address.Thread = "" // the update does not have the topic
 	return in, true
 }
 
@@ -223,7 +224,8 @@ func (m *message) foreign(me *user) bool {
 }
 
 // text returns the text of a message and whether it mentions the bot. A mention at the
-// beginning is removed, and the URL of a link is shown.
+// beginning is removed, and the URL of a link is shown. The offsets of entities count UTF-16 code
+// units, so that the text is cut in that form.
 func (b *bot) text(m *message) (string, bool) {
 	text, entities := m.Text, m.Entities
 	if text == "" {

@@ -23,6 +23,7 @@ var allowedUpdates = []string{"message", "edited_message", "channel_post", "edit
 
 // poll asks for updates from the cursor on until a call fails.
 func (b *bot) poll(ctx context.Context, sink channel.Sink, c *cursor, up func()) error {
+	// Telegram refuses getUpdates while a webhook is set, as by an earlier configuration.
 	if err := b.api.call(ctx, "deleteWebhook", params{"drop_pending_updates": false}, nil); err != nil {
 		return transient(err)
 	}
@@ -34,6 +35,7 @@ func (b *bot) poll(ctx context.Context, sink channel.Sink, c *cursor, up func())
 		}
 		var raw []json.RawMessage
 		in := params{"offset": c.offset, "limit": maxUpdates, "timeout": int(wait.Seconds()), "allowed_updates": allowedUpdates}
+		// Telegram answers after wait at the latest; the rest is for the network.
 		if err := b.api.callWithin(ctx, wait+15*time.Second, "getUpdates", in, &raw); err != nil {
 			return transient(err)
 		}
@@ -61,6 +63,10 @@ type cursor struct {
 }
 
 // batch passes the updates of one answer on, and moves the cursor.
+//
+// The cursor moves update by update, after each was accepted: an error, or a kill, makes Telegram
+// deliver the rest again. Messages of an album that were accepted before it was their turn are in
+// ahead, and are then passed over.
 func (b *bot) batch(ctx context.Context, sink channel.Sink, c *cursor, raw []json.RawMessage) error {
 	updates := make([]*update, 0, len(raw))
 	albums := map[string][]*update{}
@@ -84,6 +90,8 @@ func (b *bot) batch(ctx context.Context, sink channel.Sink, c *cursor, raw []jso
 		group := []*update{u}
 		if key := u.album(); key != "" {
 			group = albums[key]
+			// The album is complete if it did not grow between two answers. A full answer
+			// cannot show more of it as long as the offset stays.
 			if n := len(group); n > 0 && n < maxAlbum && sizes[key] != n && len(raw) < maxUpdates {
 				c.waits = true
 				for key, list := range albums {

@@ -97,6 +97,7 @@ func (b *bot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	// Before the button is answered: Telegram posts nothing more until it has the status.
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 	b.answerCallback(r.Context(), u)

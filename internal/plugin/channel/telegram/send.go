@@ -23,7 +23,8 @@ const (
 )
 
 // memory holds the messages that parts with recent keys have become, so that a part that is
-// sent again continues where it failed.
+// sent again continues where it failed. It is lost with the process. A part whose outcome was not
+// stored by then is ambiguous: a bot cannot look up what it sent.
 type memory struct {
 	mu    sync.Mutex
 	sent  map[sentKey][]channel.Receipt
@@ -132,7 +133,8 @@ func size(s string) int {
 	return n
 }
 
-// visible returns the length of a text in HTML without the markup.
+// visible returns the length of a text in HTML without the markup. Telegram counts the length of
+// a caption after it has parsed the markup.
 func visible(text string) int {
 	var out strings.Builder
 	for {

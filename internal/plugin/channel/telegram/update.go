@@ -154,7 +154,7 @@ type message struct {
 	TopicCreated json.RawMessage `json:"forum_topic_created"`
 	MigratedTo   int64           `json:"migrate_to_chat_id"` // the group has another id now
 
-	raw json.RawMessage
+	raw json.RawMessage // of a message without text and caption; see unsupported
 }
 
 // UnmarshalJSON keeps the message for [message.unsupported].
