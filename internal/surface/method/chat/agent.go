@@ -23,7 +23,9 @@ import (
 // defaultWait is the default timeout of agent.wait.
 const defaultWait = 30 * time.Second
 
-// agent accepts a message and answers a second time when its run has ended.
+// agent accepts a message and answers a second time when its run has ended. The first answer says
+// that the message is stored; the connection is free for other requests from then on. A message
+// that was answered before has only the second one.
 func (m methods) agent(ctx context.Context, p rpc.Peer, in wire.AgentRun) (any, error) {
 	if _, ok := prompt.ParseMode(in.PromptMode); !ok {
 		return nil, rpc.Invalid("at /promptMode: must be full, minimal or none")

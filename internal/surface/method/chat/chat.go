@@ -122,7 +122,7 @@ func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend, as che
 		return inbound.Receipt{}, err
 	}
 	run := chela.RunID(in.IdempotencyKey)
-	p.TrackRun(run) // before the run can start
+	p.TrackRun(run) // before the run can start: it would miss the first events
 	as.ID, as.Address, as.Session = in.IdempotencyKey, chela.Address{Channel: chela.LocalChannel}, key
 	as.Sender, as.Text, as.Media = chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, in.Message, wireview.Media(in.Attachments)
 	fast, err := llm.ParseFast(in.Fast)
@@ -174,7 +174,8 @@ func seen(in wire.ChatSend) chela.Seen {
 	return s
 }
 
-// status returns the status of a message, which may have been accepted earlier.
+// status returns the status of a message, which may have been accepted earlier. A client that
+// repeats a message, because the answer was lost, learns what became of it.
 func (m methods) status(ctx context.Context, rec inbound.Receipt) (string, error) {
 	switch {
 	case rec.New:
@@ -213,7 +214,8 @@ func aborted(ids []chela.RunID, err error) (wire.ChatAborted, error) {
 	return out, err
 }
 
-// abortKey aborts the runs of a session named by its key or by one of its runs.
+// abortKey aborts the runs of a session named by its key or by one of its runs. Without
+// clearQueued, messages that wait stay, and the next one begins a run.
 func (m methods) abortKey(ctx context.Context, p rpc.Peer, in wire.SessionsAbort) (wire.ChatAborted, error) {
 	switch {
 	case in.Key == "" && in.RunID == "":

@@ -28,14 +28,14 @@ const (
 
 // page is a part of a transcript and its context.
 type page struct {
-	meta     session.Meta
-	entries  []session.Entry
-	total    int
-	offset   int // of the newest entry, from the end
-	pending  []queue.Item
+	meta     session.Meta    // of the session; its ID is that of the transcript that is shown
+	entries  []session.Entry // oldest first
+	total    int             // entries of the transcript
+	offset   int             // of the newest entry, from the end
+	pending  []queue.Item    // messages that wait for a run
 	row      wire.Session
-	all      []wire.Receipt
-	consumed []wire.Receipt
+	all      []wire.Receipt // of the messages that the client asked about
+	consumed []wire.Receipt // those of them that are in the transcript
 }
 
 func (m methods) history(ctx context.Context, _ rpc.Peer, in wire.ChatHistory) (any, error) {
@@ -165,7 +165,8 @@ func (m methods) messages(entries []session.Entry, limit, chars int) ([]wire.Mes
 }
 
 // load reads the part of the session's transcript that piece selects: n entries
-// after a position.
+// after a position. Everything is of one state of the store, so that no message is both pending
+// and in the transcript.
 func (m methods) load(ctx context.Context, key chela.SessionKey, in wire.ChatHistory,
 	piece func(r session.Reader, id string, total int) (after, n, offset int, err error),
 ) (page, error) {
@@ -233,7 +234,8 @@ func transcript(r session.Reader, meta session.Meta, id string) (string, error) 
 	return meta.ID, nil // unknown or deleted: the current one
 }
 
-// since returns the changes after a cursor.
+// since returns the changes after a cursor. It answers with a reset, after which the client reads
+// the page, if the cursor is not of this transcript, or if there is more than a page.
 func (m methods) since(ctx context.Context, key chela.SessionKey, in wire.ChatHistory, limit int, flight *wire.InFlight) (wire.HistoryDelta, error) {
 	reset := wire.HistoryDelta{Kind: wire.KindReset}
 	id, seq, ok := parseCursor(in.Cursor)
@@ -268,7 +270,8 @@ func (m methods) since(ctx context.Context, key chela.SessionKey, in wire.ChatHi
 	return d, nil
 }
 
-// cursor returns the cursor of a position in a transcript.
+// cursor returns the cursor of a position in a transcript. It names the transcript, because a
+// reset begins another one.
 func cursor(id string, seq int) string {
 	if id == "" {
 		return ""

@@ -65,7 +65,7 @@ func (m methods) create(ctx context.Context, p rpc.Peer, in wire.SessionsCreate)
 		return out, nil
 	}
 	id := cmp.Or(in.SendKey, rand.Text())
-	p.TrackRun(chela.RunID(id))
+	p.TrackRun(chela.RunID(id)) // before the run can start
 	rec, err := m.o.Gate.Admit(ctx, chela.Inbound{
 		ID: id, Address: chela.Address{Channel: chela.LocalChannel}, Session: key,
 		Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, Text: in.Message, Media: wireview.Media(in.Attachments),
@@ -150,7 +150,7 @@ func (m methods) change(ctx context.Context, key chela.SessionKey, in wire.Sessi
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		now := time.Now()
 		var err error
-		born = false
+		born = false // the function may run again
 		meta, err = tx.Sessions().Get(key)
 		switch {
 		case errors.Is(err, chela.ErrNotFound):
@@ -175,6 +175,7 @@ func (m methods) change(ctx context.Context, key chela.SessionKey, in wire.Sessi
 		if in.Thinking.Value, err = m.level(meta, in); err != nil {
 			return err
 		}
+		// The client took back a mark that somebody else has renewed in the meantime.
 		if in.UnreadAt.Set && in.UnreadAt.Value != wire.At(meta.Unread) {
 			in.Unread.Set = false
 		}
@@ -356,6 +357,8 @@ func apply(meta *session.Meta, in wire.SessionsPatch, now time.Time) bool {
 	return changed
 }
 
+// The transcript is compared before the run is aborted, and again in the transaction: another
+// client may have reset the session while the run ended.
 func (m methods) reset(ctx context.Context, _ rpc.Peer, in wire.SessionsReset) (wire.SessionReset, error) {
 	key, err := m.key(in.Key, in.AgentID)
 	if err != nil {

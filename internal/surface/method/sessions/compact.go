@@ -38,7 +38,9 @@ func (m methods) compact(ctx context.Context, _ rpc.Peer, in wire.SessionsCompac
 	return out, nil
 }
 
-// summarize queues a compaction, and waits for its end.
+// summarize queues a compaction, and waits for its end. The compaction is an item of the queue
+// like a message, so that it has the lane, the model and the budget of a run, and is finished
+// after a kill. Only the wait is lost with the connection.
 func (m methods) summarize(ctx context.Context, key chela.SessionKey, out *wire.SessionCompacted) error {
 	who := chela.PrincipalFrom(ctx)
 	id := uuid.NewString()

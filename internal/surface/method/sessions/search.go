@@ -28,7 +28,7 @@ func (m methods) search(ctx context.Context, p rpc.Peer, in wire.SessionsSearch)
 	if err != nil {
 		return out, err
 	}
-	p.Yield()
+	p.Yield() // it may read many transcripts
 	find := session.Search{Query: in.Query, Limit: cmp.Or(in.Limit, defaultHits)}
 	err = m.o.Store.View(ctx, func(r store.Reader) error {
 		metas, err := m.candidates(r.Sessions(), in, q)
