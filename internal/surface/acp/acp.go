@@ -45,20 +45,20 @@ type agent struct {
 	conn *sdk.AgentSideConnection
 	out  *output
 
-	mu       sync.Mutex
+	mu       sync.Mutex              // guards the following, and the sessions
 	kinds    map[string]sdk.ToolKind // of tools, by name
 	sessions map[sdk.SessionId]*session
 }
 
 // session is a session of an editor.
 type session struct {
-	id    sdk.SessionId
+	id    sdk.SessionId // the key of the session of the gateway
 	feed  *feed.Feed
-	turns map[string]*turn // by run
-	calls []feed.Tool      // in progress, in order
-	asked map[string]func()
-	text  string // shown of the message in progress
-	think string
+	turns map[string]*turn  // by run
+	calls []feed.Tool       // in progress, in order
+	asked map[string]func() // by approval: takes back the question that the editor shows
+	text  string            // shown of the message in progress
+	think string            // shown of the thinking in progress
 }
 
 // turn is a prompt that is not answered yet.

@@ -21,15 +21,16 @@ import (
 type canvas struct {
 	out           io.Writer // nil: nothing is written
 	width, height int
-	rows          []string // the drawing on the terminal
-	x, y          int      // the cursor in it
+	rows          []string // the drawing on the terminal, from its first row
+	x, y          int      // the cursor in it, from its upper left corner
 	stale         bool     // the terminal does not show rows as they are
 	reflows       bool     // a terminal that becomes narrower breaks the rows that are too wide
 	err           error    // of out
 }
 
-// Modes of the terminal: pastes are marked, and keys are reported that have no character
-// of their own, such as Shift-Enter.
+// Modes of the terminal: pastes are marked (2004), and keys are reported that have no
+// character of their own, such as Shift-Enter: as xterm does (>4;2m), and as kitty does (>1u),
+// since terminals know one or the other and ignore what they do not know.
 const (
 	modesOn  = "\x1b[?2004h\x1b[>4;2m\x1b[>1u"
 	modesOff = "\x1b[<1u\x1b[>4m\x1b[?2004l"
@@ -37,8 +38,13 @@ const (
 
 // show prints lines and replaces the drawing, which has at least one row. No line is wider
 // than the terminal.
+//
+// Rows that have not changed are not written. While the drawing is written, the terminal does not
+// wrap (?7l), so that a row that is as wide as the terminal does not begin another one, and the
+// cursor is hidden (?25l).
 func (c *canvas) show(lines []string, v tea.View) {
 	rows := strings.Split(v.Content, "\n")
+	// The lines take the place of as many empty rows of the drawing before.
 	pad := max(min(len(c.rows)-len(lines), c.height)-len(rows), 0)
 	rows = append(make([]string, pad), rows...)
 	x, y := 0, len(rows)-1
@@ -79,7 +85,9 @@ func (c *canvas) show(lines []string, v tea.View) {
 	c.write(b.String())
 }
 
-// resize prepares for a terminal of another size.
+// resize prepares for a terminal of another size. The terminal has broken the rows already, or
+// will have by the time that the next drawing is written. What counts is where the cursor is
+// then: from there the next drawing goes up to the first row.
 func (c *canvas) resize(width, height int) {
 	n, y := 0, 0
 	for i, r := range c.rows {

@@ -63,6 +63,9 @@ func (s *screen) call(method string, params any, done func(error) tea.Msg) tea.C
 }
 
 // attach returns a command that loads the state of the session.
+//
+// The subscription comes first, so that nothing falls between the history and the events. What is
+// in both is recognized by its sequence number, and a question by its id.
 func (s *screen) attach() tea.Cmd {
 	session, c := s.feed.Session, s.client
 	return func() tea.Msg {
@@ -109,7 +112,8 @@ func discardEvents(c *client.Client) {
 // maxEvents limits how many events are handled together.
 const maxEvents = 256
 
-// listen returns a command that waits for events.
+// listen returns a command that waits for events. Those that are there are handled together, with
+// one drawing.
 func listen(c *client.Client) tea.Cmd {
 	return func() tea.Msg {
 		var list []wire.Event
@@ -175,7 +179,7 @@ func (s *screen) showHistory(h wire.History) {
 	if h.HasMore && s.feed.Seq == 0 {
 		s.scroll.add(bare, s.styles.Dim.Paint(fmt.Sprintf("… %d earlier entries", h.NextOffset)))
 	}
-	cut := s.tail() != nil
+	cut := s.tail() != nil // a message was being shown when the connection was lost
 	results := map[string]wire.Message{}
 	for _, m := range h.Messages {
 		if m.Role == wire.RoleToolResult {
@@ -485,7 +489,8 @@ func (s *screen) send(line string) tea.Cmd {
 }
 
 // transmit sends the first message that the gateway has not accepted yet.
-// The next one is sent after its result.
+// The next one is sent after its result. So the messages arrive in the order in which they were
+// typed, even if the answer to one is lost and the client repeats it.
 func (s *screen) transmit() tea.Cmd {
 	i := slices.IndexFunc(s.sent, func(m message) bool { return !m.taken })
 	if s.sending || s.lost || !s.joined || i < 0 {

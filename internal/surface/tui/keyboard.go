@@ -62,7 +62,7 @@ func newKeyboard(in io.Reader) (*keyboard, error) {
 	}()
 	go func() {
 		var m marker
-		m.copy(w, parts)
+		m.copy(w, parts) // until there are no more parts, or nobody reads them
 		if _, open := <-parts; !open {
 			_ = w.CloseWithError(failed) // never fails
 		}

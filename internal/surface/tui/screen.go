@@ -14,7 +14,8 @@ import (
 	"github.com/chela-ai/chela/wire"
 )
 
-// screen is the model of the terminal user interface.
+// screen is the model of the terminal user interface. Only the goroutine of the program uses it,
+// in Init, Update and View; commands run on other goroutines and return messages.
 type screen struct {
 	o      Options
 	ctx    context.Context // for calls

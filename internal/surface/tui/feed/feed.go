@@ -151,10 +151,10 @@ type Feed struct {
 	Seq     int64  // sequence number of the last stored message seen
 
 	own       map[string]bool  // runs whose messages were sent by this client
-	ended     map[string]bool  // runs that have ended
-	tools     map[string]Tool  // calls in progress
+	ended     map[string]bool  // runs that have ended: their late events are no steps
+	tools     map[string]Tool  // calls in progress, by their ids
 	streaming map[string]bool  // runs with a message in progress
-	lastSeq   map[string]int64 // last event seen, by run
+	lastSeq   map[string]int64 // last event that the history contains, by run
 }
 
 // New returns a Feed for the session with the given key.

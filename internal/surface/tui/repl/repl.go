@@ -46,7 +46,7 @@ type Options struct {
 	Wait time.Duration
 }
 
-// Chat is a line-based conversation. Use [New].
+// Chat is a line-based conversation. Use [New]. One goroutine at a time may use it.
 type Chat struct {
 	client      *client.Client
 	session     string
