@@ -34,7 +34,9 @@ func setting(value any, path ...string) config.Edit {
 	return config.Edit{Path: config.FormatPath(path), Value: b}
 }
 
-// changeBy is [commands.change] for edits that depend on the present configuration.
+// changeBy is [commands.change] for edits that depend on the present configuration. A
+// configuration that is invalid now may be changed to another invalid one: it is being repaired
+// step by step.
 func (c *commands) changeBy(ctx context.Context, by editor) error {
 	s, err := c.start()
 	if err != nil {
@@ -111,7 +113,9 @@ func (c *commands) validate(ctx context.Context, s Start, t *config.Tree) error 
 const maxAttempts = 3
 
 // changeRemote asks a running engine to make the changes. It reports false if
-// the engine uses another configuration file.
+// the engine uses another configuration file. The hash of what was read goes with the change, so
+// that it never overwrites what another client wrote in between; then it is made again from the
+// new state.
 func (c *commands) changeRemote(ctx context.Context, l *client.Client, file string, by editor) (done bool, err error) {
 	for range maxAttempts {
 		var now wire.ConfigSnapshot

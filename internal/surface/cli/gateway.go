@@ -68,7 +68,7 @@ func (c *commands) gatewayRun() *cobra.Command {
 func (c *commands) serve(ctx context.Context, l Listen) error {
 	ctx, done := signal.NotifyContext(ctx, os.Interrupt)
 	defer done()
-	context.AfterFunc(ctx, done)
+	context.AfterFunc(ctx, done) // from the first interrupt on, another one has its usual effect
 	restart := make(chan os.Signal, 1)
 	notifyRestart(restart)
 	defer signal.Stop(restart)
@@ -107,7 +107,7 @@ func (c *commands) serve(ctx context.Context, l Listen) error {
 		if err := withStopTimeout(ctx, g.CloseForRestart); err != nil {
 			return err
 		}
-		l.Restart = true
+		l.Restart = true // whatever is in the file now, the gateway comes back
 	}
 }
 

@@ -100,7 +100,8 @@ func (c *commands) open(ctx context.Context, e Engine, o client.Options) (*clien
 }
 
 // redial opens a connection to the engine. If the engine is gone, it finds
-// another one or starts one in this process.
+// another one or starts one in this process. It holds the lock while an engine starts, so that
+// two attempts of the client do not start two.
 func (l *link) redial(ctx context.Context) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -200,7 +201,7 @@ func withStopTimeout(ctx context.Context, f func(context.Context) error) error {
 func (l *link) attached() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, own := l.engine.(Gateway)
+	_, own := l.engine.(Gateway) // only the engine of this process can have a port
 	return !own
 }
 

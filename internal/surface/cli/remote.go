@@ -59,7 +59,7 @@ const awayTimeout = 25 * time.Second
 const identityFile = "credentials/device.json"
 
 // remote returns the gateway on another machine that the commands use; nil: that of this
-// machine.
+// machine. A configuration that was loaded and does not say so needs no look at keys and files.
 func (c *commands) remote(s Start) (*Remote, error) {
 	if c.loaded != nil {
 		var mode string

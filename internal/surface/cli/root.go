@@ -51,7 +51,7 @@ func (c *commands) run(ctx context.Context, args []string) int {
 	root := c.root()
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if s, ok := c.stdout.(*errWriter); ok && err == nil {
+	if s, ok := c.stdout.(*errWriter); ok && err == nil { // a full disk, or a pipe that nobody reads
 		err = s.err
 	}
 	if err == nil {

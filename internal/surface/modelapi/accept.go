@@ -35,7 +35,8 @@ type exchange struct {
 	receipt  inbound.Receipt
 }
 
-// accept reads a request and puts its message into the queue.
+// accept reads a request and puts its message into the queue. Bodies that may be large are read a
+// few at a time, whatever the number of requests: each is in memory until its message is stored.
 func (a *API) accept(w http.ResponseWriter, r *http.Request, of form) (*exchange, error) {
 	if r.ContentLength < 0 || r.ContentLength > small {
 		select {
@@ -65,7 +66,7 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, of form) (*exchange
 	sum := sha256.Sum256(body)
 	digest := hex.EncodeToString(sum[:16])
 	x.follower = newFollower(x.id)
-	x.cancel = a.o.Bus.Subscribe(x.follower.observe) // before the run can start
+	x.cancel = a.o.Bus.Subscribe(x.follower.observe) // before the run can start: its first text would be missed
 	x.receipt, err = a.o.Gate.Admit(r.Context(), chela.Inbound{
 		ID: string(x.id), Address: chela.Address{Channel: chela.LocalChannel}, Session: x.session, Sender: chela.Sender{ID: chela.PrincipalFrom(r.Context()).ID},
 		Text: in.text, Media: in.media, Earlier: in.history(), Prompt: strings.TrimSpace(strings.Join(in.system, gap)), Digest: digest,

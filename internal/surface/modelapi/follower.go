@@ -69,7 +69,8 @@ func (f *follower) take() (text string, over bool) {
 	return text, f.over
 }
 
-// rest returns what is still to be sent, given the final answer.
+// rest returns what is still to be sent, given the final answer. The final answer may differ from
+// what was streamed: a hook may have changed it, or an event was not taken before the end.
 func (f *follower) rest(final string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
