@@ -21,7 +21,7 @@ import (
 // application is an Apply in progress.
 type application struct {
 	p      *plan
-	record *record
+	record *record // of an Apply that did not end, which is completed, or a new one
 	db     standard.Database
 	media  *media.Files
 }
@@ -117,7 +117,8 @@ func (a *application) addDirs(dir string) {
 	a.record.Dirs = append(a.record.Dirs, missing...)
 }
 
-// run carries the steps out.
+// run carries the steps out. The record is on disk before the first step, and the copy of the
+// database, if it was used before, before the first row.
 func (a *application) run(ctx context.Context, used bool) error {
 	if err := a.p.m.before("record"); err != nil {
 		return err

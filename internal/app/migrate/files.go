@@ -512,6 +512,8 @@ func (a *application) write(c *copying) error {
 	return fmt.Errorf("%s: %w", c.path(), pathError(err))
 }
 
+// A file that is replaced is kept first. What is there is compared with the plan, so that a
+// change by somebody else in between is neither lost nor recorded as ours.
 func (a *application) place(c *copying) error {
 	have, err := hashFile(c.path())
 	if err != nil || have == c.hash {

@@ -44,9 +44,9 @@ var groupNames = [groupCount]string{cli.GroupSettings, "Keys", "Sessions", "Sche
 type item struct {
 	cli.MigratedItem
 	group group
-	size  int // of a session: its messages; of a workspace: its files
-	steps []step
-	do    func(ctx context.Context, a *application) error
+	size  int                                             // of a session: its messages; of a workspace: its files
+	steps []step                                          // what do makes; none: there is nothing to do
+	do    func(ctx context.Context, a *application) error // makes it, or finds it made
 }
 
 // plan is what is to be done.
@@ -66,7 +66,7 @@ type plan struct {
 	left    []cli.NotMigrated
 	broken  []cli.NotMigrated
 	notes   []string
-	running string
+	running string            // the program of OpenClaw that is running, for people; "": none
 	moved   map[string]string // path in the folder of OpenClaw → where it is copied to
 }
 
@@ -133,7 +133,8 @@ func alive(pid int) bool {
 	return err == nil && p.Signal(syscall.Signal(0)) == nil
 }
 
-// collect adds the items.
+// collect adds the items. Files come before the configuration, because it is rewritten to name
+// the places that they are copied to.
 func (p *plan) collect(ctx context.Context) error {
 	for _, f := range [...]func(context.Context) error{
 		p.workspaces, p.skills, p.commands, p.keys, p.configuration, p.sessions, p.jobs, p.people, p.devices,

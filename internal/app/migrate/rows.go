@@ -306,7 +306,8 @@ func (p *plan) compareSession(r store.Reader, meta session.Meta) (action string,
 }
 
 // writeSession stores a conversation in one transaction. What is here becomes an archived
-// transcript.
+// transcript. The conversation is read again, since the plan does not hold the texts of all of
+// them.
 func (a *application) writeSession(ctx context.Context, s *openclaw.Session, id string) error {
 	if err := a.p.m.before("session " + s.Key); err != nil {
 		return err
