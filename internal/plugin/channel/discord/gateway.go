@@ -64,16 +64,20 @@ type event struct {
 
 // session is what a connection is resumed with.
 type session struct {
-	ID     string `json:"session,omitempty"`
-	URL    string `json:"url,omitempty"` // of the gateway for resuming
-	Done   int64  `json:"sequence"`      // of the last event that was processed completely
-	Self   user   `json:"user"`
-	App    string `json:"application"`
-	Token  string `json:"token"` // hash of the token, which tells another bot
-	queued int64  // of the last event that was received
+	ID    string `json:"session,omitempty"`
+	URL   string `json:"url,omitempty"` // of the gateway for resuming
+	Done  int64  `json:"sequence"`      // of the last event that was processed completely
+	Self  user   `json:"user"`
+	App   string `json:"application"`
+	Token string `json:"token"` // hash of the token, which tells another bot
+
+	// queued is the number of the last event that was received. It is not stored: the events
+	// between Done and queued wait in this process, and Discord sends them again to another.
+	queued int64
 }
 
-// receiver is the state of Run.
+// receiver is the state of Run. It outlives the connections, so that events of a lost one
+// that wait for the sink are neither lost nor queued twice.
 type receiver struct {
 	*bot
 	sink   channel.Sink
@@ -123,7 +127,8 @@ func (b *bot) tokenHash() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// save writes the session to its file.
+// save writes the session to its file. After a kill the file may be older than what was
+// processed. The events since then are sent again, and the engine drops the messages that it has.
 func (r *receiver) save() {
 	if r.env.Dir == "" {
 		return
@@ -461,7 +466,8 @@ func (r *receiver) process(ctx context.Context) {
 	}
 }
 
-// advance records that an event was processed.
+// advance records that an event was processed. An event of an earlier session says nothing about
+// the numbers of the present one.
 func (r *receiver) advance(e event) {
 	r.mu.Lock()
 	if e.session == r.now.ID {

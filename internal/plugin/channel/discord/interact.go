@@ -109,7 +109,9 @@ func values(options []option) (out []string) {
 	return out
 }
 
-// acknowledge tells Discord that an interaction arrived, without waiting for the answer.
+// acknowledge tells Discord that an interaction arrived, without waiting for the answer. It is
+// done before the event is queued, since the queue may wait for the sink for longer than Discord
+// waits for the acknowledgement.
 func (c *conn) acknowledge(ctx context.Context, raw json.RawMessage) {
 	var i interaction
 	if json.Unmarshal(raw, &i) != nil || !i.valid() {

@@ -176,7 +176,7 @@ func routeOf(method, path string) string {
 type limits struct {
 	mu    sync.Mutex
 	all   time.Time            // until when no request is allowed
-	until map[string]time.Time // until when requests of a route are not allowed
+	until map[string]time.Time // until when requests of a route are not allowed; past times stay
 }
 
 // wait waits until a request of a route is allowed. It returns an error with RetryAfter

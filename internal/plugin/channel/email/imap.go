@@ -85,7 +85,7 @@ func (g *guard) set(on bool) (hit bool) {
 
 // link is a connection to the IMAP server.
 type link struct {
-	c      *imapclient.Client
+	c      *imapclient.Client // nil: the connection has not begun
 	conn   *boundedConn
 	news   chan struct{} // gets a value when the number of mails has changed
 	caps   imap.CapSet

@@ -182,7 +182,8 @@ func (l *link) noop(ctx context.Context) error {
 	return nil
 }
 
-// catchUp passes on the mails after the cursor.
+// catchUp passes on the mails after the cursor. The cursor is read again for each batch, because
+// handling a mail moves it.
 func (b *bot) catchUp(ctx context.Context, l *link, sink channel.Sink) error {
 	for {
 		st, err := b.cursor()
@@ -205,7 +206,9 @@ func (b *bot) catchUp(ctx context.Context, l *link, sink channel.Sink) error {
 	}
 }
 
-// handle passes on a mail, unless it is not one for the sink, and moves the cursor.
+// handle passes on a mail, unless it is not one for the sink, and moves the cursor. The cursor
+// moves after the sink has accepted the mail: a kill in between hands it over once more, with the
+// same id.
 func (b *bot) handle(ctx context.Context, l *link, sink channel.Sink, uid uint32) error {
 	st, err := b.cursor()
 	if err != nil {

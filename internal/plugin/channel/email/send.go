@@ -46,7 +46,8 @@ func recipient(a chela.Address) (string, error) {
 	return address, nil
 }
 
-// Send implements channel.Channel.
+// Send implements channel.Channel. A mail that was sent in this process is not sent again under
+// its key. One whose outcome is unknown is looked up by the caller first; see Find.
 func (b *bot) Send(ctx context.Context, p channel.Part) (channel.Receipt, error) {
 	if ctx.Err() != nil {
 		return channel.Receipt{}, ctx.Err()

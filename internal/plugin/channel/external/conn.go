@@ -46,10 +46,10 @@ type conn struct {
 	queued atomic.Int64 // bytes in queue and in progress
 
 	mu      sync.Mutex
-	last    int64 // id of a request
-	waiting map[int64]chan frame
-	heard   time.Time // when the last line of the program arrived
-	state   *state    // that the program reported; nil: none
+	last    int64                // id of a request
+	waiting map[int64]chan frame // what receives the answers, by the ids of requests; each has room for one
+	heard   time.Time            // when the last line of the program arrived
+	state   *state               // that the program reported; nil: none
 }
 
 // received is a message of a person that the program passes on.
@@ -178,6 +178,10 @@ func (r request) lost(err error) error {
 }
 
 // answer sends a request and waits for its answer.
+//
+// If the answer does not come, the line is withdrawn. If the program has read nothing of it, the
+// request was certainly not carried out. A program from which nothing at all has come in the
+// meantime is ended: it hangs.
 func (c *conn) answer(ctx context.Context, r request) (frame, error) {
 	params, err := json.Marshal(r.params)
 	if err != nil {
@@ -250,7 +254,8 @@ func (c *conn) quietSince(at time.Time) bool {
 	return !c.heard.After(at)
 }
 
-// handle handles a line of the program. It never waits.
+// handle handles a line of the program. It never waits. It runs on the goroutine that reads the
+// output, which the program may be waiting for.
 func (c *conn) handle(line []byte) {
 	f, err := parse(line)
 	if err != nil {

@@ -155,6 +155,7 @@ func (b *bridge) start(ctx context.Context) (*conn, error) {
 		}
 	}
 	c := newConn(ctx, b)
+	// The end of ctx does not kill the program: stop closes its input first and gives it time.
 	processCtx, end := context.WithCancel(context.WithoutCancel(ctx))
 	process, err := o.Broker.Start(processCtx, sandbox.Plan{
 		Path: path, Argv: append([]string{path}, o.Args...), Dir: o.Dir, Env: env, Rights: o.Rights,

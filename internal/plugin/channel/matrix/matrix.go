@@ -120,15 +120,15 @@ type bot struct {
 	client  *http.Client
 
 	login  sync.Mutex // held while logging in
-	create sync.Mutex // held while a room is created
+	create sync.Mutex // held while a room is created: two messages to a person need one room
 
-	mu     sync.Mutex
+	mu     sync.Mutex   // guards the following; not held during requests
 	token  secret.Value // of the session; zero: not logged in
 	me     string       // the user id; empty: not known yet
 	shown  string       // the display name
 	rooms  map[string]*room
-	state  *state // nil: not loaded
-	direct map[string][]string
+	state  *state              // nil: not loaded
+	direct map[string][]string // rooms by person, from the account data m.direct
 
 	// Used by Run only.
 	told    map[string]bool   // rooms whose encryption was logged

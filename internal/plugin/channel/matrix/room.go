@@ -22,7 +22,8 @@ type room struct {
 	encrypted bool
 }
 
-// known returns what is known about a room, and asks the homeserver if nothing is.
+// known returns what is known about a room, and asks the homeserver if nothing is. What is known
+// is dropped when an event changes it; see noteState.
 func (b *bot) known(ctx context.Context, id string) (*room, error) {
 	b.mu.Lock()
 	r := b.rooms[id]
@@ -169,7 +170,8 @@ func (b *bot) resolve(ctx context.Context, alias string) (string, error) {
 	return out.RoomID, err
 }
 
-// createDirect creates a room with a person. The person is invited to it.
+// createDirect creates a room with a person. The person is invited to it. The account data at the
+// homeserver name it, so that a process that was killed afterwards finds it again.
 func (b *bot) createDirect(ctx context.Context, user string) (string, error) {
 	if !strings.HasPrefix(user, "@") || !strings.Contains(user, ":") {
 		return "", &channel.Error{Permanent: true, Err: fmt.Errorf("matrix: %q is not a user id such as @ann:example.org", user)}

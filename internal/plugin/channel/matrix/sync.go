@@ -79,6 +79,10 @@ func (b *bot) Run(ctx context.Context, sink channel.Sink) error {
 
 // sync makes one request to /sync and passes on what it answers. The first request after
 // a pause does not wait for news.
+//
+// The position is stored when every room was passed on. A kill before that repeats the answer,
+// whose messages have the same ids. Without a position the rooms are skipped: their messages are
+// older than the account here.
 func (b *bot) sync(ctx context.Context, sink channel.Sink, first bool) error {
 	b.mu.Lock()
 	since := b.state.Since

@@ -33,7 +33,7 @@ type daemon struct {
 	bot      *bot
 	programs Programs
 
-	ctx  context.Context // ends after the stream has ended
+	ctx  context.Context // of the process; ends after the stream has ended, so that no event is lost between them
 	run  *running        // nil: none was started
 	wait sync.WaitGroup
 }
@@ -125,7 +125,8 @@ func (d *daemon) program(environ []string) (string, error) {
 	return path, nil
 }
 
-// launch starts the process.
+// launch starts the process. Something that answers at the address already is not taken for the
+// daemon: it would not be ended with the gateway, and may belong to somebody else.
 func (d *daemon) launch(ctx context.Context) error {
 	b := d.bot
 	var environ []string
