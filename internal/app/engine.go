@@ -387,6 +387,14 @@ func (e *Engine) assemble(ctx context.Context) error {
 	})
 	e.makers = e.serviceMakers()
 	e.outbound, e.work = services.New(ctx, o.Log), services.New(ctx, o.Log)
+	// Before the port is served: clients change files, too, and a change that one has begun
+	// must not be taken for one that a killed process left.
+	if e.lock.Killed() {
+		e.recoverSkills()
+	}
+	if err := e.history.Recover(context.Background()); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
 	if err := e.open(ctx); err != nil {
 		return err
 	}
@@ -396,12 +404,6 @@ func (e *Engine) assemble(ctx context.Context) error {
 // run starts everything that works in the background, and serves connections.
 func (e *Engine) run(in *inbound.Gate) error {
 	o := &e.o
-	if e.lock.Killed() {
-		e.recoverSkills()
-	}
-	if err := e.history.Recover(context.Background()); err != nil { // before anything changes files
-		return fmt.Errorf("journal: %w", err)
-	}
 	accounts, err := e.channels.Prepare(o.Config.Section, e.now().Channels...)
 	if err != nil {
 		o.Log.Error("channels", "err", err) // the others run

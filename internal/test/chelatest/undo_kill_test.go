@@ -4,11 +4,17 @@ package chelatest
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/chela-ai/chela/client"
+	"github.com/chela-ai/chela/internal/app/endpoint"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
@@ -87,6 +93,60 @@ func TestUndoKilled(t *testing.T) {
 				t.Errorf("/undo without %q: %s", tt.undoable, got)
 			}
 		})
+	}
+}
+
+// TestUndoBeforePort checks that a gateway goes on with an undo before its port serves
+// clients: a change that one of them makes must not be taken for one of the killed process.
+func TestUndoBeforePort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes")
+	}
+	t.Parallel()
+	srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, r llmtest.ReceivedRequest) llmtest.Step {
+		if bytes.Contains(r.Body, []byte(`"role":"tool"`)) {
+			return llmtest.Say("done")
+		}
+		return llmtest.Call("call_1", "apply_patch", `{"input":"*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** End Patch"}`)
+	})
+	url, _ := srv.Listen()
+	dir, conf := t.TempDir(), modelConfig(llmtest.OpenAI, url)
+	writeUnder(t, dir, "workspace/a.txt", "old\n")
+	cmd, c := startSubprocess(t, dir, conf, "undo.planned:1")
+	c.Ask("main", "change it")
+	c.Ask("main", "/undo")
+	_ = c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "/undo yes", IdempotencyKey: "yes"}, nil) // the answer is lost
+	done := make(chan struct{})
+	go func() { cmd.Wait(); close(done) }()
+	waittest.For(t, "the step", done)
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf["gateway"] = json.RawMessage(`{"auth": {"token": "a-token"}}`)
+	dial := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		cl, err := client.Dial(ctx, client.Options{ // waits while the gateway is starting
+			URL: "ws://" + l.Addr().String(), Auth: &wire.Auth{Token: "a-token"}, ID: "chela", Mode: wire.ModeCLI, Scopes: []string{wire.ScopeAdmin}, Once: true,
+		})
+		if err == nil {
+			cl.Close()
+		}
+		return err
+	}
+	var early error
+	Start(t, Options{Dir: dir, Config: conf, Listen: &endpoint.Listen{Listener: l}, Step: func(name string) {
+		if name == "undo.made" {
+			early = dial(time.Second)
+		}
+	}})
+	if early == nil {
+		t.Error("the port served a client during the undo, or there was no undo")
+	}
+	if err := dial(waittest.Limit); err != nil {
+		t.Errorf("after the start: %v", err)
 	}
 }
 
