@@ -36,12 +36,22 @@ func (m methods) list(ctx context.Context, _ rpc.Peer, in wire.SessionsList) (wi
 		Time: wire.At(now), Path: m.o.Path, Owners: []string{}, Limit: q.Limit, Sessions: []wire.Session{},
 		Defaults: m.o.Rows.Model(session.Meta{Agent: m.o.Default}),
 	}
-	if in.SpawnedBy != "" || in.HasBoard || in.BoardFace == "dashboard" {
-		return out, nil // sessions have neither children nor boards
+	if in.HasBoard || in.BoardFace == "dashboard" {
+		return out, nil // sessions have no boards
+	}
+	var parent chela.SessionKey
+	if in.SpawnedBy != "" {
+		if parent, err = m.key(in.SpawnedBy, in.AgentID); err != nil {
+			return out, err
+		}
 	}
 	err = m.o.Store.View(ctx, func(r store.Reader) error {
 		out.Sessions = []wire.Session{}
-		metas, total, err := r.Sessions().List(q)
+		find := r.Sessions().List
+		if parent != "" {
+			find = func(q session.Query) ([]session.Meta, int, error) { return children(r.Sessions(), parent, q) }
+		}
+		metas, total, err := find(q)
 		if err != nil {
 			return err
 		}
@@ -66,6 +76,29 @@ func (m methods) list(ctx context.Context, _ rpc.Peer, in wire.SessionsList) (wi
 		out.HasMore, out.Next = true, &next
 	}
 	return out, err
+}
+
+// children returns what a query finds among the sessions that a session started, and their
+// number. The store does not know them by that session, so that all are looked at.
+func children(r session.Reader, parent chela.SessionKey, q session.Query) (list []session.Meta, total int, err error) {
+	skip, most := q.Offset, q.Limit
+	for q.Offset, q.Limit = 0, maxList; ; {
+		page, all, err := r.List(q)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, m := range page {
+			if m.Bounds.SpawnedBy != parent {
+				continue
+			}
+			if total++; total > skip && len(list) < most {
+				list = append(list, m)
+			}
+		}
+		if q.Offset += len(page); len(page) == 0 || q.Offset >= all {
+			return list, total, nil
+		}
+	}
 }
 
 // query returns the query of a list request.

@@ -523,6 +523,47 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestChildren checks that a list can be limited to the sessions that a session started.
+func TestChildren(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	err := h.Store.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+		for i, by := range []chela.SessionKey{"", "agent:main:s0", "agent:main:s0", "agent:main:s1"} {
+			at := time.Now().Add(time.Duration(i) * time.Minute)
+			m := session.Meta{Key: chela.SessionKey(fmt.Sprintf("agent:main:s%d", i)), ID: fmt.Sprintf("t%d", i), Agent: "main", Created: at, Started: at, Updated: at}
+			m.Bounds.SpawnedBy = by
+			if err := tx.Sessions().Put(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		in    wire.SessionsList
+		want  string
+		total int
+		more  bool
+	}{
+		{wire.SessionsList{SpawnedBy: "agent:main:s0"}, "s2 s1", 2, false},
+		{wire.SessionsList{SpawnedBy: "s0", Limit: 1}, "s2", 2, true},
+		{wire.SessionsList{SpawnedBy: "s0", Limit: 1, Offset: 1}, "s1", 2, false},
+		{wire.SessionsList{SpawnedBy: "agent:main:s1"}, "s3", 1, false},
+		{wire.SessionsList{SpawnedBy: "agent:main:s3"}, "", 0, false},
+	} {
+		list := methodtest.Do[wire.SessionList](t, h, wire.MethodSessionsList, tc.in)
+		var names []string
+		for _, s := range list.Sessions {
+			names = append(names, strings.TrimPrefix(s.Key, "agent:main:"))
+		}
+		if got := strings.Join(names, " "); got != tc.want || list.Total != tc.total || list.HasMore != tc.more {
+			t.Errorf("%+v: %q of %d, more %v; want %q of %d, more %v", tc.in, got, list.Total, list.HasMore, tc.want, tc.total, tc.more)
+		}
+	}
+}
+
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok")))
