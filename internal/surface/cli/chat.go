@@ -242,8 +242,8 @@ func (c *commands) banner(d wire.StatusDefaults, at location, fresh bool) []stri
 }
 
 // askKey asks for an API key of a model provider, without echo, and saves it.
-// It returns the provider whose key was saved; "": none. A text that is no key is returned,
-// too: it is the first message.
+// It returns the provider whose key was saved; "": none. A text that is not a key is
+// returned, too: it is the first message.
 func (c *commands) askKey(s Start) (provider, text string, err error) {
 	p := c.palette(c.stderr)
 	fmt.Fprintln(c.stderr, p.Accent.Paint("Welcome to chela.")+" No language model was found on this machine.")
@@ -255,7 +255,7 @@ func (c *commands) askKey(s Start) (provider, text string, err error) {
 	provider = providerOf(key)
 	switch {
 	case provider == "" && isText(key):
-		fmt.Fprintln(c.stderr, "That is no API key: it is sent to the built-in assistant as the first message.")
+		fmt.Fprintln(c.stderr, "That is not an API key. It is sent to the built-in assistant as your first message.")
 		return "", key, nil
 	case provider == "":
 		c.report(errors.New("unrecognized API key"), c.commandLine("config set models.providers.NAME.apiKey KEY"))

@@ -58,7 +58,7 @@ func (c *commands) gatewayRun() *cobra.Command {
 	f.BoolVar(&c.verbose, "verbose", false, "also show debug messages")
 	f.BoolVar(&l.Insecure, "allow-insecure", false, "accept other machines without encryption")
 	f.StringVar(&l.Tailscale, "tailscale", "", "have Tailscale forward to it, instead of gateway.tailscale.mode: `MODE` off, serve or funnel")
-	f.BoolVar(&l.Unconfigured, "allow-unconfigured", false, "run it although gateway.mode is remote")
+	f.BoolVar(&l.Unconfigured, "allow-unconfigured", false, "run it even if gateway.mode is remote")
 	return cmd
 }
 

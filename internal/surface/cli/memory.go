@@ -172,7 +172,7 @@ func lineRange(s string) (path string, from, n int) {
 
 func (c *commands) memoryIndex() *cobra.Command {
 	var p wire.MemoryIndex
-	cmd := &cobra.Command{Use: "index", Short: "Compare the index with the notes, or make it anew", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "index", Short: "Update the index of the notes, or rebuild it", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		var s wire.MemoryStatus
 		err := c.withLink(cmd.Context(), func(l *link) error {
 			ctx, end := context.WithCancel(cmd.Context())
@@ -192,7 +192,7 @@ func (c *commands) memoryIndex() *cobra.Command {
 		return c.print(s, func() { c.printMemoryStatus(s) })
 	}}
 	f := cmd.Flags()
-	f.BoolVar(&p.Force, "force", false, "delete the index and make it anew")
+	f.BoolVar(&p.Force, "force", false, "delete the index and rebuild it")
 	f.StringVar(&p.AgentID, "agent", "", "the notes of the agent `ID` (default: the default agent)")
 	return c.withJSON(cmd)
 }

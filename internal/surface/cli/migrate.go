@@ -19,7 +19,7 @@ type Migration interface {
 	// Plan returns what Apply would do. It changes nothing.
 	Plan(ctx context.Context, s Start, o MigrateOptions) (Migrated, error)
 	// Apply takes over what the plan names. No engine may be running. If it fails, or is
-	// killed, calling it again goes on.
+	// killed, calling it again continues.
 	Apply(ctx context.Context, s Start, o MigrateOptions) (Migrated, error)
 	// Undo takes back what the last Apply made, except what was changed since. No engine
 	// may be running.
@@ -112,7 +112,7 @@ func (c *commands) migrateOpenClaw() *cobra.Command {
 			"plan is shown. The folder of OpenClaw is never changed. What is here already is kept and reported,\n" +
 			"unless --overwrite is set. Keys and tokens are taken along, readable only by you, unless --no-secrets\n" +
 			"is set; they are never shown.",
-		Example: "  chela migrate openclaw             # what would be taken over\n" +
+		Example: "  chela migrate openclaw             # what would be migrated\n" +
 			"  chela migrate openclaw --apply     # take it over\n" +
 			"  chela migrate openclaw --undo      # take the last --apply back",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -139,7 +139,7 @@ func (c *commands) migrateOpenClaw() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&dry, "dry-run", false, "show what would be taken over, which is the default")
+	f.BoolVar(&dry, "dry-run", false, "show what would be migrated, which is the default")
 	f.BoolVar(&apply, "apply", false, "take it over")
 	f.BoolVar(&undo, "undo", false, "take the last --apply back, except what you changed since")
 	f.StringVar(&o.From, "from", "", "state `FOLDER` of OpenClaw (default OPENCLAW_STATE_DIR, else ~/.openclaw)")

@@ -116,7 +116,7 @@ func (o *onboarding) askModel(ctx context.Context, found bool) error {
 				return err
 			}
 			if o.auth = providerOf(o.key); o.auth == "" {
-				fmt.Fprintln(o.stderr, "this is no key of these providers; for others: "+o.commandLine("models auth PROVIDER"))
+				fmt.Fprintln(o.stderr, "this is not a key of one of these providers; for others: "+o.commandLine("models auth PROVIDER"))
 			}
 		}
 	case authCustom:

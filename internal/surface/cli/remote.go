@@ -138,7 +138,7 @@ func (a *away) key() string {
 	return a.r.URL
 }
 
-// Close does nothing: the connections end with their clients, and the gateway goes on.
+// Close does nothing: the connections end with their clients, and the gateway keeps running.
 func (a *away) Close(context.Context) error { return nil }
 
 // Dial opens a connection to the gateway, through SSH if it is so configured. It checks a
@@ -407,7 +407,7 @@ func (c *commands) checkRemote(ctx context.Context, s Start) []Finding {
 	}
 	st := c.remoteState(ctx, s, r, gatewayState{})
 	if f.Text, f.Hint = st.Problem, st.hint; st.Running {
-		f.Status, f.Text = StatusOK, "version "+st.Version+" at "+(&away{r: r}).name()+", which the commands use; what stands above is about this machine"
+		f.Status, f.Text = StatusOK, "version "+st.Version+" at "+(&away{r: r}).name()+", which the commands use; the checks above are about this machine"
 	}
 	return []Finding{f}
 }

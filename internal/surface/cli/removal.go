@@ -23,7 +23,7 @@ type Removal interface {
 	// Free returns an error if a process uses the installation.
 	Free(ctx context.Context, s Start) error
 	// Remove removes what the plan names. No engine may be running. If it fails, or is
-	// killed, calling it again goes on.
+	// killed, calling it again continues.
 	Remove(ctx context.Context, s Start, o RemovalOptions) (*Removed, error)
 }
 
@@ -62,7 +62,7 @@ var scopes = map[string]RemovalOptions{
 func (c *commands) reset() *cobra.Command {
 	scope, dry := "", false
 	cmd := c.withJSON(c.withYes(&cobra.Command{
-		Use: "reset --scope SCOPE", Short: "Remove the configuration, or everything, and begin anew", Args: exactly(0),
+		Use: "reset --scope SCOPE", Short: "Remove the configuration, or everything, to start over", Args: exactly(0),
 		Long: "Remove parts of the installation, after showing them. SCOPE is\n" +
 			"  config                 the configuration and the rules for commands\n" +
 			"  config+creds+sessions  also keys, paired devices, conversations, jobs and logs\n" +

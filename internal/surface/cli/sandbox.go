@@ -138,7 +138,7 @@ func (c *commands) sandboxTest() *cobra.Command {
 
 func (c *commands) sandboxRecreate() *cobra.Command {
 	var p wire.SandboxRecreate
-	cmd := &cobra.Command{Use: "recreate", Short: "Remove what is kept for sandboxes, so that the next command starts anew", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := &cobra.Command{Use: "recreate", Short: "Remove what is kept for sandboxes, so that the next command starts in a new one", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
 		var r wire.SandboxRecreated
 		if err := c.call(cmd.Context(), wire.MethodSandboxRecreate, p, &r); err != nil {
 			return err
