@@ -74,8 +74,8 @@ func (m Migrator) Apply(ctx context.Context, s cli.Start, o cli.MigrateOptions) 
 // interrupted says how to go on after an error.
 func (p *plan) interrupted(err error) error {
 	return &chela.Error{
-		Code: chela.CodeOf(err), Message: "not everything was taken over", Err: err,
-		Hint: "chela migrate openclaw --apply --from " + shell.Quote(p.home.Dir) + ", which goes on, or chela migrate openclaw --undo",
+		Code: chela.CodeOf(err), Message: "the migration is not complete", Err: err,
+		Hint: "chela migrate openclaw --apply --from " + shell.Quote(p.home.Dir) + ", which continues, or chela migrate openclaw --undo",
 	}
 }
 

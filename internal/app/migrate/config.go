@@ -134,7 +134,7 @@ func (p *plan) rewritten(name string, v any) any {
 const maxReference = 1 << 20
 
 // reference returns the new place of a path in the folder of OpenClaw. It reports false
-// if v is no such path.
+// if v is not such a path.
 func (p *plan) reference(name, v string) (string, bool) {
 	prefix := ""
 	file := v
@@ -383,7 +383,7 @@ func (p *plan) note(ctx context.Context, text []byte) {
 		return
 	}
 	if loose := p.ours.Loosened(t); len(loose) > 0 {
-		p.notes = append(p.notes, "Settings that allow more than those that are here: "+strings.Join(loose, ", "))
+		p.notes = append(p.notes, "Settings that allow more than your present ones: "+strings.Join(loose, ", "))
 	}
 	if idle := p.m.Ineffective(ctx, p.start, t); len(idle) > 0 {
 		p.notes = append(p.notes, "Settings that have no effect in this version: "+strings.Join(idle, ", "))

@@ -49,7 +49,7 @@ type item struct {
 	do    func(ctx context.Context, a *application) error // makes it, or finds it made
 }
 
-// plan is what is to be done.
+// plan is what an Apply would do.
 type plan struct {
 	m      Migrator
 	start  cli.Start
@@ -96,7 +96,7 @@ func (m Migrator) prepare(ctx context.Context, s cli.Start, o cli.MigrateOptions
 		return nil, err
 	}
 	if p.last != nil && p.last.State == undoing {
-		return nil, &chela.Error{Code: chela.CodeConflict, Message: "the last migration was being taken back", Hint: "chela migrate openclaw --undo"}
+		return nil, &chela.Error{Code: chela.CodeConflict, Message: "undoing the last migration did not finish", Hint: "chela migrate openclaw --undo"}
 	}
 	if p.last != nil && p.last.State != applying {
 		p.last = nil
@@ -296,7 +296,7 @@ func summary(g group, count map[string]int, size int) string {
 		parts = append(parts, fmt.Sprintf("%d here already", n))
 	}
 	if n := count[cli.ItemConflict]; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d kept as it is here (--overwrite replaces it)", n))
+		parts = append(parts, fmt.Sprintf("%d kept unchanged (--overwrite replaces it)", n))
 	}
 	if len(parts) == 0 {
 		return "nothing"

@@ -53,7 +53,7 @@ func groupOf(s step) group {
 func (m Migrator) Undo(ctx context.Context, s cli.Start) (_ cli.Migrated, err error) {
 	if last, err := lastRecord(s.State); err != nil || last == nil {
 		if err == nil {
-			err = &chela.Error{Code: chela.CodeNotFound, Message: "nothing was taken over from OpenClaw into " + s.State, Hint: "chela migrate openclaw"}
+			err = &chela.Error{Code: chela.CodeNotFound, Message: "nothing was migrated from OpenClaw into " + s.State, Hint: "chela migrate openclaw"}
 		}
 		return cli.Migrated{}, err
 	}
@@ -71,7 +71,7 @@ func (m Migrator) Undo(ctx context.Context, s cli.Start) (_ cli.Migrated, err er
 	}
 	defer func() { err = errors.Join(err, u.db.Close()) }()
 	if err := u.run(ctx); err != nil {
-		return cli.Migrated{}, &chela.Error{Code: chela.CodeOf(err), Message: "not everything was taken back", Err: err, Hint: "chela migrate openclaw --undo, which goes on"}
+		return cli.Migrated{}, &chela.Error{Code: chela.CodeOf(err), Message: "the migration was not undone completely", Err: err, Hint: "chela migrate openclaw --undo, which continues"}
 	}
 	out := u.shown()
 	out.Report = filepath.Join(u.record.dir, "undo.txt")
@@ -133,7 +133,7 @@ func (u *removal) file(s step, i *cli.MigratedItem) error {
 	have, err := hashFile(s.Name)
 	switch {
 	case errors.Is(err, errIrregular):
-		i.Action, i.Note = cli.ItemKeep, "it is no file any more"
+		i.Action, i.Note = cli.ItemKeep, "it is not a file any more"
 		return nil
 	case err != nil:
 		return err
@@ -205,7 +205,7 @@ func (u *removal) values(s step, i *cli.MigratedItem) error {
 	i.Action = cli.ItemKeep
 	tree, err := (config.Options{Env: func(string) string { return "" }}).Read(s.Name)
 	if err != nil {
-		i.Note = "it is invalid, so its settings were not taken back"
+		i.Note = "it is invalid, so its settings were not undone"
 		return nil
 	}
 	kept, removed := 0, 0
@@ -226,7 +226,7 @@ func (u *removal) values(s step, i *cli.MigratedItem) error {
 		text = pruned(next, v)
 		removed++
 	}
-	i.Note = fmt.Sprintf("%d settings taken back; %d that were changed since are kept, with all others", removed, kept)
+	i.Note = fmt.Sprintf("%d settings undone; %d that were changed since are kept, with all others", removed, kept)
 	if removed == 0 {
 		return nil
 	}
@@ -415,7 +415,7 @@ func (u *removal) shown() cli.Migrated {
 		}
 		m.Groups = append(m.Groups, cli.MigratedGroup{
 			Name: name, Items: items,
-			Summary: fmt.Sprintf("%d removed, %d put back, %d kept", count[cli.ItemRemove], count[cli.ItemRestore], count[cli.ItemKeep]),
+			Summary: fmt.Sprintf("%d removed, %d restored, %d kept", count[cli.ItemRemove], count[cli.ItemRestore], count[cli.ItemKeep]),
 		})
 	}
 	return m
