@@ -86,7 +86,7 @@ func (f *follower) rest(final string) string {
 }
 
 // newLocked returns what all, the current message so far, has in addition to what was taken.
-// If the model began the message anew, that is all of it.
+// If the model started the message over, that is all of it.
 func (f *follower) newLocked(all string) string {
 	text, ok := strings.CutPrefix(all, f.sent)
 	switch {

@@ -37,7 +37,7 @@ func (a *API) has(id chela.AgentID) bool {
 	return false
 }
 
-// unknownModel is the fault of a request for a model that there is not.
+// unknownModel is the fault of a request for an unknown model.
 func (a *API) unknownModel(name string, status int) *fault {
 	var own []string
 	for _, m := range a.list() {

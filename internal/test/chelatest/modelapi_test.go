@@ -824,7 +824,7 @@ func TestModelStop(t *testing.T) {
 		code  int
 	}{
 		"a run that ends in time is answered":               {3 * time.Second, "in time", 200},
-		"a run that goes on later is an error that says so": {time.Hour, "the gateway stops", 503},
+		"a run that goes on later is an error that says so": {time.Hour, "the gateway is stopping", 503},
 	} {
 		o := Options{Model: llmtest.NewScript(llmtest.Step{Delay: tt.takes, Parts: []llm.Part{llm.Text("in time")}})}
 		asModelInBubble(t, name, o, func(t *testing.T, m *asModel) {
