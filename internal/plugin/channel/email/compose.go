@@ -25,7 +25,7 @@ func (l letter) bytes() ([]byte, error) {
 	h.SetAddressList("To", []*mail.Address{{Address: l.to}})
 	h.SetMessageID(l.id)
 	h.SetSubject(l.subject(plain))
-	// A program that gets the mail shall not answer it.
+	// A program that gets the mail must not answer it.
 	h.Set("Auto-Submitted", "auto-generated")
 	h.Set("X-Auto-Response-Suppress", "All")
 	if a := l.answered; a != nil {

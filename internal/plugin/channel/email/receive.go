@@ -93,7 +93,7 @@ func (b *bot) begin(ctx context.Context, l *link, box *imap.SelectData) error {
 	if len(uids) > 0 {
 		from = uids[0] - 1
 	}
-	b.env.Log.Info("the server has numbered the mails of the mailbox anew", "uidValidity", box.UIDValidity, "compared", len(uids))
+	b.env.Log.Info("the server has renumbered the mails of the mailbox", "uidValidity", box.UIDValidity, "compared", len(uids))
 	return b.change(func(s *state) {
 		s.Validity, s.Last, s.Until, s.Since = box.UIDValidity, from, last, st.Newest
 	})

@@ -121,7 +121,7 @@ func open(env channel.Env, id string, raw json.RawMessage) (*account, error) {
 	}
 	for _, name := range s.Abilities {
 		if !slices.Contains(optional[:], name) {
-			return nil, fmt.Errorf("abilities: %.50q is none of %s", name, strings.Join(optional[:], ", "))
+			return nil, fmt.Errorf("abilities: %.50q is not one of %s", name, strings.Join(optional[:], ", "))
 		}
 	}
 	client := *env.Trusted(u.Host)

@@ -532,7 +532,7 @@ func TestConfig(t *testing.T) {
 		`{` + url + `, "path": "/a/../b"}`:     `path is "/a/../b"`,
 		`{` + url + `, "path": "/a?b"}`:        "path is",
 		`{` + url + `, "path": "/own/path"}`:   "",
-		`{` + url + `, "abilities": ["fly"]}`:  `"fly" is none of edit, delete, react, typing`,
+		`{` + url + `, "abilities": ["fly"]}`:  `"fly" is not one of edit, delete, react, typing`,
 		`{` + url + `, "abilities": ["edit"]}`: "",
 		`{` + url + `, "secret": 5}`:           "secret",
 	} {

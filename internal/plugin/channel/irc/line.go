@@ -21,7 +21,7 @@ type line struct {
 	params  []string
 }
 
-// arg returns a parameter; "" if there are not so many.
+// arg returns a parameter; "" if it is missing.
 func (l line) arg(i int) string {
 	if i < len(l.params) {
 		return l.params[i]

@@ -204,7 +204,7 @@ func (b *bot) inbound(ctx context.Context, id string, e event) (chela.Inbound, b
 	return in, in.Text != "" || len(in.Media) > 0, nil
 }
 
-// placeholder returns the text for something that is no text.
+// placeholder returns the text that stands for something other than text.
 func placeholder(kind, name string) string {
 	if name == "" {
 		return "[" + kind + "]"

@@ -114,7 +114,7 @@ func answered(a channel.Answer, writes bool) (status, error) {
 		if err = json.Unmarshal(a.Body, &st); err == nil {
 			return st, nil
 		}
-		err = fmt.Errorf("the answer is no JSON: %w", err)
+		err = fmt.Errorf("the answer is not JSON: %w", err)
 	}
 	if writes {
 		return st, fmt.Errorf("%w: %w", channel.ErrAmbiguous, err)

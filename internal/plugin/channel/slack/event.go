@@ -20,7 +20,7 @@ const (
 )
 
 var (
-	// errIgnored says that an event is no message for the assistant.
+	// errIgnored says that an event is not a message for the assistant.
 	errIgnored = errors.New("ignored")
 	// errKind says that the kind of a conversation could not be looked up for now. The
 	// message has the kind that the id suggests, which is wrong for newer private channels.

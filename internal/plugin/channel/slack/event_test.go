@@ -192,7 +192,7 @@ func TestConfiguration(t *testing.T) {
 		`{"botToken": "xoxb-1", "mode": "http"}`:                                           "channels.slack.signingSecret is missing",
 		`{"botToken": "xoxb-1", "mode": "rtm"}`:                                            "want socket or http",
 		`{"botToken": "xoxb-1", "mode": "http", "signingSecret": "s", "webhookPath": "x"}`: "does not begin with a slash",
-		`{"botToken": "xoxb-1", "appToken": "xapp-1", "apiRoot": "ftp://x"}`:               "apiRoot is no URL",
+		`{"botToken": "xoxb-1", "appToken": "xapp-1", "apiRoot": "ftp://x"}`:               "apiRoot is not an http or https URL",
 		`{"botToken": "env:NONE"}`:                                                         "the variable is not set",
 		`{"botToken": 7}`:                                                                  "secret",
 		`{"botToken": "xoxb-1", "appToken": "xapp-1"}`:                                     "",

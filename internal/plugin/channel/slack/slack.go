@@ -170,7 +170,7 @@ func New(env channel.Env, account string, raw json.RawMessage) (channel.Channel,
 	}
 	root, err := url.Parse(cmp.Or(s.APIRoot, defaultRoot))
 	if err != nil || root.Host == "" || root.Scheme != "https" && root.Scheme != "http" {
-		return nil, fmt.Errorf("%s.apiRoot is no URL with http or https", key)
+		return nil, fmt.Errorf("%s.apiRoot is not an http or https URL", key)
 	}
 	root.Path = strings.TrimSuffix(root.Path, "/")
 	b.root, b.own = root, s.APIRoot != ""

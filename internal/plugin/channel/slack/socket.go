@@ -149,7 +149,7 @@ func (b *bot) checkURL(s, secure, insecure string) error {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil:
-		return errors.New("its address is no URL")
+		return errors.New("its address is not a URL")
 	case b.own && u.Host == b.root.Host && (u.Scheme == secure || u.Scheme == insecure && b.root.Scheme == "http"):
 		return nil
 	case u.Scheme == secure && slackHost(u.Hostname()) && (u.Port() == "" || u.Port() == "443"):
@@ -175,7 +175,7 @@ func (s *socket) next(ctx context.Context) (envelope, error) {
 		return e, errors.New("a frame is not text")
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
-		return e, fmt.Errorf("a frame is no JSON: %w", err)
+		return e, fmt.Errorf("a frame is not JSON: %w", err)
 	}
 	return e, nil
 }
