@@ -62,7 +62,8 @@ func (f *Factory) external(ctx context.Context, key chela.SessionKey) (session.E
 	return *m.External, nil
 }
 
-// setPlan stores the plan of a coding agent. Without it, the answer is complete all the same.
+// setPlan stores the plan of a coding agent. The answer does not depend on it, so that an error
+// is only logged.
 func (f *Factory) setPlan(ctx context.Context, key chela.SessionKey, id chela.RunID, p plan.Plan) {
 	changed := false
 	err := f.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {

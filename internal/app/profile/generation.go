@@ -1,8 +1,3 @@
-// Package profile makes the profiles of runs from the configuration.
-//
-// A [Generation] belongs to one state of the configuration and does not change.
-// A run works with the profile that it began with; the next run may get one of a
-// newer Generation.
 package profile
 
 import (
@@ -567,8 +562,8 @@ func (g *Generation) types(id chela.AgentID) []subagent.Type {
 	return subagent.MergeTypes(own, plugins)
 }
 
-// checkType says which tools and which model of an agent type's file there are not. If it
-// allows no tool that there is, it cannot be used: without the list, it would have all.
+// checkType notes the tools and the model of an agent type's file that do not exist. If none
+// of the allowed tools exists, the type cannot be used: without the list, it would have all.
 func (g *Generation) checkType(id chela.AgentID, t *subagent.Type) {
 	if t.Problem != "" {
 		return
