@@ -6,6 +6,6 @@
 //
 // The parts of a build are listed in package standard. A configuration is turned
 // into profiles for runs by package profile. When the configuration changes, the
-// engine first makes everything anew, which may fail, then replaces the current
+// engine first makes everything again, which may fail, then replaces the current
 // values, which cannot fail, and then reconciles channels and services.
 package app

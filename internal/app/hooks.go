@@ -81,7 +81,7 @@ func (e *Engine) watchHooks(ctx context.Context) error {
 }
 
 // reloadHooks makes the hooks again after their files changed. A program is started
-// for each event anew, so that nothing has to be done if only its content changed.
+// again for each event, so that nothing has to be done if only its content changed.
 func (e *Engine) reloadHooks() {
 	e.reload.mu.Lock()
 	defer e.reload.mu.Unlock()

@@ -63,7 +63,7 @@ func (b starter) validate(ctx context.Context, s cli.Start, t *config.Tree) erro
 	return err
 }
 
-// workspaces returns the error about a workspace that is no folder.
+// workspaces returns the error about a workspace that is not a folder.
 func workspaces(s cli.Start, t *config.Tree) error {
 	return eachWorkspace(s, t, func(dir, have string, isDir bool) error {
 		if !isDir {
@@ -314,7 +314,7 @@ func unused(t *config.Tree, known []channel.Factory) []string {
 	return out
 }
 
-// unknownChannels returns the paths of the sections of channels that there are not.
+// unknownChannels returns the paths of the sections of unknown channels.
 func unknownChannels(t *config.Tree, known []channel.Factory) []string {
 	var sections map[string]json.RawMessage
 	if raw := t.Section("channels"); raw == nil || json.Unmarshal(raw, &sections) != nil {

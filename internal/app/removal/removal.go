@@ -145,7 +145,7 @@ func (r Remover) Remove(ctx context.Context, s cli.Start, o cli.RemovalOptions) 
 			continue
 		}
 		if err := remove(p.Path); err != nil {
-			return nil, errors.Join(fmt.Errorf("remove %s: %w; the same command goes on", p.Path, err), lock.Unlock())
+			return nil, errors.Join(fmt.Errorf("remove %s: %w; to continue, run the same command again", p.Path, err), lock.Unlock())
 		}
 	}
 	if err := lock.Unlock(); err != nil {
@@ -156,7 +156,7 @@ func (r Remover) Remove(ctx context.Context, s cli.Start, o cli.RemovalOptions) 
 	}
 	for _, path := range append(last, filepath.Join(s.State, "chela.lock")) {
 		if err := remove(path); err != nil {
-			return nil, fmt.Errorf("remove %s: %w; the same command goes on", path, err)
+			return nil, fmt.Errorf("remove %s: %w; to continue, run the same command again", path, err)
 		}
 	}
 	if err := os.Remove(s.State); err == nil {

@@ -24,18 +24,18 @@ type Supervisor struct {
 	log *slog.Logger
 	ctx context.Context // values for the services; it does not end
 
-	change  sync.Mutex // held while services are started and replaced
-	running []*running
-	stopped bool // no service is started any more
+	change  sync.Mutex // held while services are started and replaced; guards the following
+	running []*running // in the order in which they were started
+	stopped bool       // no service is started any more, so that running stays as it is
 
 	mu     sync.Mutex
-	failed map[string]error
+	failed map[string]error // with which Run returned, by name; a new start removes it
 }
 
 // running is a service of a Supervisor.
 type running struct {
 	name    string
-	raw     json.RawMessage
+	raw     json.RawMessage // the section that it has
 	service service.Service // nil: it is off
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when Run has returned
@@ -94,6 +94,8 @@ func (s *Supervisor) Prepare(makers []Maker, section func(path string) json.RawM
 
 // Apply starts the services of a plan. A service that runs already is offered the
 // new section; unless it applies it, it is stopped and replaced.
+// A service that is replaced keeps its place in the order. Its end is waited for without a
+// limit, so that two of a kind never run at once.
 func (s *Supervisor) Apply(p *Plan) {
 	s.change.Lock()
 	defer s.change.Unlock()

@@ -121,7 +121,7 @@ func (s *styleSection) check() error {
 	return nil
 }
 
-// oneOf returns the error about a value that is none of those in list.
+// oneOf returns the error about a value that is not in list.
 func oneOf[T ~string](key, value string, list []T) error {
 	var names []string
 	for _, v := range list {

@@ -10,7 +10,7 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/sandbox/host"
 )
 
-// OpenPage shows a web page in the person's browser, which goes on by itself.
+// OpenPage shows a web page in the person's browser, which keeps running on its own.
 func OpenPage(url string) error {
 	argv := []string{"xdg-open", url}
 	switch runtime.GOOS {

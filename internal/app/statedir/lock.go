@@ -1,6 +1,11 @@
-// Package statedir manages the state directory: its mode, its lock, which one process
-// holds at a time, and the socket on which that process accepts connections of other
-// processes.
+// Package statedir manages the state directory: its mode, its lock, which one process holds at a
+// time, and the socket on which that process accepts connections of other processes.
+//
+// The lock is of the kernel, which releases it however the process ends. It decides alone; the
+// file has the process id only for messages, and as a mark: a process that stops in good order
+// empties it, so that a file with content tells the next owner that the one before was killed
+// ([Lock.Killed]) and may have left commands. A process that cannot get the lock connects to the
+// owner by the socket, or waits for it to answer or to end.
 package statedir
 
 import (
@@ -198,7 +203,8 @@ func Owner(dir string) process.Process {
 }
 
 // checkLock checks that a second lock on the file is refused. On some network file
-// systems every lock succeeds.
+// systems every lock succeeds. The lock belongs to the open file, so that this process can try it
+// against itself.
 func checkLock(path string) error {
 	second := flock.New(path)
 	defer second.Close()

@@ -224,7 +224,7 @@ func truncate(s string) string {
 func decode(out string, v any) error {
 	i, j := strings.Index(out, "{"), strings.LastIndex(out, "}")
 	if i < 0 || j < i {
-		return errors.New("the answer is no JSON")
+		return errors.New("the answer is not JSON")
 	}
 	return json.Unmarshal([]byte(out[i:j+1]), v)
 }

@@ -105,7 +105,7 @@ func TestStartFails(t *testing.T) {
 		{"not connected", program(map[string]string{"status": `{"BackendState": "NeedsLogin", "Self": {"DNSName": ""}}`}), "not connected to a Tailscale network", "tailscale up"},
 		{"no rights", program(map[string]string{"serve": "!Access denied: serve config denied"}), "Access denied", "sudo tailscale set --operator=$USER"},
 		{"another failure", program(map[string]string{"serve": "!HTTPS is not enabled:\nhttps://login.example/f"}), "HTTPS is not enabled: https://login.example/f", "tailscale serve --bg --yes 18789"},
-		{"an answer that is no JSON", program(map[string]string{"status": "hello"}), "no JSON", ""},
+		{"an answer that is no JSON", program(map[string]string{"status": "hello"}), "not JSON", ""},
 	} {
 		t.Run("GW-09 "+tc.name, func(t *testing.T) {
 			t.Parallel()
