@@ -1,5 +1,10 @@
-// Package anthropic implements the Messages format of Anthropic's API, which
-// several other services also use.
+// Package anthropic implements the Messages format of Anthropic's API, which several other
+// services also use.
+//
+// What is particular to it: the conversation must begin and end with the user, and messages of
+// one role are joined; results of tools are parts of user messages; a request must set the limit
+// of the answer, which includes thinking; thinking has a signature and goes back to the same
+// provider unchanged; and what is to be cached is marked in the request, in up to four places.
 package anthropic
 
 import (

@@ -1,5 +1,9 @@
-// Package gemini implements the format of Google's Gemini API (generateContent). Newer
-// models require that each call is sent back with the signature that came with it.
+// Package gemini implements the format of Google's Gemini API (generateContent). Newer models
+// require that each call is sent back with the signature that came with it, which only the model
+// that made it accepts; calls of other models get a signature that the service does not check.
+//
+// The stream has no last event: an answer is complete when it has a finish reason. A call is
+// never split, and may have no id. Results of calls follow the calls alone.
 package gemini
 
 import (

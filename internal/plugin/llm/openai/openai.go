@@ -1,6 +1,11 @@
-// Package openai implements the Chat Completions format of OpenAI's API, also
-// for the many other servers that use it. Fields that only OpenAI's own host
-// supports are not sent to others.
+// Package openai implements the Chat Completions format of OpenAI's API, also for the many other
+// servers that use it. Fields that only OpenAI's own host supports are not sent to others.
+//
+// Every server deviates from the format in its own way. What is known of a service, by its host
+// or the provider's id, is in a table ([quirks]); the configuration of a model overrides it; and
+// a request that is refused because of a field is made again in another form, which is then
+// remembered for the model ([repair]). Encoding depends only on the quirks and the message, so
+// that a message is encoded once for all requests with the same quirks.
 package openai
 
 import (
