@@ -157,7 +157,7 @@ func (a *agent) agents(ctx context.Context) (wire.AgentsList, error) {
 	return list, err
 }
 
-// choose returns the agent for a folder, and what is to be said about where it works.
+// choose returns the agent for a folder, and a text for the person if it works elsewhere.
 func (a *agent) choose(list wire.AgentsList, cwd string) (id, works string) {
 	id = cmp.Or(a.o.Agent, list.DefaultID)
 	workspace := ""

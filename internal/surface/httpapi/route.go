@@ -36,7 +36,8 @@ var probes = [...]string{"/healthz", "/health", "/readyz", "/ready", "/startupz"
 
 // Routes returns all routes. WebSocket requests, on any path, are not among
 // them. While the gateway is starting, only the probes are answered, and
-// Metrics, Ready and UI are not used.
+// Metrics, Ready and UI are not used. An earlier route wins against a later one with the same
+// pattern: a configured path may be that of a fallback.
 func Routes(o Options) []Route {
 	s := server{o}
 	out := []Route{

@@ -185,7 +185,7 @@ type Message struct {
 	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
-// Attachment is a part of a message that is no text.
+// Attachment is a part of a message other than text.
 type Attachment struct {
 	Type  string `json:"type"`
 	MIME  string `json:"mimeType,omitempty"`

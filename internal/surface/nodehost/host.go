@@ -150,7 +150,8 @@ func (h *host) tell(line string) {
 	}
 }
 
-// session is one connection, until it ends.
+// session is one connection, until it ends. The token of the device comes first. An invitation is
+// used up by the first connection, and would be refused then.
 func (h *host) session(ctx context.Context) error {
 	auth := h.o.Auth
 	auth.DeviceToken = h.o.State.Token(h.o.Gateway)
@@ -217,7 +218,8 @@ func (h *host) handle(ctx context.Context, c *client.Client, e wire.Event) {
 	}
 }
 
-// start begins to carry out a call.
+// start begins to carry out a call. The gateway may send a call again on a new connection; while
+// it runs, it is not begun twice.
 func (h *host) start(ctx context.Context, c *client.Client, p wire.NodeInvokeRequest) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

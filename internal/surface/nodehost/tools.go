@@ -125,7 +125,8 @@ func (t *Tools) prepare(p wire.NodeRunParams, line string) (any, error) {
 	return wire.NodePrepared{Plan: plan, Policy: policy}, err
 }
 
-// run runs a command line, if the rules of this machine allow it.
+// run runs a command line, if the rules of this machine allow it. It goes the way of a call of
+// the tool exec on this machine, so that its rules hold, whatever the gateway has decided.
 func (t *Tools) run(ctx context.Context, id string, p wire.NodeRunParams, line string) (any, error) {
 	args := map[string]any{"command": line}
 	if p.Dir != "" {

@@ -34,7 +34,7 @@ type integer struct {
 	min  int64 // the tag min of its field; math.MinInt64: none
 }
 
-// fault returns why a value is none of the property; "": it is one, or decoding it says so.
+// fault returns what is wrong with a value of the property; "": nothing, or decoding reports it.
 func (i integer) fault(value json.RawMessage) string {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	switch {

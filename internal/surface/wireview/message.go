@@ -1,6 +1,9 @@
-// Package wireview converts records to the types of the gateway protocol.
-// Methods and the gateway share it, so that a message is the same in the
-// history and in an event.
+// Package wireview converts records to the types of the gateway protocol. Methods and the gateway
+// share it, so that a message is the same in the history and in an event.
+//
+// It decides what a client may see of a record: hidden entries have no message, an answer that
+// says nothing is not shown, large pictures are named but not sent. It reads only through the
+// readers and functions that it is given, and changes nothing.
 package wireview
 
 import (

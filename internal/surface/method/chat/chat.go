@@ -1,5 +1,15 @@
-// Package chat implements the methods of a conversation: sending, reading,
-// aborting, and the agent methods.
+// Package chat implements the methods of a conversation: sending, reading, aborting, and the
+// agent methods.
+//
+// A message that is sent passes the gate like one of a channel. Its idempotency key is its id and
+// that of the run that it starts; a repeated key gets the state of the first message. When
+// chat.send answers, the message is on disk; the answer of the assistant comes in events. A
+// message may also be taken by a run in progress: then the run with its id has no events except
+// its end, and agent.wait tells which run took it.
+//
+// Reading has two forms: pages, by position or around a message, and what is new since a cursor,
+// which names a transcript and a position in it. Both contain the text of the run in progress, so
+// that a client that subscribes first and then reads misses nothing.
 package chat
 
 import (

@@ -183,7 +183,7 @@ func (o Options) get(ctx context.Context, _ rpc.Peer, in wire.MemoryGet) (wire.M
 	return out, nil
 }
 
-// index compares the index with the files, or makes it anew.
+// index updates the index of the files, or rebuilds it.
 func (o Options) index(ctx context.Context, p rpc.Peer, in wire.MemoryIndex) (wire.MemoryStatus, error) {
 	id, x, err := o.of(in.AgentID)
 	if err != nil {
