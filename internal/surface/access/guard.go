@@ -98,15 +98,20 @@ func Error(w http.ResponseWriter, status int, kind, text string) {
 }
 
 // WriteJSON answers a request with v, a value that can be encoded, as JSON.
+//
+// The length is part of the answer, so that one that was flushed is complete: without it, the
+// end of the answer is sent after the handler, when the gateway may have closed the connection.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // cannot fail for types of this program
 	}
+	b = append(b, '\n')
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // the client may be gone
+	_, _ = w.Write(b) // the client may be gone
 }
 
 // inspect returns the source of a request and whether to refuse it.
