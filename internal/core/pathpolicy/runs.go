@@ -111,6 +111,9 @@ func RepositoryOf(root *os.Root, name string) string {
 // repositoryParts are the names that make a folder a repository; see [Repository].
 var repositoryParts = []string{"HEAD", "commondir", "objects", "refs"}
 
+// RepositoryNames returns the names that make a folder a repository; see [Repository].
+func RepositoryNames() []string { return repositoryParts }
+
 // RepositoryParts returns the folders on the way to a file that the file may make a
 // repository of Git, together with others.
 func RepositoryParts(name string) []string {

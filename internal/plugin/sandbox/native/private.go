@@ -251,7 +251,7 @@ func (p *privateFiles) note(name string, d fs.DirEntry) {
 		p.names[name] = true
 	case strings.EqualFold(base, ".git"):
 		p.addGit(name)
-	case base == "HEAD" && !d.IsDir() && dir != p.root && pathpolicy.Repository(func(n string) bool { return exists(filepath.Join(dir, n)) }):
+	case base == "HEAD" && !d.IsDir() && isRepository(dir):
 		if top := filepath.Dir(filepath.Dir(dir)); filepath.Base(filepath.Dir(dir)) == "worktrees" && slices.Contains(p.gits, top) {
 			return // of a repository, with which it is looked at
 		}
@@ -261,6 +261,11 @@ func (p *privateFiles) note(name string, d fs.DirEntry) {
 	case d.Type().IsRegular() && pathpolicy.Script(strings.TrimPrefix(name, p.root)):
 		p.shells[name] = true
 	}
+}
+
+// isRepository reports whether Git takes a folder for a repository without a working tree.
+func isRepository(dir string) bool {
+	return pathpolicy.Repository(func(n string) bool { return exists(filepath.Join(dir, n)) })
 }
 
 // inGit reports whether a path is a folder .git, or in one.
@@ -320,7 +325,7 @@ func (p *privateFiles) protect() {
 	for _, git := range p.gits {
 		info, err := os.Lstat(git)
 		switch {
-		case err != nil: // it went away
+		case err != nil, git == p.root && !isRepository(git): // it went away
 		case info.IsDir():
 			if strings.EqualFold(filepath.Base(git), ".git") {
 				p.pin = append(p.pin, git)

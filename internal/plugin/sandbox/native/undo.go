@@ -60,6 +60,11 @@ func (p *privateFiles) before() before {
 			b.Names[name], b.Things[id] = fileID(filepath.Dir(name)), true
 		}
 	}
+	for _, name := range pathpolicy.RepositoryNames() {
+		if name = filepath.Join(p.root, name); exists(name) {
+			b.Names[name] = fileID(p.root)
+		}
+	}
 	root, err := os.OpenRoot(p.root)
 	if err != nil {
 		return b // the workspace is gone
@@ -67,7 +72,7 @@ func (p *privateFiles) before() before {
 	defer root.Close()
 	for _, git := range p.gits {
 		info, err := os.Lstat(git)
-		if err != nil || !info.IsDir() {
+		if err != nil || !info.IsDir() || git == p.root && !isRepository(git) {
 			continue
 		}
 		had := []string{}
@@ -163,6 +168,9 @@ func (b before) undo(now *privateFiles) []string {
 		u.blockUnknown(name)
 	}
 	for _, git := range now.gits {
+		if git == b.Workspace && !isRepository(git) {
+			continue
+		}
 		for _, name := range runByGit(git, b.Workspace) {
 			u.blockUnknown(name)
 		}
@@ -243,6 +251,10 @@ func (u *undoing) rename(name string) {
 // repository undoes what configures a repository: its hooks, and settings that
 // name programs.
 func (u *undoing) repository(git string) {
+	if git == "." && u.Repositories[fileID(u.Workspace)] == nil {
+		u.top()
+		return
+	}
 	info, err := u.root.Lstat(git)
 	if err != nil {
 		return // it went away
@@ -256,6 +268,17 @@ func (u *undoing) repository(git string) {
 	had, isOld := u.Repositories[fileID(filepath.Join(u.Workspace, git))]
 	if !u.configuration(git, had, repositorySettings) && !isOld {
 		u.rename(git)
+	}
+}
+
+// top keeps the workspace from becoming a repository without a working tree: the names in it
+// that would configure it, such as config and hooks, may be the person's.
+func (u *undoing) top() {
+	for _, name := range pathpolicy.RepositoryNames() {
+		if !isRepository(u.Workspace) {
+			return
+		}
+		u.blockUnknown(filepath.Join(u.Workspace, name))
 	}
 }
 
