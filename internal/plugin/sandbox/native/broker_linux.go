@@ -52,11 +52,12 @@ type Broker struct {
 	trial
 }
 
-// hidden is what is known of the private files of a workspace.
+// hidden is what is known of the private files and the repositories of a workspace.
 type hidden struct {
 	files []string // where they were last
 	many  bool     // there are so many folders that the system is asked which of them change
 	moved bool     // one of them is elsewhere, perhaps among the dependencies
+	made  made     // nil: it was not loaded
 }
 
 // want is what a plan needs of a cage.
@@ -225,6 +226,7 @@ func (b *Broker) cage(ctx context.Context, w want) (*readyCage, []mount, error) 
 	}
 	if r != nil {
 		if r.alive() {
+			r.found.made = b.madeIn(w.rights.Workspace)
 			if fresh, err := r.found.refresh(ctx); err == nil {
 				b.settle(ctx, r.found)
 				return r, fresh, nil
@@ -356,18 +358,12 @@ func (b *Broker) setUp(ctx context.Context, c *cage, id identity, w want) (*priv
 func (b *Broker) findPrivate(ctx context.Context, w want) (privateFiles, error) {
 	workspace := w.rights.Workspace
 	b.mu.Lock()
-	h := b.hidden[workspace]
-	if h == nil {
-		h = &hidden{many: b.o.Watch <= 1}
-		if b.hidden == nil {
-			b.hidden = map[string]*hidden{}
-		}
-		b.hidden[workspace] = h
-	}
+	h := b.hiddenLocked(workspace)
 	h.moved = h.moved || gone(h.files)
-	all, many := h.moved, h.many
+	all, many, made := h.moved, h.many, b.madeLocked(workspace)
 	b.mu.Unlock()
 	found := newPrivate(workspace, b.o.Home, w.never, all)
+	found.made = made
 	found.most = b.maxFolders
 	if workspace != "" && many {
 		found.watch = newWatch(workspace)
@@ -377,6 +373,19 @@ func (b *Broker) findPrivate(ctx context.Context, w want) (privateFiles, error) 
 		b.keepHidden(workspace, &found)
 	}
 	return found, err
+}
+
+// hiddenLocked returns what is known of a workspace.
+func (b *Broker) hiddenLocked(workspace string) *hidden {
+	h := b.hidden[workspace]
+	if h == nil {
+		h = &hidden{many: b.o.Watch <= 1}
+		if b.hidden == nil {
+			b.hidden = map[string]*hidden{}
+		}
+		b.hidden[workspace] = h
+	}
+	return h
 }
 
 // keepHidden keeps in mind where the private files of a workspace are.

@@ -52,6 +52,8 @@ type privateFiles struct {
 	links  map[file]names       // files with several names; nil after the first search
 	shared []string             // absolute paths of files with names outside of the workspace, and of folders with such files
 	shells map[string]bool      // absolute paths of scripts of the project; see pathpolicy.Script
+	made   made                 // repositories that commands made
+	free   made                 // those of them that are not protected
 	freeze []string             // absolute paths
 	pin    []string             // absolute paths of folders that hold frozen ones
 	seen   map[string]time.Time // searched folders, with their time of change, or an earlier one: search it again
@@ -308,7 +310,7 @@ func inode(name string) (n uint64, linked bool) {
 
 // protect lists the protected names that exist now.
 func (p *privateFiles) protect() {
-	p.freeze, p.pin = nil, nil
+	p.freeze, p.pin, p.free = nil, nil, made{}
 	p.protectIn(p.root, pathpolicy.RunsAtTop())
 	for _, name := range slices.Sorted(maps.Keys(p.names)) {
 		if exists(name) {
@@ -326,6 +328,8 @@ func (p *privateFiles) protect() {
 		info, err := os.Lstat(git)
 		switch {
 		case err != nil, git == p.root && !isRepository(git): // it went away
+		case p.made.has(git):
+			p.free[git] = p.made[git]
 		case info.IsDir():
 			if strings.EqualFold(filepath.Base(git), ".git") {
 				p.pin = append(p.pin, git)
@@ -336,7 +340,14 @@ func (p *privateFiles) protect() {
 					p.freeze = append(p.freeze, name)
 				}
 			}
-			p.protectIn(git, worktreeNames(git))
+			for _, tree := range worktrees(git) {
+				if p.made.has(tree) {
+					p.free[tree] = p.made[tree]
+				} else {
+					rel := filepath.Join("worktrees", filepath.Base(tree))
+					p.protectIn(git, []string{filepath.Join(rel, "config.worktree"), filepath.Join(rel, "commondir")})
+				}
+			}
 		default: // it names the folder
 			p.freeze = append(p.freeze, git)
 		}
@@ -359,14 +370,12 @@ func (p *privateFiles) loginNames() []string {
 	return out
 }
 
-// worktreeNames returns the names in a folder .git that configure its further
-// working trees.
-func worktreeNames(git string) []string {
-	trees, _ := os.ReadDir(filepath.Join(git, "worktrees")) // there may be none
+// worktrees returns the folders of the further working trees of a repository.
+func worktrees(git string) []string {
+	entries, _ := os.ReadDir(filepath.Join(git, "worktrees")) // there may be none
 	var out []string
-	for _, tree := range trees {
-		dir := filepath.Join("worktrees", tree.Name())
-		out = append(out, filepath.Join(dir, "config.worktree"), filepath.Join(dir, "commondir"))
+	for _, e := range entries {
+		out = append(out, filepath.Join(git, "worktrees", e.Name()))
 	}
 	return out
 }
@@ -427,7 +436,7 @@ func (p *privateFiles) refresh(ctx context.Context) ([]mount, error) {
 		return nil, errors.New(p.missed) // another cage is built, or a person is asked
 	}
 	fresh := privateFiles{hide: p.uncovered, masks: p.masks}
-	if p.changed {
+	if p.changed || !maps.Equal(p.made.untouched(), p.free) {
 		p.protect()
 		fresh.pin, fresh.freeze = p.pin, p.freeze
 	}

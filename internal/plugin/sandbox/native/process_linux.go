@@ -39,6 +39,7 @@ type process struct {
 	ended   chan struct{}     // closed when Wait has cleaned up
 	result  chan *launch.Exit // receives the end of the command; nil: the cage broke
 	finish  func()            // called after the end of the command
+	keep    func(made)        // called with what it made; see made
 
 	shown   bool          // it may read all of the workspace
 	before  *before       // nil: the command cannot change the workspace
@@ -63,7 +64,7 @@ func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []
 	}
 	pr := &process{
 		cage: c.cage, private: c.found, grace: stdio.Grace(p), ended: make(chan struct{}), result: make(chan *launch.Exit, 1), finish: c.end,
-		proxy: newProxy(p.Rights.Hosts, b.o.Dial), done: make(chan struct{}),
+		proxy: newProxy(p.Rights.Hosts, b.o.Dial), done: make(chan struct{}), keep: func(m made) { b.keepMade(p.Rights.Workspace, m) },
 	}
 	if err := pr.remember(b, p.Rights); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
@@ -330,6 +331,7 @@ func (p *process) Wait() (sandbox.Exit, error) {
 	}
 	r.Blocked = p.undo()
 	if p.before != nil {
+		p.keep(p.before.made(p.private))
 		r.Later, r.Opened, r.Unchecked = p.before.later(p.private), p.private.openedNow(), p.private.unchecked(p.shown)
 	}
 	p.proxy.close()

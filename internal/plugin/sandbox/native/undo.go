@@ -72,8 +72,8 @@ func (p *privateFiles) before() before {
 	defer root.Close()
 	for _, git := range p.gits {
 		info, err := os.Lstat(git)
-		if err != nil || !info.IsDir() || git == p.root && !isRepository(git) {
-			continue
+		if _, free := p.free[git]; err != nil || free || !info.IsDir() || git == p.root && !isRepository(git) {
+			continue // or it is checked as a new one
 		}
 		had := []string{}
 		for _, name := range p.freeze {

@@ -115,10 +115,11 @@ func TestWorkspace(t *testing.T) {
 	w.fails("mv .git g")
 	w.expect("mkdir new; mkdir new/.git; echo '[core]' > new/.git/config; cat new/.git/config", "[core]\n") // as git init does
 	w.broker.Settle()
-	w.fails("echo x >> new/.git/config")
-	w.fails("mv new/.git x")
-	w.expect("mv new other; cat other/.git/config", "[core]\n")
+	outside(t, ws, "mv new other; echo >> other/.git/config")
 	w.fails("echo x >> other/.git/config")
+	w.fails("mv other/.git x")
+	w.expect("mv other new; cat new/.git/config", "[core]\n\n")
+	w.fails("echo x >> new/.git/config")
 	t.Run("E1 public certificates of a package are not private, keys are", func(t *testing.T) {
 		const cert = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 		w.write(ws, ".venv/lib/site-packages/certifi/cacert.pem", cert)
