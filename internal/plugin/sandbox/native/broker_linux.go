@@ -100,9 +100,12 @@ func New(o Options) *Broker {
 	o.Watch = cmp.Or(o.Watch, 200)
 	b := &Broker{o: o, readyTime: readyTime, watchTime: watchTime, maxFolders: maxFolders, recovered: make(chan struct{}), compared: map[string]launch.Mask{}}
 	b.wg.Go(func() {
-		defer close(b.recovered)
 		if o.Layers != "" {
 			recoverBefore(o.Layers)
+		}
+		close(b.recovered)
+		if o.Layers != "" {
+			b.removeRest()
 		}
 	})
 	b.trial.run = b.tryOut
@@ -127,17 +130,31 @@ func (b *Broker) Close() {
 	}
 }
 
-// Recreate ends the cages that are kept ready, and makes Level try again.
+// Recreate ends the cages that are kept ready, removes what commands wrote to toolchains
+// and caches, and makes Level try again.
 func (b *Broker) Recreate(context.Context, func(string) bool) (sandbox.Removal, error) {
 	b.Reset()
+	var r sandbox.Removal
 	switch n := b.forget(); n {
 	case 0:
-		return sandbox.Removal{}, nil
 	case 1:
-		return sandbox.Removal{Removed: []string{"the sandbox that was kept ready"}}, nil
+		r.Removed = append(r.Removed, "the sandbox that was kept ready")
 	default:
-		return sandbox.Removal{Removed: []string{fmt.Sprintf("%d sandboxes that were kept ready", n)}}, nil
+		r.Removed = append(r.Removed, fmt.Sprintf("%d sandboxes that were kept ready", n))
 	}
+	n, busy, err := b.dropLayers()
+	switch n {
+	case 0:
+	case 1:
+		r.Removed = append(r.Removed, "what commands wrote to caches and toolchains, for one workspace")
+	default:
+		r.Removed = append(r.Removed, fmt.Sprintf("what commands wrote to caches and toolchains, for %d workspaces", n))
+	}
+	r.Busy = busy
+	if err != nil {
+		err = fmt.Errorf("remove what commands wrote to caches: %w", err)
+	}
+	return r, err
 }
 
 // forget ends the ready cages and returns how many there were.
@@ -433,6 +450,9 @@ func (b *Broker) expire(r *readyCage) {
 	}
 }
 
+// layersName is the length of the name of a folder for the layers of a workspace.
+const layersName = 16
+
 // layersFolder is the folder for what the programs of a workspace write to the
 // toolchains; "": there is none.
 func (b *Broker) layersFolder(workspace string) string {
@@ -440,7 +460,7 @@ func (b *Broker) layersFolder(workspace string) string {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(workspace))
-	return filepath.Join(b.o.Layers, hex.EncodeToString(sum[:8]))
+	return filepath.Join(b.o.Layers, hex.EncodeToString(sum[:layersName/2]))
 }
 
 // wants returns what a plan with some rights, a PATH and a working directory

@@ -2,8 +2,11 @@ package native_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -141,6 +144,86 @@ func TestLayersAfterKill(t *testing.T) {
 	if files, err := filepath.Glob(filepath.Join(layers, "*", "*", "0", "work", "work", "incompat")); err != nil || len(files) == 0 {
 		t.Errorf("the kernel left no mark: %v", err)
 	}
+}
+
+// TestClosedLayers opens the folders of the layers that a command closed, but not those that
+// the person did.
+func TestClosedLayers(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		t.Run(fmt.Sprintf("E7 in a new cage %t", fresh), func(t *testing.T) {
+			t.Parallel()
+			w := newWork(t, native.Options{})
+			w.write(w.home, ".cargo/bin/tool", "tool\n")
+			w.write(w.home, ".npm/x", "x\n")
+			if err := os.Chmod(filepath.Join(w.home, ".npm"), 0o100); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.Chmod(filepath.Join(w.home, ".npm"), 0o700) }) // for its removal
+			w.expect("mkdir ~/go/x; chmod 000 ~/go ~/.cargo ~/.cache/go-build", "")
+			w.broker.Settle()
+			if fresh {
+				w.broker.Forget()
+			}
+			w.expect("cat ~/.cargo/bin/tool; ls ~/go; echo x > ~/.cache/go-build/x", "tool\nx\n")
+			w.fails("ls ~/.npm")
+			if info, err := os.Stat(filepath.Join(w.home, ".cargo")); err != nil || info.Mode().Perm() != 0o755 {
+				t.Errorf("outside: %v, %v", info, err)
+			}
+		})
+	}
+	t.Run("E7 as nobody", func(t *testing.T) { asNobody(t, "^TestClosedLayers$/^E7_in") })
+}
+
+// TestRecreate removes what commands wrote to the layers, also what they closed, but not
+// while one runs.
+func TestRecreate(t *testing.T) {
+	t.Run("E8 layers", func(t *testing.T) {
+		w := newWork(t, native.Options{})
+		w.write(w.home, ".cargo/bin/tool", "tool\n")
+		w.broker.Level(t.Context())
+		w.expect("mkdir -p ~/go/a/b; rm -r ~/.cargo/bin; chmod 000 ~/go/a/b ~/go/a; git init -q r", "")
+		w.broker.Settle()
+		var out bytes.Buffer
+		p, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/cat", Argv: []string{"cat"}, Dir: w.rights.Workspace, Rights: &w.rights, Stdin: blockedInput(t)}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := w.broker.Recreate(t.Context(), nil)
+		if want := "what commands wrote to caches and toolchains, for " + w.rights.Workspace; err != nil || !slices.Equal(r.Busy, []string{want}) || !slices.Equal(r.Removed, []string{"the sandbox that was kept ready"}) { // of the trial
+			t.Errorf("while one runs: %+v, %v", r, err)
+		}
+		p.Kill()
+		_, _ = p.Wait() // it was killed
+		w.broker.Settle()
+		r, err = w.broker.Recreate(t.Context(), nil)
+		if err != nil || r.Busy != nil || len(r.Removed) == 0 || r.Removed[len(r.Removed)-1] != "what commands wrote to caches and toolchains, for one workspace" {
+			t.Errorf("%+v, %v", r, err)
+		}
+		w.expect("cat ~/.cargo/bin/tool; ls ~/go", "tool\n")
+		w.broker.Settle()
+		if left, err := filepath.Glob(filepath.Join(w.layers, "*")); err != nil || len(left) != 1 {
+			t.Errorf("left: %q, %v", left, err) // that of the trial is gone
+		}
+		w.expect("git -C r config user.name x", "") // what commands made is still known
+	})
+	t.Run("E8 after a kill", func(t *testing.T) {
+		dir := t.TempDir()
+		outside(t, dir, "mkdir -p removed-1/x/y; chmod 000 removed-1/x/y removed-1/x")
+		native.New(native.Options{Layers: dir}).Close()
+		outside(t, dir, "[ ! -e removed-1 ]")
+	})
+	t.Run("E8 as nobody", func(t *testing.T) { asNobody(t, "^TestRecreate$/^E8_([^a]|a.*kill)") })
+}
+
+// blockedInput returns an input without data that ends with the test.
+func blockedInput(t *testing.T) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(r.Close(), w.Close()) }) // nothing was written
+	return r
 }
 
 // TestProtectedLater protects names that came while a cage is ready.

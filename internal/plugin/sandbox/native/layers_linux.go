@@ -2,7 +2,9 @@ package native
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -160,4 +162,76 @@ func unmark(m layer, slot string) {
 		}
 	}
 	_ = os.RemoveAll(dir) // if that fails, the mount does
+}
+
+// removedPrefix begins the names of folders with layers that are being removed.
+const removedPrefix = "removed-"
+
+// dropLayers removes the layers of all workspaces in which no command runs. It returns how
+// many these are, and the others.
+func (b *Broker) dropLayers() (dropped int, busy []string, err error) {
+	if b.o.Layers == "" {
+		return 0, nil, nil
+	}
+	entries, err := os.ReadDir(b.o.Layers)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil, nil
+	} else if err != nil {
+		return 0, nil, err
+	}
+	away, err := os.MkdirTemp(b.o.Layers, removedPrefix)
+	if err != nil {
+		return 0, nil, err
+	}
+	b.mu.Lock()
+	used := map[string]bool{}
+	for workspace := range b.slots {
+		used[filepath.Base(b.layersFolder(workspace))] = true
+		busy = append(busy, "what commands wrote to caches and toolchains, for "+workspace)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || used[e.Name()] || len(e.Name()) != layersName {
+			continue
+		}
+		dir, moved := filepath.Join(b.o.Layers, e.Name()), false
+		inner, _ := os.ReadDir(dir) // it may be gone
+		for _, d := range inner {
+			if d.IsDir() && os.Rename(filepath.Join(dir, d.Name()), filepath.Join(away, e.Name()+"-"+d.Name())) == nil {
+				moved = true
+			}
+		}
+		_ = os.Remove(dir) // what commands made is kept; see made
+		if moved {
+			dropped++
+		}
+	}
+	b.mu.Unlock()
+	slices.Sort(busy)
+	return dropped, busy, removeLayers(away)
+}
+
+// removeRest removes layers whose removal ended with the process.
+func (b *Broker) removeRest() {
+	names, _ := filepath.Glob(filepath.Join(b.o.Layers, removedPrefix+"*")) // the pattern is well-formed
+	for _, name := range names {
+		_ = removeLayers(name) // the next start tries again
+	}
+}
+
+// removeLayers removes a folder in which some folders are closed to their owner.
+func removeLayers(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = root.Chmod(name, 0o700) // if that fails, the removal does
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
 }

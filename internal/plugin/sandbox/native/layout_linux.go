@@ -120,14 +120,27 @@ func homeLayers(home, upper string, rest list, never []string) []layer {
 		case err != nil || real != dir:
 		case sameMount(dir, home):
 			all.Parts = append(all.Parts, name)
+			if closed(dir) {
+				all.Closed = append(all.Closed, name)
+			}
 		default:
-			out = append(out, layer{From: dir, Parts: []string{"."}, Upper: filepath.Join(upper, strings.ReplaceAll(name, "/", "-"))})
+			l := layer{From: dir, Parts: []string{"."}, Upper: filepath.Join(upper, strings.ReplaceAll(name, "/", "-"))}
+			if closed(dir) {
+				l.Closed = l.Parts
+			}
+			out = append(out, l)
 		}
 	}
 	if exists(home) && len(all.Parts) > 0 {
 		out = append(out, all)
 	}
 	return out
+}
+
+// closed reports whether the owner of a folder cannot use it.
+func closed(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode()&0o700 != 0o700
 }
 
 // sameMount reports whether two files are on one mount.

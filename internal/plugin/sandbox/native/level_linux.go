@@ -31,6 +31,7 @@ func (b *Broker) tryOut(ctx context.Context) (sandbox.Level, []sandbox.Effect) {
 		return none, nil
 	}
 	defer os.RemoveAll(dir)
+	defer func() { _ = removeLayers(b.layersFolder(dir)) }() // nobody uses them again
 	ctx, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
 	outside := dir + "-outside"

@@ -55,7 +55,7 @@ func TestInTurn(t *testing.T) {
 		t.Errorf("cages %d and %d, %d are ready", first, second, w.broker.Ready())
 	}
 	removed, err := w.broker.Recreate(t.Context(), nil)
-	if err != nil || len(removed.Removed) != 1 || removed.Removed[0] != "2 sandboxes that were kept ready" || w.broker.Ready() != 0 {
+	if err != nil || len(removed.Removed) != 2 || removed.Removed[0] != "2 sandboxes that were kept ready" || w.broker.Ready() != 0 {
 		t.Errorf("%+v, %v", removed, err)
 	}
 }

@@ -50,6 +50,7 @@ func (l *launcher) remember(mounts []Mount) error {
 // clean makes the cage what it was before the command, of which no process is
 // left. It fails if that is not possible.
 func (l *launcher) clean() error {
+	l.reopen()
 	for _, f := range l.memory {
 		now, err := entries(f.To, f.entries)
 		if err == nil && len(now) == len(f.entries) && f.restoreTimes() == nil {
@@ -68,6 +69,16 @@ func (l *launcher) clean() error {
 		l.confinement = nil
 	}
 	return nil
+}
+
+// reopen gives the folders of the layers back to their owner, if a command has closed them.
+// No later command could use them, and they are kept.
+func (l *launcher) reopen() {
+	for _, dir := range l.open {
+		if info, err := os.Lstat(dir); err == nil && info.Mode()&0o700 != 0o700 {
+			_ = os.Chmod(dir, info.Mode().Perm()|0o700) // if that fails, the programs that use it do
+		}
+	}
 }
 
 // inside reports whether a path is another or below it.

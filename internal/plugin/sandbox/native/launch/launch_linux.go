@@ -24,7 +24,8 @@ type launcher struct {
 	writable []string // what a command can change
 	memory   []folder // of it, what is in memory
 	sockets  bool
-	shared   []int // mounts of the layers, for the gateway
+	shared   []int    // mounts of the layers, for the gateway
+	open     []string // folders of the layers that their owner has not closed
 
 	root   int // the root directory, which the launcher can change
 	masked int // number of entries of maskDir

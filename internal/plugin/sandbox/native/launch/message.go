@@ -62,7 +62,8 @@ type Mask struct {
 // layer.
 type Layer struct {
 	From      string   `json:"from"`
-	Parts     []string `json:"parts"` // relative to From; they are made in the layer if they do not exist
+	Parts     []string `json:"parts"`            // relative to From; they are made in the layer if they do not exist
+	Closed    []string `json:"closed,omitempty"` // those of them that their owner has closed
 	Upper     string   `json:"upper"`
 	Tree      int      `json:"tree,omitempty"` // of From, as in mount
 	UpperTree int      `json:"upperTree,omitempty"`

@@ -39,6 +39,7 @@ func (l *launcher) build(s Setup) error {
 	if err := l.layers(s.Layers, s.Slot); err != nil {
 		return err
 	}
+	l.reopen()
 	if err := l.mounts(s.Mounts[s.Below:]); err != nil {
 		return err
 	}
@@ -406,6 +407,9 @@ func (l *launcher) overlay(m Layer, stage, slot string) error {
 			return err
 		}
 		l.writable = append(l.writable, to)
+		if !slices.Contains(m.Closed, part) {
+			l.open = append(l.open, to)
+		}
 	}
 	return nil
 }
