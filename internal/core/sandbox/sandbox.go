@@ -140,6 +140,9 @@ type Exit struct {
 	// Later are the paths of scripts of the project, such as a Makefile, that were
 	// changed meanwhile: somebody may run them later.
 	Later []string
+	// Committed are the paths in the workspace that other programs run and that came into a
+	// repository of Git meanwhile, without being there: a checkout makes them later.
+	Committed []string
 	// Opened are the folders in the workspace that the program closed to their owner, and that
 	// were opened again to look into them; "." is the workspace.
 	Opened []string

@@ -52,6 +52,7 @@ type privateFiles struct {
 	links  map[file]names       // files with several names; nil after the first search
 	shared []string             // absolute paths of files with names outside of the workspace, and of folders with such files
 	shells map[string]bool      // absolute paths of scripts of the project; see pathpolicy.Script
+	refs   map[string]refFile   // files with refs that were read
 	made   made                 // repositories that commands made
 	free   made                 // those of them that are not protected
 	freeze []string             // absolute paths
@@ -80,7 +81,7 @@ type privateFiles struct {
 // dependencies are not searched, unless with all: the keys in them are examples. A folder of
 // never that holds the workspace is not an obstacle.
 func newPrivate(root, home string, never []string, all bool) privateFiles {
-	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, masks: masks{}, all: all, most: maxFolders, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}, closed: map[string]bool{}, shut: map[string]bool{}, deep: map[string]bool{}}
+	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, masks: masks{}, all: all, most: maxFolders, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}, closed: map[string]bool{}, shut: map[string]bool{}, deep: map[string]bool{}, refs: map[string]refFile{}}
 }
 
 // find searches the workspace.

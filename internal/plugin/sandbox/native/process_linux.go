@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ type process struct {
 	result  chan *launch.Exit // receives the end of the command; nil: the cage broke
 	finish  func()            // called after the end of the command
 	keep    func(made)        // called with what it made; see made
+	ask     asks              // asks Git what it committed
 
 	shown   bool          // it may read all of the workspace
 	before  *before       // nil: the command cannot change the workspace
@@ -64,7 +66,7 @@ func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []
 	}
 	pr := &process{
 		cage: c.cage, private: c.found, grace: stdio.Grace(p), ended: make(chan struct{}), result: make(chan *launch.Exit, 1), finish: c.end,
-		proxy: newProxy(p.Rights.Hosts, b.o.Dial), done: make(chan struct{}), keep: func(m made) { b.keepMade(p.Rights.Workspace, m) },
+		proxy: newProxy(p.Rights.Hosts, b.o.Dial), done: make(chan struct{}), keep: func(m made) { b.keepMade(p.Rights.Workspace, m) }, ask: b.asks(p),
 	}
 	if err := pr.remember(b, p.Rights); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
@@ -333,6 +335,9 @@ func (p *process) Wait() (sandbox.Exit, error) {
 	if p.before != nil {
 		p.keep(p.before.made(p.private))
 		r.Later, r.Opened, r.Unchecked = p.before.later(p.private), p.private.openedNow(), p.private.unchecked(p.shown)
+		var unseen string
+		r.Committed, unseen = p.before.commits(p.private, r.Blocked, p.ask)
+		r.Unchecked = cmp.Or(r.Unchecked, unseen)
 	}
 	p.proxy.close()
 	p.endInput()

@@ -44,6 +44,7 @@ type before struct {
 	Repositories map[string][]string `json:"repositories"`
 	Closed       map[string]bool     `json:"closed"` // identities of folders that nobody can look into
 	began        time.Time
+	tips         map[string]tips // of each repository, by its identity
 }
 
 // has reports whether a file or folder was there.
@@ -54,7 +55,7 @@ func (b before) has(name string) bool {
 
 // before returns what the workspace has now.
 func (p *privateFiles) before() before {
-	b := before{Workspace: p.root, Home: p.home, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, Closed: maps.Clone(p.closed), began: time.Now()}
+	b := before{Workspace: p.root, Home: p.home, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, Closed: maps.Clone(p.closed), began: time.Now(), tips: map[string]tips{}}
 	for _, name := range slices.Concat(p.freeze, p.hide) {
 		if id := fileID(name); id != "" {
 			b.Names[name], b.Things[id] = fileID(filepath.Dir(name)), true
@@ -72,8 +73,12 @@ func (p *privateFiles) before() before {
 	defer root.Close()
 	for _, git := range p.gits {
 		info, err := os.Lstat(git)
-		if _, free := p.free[git]; err != nil || free || !info.IsDir() || git == p.root && !isRepository(git) {
-			continue // or it is checked as a new one
+		if err != nil || !info.IsDir() || git == p.root && !isRepository(git) {
+			continue
+		}
+		b.tips[fileID(git)] = tipsOf(git, p.refs)
+		if _, free := p.free[git]; free {
+			continue // it is checked as a new one
 		}
 		had := []string{}
 		for _, name := range p.freeze {

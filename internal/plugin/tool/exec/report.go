@@ -143,6 +143,9 @@ func (r *report) result() tool.Result {
 	if len(r.Later) > 0 {
 		notes = append(notes, "changed, and runs later: "+listed(r.Later))
 	}
+	if len(r.Committed) > 0 {
+		notes = append(notes, "recorded in Git, and put in place by a later checkout or merge, where other programs run it: "+listed(r.Committed)+"; tell the person to look at it first")
+	}
 	if r.Unchecked != "" {
 		notes = append(notes, "what it left could not be checked completely: "+r.Unchecked)
 	}
