@@ -168,7 +168,7 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 		p.Reason = "the sandbox did not let it " + describe(c.Rights)
 		p.Text += "\nin the sandbox, with the right to " + describe(c.Rights)
 	}
-	if err := j.bindApproval(&p.Plan, sp, slices.Concat(vars, t.env[:1])); err != nil {
+	if err := j.bindApproval(&p.Plan, sp, slices.Concat(vars, t.env[:1]), c.Dir); err != nil {
 		return tool.Plan{}, err
 	}
 	p.Value = j
@@ -177,8 +177,8 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 
 // bindApproval sets the plan's hash, to which an approval is bound: the
 // program, the variables of the call, and the content of the files that it
-// executes.
-func (j *job) bindApproval(p *tool.Plan, sp shell.Plan, env []string) error {
+// executes, with the scripts of the workspace that these name.
+func (j *job) bindApproval(p *tool.Plan, sp shell.Plan, env []string, workspace string) error {
 	shown := j.plan
 	shown.Env = env
 	if j.tty || j.background { // accepting input is a further right
@@ -191,14 +191,37 @@ func (j *job) bindApproval(p *tool.Plan, sp shell.Plan, env []string) error {
 			return fmt.Errorf("working directory: %w", err)
 		}
 		p.Text += recipes(sp, j.plan.Dir)
-		files = sources(sp, j.plan.Dir)
-		j.sources = files
-		for _, f := range files {
+		named := sources(sp, j.plan.Dir)
+		for _, f := range named {
 			p.Text += fmt.Sprintf("\nwith the current content of %s (sha256 %.12s)", shell.Escape(f.path), f.sum)
 		}
+		var all bool
+		files, all = called(named, j.plan.Dir, workspace)
+		p.Text += calledText(files[len(named):], j.plan.Dir, all)
+		j.sources = files
 	}
 	p.Hash = hashWithFiles(shown.Hash(), files)
 	return nil
+}
+
+// calledText says which scripts are held because others name them.
+func calledText(files []source, dir string, all bool) string {
+	if len(files) == 0 && all {
+		return ""
+	}
+	words := make([]string, len(files))
+	for i, f := range files {
+		words[i] = f.path
+		if rel, err := filepath.Rel(dir, f.path); err == nil && filepath.IsLocal(rel) {
+			words[i] = rel
+		}
+		words[i] = shell.Escape(words[i])
+	}
+	text := "\nand of the scripts that these name: " + strings.Join(words, ", ")
+	if !all {
+		text += " (there are more, which can change until it runs)"
+	}
+	return text
 }
 
 // checkHost returns an error if the configuration or the call requests a host

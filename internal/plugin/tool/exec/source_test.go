@@ -3,6 +3,7 @@
 package exec_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,6 +141,62 @@ func TestHeld(t *testing.T) {
 			}
 		})
 	}
+	for _, tt := range []struct{ name, command, script, file string }{
+		{"HELD-07 what a script reads in", "./s.sh", "#!/bin/sh\n. ./lib.env; touch ran\n", "lib.env"},
+		{"HELD-07 what a script reads in from its folder", "./s.sh", "#!/bin/sh\nsource \"$(dirname \"$0\")/lib.env\"\ntouch ran\n", "lib.env"},
+		{"HELD-07 a script that a script runs", "sh s.sh", "touch ran; python3 tools/helper.py --all\n", "tools/helper.py"},
+		{"HELD-07 a script without a known name", "sh s.sh", "touch ran; ./tool\n", "tool"},
+		{"HELD-07 what make runs", "sh s.sh", "touch ran; make -s all\n", "Makefile"},
+		{"HELD-07 what Python imports", "python3 s.sh", "import helper.deep\nopen('ran', 'w')\n", "helper/deep.py"},
+		{"HELD-07 what Node requires", "node s.sh", "require('./helper'); require('fs').writeFileSync('ran', '')\n", "helper.js"},
+		{"HELD-07 what a script of a script names", "sh s.sh", "sh second.sh; touch ran\n", "third.sh"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newFixture(t, exec.Options{Rules: mode("ask"), Interactive: true})
+			write(b, "s.sh", tt.script)
+			write(b, "second.sh", "sh third.sh\n")
+			write(b, "notes.md", "s.sh is a script\n")
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(b.dir, tt.file)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(b, tt.file, "#!/bin/sh\n: good\n")
+			args := m{"command": tt.command}
+			p, c, err := b.plan(args)
+			if err != nil || !p.Ask || !strings.Contains(p.Text, "\nand of the scripts that these name: ") || !strings.Contains(p.Text, tt.file) || strings.Contains(p.Text, "notes.md") {
+				t.Fatalf("%+v, %v", p, err)
+			}
+			write(b, "notes.md", "changed\n")
+			if again, _, err := b.plan(args); err != nil || again.Hash != p.Hash {
+				t.Errorf("an approval depends on what is not run (%v)", err)
+			}
+			write(b, tt.file, "#!/bin/sh\n: evil\n")
+			if again, _, err := b.plan(args); err != nil || again.Hash == p.Hash {
+				t.Errorf("an approval of what it was holds for what it is now (%v)", err)
+			}
+			if _, err := b.tool.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "has changed since it was approved") {
+				t.Errorf("it ran: %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
+				t.Error("the script has run")
+			}
+		})
+	}
+	t.Run("HELD-08 more scripts than are held", func(t *testing.T) {
+		t.Parallel()
+		b := newFixture(t, exec.Options{Rules: mode("ask"), Interactive: true})
+		var text strings.Builder
+		for i := range 40 {
+			name := fmt.Sprintf("x%d.sh", i)
+			write(b, name, ":\n")
+			text.WriteString("sh " + name + "\n")
+		}
+		write(b, "s.sh", text.String())
+		p, _, err := b.plan(m{"command": "sh s.sh"})
+		if err != nil || !strings.Contains(p.Text, "x31.sh (there are more, which can change until it runs)") {
+			t.Errorf("%s, %v", p.Text, err)
+		}
+	})
 	t.Run("HELD-05 a script that was changed while it ran is named", func(t *testing.T) {
 		t.Parallel()
 		b := newFixture(t, exec.Options{Rules: mode("ask"), Interactive: true})
