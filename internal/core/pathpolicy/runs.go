@@ -16,6 +16,7 @@ import (
 var runs = map[string]bool{
 	".vscode": true, ".idea": true, ".zed": true, ".devcontainer": true, ".devcontainer.json": true, ".exrc": true, ".nvim.lua": true, ".nvimrc": true, ".lvimrc": true,
 	".mcp.json": true, ".claude": true, ".cursor": true, ".gemini": true, ".codex": true, ".kiro": true, ".windsurf": true, ".opencode": true, "opencode.json": true, "opencode.jsonc": true,
+	".helix": true, ".qwen": true, ".roo": true, ".amazonq": true, ".junie": true, ".trae": true, ".continue": true, ".aider.conf.yml": true, "crush.json": true, ".crush.json": true,
 	".husky": true, ".githooks": true, ".envrc": true,
 }
 
@@ -70,18 +71,40 @@ func Script(name string) bool {
 		return true
 	}
 	name = parts[len(parts)-1]
-	if len(parts) > 1 && parts[len(parts)-2] == ".cargo" {
-		return name == "config.toml" || name == "config"
+	if n := len(parts); n > 2 && parts[n-2] == "bin" && (parts[n-3] == ".venv" || parts[n-3] == "venv") {
+		return name == "activate" || name == "python" || name == "python3" // editors start the interpreter that they find there
+	}
+	if len(parts) > 1 {
+		switch parts[len(parts)-2] {
+		case ".cargo":
+			return name == "config.toml" || name == "config"
+		case ".mvn":
+			return name == "jvm.config" || name == "maven.config" || name == "extensions.xml"
+		}
 	}
 	switch name {
 	case "makefile", "gnumakefile", "justfile", ".justfile", "rakefile", "gemfile", "gulpfile.js", "gruntfile.js", "package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs",
 		"pyproject.toml", "setup.py", "setup.cfg", "conftest.py", "noxfile.py", "tox.ini", "tasks.py", "build.rs", "build.gradle", "build.gradle.kts", "settings.gradle", "gradlew", "pom.xml", "mvnw",
 		"build.sbt", "mix.exs", "cmakelists.txt", "meson.build", "configure", "taskfile.yml", "taskfile.yaml", "dockerfile", "compose.yml", "compose.yaml", "docker-compose.yml", "docker-compose.yaml",
 		"vagrantfile", "jenkinsfile", "procfile", "flake.nix", "shell.nix", "default.nix", "magefile.go", "artisan", "composer.json", "deno.json", "build.zig", ".tool-versions", "mise.toml", ".mise.toml",
+		".vimrc", "_vimrc", ".gvimrc", ".rprofile", ".pdbrc", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".erlang", ".iex.exs", ".octaverc", ".latexmkrc", "latexmkrc", ".rspec", ".pylintrc",
+		"pylintrc", ".flake8", "bunfig.toml", ".eslintrc.js", ".eslintrc.cjs", ".prettierrc.js", ".prettierrc.cjs", "gradle.properties", "gradle-wrapper.properties", "guardfile",
+		"brewfile", "podfile", "fastfile", "tiltfile", "ansible.cfg", "snakefile", "sconstruct", "wscript",
 		".bazelrc", ".gdbinit", ".lldbinit", ".dir-locals.el", ".dir-locals-2.el":
 		return true
 	}
-	return strings.HasPrefix(name, ".lintstagedrc") || strings.HasPrefix(name, "lint-staged.config.") || strings.HasSuffix(name, ".mk") || strings.HasSuffix(name, ".csproj") || strings.HasSuffix(name, ".sh")
+	return strings.HasPrefix(name, ".lintstagedrc") || strings.HasPrefix(name, "lint-staged.config.") || strings.HasSuffix(name, ".code-workspace") || strings.HasSuffix(name, ".gemspec") || configured(name) || strings.HasSuffix(name, ".mk") || strings.HasSuffix(name, ".csproj") || strings.HasSuffix(name, ".sh")
+}
+
+// configured reports whether a file is a program that configures a tool, such as
+// eslint.config.js and vite.config.ts, which tools and editors run.
+func configured(name string) bool {
+	for _, end := range [...]string{".config.js", ".config.cjs", ".config.mjs", ".config.ts", ".config.cts", ".config.mts"} {
+		if strings.HasSuffix(name, end) && name != end {
+			return true
+		}
+	}
+	return false
 }
 
 // maxLevels limits the folders above a file that RepositoryOf looks at.

@@ -261,7 +261,7 @@ func (p *privateFiles) note(name string, d fs.DirEntry) {
 		if !inGit(dir) {
 			p.addGit(dir)
 		}
-	case d.Type().IsRegular() && pathpolicy.Script(strings.TrimPrefix(name, p.root)):
+	case (d.Type().IsRegular() || d.Type() == fs.ModeSymlink) && pathpolicy.Script(strings.TrimPrefix(name, p.root)):
 		p.shells[name] = true
 	}
 }

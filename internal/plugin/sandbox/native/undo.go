@@ -44,7 +44,8 @@ type before struct {
 	Repositories map[string][]string `json:"repositories"`
 	Closed       map[string]bool     `json:"closed"` // identities of folders that nobody can look into
 	began        time.Time
-	tips         map[string]tips // of each repository, by its identity
+	tips         map[string]tips   // of each repository, by its identity
+	shells       map[string]string // identities of the scripts of the project, as far as there are not too many
 }
 
 // has reports whether a file or folder was there.
@@ -55,7 +56,12 @@ func (b before) has(name string) bool {
 
 // before returns what the workspace has now.
 func (p *privateFiles) before() before {
-	b := before{Workspace: p.root, Home: p.home, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, Closed: maps.Clone(p.closed), began: time.Now(), tips: map[string]tips{}}
+	b := before{Workspace: p.root, Home: p.home, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, Closed: maps.Clone(p.closed), began: time.Now(), tips: map[string]tips{}, shells: map[string]string{}}
+	for name := range p.shells {
+		if b.shells[name] = ""; len(b.shells) <= maxShells {
+			b.shells[name] = fileID(name)
+		}
+	}
 	for _, name := range slices.Concat(p.freeze, p.hide) {
 		if id := fileID(name); id != "" {
 			b.Names[name], b.Things[id] = fileID(filepath.Dir(name)), true
@@ -473,16 +479,26 @@ func (p *privateFiles) openedNow() []string {
 	return slices.Compact(out)
 }
 
-// later returns the scripts of the project that were changed or made since.
-func (b before) later(now *privateFiles) []string {
+// maxShells limits the scripts of a project that are known by their identities: others are
+// not noticed if a folder with older ones takes the place of theirs.
+const maxShells = 300
+
+// later returns the scripts of the project that were changed or made since, or moved to where
+// they are.
+func (b before) later(found *privateFiles) []string {
 	var out []string
-	for name := range now.shells {
+	for name := range found.shells {
 		info, err := os.Lstat(name)
 		if err != nil {
-			delete(now.shells, name)
+			delete(found.shells, name)
 			continue
 		}
-		if rel, err := filepath.Rel(b.Workspace, name); err == nil && changedAt(info).After(b.began.Add(-clockStep)) {
+		id, had := b.shells[name]
+		now := !had || id != "" && id != fileID(name) || changedAt(info).After(b.began.Add(-clockStep))
+		if target, err := os.Stat(name); err == nil && !now { // of a link
+			now = target.Mode().IsRegular() && changedAt(target).After(b.began.Add(-clockStep))
+		}
+		if rel, err := filepath.Rel(b.Workspace, name); err == nil && now {
 			out = append(out, rel)
 		}
 	}

@@ -303,6 +303,22 @@ func TestLater(t *testing.T) {
 			t.Errorf("%+v, want %q", e, want)
 		}
 	})
+	t.Run("E3 moved with its folder", func(t *testing.T) {
+		w := newWork(t, native.Options{})
+		outside(t, w.rights.Workspace, "mkdir -p a/x b c; echo a > a/x/Makefile; echo b > b/Makefile; echo c > c/Makefile; sleep 0.1")
+		_, e := w.run("mv a/x new; mv b old; mv c b; ls old/Makefile")
+		if want := []string{"b/Makefile", "new/Makefile", "old/Makefile"}; !slices.Equal(e.Later, want) {
+			t.Errorf("%+v, want %q", e, want)
+		}
+	})
+	t.Run("E3 a link", func(t *testing.T) {
+		w := newWork(t, native.Options{})
+		outside(t, w.rights.Workspace, "echo a > rules; ln -s rules GNUmakefile; echo a > Makefile; echo b > b; mkdir sub; ln -s ../b sub/Makefile; sleep 0.1")
+		_, e := w.run("echo x >> rules; ln -sf b Makefile")
+		if want := []string{"GNUmakefile", "Makefile"}; !slices.Equal(e.Later, want) {
+			t.Errorf("%+v, want %q", e, want)
+		}
+	})
 	t.Run("E3 nothing", func(t *testing.T) {
 		time.Sleep(100 * time.Millisecond) // more than the steps of the file system's clock
 		if _, e := w.run("cat Makefile; echo b > b.txt"); e.Later != nil {
