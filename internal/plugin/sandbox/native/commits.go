@@ -86,12 +86,12 @@ func tipsOf(git string, kept map[string]refFile) tips {
 	loose := func(name string) func(string) map[string]string {
 		return func(text string) map[string]string {
 			out := map[string]string{}
-			for i, line := range strings.Split(text, "\n") {
-				word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
-				switch target, symbolic := strings.CutPrefix(word, "ref:"); {
-				case symbolic:
-					out[name+" "] = strings.TrimSpace(target)
-				case isObject(word) && i < maxTips: // FETCH_HEAD has several
+			if target, symbolic := strings.CutPrefix(text, "ref:"); symbolic {
+				out[name+" "] = strings.TrimSpace(target)
+				return out
+			}
+			for i, word := range strings.Fields(text) {
+				if isObject(word) && len(out) < maxTips { // FETCH_HEAD and the rest of a rebase have several
 					out[fmt.Sprint(name, " ", i)] = word
 				}
 			}
@@ -102,27 +102,34 @@ func tipsOf(git string, kept map[string]refFile) tips {
 	for _, tree := range worktrees(git) {
 		dirs = append(dirs, filepath.Join("worktrees", filepath.Base(tree)))
 	}
+	left := maxRefs
 	for _, dir := range dirs {
-		entries, _ := os.ReadDir(filepath.Join(git, dir)) // it may be gone
-		for _, e := range entries {
-			if name := e.Name(); !e.IsDir() && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" {
-				add(filepath.Join(dir, name), 64<<10, loose(filepath.Join(dir, name)))
-			}
-		}
 		index := filepath.Join(dir, "index")
 		t.indexes[index] = fileStamp(filepath.Join(git, index))
 		add(filepath.Join(dir, "reftable", "tables.list"), 64<<10, func(text string) map[string]string { return map[string]string{"reftable": text} })
-		left := maxRefs
-		_ = filepath.WalkDir(filepath.Join(git, dir, "refs"), func(path string, d fs.DirEntry, err error) error {
+		top := filepath.Join(git, dir)
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			name, relErr := filepath.Rel(git, path)
 			if left--; left < 0 {
 				t.known = false
 				return fs.SkipAll
 			}
-			name, relErr := filepath.Rel(git, path)
-			if err == nil && relErr == nil && !d.IsDir() && !strings.ContainsAny(name, " \n") {
-				add(name, 4096, loose(name))
+			if err != nil || relErr != nil || path == top {
+				return nil // it may have gone away
 			}
-			return nil // it may have gone away
+			inside, isRef := filepath.Dir(path) != top, pathpolicy.Inside(path, filepath.Join(top, "refs"))
+			switch {
+			case d.IsDir() && !inside && !holdsRefs(d.Name(), strings.EqualFold(filepath.Base(git), ".git")):
+				return fs.SkipDir
+			case d.IsDir(), !isRef && !d.Type().IsRegular(), !inside && notRefs(d.Name()), strings.ContainsAny(name, " \n"):
+			case isRef:
+				add(name, 4096, loose(name))
+			default: // Git takes any file for a ref, if a person names it
+				if info, err := d.Info(); err == nil && info.Size() <= 64<<10 {
+					add(name, 64<<10, loose(name))
+				}
+			}
+			return nil
 		})
 	}
 	add("packed-refs", maxPacked, func(text string) map[string]string {
@@ -152,6 +159,27 @@ func tipsOf(git string, kept map[string]refFile) tips {
 		}
 	}
 	return t
+}
+
+// holdsRefs reports whether a folder of a repository may hold what Git takes for refs. That of
+// a repository without a working tree may have other folders beside them.
+func holdsRefs(name string, git bool) bool {
+	switch name {
+	case "objects", "logs", "lfs", "modules", "hooks", "worktrees", "reftable":
+		return false
+	case "refs", "rebase-merge", "rebase-apply", "sequencer", "remotes", "heads", "tags":
+		return true
+	}
+	return git
+}
+
+// notRefs reports whether a file at the top of a repository holds something else.
+func notRefs(name string) bool {
+	switch name {
+	case "index", "packed-refs", "config", "description", "COMMIT_EDITMSG":
+		return true
+	}
+	return false
 }
 
 // isObject reports whether a word is the name of an object of Git.

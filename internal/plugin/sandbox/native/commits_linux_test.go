@@ -31,6 +31,8 @@ func TestCommitted(t *testing.T) {
 		{"in packed refs", mine, tree + "; git branch x $c; git pack-refs --all", []string{".vscode"}},
 		{"below a commit that removes it", mine, tree + "; d=$(git commit-tree -p $c -m y HEAD^{tree}); git branch x $d", []string{".vscode"}},
 		{"a detached HEAD", mine, tree + "; echo $c > .git/HEAD", []string{".vscode"}},
+		{"a file that Git takes for a ref", mine, tree + "; mkdir .git/remotes; echo $c > .git/remotes/other", []string{".vscode"}},
+		{"a rebase to continue", mine, tree + "; mkdir .git/rebase-merge; echo pick $c x > .git/rebase-merge/git-rebase-todo", []string{".vscode"}},
 		{"a merge to continue", mine, tree + "; echo $c > .git/MERGE_HEAD", []string{".vscode"}},
 		{"in place of another tree", mine, tree + "; git replace $(git rev-parse HEAD^{tree}) $t", []string{".git/refs/replace/TREE"}},
 		{"in a merge only", mine + "git switch -qc b; echo b > b; git add b; git commit -qm b; git switch -q main; ", tree + "; m=$(git commit-tree -p HEAD -p b -m m $t); git branch x $m", []string{".vscode"}},
