@@ -323,7 +323,7 @@ func (b before) ask(ctx context.Context, ask asks, git string, had tips, objects
 		names = append(names, part)
 	}
 	if n, ok := strings.CutPrefix(words[max(len(words)-2, 0)], "#"); err == nil && !ok {
-		err = errors.New("Git did not say all")
+		err = errors.New("git did not say all")
 	} else if n, _ := strconv.Atoi(strings.TrimSpace(n)); n > maxCommits && len(objects) > len(tips) {
 		err = errors.New("too many commits")
 	}
