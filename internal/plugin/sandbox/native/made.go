@@ -115,17 +115,6 @@ func stampModules(w io.Writer, dir string, depth int, left *int) bool {
 	return true
 }
 
-// fileStamp names a file or folder, and when its content, its names or its mode changed;
-// "": there is none.
-func fileStamp(name string) string {
-	info, err := os.Lstat(name)
-	if err != nil {
-		return ""
-	}
-	at := changedAt(info)
-	return fmt.Sprint(fileID(name), " ", at.Unix(), " ", at.Nanosecond())
-}
-
 // made returns the repositories and working trees that the command made, or that earlier
 // commands made and nobody else touched.
 func (b before) made(now *privateFiles) made {
