@@ -50,9 +50,10 @@ echo needle >> a.txt; echo OTHER=hidden-value >> .env
 		{"KEPT-08", "git", "git remote add origin https://git.example/r", "Chela protects .git/config: ", ""},
 		{"KEPT-08", "git", "git config core.abbrev 9; true", "Chela protects .git/config: ", ""},
 		{"KEPT-08", "git", "git init -q clone", "", "protects"},
-		{"KEPT-08", "git", "git -C clone config core.abbrev 9; echo $?", "Chela protects .git/config: ", ""},
+		{"KEPT-08", "git", "git -C clone config core.abbrev 9; echo $?", "0", "protects"},
+		{"KEPT-08", "git", "rm -r clone; echo $?", "0", "protects"},
 		{"KEPT-08", "git", "git worktree add -q tree", "", "protects"},
-		{"KEPT-08", "git", "git worktree remove --force tree", "Chela protects tree, .git/worktrees: ", ""},
+		{"KEPT-08", "git", "git worktree remove --force tree", "Chela protects tree: ", ""}, // it has private files
 		{"KEPT-04", "sh", "echo $HOME", home, ""},
 		{"KEPT-04", "ssh", "ssh -V", "OpenSSH", ""},
 		{"KEPT-04", "gpg", "gpg --version", "GnuPG", ""},
