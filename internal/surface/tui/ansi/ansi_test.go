@@ -122,6 +122,26 @@ func TestWrapAtFlags(t *testing.T) {
 	}
 }
 
+// TestWrapKeepsWords checks that what is to be typed or copied is not broken at a hyphen.
+func TestWrapKeepsWords(t *testing.T) {
+	t.Parallel()
+	const in = "at a TIME like 2026-03-01T09:00, with --light-context, (--to) or ~/my-notes.txt, a well-known step-by-step way"
+	for width := 21; width < 60; width++ {
+		got := Wrap(in, width)
+		for _, word := range []string{"2026-03-01T09:00,", "--light-context,", "(--to)", "~/my-notes.txt,"} {
+			if !strings.Contains(got, word) {
+				t.Errorf("%d columns: %q is broken in %q", width, word, got)
+			}
+		}
+		if Width(got) > width {
+			t.Errorf("%d columns: %q", width, got)
+		}
+	}
+	if got := Wrap("a well-known way", 8); got != "a well-\nknown\nway" {
+		t.Errorf("%q: words of letters are broken at hyphens", got)
+	}
+}
+
 func TestNaughty(t *testing.T) {
 	t.Parallel()
 	for _, s := range naughty.Strings(t) {

@@ -1,7 +1,9 @@
 package ansi
 
 import (
+	"regexp"
 	"strings"
+	"sync"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -63,9 +65,45 @@ func Monochrome() Palette {
 // Width returns the width of the widest line of s in columns.
 func Width(s string) int { return lipgloss.Width(s) }
 
-// Wrap breaks lines wider than width columns, at spaces if possible. Styles
-// continue across the breaks.
+// Wrap breaks lines wider than width columns, at spaces if possible, or at hyphens of plain
+// words. Styles continue across the breaks.
 func Wrap(s string, width int) string {
+	kept := keepHyphens(s)
+	if kept == s {
+		return wrap(s, width)
+	}
+	return strings.ReplaceAll(wrap(kept, width), keptHyphen, "-")
+}
+
+// keptHyphen stands for a hyphen at which no line is broken: a character for private use.
+const keptHyphen = "\uE02D"
+
+// keepHyphens replaces the hyphens of words that are to be copied or typed as they are, such
+// as flags, dates, paths and names of files, and of all that are not between two letters.
+func keepHyphens(s string) string {
+	if !strings.Contains(s, "-") {
+		return s
+	}
+	var b strings.Builder
+	for word := range strings.SplitAfterSeq(s, " ") {
+		for line := range strings.SplitAfterSeq(word, "\n") {
+			if at := strings.Index(line, "-"); at < 0 || plainWord().MatchString(line) {
+				b.WriteString(line)
+				continue
+			}
+			b.WriteString(strings.ReplaceAll(line, "-", keptHyphen))
+		}
+	}
+	return b.String()
+}
+
+// plainWord matches a word of letters and hyphens, with its punctuation and styles.
+var plainWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\x1b\[[0-9;]*m|[("'“‘*])*\pL+(?:-\pL+)*(?:\x1b\[[0-9;]*m|[)"'”’*.,;:!?\s])*$`)
+})
+
+// wrap is Wrap, but breaks at each hyphen.
+func wrap(s string, width int) string {
 	width = max(width, 2)
 	for limit := width; limit >= width-1; limit-- { // a break at a hyphen may be one column too late
 		if w := lipgloss.Wrap(s, limit, ""); Width(w) <= width {
