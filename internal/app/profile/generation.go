@@ -494,6 +494,7 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 		MaxResult: g.Settings.Agent.Limits.MaxResult, Pruning: pruning, Caches: g.caches(info),
 		Tools: tools, Catalog: catalog, Dir: dir, Sandbox: g.elevate(elevatedAs(m, r), box),
 		Policy:      func(who chela.Principal) policy.Pipeline { return g.rules(m, info, who) },
+		Home:        func(ctx context.Context) { g.remakeWorkspace(ctx, workspace) },
 		Files:       g.Folder(workspace),
 		Types:       func() []subagent.Type { return g.types(m.Agent) },
 		MaxDepth:    g.Settings.Subagents(m.Agent).Depth(),

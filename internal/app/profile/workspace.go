@@ -2,7 +2,9 @@ package profile
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,27 +19,45 @@ import (
 // makeWorkspaces makes the agents' directories and their first files.
 func (g *Generation) makeWorkspaces(ctx context.Context) error {
 	for _, id := range g.Settings.Roster() {
-		dir := g.Workspace(id)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			if to, lerr := os.Readlink(dir); lerr == nil {
-				return chela.Errorf(chela.CodeUnavailable, "the workspace %s is a link to %s, where no folder is: is a disk missing?", dir, to)
-			}
-			if _, serr := os.Stat(dir); serr == nil {
-				return chela.Errorf(chela.CodeInvalid, "the workspace %s is not a folder", dir)
-			}
-			return fmt.Errorf("workspace: %w", err)
-		}
-		if err := g.claimConfig(dir); err != nil {
+		if err := g.makeWorkspace(ctx, g.Workspace(id)); err != nil {
 			return err
-		}
-		if g.Settings.Agent.SkipBootstrap {
-			continue
-		}
-		if err := g.seed(ctx, dir); err != nil {
-			g.o.Log.Warn("workspace files", "dir", dir, "err", err) // a read-only workspace still works
 		}
 	}
 	return nil
+}
+
+// makeWorkspace makes a directory of an agent, and its first files.
+func (g *Generation) makeWorkspace(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		if to, lerr := os.Readlink(dir); lerr == nil {
+			return chela.Errorf(chela.CodeUnavailable, "the workspace %s is a link to %s, where no folder is: is a disk missing?", dir, to)
+		}
+		if _, serr := os.Stat(dir); serr == nil {
+			return chela.Errorf(chela.CodeInvalid, "the workspace %s is not a folder", dir)
+		}
+		return fmt.Errorf("workspace: %w", err)
+	}
+	if err := g.claimConfig(dir); err != nil {
+		return err
+	}
+	if g.Settings.Agent.SkipBootstrap {
+		return nil
+	}
+	if err := g.seed(ctx, dir); err != nil {
+		g.o.Log.Warn("workspace files", "dir", dir, "err", err) // a read-only workspace still works
+	}
+	return nil
+}
+
+// remakeWorkspace makes the directory of an agent again if a person removed it while the
+// gateway runs. If that fails, the run goes on, and its tools say what is missing.
+func (g *Generation) remakeWorkspace(ctx context.Context, dir string) {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err := g.makeWorkspace(ctx, dir); err != nil {
+		g.o.Log.Warn("the workspace is gone, and cannot be made again", "dir", dir, "err", err)
+	}
 }
 
 // The states of a workspace's first files, in the setting workspace:DIR. Files that an

@@ -170,6 +170,9 @@ func (r *Runner) Execute(ctx context.Context, e *Execution, s Session) error {
 	case e.phase == chela.PhaseStart:
 		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: interruptedNotice})
 	}
+	if e.profile.Home != nil {
+		e.profile.Home(ctx)
+	}
 	err := Guard(func() error { return r.attempts(ctx, e) })
 	if p, ok := errors.AsType[*panicError](err); ok {
 		r.o.Log.Error("run panicked", "session", e.run.Session, "run", e.run.ID, "err", p, "stack", string(p.stack))

@@ -47,6 +47,8 @@ type Profile struct {
 	// was not forked.
 	ForkPolicy func(chela.Principal) policy.Pipeline
 	Dir        string // the agent's workspace, absolute
+	// Home makes Dir again if somebody removed it since the start; nil: nothing is made.
+	Home func(context.Context)
 	// Sandbox returns the sandbox of the session, whose Workspace is Dir, as it is
 	// for a principal; nil: the session is not sandboxed.
 	Sandbox func(chela.Principal) *sandbox.Session

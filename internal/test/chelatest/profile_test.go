@@ -2,11 +2,13 @@ package chelatest
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -54,6 +56,40 @@ func TestPrompt(t *testing.T) {
 	}
 	if strings.Contains(text, "## Sandbox") {
 		t.Errorf("a session without a sandbox has one: %s", text)
+	}
+}
+
+// TestWorkspaceRemoved removes the workspace under a running gateway: the next message finds
+// a new one, with its first files, but without those that were used up.
+func TestWorkspaceRemoved(t *testing.T) {
+	t.Parallel()
+	for _, bare := range []bool{false, true} {
+		model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+			last := r.Messages[len(r.Messages)-1]
+			switch {
+			case last.Role == llm.RoleTool:
+				return llmtest.Say(last.PlainText())
+			case strings.Contains(last.PlainText(), "write a.txt"):
+				return llmtest.Call("c"+strconv.Itoa(len(r.Messages)), "write", `{"path": "a.txt", "content": "milk\n"}`)
+			default:
+				return llmtest.Call("c"+strconv.Itoa(len(r.Messages)), "ls", `{"path": "."}`)
+			}
+		})
+		g := Start(t, Options{Model: model, Config: section("agents.defaults", fmt.Sprintf(`{"skipBootstrap": %t}`, bare))})
+		c, dir := g.Client(), filepath.Join(g.Dir, "workspace")
+		for range 2 {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			c.Ask("main", "write a.txt")
+			if b, err := os.ReadFile(filepath.Join(dir, "a.txt")); err != nil || string(b) != "milk\n" {
+				t.Errorf("after the workspace was removed, a.txt is %q, %v", b, err)
+			}
+			got := c.Ask("main", "list the files")
+			if has := strings.Contains(got.Text, "AGENTS.md"); has == bare || strings.Contains(got.Text, "BOOTSTRAP.md") {
+				t.Errorf("skipBootstrap %t: the new workspace has %s", bare, got.Text)
+			}
+		}
 	}
 }
 
