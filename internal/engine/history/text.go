@@ -17,7 +17,8 @@ const (
 )
 
 // Text returns the plan for people. Times are in zone; private says that only the owner
-// reads it, otherwise no content is quoted. yes is how to carry it out.
+// reads it, otherwise no content is quoted. yes is what to type to carry it out; if it is empty, the
+// caller asks in its own words.
 func (p Plan) Text(zone *time.Location, private bool, yes string) string {
 	if len(p.Steps) == 0 {
 		return p.nothing()
@@ -56,12 +57,13 @@ func (p Plan) Text(zone *time.Location, private bool, yes string) string {
 	if len(p.Steps) > n {
 		b.WriteByte('\n')
 	}
-	if possible > 0 {
-		fmt.Fprintf(&b, "%s carries it out, within %d minutes.", yes, int(PlanTime.Minutes()))
-	} else {
+	switch {
+	case possible == 0:
 		b.WriteString("Nothing of it can be undone.")
+	case yes != "":
+		fmt.Fprintf(&b, "%s carries it out, within %d minutes.", yes, int(PlanTime.Minutes()))
 	}
-	return b.String()
+	return strings.TrimRight(b.String(), "\n")
 }
 
 func (p Plan) nothing() string {

@@ -183,21 +183,30 @@ func (c *commands) workspaceRestore() *cobra.Command {
 
 func (c *commands) undo() *cobra.Command {
 	var p wire.UndoPlan
+	var of sessionFlags
 	cmd := &cobra.Command{
 		Use: "undo [N]", Short: "Take back what the last turn, or the last N turns, changed", Args: between(0, 1),
 		Long:    "Take back changes of files, settings and jobs. The plan is shown first. Commands and\nmessages cannot be undone.",
-		Example: "  chela undo\n  chela undo 3 --session main\n  chela undo --since 14:00",
+		Example: "  chela undo\n  chela undo 3 --session main\n  chela undo --agent shop\n  chela undo --since 14:00",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if _, err := fmt.Sscanf(args[0], "%d", &p.Turns); err != nil || p.Turns < 1 {
 					return usage(fmt.Errorf("%q is not a number of turns", args[0]))
 				}
 			}
-			return c.withLink(cmd.Context(), func(l *link) error { return l.undo(cmd.Context(), p) })
+			return c.withLink(cmd.Context(), func(l *link) (err error) {
+				if cmd.Flags().Changed("agent") || cmd.Flags().Changed("session") {
+					if p.SessionKey, err = of.key(cmd.Context(), c, l); err != nil {
+						return err
+					}
+				}
+				return l.undo(cmd.Context(), p)
+			})
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&p.SessionKey, "session", "", "only what was changed in the session `KEY`")
+	f.StringVar(&of.agent, "agent", "", "only what was changed in the main session of the agent `ID`, or in its --session")
+	f.StringVar(&of.session, "session", "", "only what was changed in the session `KEY`")
 	f.StringVar(&p.Since, "since", "", "everything since a `TIME`: 14:00, 2h or 2026-11-24")
 	f.BoolVar(&p.Undo, "undo", false, "take back the last undo")
 	return c.withYes(c.withJSON(cmd))

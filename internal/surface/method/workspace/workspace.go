@@ -174,11 +174,16 @@ func (o Options) restore(ctx context.Context, _ rpc.Peer, in wire.WorkspaceResto
 func place(hash string) chela.SessionKey { return chela.SessionKey("client:" + hash) }
 
 func (o Options) plan(ctx context.Context, _ rpc.Peer, in wire.UndoPlan) (wire.UndoPlanned, error) {
-	r := history.Request{Session: chela.SessionKey(in.SessionKey), Units: max(in.Turns, 0), Undo: in.Undo}
-	if agent := r.Session.Agent(); in.SessionKey != "" && !o.Agent(agent) {
-		return wire.UndoPlanned{}, rpc.UnknownAgent(agent)
-	}
+	r := history.Request{Units: max(in.Turns, 0), Undo: in.Undo}
 	var err error
+	if in.SessionKey != "" {
+		if r.Session, err = rpc.SessionKey(in.SessionKey, "", o.Default); err != nil {
+			return wire.UndoPlanned{}, err
+		}
+		if agent := r.Session.Agent(); !o.Agent(agent) {
+			return wire.UndoPlanned{}, rpc.UnknownAgent(agent)
+		}
+	}
 	if r.Since, err = o.time(in.Since); err != nil {
 		return wire.UndoPlanned{}, err
 	}
@@ -189,7 +194,7 @@ func (o Options) plan(ctx context.Context, _ rpc.Peer, in wire.UndoPlan) (wire.U
 	if err != nil {
 		return wire.UndoPlanned{}, err
 	}
-	out := wire.UndoPlanned{Text: o.Redact(p.Text(o.Zone(), true, "A yes")), Steps: []wire.UndoStep{}, NotDone: p.Not, Possible: p.Possible()}
+	out := wire.UndoPlanned{Text: o.Redact(p.Text(o.Zone(), true, "")), Steps: []wire.UndoStep{}, NotDone: p.Not, Possible: p.Possible()}
 	if out.Possible > 0 {
 		out.Hash = p.Hash
 	}
