@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chela-ai/chela/internal/core/shell"
 	"github.com/chela-ai/chela/internal/kit/spelling"
 )
 
@@ -25,16 +28,39 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	err := fmt.Errorf("unknown command %q", cmd.CommandPath()+" "+args[0])
-	hint := cmd.CommandPath() + " --help"
-	if cmd.SuggestionsMinimumDistance <= 0 {
-		cmd.SuggestionsMinimumDistance = 2
-	}
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = cmd.CommandPath() + " " + slices.MinFunc(near, func(a, b string) int {
-			return cmp.Compare(spelling.Distance(args[0], a), spelling.Distance(args[0], b))
+	return usage(withHint(err, cmp.Or(meant(cmd, args[0]), message(cmd, args), cmd.CommandPath()+" --help")))
+}
+
+// meant returns the command below cmd that a person who typed name probably means: the one
+// with the most similar name, or those one level deeper that have this name; "": none.
+func meant(cmd *cobra.Command, name string) string {
+	cmd.SuggestionsMinimumDistance = min(2, (len(name)+1)/3) // in a short name, two other letters are another word
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		return cmd.CommandPath() + " " + slices.MinFunc(near, func(a, b string) int {
+			return cmp.Compare(spelling.Distance(name, a), spelling.Distance(name, b))
 		})
 	}
-	return usage(withHint(err, hint))
+	var deeper []string
+	for _, group := range cmd.Commands() {
+		for _, sub := range group.Commands() {
+			if sub.Name() == name && sub.IsAvailableCommand() {
+				deeper = append(deeper, sub.CommandPath())
+			}
+		}
+	}
+	slices.Sort(deeper)
+	return strings.Join(deeper, ", ")
+}
+
+// message returns the command that sends the arguments of the root command as a message, if
+// they are a text rather than a command; "": they are not.
+func message(cmd *cobra.Command, args []string) string {
+	text := strings.Join(args, " ")
+	foreign := strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII })
+	if cmd.HasParent() || len(strings.Fields(text)) < 3 && !foreign {
+		return ""
+	}
+	return cmd.CommandPath() + " agent -m " + shell.Quote(text)
 }
 
 // withJSON adds --json to a command, see [commands.print].
