@@ -185,19 +185,25 @@ func capabilities(f channel.Factory) []string {
 func (c *commands) channelsAdd() *cobra.Command {
 	o := onboarding{commands: c, account: "default"}
 	cmd := &cobra.Command{
-		Use: "add NAME", Aliases: []string{"login"}, Short: "Set up an account of a chat app, or enter its credentials again", Args: exactly(1),
-		Long: "Set up an account of a chat app. In a terminal, it asks for what is missing; else --set\n" +
+		Use: "add [NAME]", Aliases: []string{"login"}, Short: "Set up an account of a chat app, or enter its credentials again", Args: between(0, 1),
+		Long: "Set up an account of a chat app. In a terminal, it asks for what is missing, also for the app; else --set\n" +
 			"answers. The settings are kept if the account connects.",
 		Example: "  chela channels add telegram\n  chela channels add telegram --account work --set botToken=123456:ABC",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := c.factory(args[0])
-			if err != nil {
-				return err
-			}
 			o.again = cmd.CalledAs() == "login"
 			o.quiet = !isTerminal(c.stdin) || !isTerminal(c.stderr)
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 			defer stop()
+			if len(args) > 0 {
+				o.channel = args[0]
+			}
+			if o.quiet && o.channel == "" {
+				return usage(withHint(errors.New("missing argument: NAME of the chat app"), cmd.CommandPath()+" "+strings.Join(o.channelNames(), "|")))
+			}
+			f, err := o.chooseChannel(ctx)
+			if err != nil || f == nil {
+				return err
+			}
 			return o.setUpChannel(ctx, f)
 		},
 	}

@@ -46,10 +46,19 @@ func (c *console) palette(w io.Writer) ansi.Palette {
 
 // report writes an error message and, unless it is empty, a hint.
 func (c *console) report(err error, hint string) {
-	fmt.Fprintln(c.stderr, c.palette(c.stderr).Bad.Paint("chela:"), ansi.Line(errorText(err)))
+	c.say(c.palette(c.stderr).Bad.Paint("chela:") + " " + ansi.Line(errorText(err)))
 	if hint != "" {
 		c.printHint(hint)
 	}
+}
+
+// say writes a text for the person to standard error. On a terminal its lines are broken
+// between words.
+func (c *console) say(text string) {
+	if width := columns(c.stderr); width > 0 {
+		text = ansi.Wrap(text, width)
+	}
+	fmt.Fprintln(c.stderr, text)
 }
 
 // printHint writes a hint: what to type next.

@@ -1,11 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -220,10 +220,17 @@ func (o *onboarding) global(args ...string) []string {
 
 // silently calls f without what it prints to standard error.
 func (o *onboarding) silently(f func() error) error {
-	old := o.stderr
-	o.stderr = io.Discard
+	_, err := o.withheld(f)
+	return err
+}
+
+// withheld calls f, and returns a function that prints what f would have.
+func (o *onboarding) withheld(f func() error) (print func(), err error) {
+	old, said := o.stderr, &bytes.Buffer{}
+	o.stderr = said
 	defer func() { o.stderr = old }()
-	return f()
+	err = f()
+	return func() { _, _ = said.WriteTo(old) }, err // as after any other print
 }
 
 func (o *onboarding) title(text string) {

@@ -48,23 +48,31 @@ func (o *onboarding) stepChannel(ctx context.Context) error {
 
 // chooseChannel returns the chat app to set up; nil: none.
 func (o *onboarding) chooseChannel(ctx context.Context) (*channel.Factory, error) {
-	all := slices.DeleteFunc(slices.Clone(o.app.Channels), func(f channel.Factory) bool { return f.Internal || len(f.Setup) == 0 })
 	if o.channel == "" {
-		var options []string
-		for _, f := range all {
-			text := f.Name
-			if o.configured(f.Name) {
-				text += " (set up)"
+		names := o.channelNames()
+		options := slices.Clone(names)
+		for i, name := range names {
+			if o.configured(name) {
+				options[i] += " (set up)"
 			}
-			options = append(options, text)
 		}
 		i, err := o.choose(ctx, append([]string{"none now"}, options...))
 		if err != nil || i == 0 {
 			return nil, err
 		}
-		o.channel = all[i-1].Name
+		o.channel = names[i-1]
 	}
 	return o.factory(o.channel)
+}
+
+// channelNames returns the names of the chat apps that can be set up step by step.
+func (o *onboarding) channelNames() (names []string) {
+	for _, f := range o.app.Channels {
+		if !f.Internal && len(f.Setup) > 0 {
+			names = append(names, f.Name)
+		}
+	}
+	return names
 }
 
 // configured reports whether the configuration has a section of a channel.
@@ -139,14 +147,16 @@ func (o *onboarding) setUpChannel(ctx context.Context, f *channel.Factory) error
 			edits = append(edits, setting(map[string]any{}, "channels", f.Name, "accounts", "default"))
 		}
 	}
+	written := func() {} // what the change said, once the settings are kept
 	if len(edits) > 0 {
-		if err := o.change(ctx, edits...); err != nil {
+		if written, err = o.withheld(func() error { return o.change(ctx, edits...) }); err != nil {
 			return err
 		}
 	}
 	if !o.skip.check {
 		if err := o.tryChannel(ctx, f.Name); err != nil {
 			if errors.Is(err, errInterrupted) {
+				written()
 				return err
 			}
 			back := config.Edit{Path: config.FormatPath(path), Value: old}
@@ -156,6 +166,7 @@ func (o *onboarding) setUpChannel(ctx context.Context, f *channel.Factory) error
 			return fmt.Errorf("%w; the settings were not kept", err)
 		}
 	}
+	written()
 	o.done.Channel = f.Name
 	return nil
 }
@@ -163,7 +174,7 @@ func (o *onboarding) setUpChannel(ctx context.Context, f *channel.Factory) error
 // askSetting asks for a setting until it has a value, if it needs one.
 func (o *onboarding) askSetting(ctx context.Context, s channel.Setting) (value string, err error) {
 	if s.Help != "" {
-		fmt.Fprintln(o.stderr, s.Help)
+		o.say(s.Help)
 	}
 	for {
 		title := s.Title
