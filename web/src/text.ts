@@ -477,6 +477,9 @@ export type Language = "en" | "zh";
 /** t is the text in the language of the page. */
 export let t: Text = en;
 
+/** language is that of the page. */
+export const language = (): Language => (t === zh ? "zh" : "en");
+
 export function setLanguage(l: Language): void {
   t = l === "zh" ? zh : en;
   document.documentElement.lang = l === "zh" ? "zh-CN" : "en";

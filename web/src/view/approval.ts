@@ -2,6 +2,7 @@
 
 import { html, nothing, type TemplateResult } from "lit";
 import { ago } from "../format";
+import { inWords } from "../phrases";
 import { State } from "../state";
 import { t } from "../text";
 import type { Approval, Decision } from "../wire";
@@ -21,7 +22,7 @@ export function approvalCard(state: State, a: Approval, here: string): TemplateR
   return html`<section class="question" aria-label=${t.question(r.tool || t.aTool)}>
     <header>${icons.hand}<h3>${t.question(r.tool || t.aTool)}</h3></header>
     ${key && key !== here ? html`<p class="quiet"><a href=${State.link({ view: "chat", key })}>${t.inChat(sessionName(state, key))}</a></p>` : nothing}
-    ${r.reason ? html`<h4>${t.whatFor}</h4><p>${r.reason}</p>` : nothing}
+    ${r.reason ? html`<h4>${t.whatFor}</h4><p>${inWords(r.reason)}</p>` : nothing}
     <h4>${t.whatItDoes}</h4>
     <pre tabindex="0">${visible(r.command.trim())}</pre>
     ${state.gateway.may("operator.approvals")

@@ -6,7 +6,7 @@ import type { Attachment } from "../outbox";
 import type { State } from "../state";
 import { t } from "../text";
 import { icons } from "./icon";
-import { agentName, agentOf, modelName } from "./names";
+import { agentName, agentOf, modelName, modelTitle } from "./names";
 
 const drafts = new Map<string, Attachment[]>(); // files that are not sent yet, by session
 
@@ -122,7 +122,7 @@ export class Composer extends LitElement {
         <option value="" .selected=${!chosen}>${chosen ? t.defaultModel : t.byDefault(modelName(state, current || fallback))}</option>
         ${state.models.filter((m) => m.available || `${m.provider}/${m.id}` === chosen).map((m) => {
           const id = `${m.provider}/${m.id}`;
-          return html`<option value=${id} .selected=${id === chosen}>${m.name || m.id}</option>`;
+          return html`<option value=${id} .selected=${id === chosen}>${modelTitle(m)}</option>`;
         })}
       </select>
       ${levels.length > 1 ? html`<select class="choice" aria-label=${t.thinkingLevel} title=${t.thinkingLevel} ?disabled=${!may} @change=${(e: Event) => void state.patch(key, { thinkingLevel: (e.target as HTMLSelectElement).value || null })}>

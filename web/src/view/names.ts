@@ -1,8 +1,9 @@
 // How sessions, models and agents are called.
 
+import { inWords } from "../phrases";
 import type { State } from "../state";
 import { t } from "../text";
-import type { Agent, Session } from "../wire";
+import type { Agent, Model, Session } from "../wire";
 
 export function sessionName(state: State, key: string): string {
   const s = state.session(key);
@@ -26,6 +27,11 @@ export function agentOf(state: State, key: string): Agent | undefined {
   return state.agents.find((a) => a.id === id);
 }
 
+export function modelTitle(m: Model): string {
+  return inWords(m.name || m.id);
+}
+
 export function modelName(state: State, id: string): string {
-  return state.models.find((m) => `${m.provider}/${m.id}` === id)?.name || id.replace(/^[^/]+\//, "") || t.notSet;
+  const m = state.models.find((m) => `${m.provider}/${m.id}` === id);
+  return (m?.name && modelTitle(m)) || id.replace(/^[^/]+\//, "") || t.notSet;
 }

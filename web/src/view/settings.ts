@@ -1,11 +1,12 @@
 // The settings that matter every day.
 
 import { html, nothing, type TemplateResult } from "lit";
+import { inWords } from "../phrases";
 import { preferences, prefer, type Theme } from "../preferences";
 import type { State } from "../state";
 import { t, type Language } from "../text";
 import { coded } from "./coded";
-import { agentName } from "./names";
+import { agentName, modelTitle } from "./names";
 
 const thinkingLevels = ["off", "minimal", "low", "medium", "high"];
 
@@ -59,10 +60,10 @@ function assistant(state: State, now: NonNullable<State["settings"]>, may: boole
         ${known ? nothing : html`<option value=${now.model} selected>${now.model || t.notSet}</option>`}
         ${state.models.map((m) => {
           const id = `${m.provider}/${m.id}`;
-          return html`<option value=${id} .selected=${id === now.model} ?disabled=${!m.available}>${m.name || m.id} (${m.available ? m.provider : t.modelUnavailable})</option>`;
+          return html`<option value=${id} .selected=${id === now.model} ?disabled=${!m.available}>${modelTitle(m)} (${m.available ? m.provider : t.modelUnavailable})</option>`;
         })}
       </select></div>
-    ${now.because ? html`<p class="quiet">${t.chosenBecause(now.because)}</p>` : nothing}
+    ${now.because ? html`<p class="quiet">${t.chosenBecause(inWords(now.because))}</p>` : nothing}
     <div class="setting"><label for="thinking">${t.thinkingDefault}</label>
       <select id="thinking" ?disabled=${!may} @change=${(e: Event) => void state.configure({ thinkingDefault: (e.target as HTMLSelectElement).value || null }, t.saved, t.savedRestart)}>
         <option value="" .selected=${!now.thinking}>${t.notSet}</option>
