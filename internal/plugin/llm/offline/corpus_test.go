@@ -205,6 +205,7 @@ var corpus = []struct {
 	{"help", []string{"help"}}, {"what can you do?", []string{"help"}}, {"你能做什么？", []string{"help"}}, {"帮助", []string{"help"}},
 	{"thanks!", []string{"thanks"}}, {"thank you so much", []string{"thanks"}}, {"谢谢你", []string{"thanks"}},
 	{"who are you?", []string{"help"}}, {"你是谁", []string{"help"}}, {"are you a language model?", []string{"help"}},
+	{"undo", []string{"undo"}}, {"undo that!", []string{"undo"}}, {"please undo the last change", []string{"undo"}}, {"put it back", []string{"undo"}}, {"撤销", []string{"undo"}}, {"撤销刚才的修改", []string{"undo"}},
 	{"write me a poem about the sea", []string{"unknown"}}, {"translate this into French", []string{"unknown"}}, {"为什么天是蓝的", []string{"unknown"}},
 	// from other people
 	{"show files", []string{`ls {"path":"."}`}},

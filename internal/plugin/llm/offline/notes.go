@@ -162,7 +162,10 @@ func accept(t *turn, _ match) *step {
 		if r.call.Name != "edit" {
 			return ""
 		}
-		return t.localize(forgottenText, strconv.Itoa(gone))
+		if gone == 1 {
+			return t.localize(forgottenText, t.localize(oneLineText))
+		}
+		return t.localize(forgottenText, t.localize(linesText, strconv.Itoa(gone)))
 	}
 	return s
 }

@@ -227,8 +227,14 @@ var (
 	keptText     = localized{"Nothing was removed.", "什么都没有删除。"}
 
 	forgottenText = localized{
-		"I removed %s line(s) from my notes. What was said in conversations is still in their transcripts; /forget removes it there, too.",
-		"已从我的记录里删除 %s 行。之前的对话里仍然保留着；用 /forget 可以一并删除。",
+		"I removed %s from my notes. What was said in conversations is still in their transcripts; /forget removes it there, too.",
+		"已从我的记录里删除%s。之前的对话里仍然保留着；用 /forget 可以一并删除。",
+	}
+	oneLineText = localized{"1 line", " 1 行"}
+	linesText   = localized{"%s lines", " %s 行"}
+	undoText    = localized{
+		"I cannot take anything back myself. The command /undo shows what can be taken back, and /undo yes does it.",
+		"我自己不能撤销。命令 /undo 会列出可以撤销的改动，/undo yes 就会撤销。",
 	}
 	stayText  = localized{"Those lines were changed meanwhile, so I removed nothing.", "这些行已经变了，所以什么都没有删除。"}
 	blankText = localized{"I have no notes about that.", "关于这个，我没有记录。"}

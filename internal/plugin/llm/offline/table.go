@@ -60,6 +60,10 @@ func table() []row {
 			^(?:帮助|使用说明|说明|功能(?:列表)?|菜单|命令列表)$|(?:什么|哪些|啥)(?:功能|本事|能力|命令|技能)|怎么用你?$|(?:能|会|可以)(?:帮我|为我|[做干]|些|点|一些)*(?:什么|啥|哪些)
 			^(?:who|what) are (?:you|u)\b|are you (?:an? )?(?:ai|bot|robot|human|real|llm|language model|chatgpt|gpt|claude)|your name
 			你(?:到底|究竟)?是(?:谁|什么|啥|不是|真人|人|机器)|你叫(?:什么|啥)|介绍(?:一下)?你?自己`},
+		{intent: "undo", wholeMessage: true, plan: func(t *turn, _ match) *step { return &step{answer: t.localize(undoText), unable: true} }, patterns: `
+			^(?:undo|revert|take back|roll back|put back)(?: (?:that|this|it|everything|(?:(?:the|my|your|all) )*(?:last |latest |previous )?(?:changes?|edits?|turns?|steps?|actions?)))?(?: back)?$
+			^(?:take|put|roll) (?:that|this|it) back$
+			^(?:撤[销回]|还原|恢复|回退)(?:一下)?(?:刚才|刚刚|上[一次]?[次步]?|最后一?[次步]?|这次|所有|全部)?的?(?:修改|改动|更改|操作|变更)?$`},
 		{intent: "accept", wholeMessage: true, plan: accept, patterns: `
 			^(?:yes|y|yep|yeah|sure|ok(?:ay)?|do (?:it|that)|go ahead|confirm(?:ed)?|(?:remove|delete|forget) (?:it|them|that))[\s.!]*$
 			^(?:是的?|好的?|对的?|确定|确认|可以|行|嗯|同意|删吧|删除吧?|删掉吧?)[\s。！!]*$`},
