@@ -189,6 +189,17 @@ func (g *Gate) knows(name string) bool {
 // terminalCommands are the commands that the terminal carries out itself.
 var terminalCommands = [...]string{"image", "quit", "exit"}
 
+// foreignCommands says what does here what commands of other assistants do.
+var foreignCommands = map[string]string{
+	"resume": otherConversation, "continue": otherConversation, "sessions": otherConversation,
+	"clear": "/new starts a new conversation.", "rewind": "/undo takes back changes, and /new undo returns to the previous conversation.",
+	"cost": "/usage cost shows what was spent.", "memory": "`chela memory list` shows the notes, and /forget removes a topic.",
+	"login": "`chela models auth` saves the key of a service.", "permissions": "`chela exec-policy` shows which commands run without a question.",
+	"doctor": "`chela doctor` checks the installation.", "init": "`chela agents add NAME --workspace DIR` gives a folder an agent of its own.",
+}
+
+const otherConversation = "`chela sessions list` shows the conversations, and `chela chat --session KEY` opens one."
+
 // startsCommand reports whether a line with a leading ! goes on as commands of a shell do. A
 // wide one is also the end of a Chinese sentence.
 func startsCommand(line string) bool {
@@ -251,6 +262,8 @@ func (k *call) mistyped() string {
 	switch {
 	case best == name && in.Address.Local() && slices.Contains(terminalCommands[:], name) && typed == "/"+name:
 		return fmt.Sprintf("/%s is a command of the terminal (chela chat), and the message was not sent to a model. //%s sends the line as text.", name, name)
+	case foreignCommands[name] != "":
+		text += " " + foreignCommands[name]
 	case best != "":
 		text += fmt.Sprintf(" Did you mean /%s?", best)
 	}

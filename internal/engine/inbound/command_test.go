@@ -108,6 +108,7 @@ func TestCommands(t *testing.T) {
 		b := newBench(t)
 		for text, want := range map[string]string{
 			"/statsu": "Did you mean /status?", "/Modle plain": "Did you mean /model?", "/unknown thing": "/commands lists", "/tmp": "//tmp sends the line as text",
+			"/resume": "chela chat --session KEY", "/clear": "/new starts", "/rewind x": "/undo takes back", "/cost": "/usage cost",
 			"/quti": "Did you mean /quit?", "/quit": "/quit is a command of the terminal", "/stat: x": "There is no command /stat",
 		} {
 			b.replied(text, want, "not sent to a model")
