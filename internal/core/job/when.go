@@ -174,14 +174,23 @@ func readTime(s string, loc *time.Location) (time.Time, bool) {
 }
 
 // wallClock returns the instant at which a clock in loc shows what a clock in UTC shows
-// at t. If the clock in loc skips that, it is the end of the gap.
+// at t. If the clock in loc skips that, it is the end of the gap; if the clock shows it
+// twice, it is the first time, while time.Date returns the second one east of Greenwich.
 func wallClock(t time.Time, loc *time.Location) time.Time {
 	y, m, d := t.Date()
 	got := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), loc)
+	start, end := got.ZoneBounds()
 	if got.Hour() == t.Hour() && got.Minute() == t.Minute() {
+		if start.IsZero() {
+			return got
+		}
+		_, before := start.Add(-time.Second).Zone()
+		_, now := got.Zone()
+		if first := got.Add(time.Duration(now-before) * time.Second); first.Before(start) && before > now {
+			return first
+		}
 		return got
 	}
-	start, end := got.ZoneBounds()
 	if !end.IsZero() && end.Sub(got) < got.Sub(start) {
 		return end
 	}
