@@ -401,6 +401,9 @@ func (p *plan) jobs(ctx context.Context) error {
 // job returns a job as it is stored here.
 func (p *plan) job(raw openclaw.Job) (job.Job, error) {
 	all, err := job.ParseFile(mustJSON(map[string]any{"version": 1, "jobs": []json.RawMessage{raw.JSON}}))
+	if one, ok := errors.AsType[*job.Rejected](err); ok && errors.Unwrap(one.Jobs[0]) != nil {
+		err = errors.Unwrap(one.Jobs[0]) // without the name of the job, which the plan says
+	}
 	if err != nil {
 		return job.Job{}, err
 	}

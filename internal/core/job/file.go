@@ -31,7 +31,8 @@ func (r *Rejected) Error() string {
 // Unwrap returns the errors about the single jobs.
 func (r *Rejected) Unwrap() []error { return r.Jobs }
 
-// ParseFile reads a file of the form {"version":1,"jobs":[...]}. What is not known of a
+// ParseFile reads a file of the form {"version":1,"jobs":[...]}, or of an older one, which
+// is the list alone. What is not known of a
 // job is kept in Job.Extra: a field of an inner object under its path, like
 // "payload.cwd". If some jobs cannot be used, the others are returned with a [*Rejected]
 // error; no jobs are returned with any other error.
@@ -48,6 +49,9 @@ func ParseFile(raw []byte) ([]Job, error) {
 	}
 	file, _ := v.(map[string]any)
 	list, ok := file["jobs"].([]any)
+	if bare, is := v.([]any); is {
+		list, ok = bare, true
+	}
 	if version := file["version"]; !ok || version != nil && version != json.Number("1") {
 		return nil, invalid(`the file is not a list of jobs; want {"version":1,"jobs":[...]}`)
 	}

@@ -353,7 +353,7 @@ func TestFileRefuses(t *testing.T) {
 		file[:len(file)/2]:           "not JSON",
 		`{"version":2,"jobs":[]}`:    "not a list of jobs",
 		`{"version":1}`:              "not a list of jobs",
-		`[]`:                         "not a list of jobs",
+		`"jobs"`:                     "not a list of jobs",
 		`{"version":1,"jobs":[]} {}`: "after the end of the value",
 	} {
 		if jobs, err := job.ParseFile([]byte(raw)); err == nil || jobs != nil || !strings.Contains(err.Error(), want) {

@@ -36,7 +36,8 @@ func (h *Home) Jobs(ctx context.Context) []Job {
 		key := text(raw["declarationKey"])
 		j.Own = slices.ContainsFunc(ownJobs[:], func(p string) bool { return strings.HasPrefix(key, p) })
 		if j.ID != "" && slices.ContainsFunc(all, func(o Job) bool { return o.ID == j.ID }) {
-			if file != jobsFile { // a file that was moved to the database has the same jobs
+			// A file that was moved to the database has the same jobs.
+			if file != jobsFile || slices.ContainsFunc(all, func(o Job) bool { return o.ID == j.ID && o.File == file }) {
 				h.problem(file, fmt.Errorf("two jobs have the id %s; the second is left out", j.ID))
 			}
 			return
@@ -61,11 +62,9 @@ func (h *Home) Jobs(ctx context.Context) []Job {
 		add(stateDB, raw)
 		return nil
 	})
-	var file struct {
-		Jobs []json.RawMessage `json:"jobs"`
-	}
+	var file jobList
 	if h.readJSON(jobsFile, &file) {
-		for i, item := range file.Jobs[:min(len(file.Jobs), maxList)] {
+		for i, item := range file[:min(len(file), maxList)] {
 			var raw map[string]json.RawMessage
 			if err := json.Unmarshal(item, &raw); err != nil {
 				h.problem(jobsFile, fmt.Errorf("job %d: %w", i+1, err))
@@ -75,6 +74,24 @@ func (h *Home) Jobs(ctx context.Context) []Job {
 		}
 	}
 	return all
+}
+
+// jobList are the jobs of a file: {"jobs": [...]}, or the list alone in an older form.
+type jobList []json.RawMessage
+
+// UnmarshalJSON reads either form.
+func (l *jobList) UnmarshalJSON(b []byte) error {
+	var list []json.RawMessage
+	if json.Unmarshal(b, &list) == nil {
+		*l = list
+		return nil
+	}
+	var file struct {
+		Jobs []json.RawMessage `json:"jobs"`
+	}
+	err := json.Unmarshal(b, &file)
+	*l = file.Jobs
+	return err
 }
 
 // Heartbeats returns the texts of HEARTBEAT.md that newer versions keep in the database,

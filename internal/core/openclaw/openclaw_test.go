@@ -190,6 +190,7 @@ func TestDamaged(t *testing.T) {
 	}{
 		{"a configuration that is no JSON5", "openclaw.json", "openclaw.json", false, write("{ agents: ")},
 		{"a list of sessions that is cut", "agents/main/sessions/sessions.json", "sessions.json", false, write(`{"agent:main:main":{"sess`)},
+		{"two jobs with an id, in a list alone", "cron/jobs.json", "two jobs have the id j1", false, write(`[{"id":"j1"},{"jobId":"j1"}]`)},
 		{"jobs with a null byte", "cron/jobs.json", "cron/jobs.json", false, write("{\x00}")},
 		{"devices that are a list", "devices/paired.json", "devices/paired.json", false, write("[1]")},
 		{"a database that is none", agentDB, "openclaw-agent.sqlite", true, write("this is no database, but longer than its header would be: " + strings.Repeat("x", 4096))},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -385,14 +386,17 @@ func (c *commands) cronImport() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("import: %w", err)
 			}
+			file = bytes.TrimPrefix(file, []byte("\xef\xbb\xbf")) // no part of JSON, which the request is
 			if in.File, in.Name = file, args[0]; args[0] == "-" {
 				in.Name = ""
 			}
-			if _, err := job.ParseFile(file); err != nil && !in.Skip {
-				if _, ok := errors.AsType[*job.Rejected](err); ok {
+			if _, err := job.ParseFile(file); err != nil {
+				switch _, some := errors.AsType[*job.Rejected](err); {
+				case !some:
+					return fmt.Errorf("%s: %w", args[0], err)
+				case !in.Skip:
 					return c.suggest(err, "cron import --skip-invalid "+shell.Quote(args[0]))
 				}
-				return fmt.Errorf("%s: %w", args[0], err)
 			}
 			return query(cmd.Context(), c, wire.MethodCronImport, in, func(r wire.CronImported) {
 				for _, why := range r.Rejected {

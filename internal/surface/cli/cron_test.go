@@ -264,10 +264,17 @@ func TestCronFile(t *testing.T) {
 	}
 	c.fails(1, []string{"import", broken}, `job b: schedule: minute "61"`, "hint: chela cron import --skip-invalid")
 	c.prints([]string{"import", broken, "--skip-invalid"}, "left out: job b", "added 1 job")
+	c.prints(words("rm c"))
+	older := "\xef\xbb\xbf" + `[{"id":"b","schedule":"61 * * * *","text":"x"},{"id":"c","every":"1h","text":"x"},{"id":"c","every":"1h","text":"x"}]`
+	if err := os.WriteFile(broken, []byte(older), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.prints([]string{"import", broken, "--skip-invalid"}, "left out: job b", "left out: job c: another job has the same id", "added 1 job")
 	if err := os.WriteFile(broken, []byte(`{"version":1,"jobs":[`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.fails(1, []string{"import", broken}, "the file is not JSON")
+	c.fails(1, []string{"import", broken, "--skip-invalid"}, "the file is not JSON")
 	if len(c.jobs()) != 2 {
 		t.Errorf("%+v", c.jobs())
 	}
