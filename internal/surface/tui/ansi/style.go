@@ -68,7 +68,7 @@ func Width(s string) int { return lipgloss.Width(s) }
 // Wrap breaks lines wider than width columns, at spaces if possible, or at hyphens of plain
 // words. Styles continue across the breaks.
 func Wrap(s string, width int) string {
-	kept := keepHyphens(s)
+	kept := keepHyphens(s, width)
 	if kept == s {
 		return wrap(s, width)
 	}
@@ -79,15 +79,15 @@ func Wrap(s string, width int) string {
 const keptHyphen = "\uE02D"
 
 // keepHyphens replaces the hyphens of words that are to be copied or typed as they are, such
-// as flags, dates, paths and names of files, and of all that are not between two letters.
-func keepHyphens(s string) string {
+// as flags, dates, paths and names of files. Words wider than a line have to be broken.
+func keepHyphens(s string, width int) string {
 	if !strings.Contains(s, "-") {
 		return s
 	}
 	var b strings.Builder
 	for word := range strings.SplitAfterSeq(s, " ") {
 		for line := range strings.SplitAfterSeq(word, "\n") {
-			if at := strings.Index(line, "-"); at < 0 || plainWord().MatchString(line) {
+			if at := strings.Index(line, "-"); at < 0 || plainWord().MatchString(line) || Width(strings.TrimSpace(line)) > width {
 				b.WriteString(line)
 				continue
 			}
