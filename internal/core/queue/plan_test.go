@@ -186,6 +186,28 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestLater checks that a message that steers and is answered once more does not steer
+// again while the run is in progress.
+func TestLater(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		p       Policy
+		waiting []Item
+	}{
+		{"the mode of the session", Policy{Mode: SteerBacklog}, words("a")},
+		{"the mode of the message", Policy{}, words("a=steer-backlog")},
+	} {
+		later := Plan(c.p, livePerson(), c.waiting, t0).Later
+		if s := flat(Plan(c.p, livePerson(), later, t0)); s != "" {
+			t.Errorf("%s: while the run is in progress: %q", c.name, s)
+		}
+		if s := flat(Plan(c.p, nil, later, t0)); s != "start a:later" {
+			t.Errorf("%s: after the run: %q", c.name, s)
+		}
+	}
+}
+
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	d := Plan(Policy{Cap: 2}, nil, words("a", "b", "c", "d", "e"), t0)
