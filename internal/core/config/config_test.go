@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -443,6 +445,52 @@ func TestEdit(t *testing.T) {
 			t.Errorf("the tree is %s, want %s", got, want)
 		}
 	})
+	t.Run("new files and folders are those of their owner alone", func(t *testing.T) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "new", "chela.json")
+		o := Options{Env: env(), LastGood: filepath.Join(dir, "state", "chela.json.last-good")}
+		tr, err := o.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tr, err = writeEdits(tr, Edit{"gateway.auth.token", json.RawMessage(`"hunter2"`)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(tr.SaveLastGood(), tr.MarkUntried()); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]fs.FileMode{
+			file: 0o600, filepath.Dir(file): 0o700, o.LastGood: 0o600, filepath.Dir(o.LastGood): 0o700,
+		} {
+			if fi, err := os.Stat(name); err != nil || runtime.GOOS != "windows" && fi.Mode().Perm() != want {
+				t.Errorf("the mode of %s is %v, %v; want %v", name, fi.Mode(), err, want)
+			}
+		}
+	})
+	t.Run("what was written is untried until a person edits the file", func(t *testing.T) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "chela.json")
+		o := Options{Env: env(), LastGood: filepath.Join(dir, "state", "chela.json.last-good")}
+		tr, err := o.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tr, err = writeEdits(tr, Edit{"gateway.port", json.RawMessage("2")}); err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.MarkUntried(); err != nil || !tr.Untried() {
+			t.Errorf("after a change of the program: %v, untried: %t", err, tr.Untried())
+		}
+		if tr, err = o.Load(file); err != nil || !tr.Untried() {
+			t.Errorf("read again: %v, untried: %t", err, tr.Untried())
+		}
+		if err := os.WriteFile(file, []byte("{gateway: {port: 3}}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if tr, err = o.Load(file); err != nil || tr.Untried() {
+			t.Errorf("edited by a person: %v, untried: %t", err, tr.Untried())
+		}
+	})
 	t.Run("CF-11 a stale base is a conflict", func(t *testing.T) {
 		dir := write(t, map[string]string{"chela.json": "{}"})
 		file := filepath.Join(dir, "chela.json")
@@ -468,7 +516,7 @@ func TestEdit(t *testing.T) {
 	})
 	t.Run("includes", func(t *testing.T) {
 		dir := write(t, map[string]string{
-			"chela.json": "{session: {$include: 's.json'}, tools: {$include: ['a.json', 'b.json'], fs: {workspaceOnly: true}}}",
+			"chela.json": "{session: {$include: 's.json'}, tools: {$include: ['a.json', 'b.json'], fs: {workspaceOnly: true}}, agents: {defaults: {$include: 'b.json', model: 'a/b'}}}",
 			"s.json":     "{mainKey: 'm' /* key */}", "a.json": "{deny: ['x']}", "b.json": "{}",
 		})
 		tr, err := Options{Env: env()}.Load(filepath.Join(dir, "chela.json"))
@@ -480,6 +528,9 @@ func TestEdit(t *testing.T) {
 		}
 		if _, err := writeEdits(tr, Edit{"tools.deny", json.RawMessage(`[]`)}); err == nil || !strings.Contains(err.Error(), "several files: "+filepath.Join(dir, "chela.json")+" includes ['a.json', 'b.json']") {
 			t.Errorf("a section of several files: %v, want a refusal", err)
+		}
+		if _, err := writeEdits(tr, Edit{"agents.defaults.thinkingDefault", json.RawMessage(`"low"`)}); err == nil || !strings.Contains(err.Error(), "edit it by hand") || read(t, filepath.Join(dir, "b.json")) != "{}" {
+			t.Errorf("a section of a file and of keys beside it: %v, want a refusal", err)
 		}
 		if _, err := writeEdits(tr, Edit{"tools.fs.workspaceOnly", json.RawMessage(`false`)}); err != nil {
 			t.Errorf("a key beside the include: %v", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel"
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -485,6 +486,76 @@ func TestExchange(t *testing.T) {
 				t.Errorf("the owner's message: %q", end.Text)
 			}
 		}, ownersOnly{})
+	talk(t, "a session that may not be seen is not found by its label, and does not make another one ambiguous", Config{
+		"tools": json.RawMessage(`{"sessions": {"visibility": "agent"}}`),
+	}, func(t *testing.T, k *talkers) {
+		k.Ask(guest, "say plan")
+		k.must(wire.MethodSessionsPatch, map[string]any{"key": guest, "label": "desk"}, nil)
+		const call = `sessions_send {"label": "desk", "message": "say fine", "timeoutSeconds": 60}`
+		if end := k.Ask("main", call); !strings.Contains(end.Text, `there is no session with the label`) || strings.Contains(end.Text, guest) {
+			t.Errorf("that of another agent: %q", end.Text)
+		}
+		k.Ask(work, "say plan")
+		k.must(wire.MethodSessionsPatch, map[string]any{"key": work, "label": "desk"}, nil)
+		if end := k.Ask("main", call); !strings.Contains(end.Text, `"sessionKey":"`+work+`"`) {
+			t.Errorf("with one of its own: %q", end.Text)
+		}
+	})
+	talk(t, "at most 20 messages of other sessions wait for a session", Config{"session.agentToAgent": json.RawMessage(`{"maxPingPongTurns": 0}`)}, func(t *testing.T, k *talkers) {
+		k.Send(guest, "hold it\nsay free")
+		k.waitHeld(t, "it")
+		for i := range 22 {
+			want := `"status":"accepted"`
+			if i >= 20 {
+				want = "20 messages of other sessions wait for the session " + guest
+			}
+			if end := k.Ask("main", send(guest, fmt.Sprint("say ", i), 0)); !strings.Contains(end.Text, want) {
+				t.Errorf("message %d: %q, want %q", i+1, end.Text, want)
+			}
+		}
+		k.release("it")
+		k.settle()
+		if end := k.Ask("main", send(guest, "say again", 60)); !strings.Contains(end.Text, `"reply":"again"`) {
+			t.Errorf("when they are answered: %q", end.Text)
+		}
+	})
+	for how, call := range map[string]string{
+		"at once": send(guest, `say say read {"path":"AGENTS.md"}`, 30), "late": send(guest, "hold it\nsay done", 1),
+	} {
+		talk(t, "the steps of an exchange have no more tools than the run that began it: "+how, nil, func(t *testing.T, k *talkers) {
+			message, err := json.Marshal("go\n" + call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.must(wire.MethodCronAdd, json.RawMessage(fmt.Sprintf(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":%s,
+				"toolsAllow":["sessions_send"]},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`,
+				time.Now().Add(time.Second).UTC().Format(time.RFC3339), message)), nil)
+			k.settle()
+			if how == "late" {
+				k.release("it")
+				k.settle()
+			}
+			steps := 0
+			for _, r := range k.Requests() {
+				if strings.Contains(requestText(r), "sourceTool=sessions_send") {
+					steps++
+				}
+				if got := toolNames(r); !slices.Equal(got, []string{"sessions_send"}) {
+					t.Errorf("%.200q has %q", r.Messages[len(r.Messages)-1].PlainText(), got)
+				}
+			}
+			if steps < 2 {
+				t.Errorf("%d requests of steps", steps)
+			}
+		})
+	}
+	talk(t, "a message of a client with the id of a step is no step", nil, func(t *testing.T, k *talkers) {
+		k.must(wire.MethodChatSend, wire.ChatSend{SessionKey: guest, Message: "say hello", IdempotencyKey: exchange.Step{Exchange: "mine"}.ID()}, nil)
+		k.settle()
+		if got := append(k.turns(), k.asked("has ended")...); len(got) > 0 {
+			t.Errorf("then: %q", got)
+		}
+	})
 	talk(t, "a chain of messages between sessions is bounded", nil, func(t *testing.T, k *talkers) {
 		call := "say the end"
 		keys := []string{"agent:guest:a", "agent:guest:b", "agent:guest:c", "agent:guest:d", "agent:guest:e", "agent:guest:f"}

@@ -46,6 +46,11 @@ func crowd(t *testing.T, st store.Store) {
 			case 4: // of a command in the background, whose result is to come
 				_, err := tx.Queue().Put(queue.Item{ID: "result", Key: "result", Session: m.Key, Kind: queue.Event, State: queue.Deferred, Created: begin, Origin: chela.Origin{Kind: chela.OriginProcess}})
 				errs = append(errs, err)
+			case 5: // with an event that waits for the next turn
+				_, err := tx.Queue().Put(queue.Item{ID: "note", Key: "note", Session: m.Key, Kind: queue.Event, Next: true, State: queue.Waiting, Created: begin, Origin: chela.Origin{Kind: chela.OriginProcess}})
+				errs = append(errs, err)
+			case 6: // of a thread in a direct chat
+				m.Address = chela.Address{Channel: "talk", Account: "default", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}, Thread: "7"}
 			}
 			errs = append(errs, tx.Sessions().Put(m))
 		}
@@ -103,7 +108,7 @@ func TestRetention(t *testing.T) {
 }
 
 func TestSessionMaintenance(t *testing.T) {
-	for mode, gone := range map[string][]string{"enforce": {"agent:main:s5", "agent:main:s6"}, "warn": nil} {
+	for mode, gone := range map[string][]string{"enforce": {"agent:main:s7", "agent:main:s8"}, "warn": nil} {
 		t.Run("SESS-08 502 sessions in mode "+mode, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})

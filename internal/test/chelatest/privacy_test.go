@@ -71,6 +71,11 @@ func TestPrivateNotes(t *testing.T) {
 				k.t.Fatal(err)
 			}
 		}},
+		{"another session in a later turn of its exchange with a group", false, func(k *talkers, id, line string) {
+			if err := k.chat.Say(k.t.Context(), chela.Inbound{ID: id, Address: group, Sender: chela.Sender{ID: "ann"}, Mentioned: true, Text: send("agent:main:main", "say say "+line, 30)}); err != nil {
+				k.t.Fatal(err)
+			}
+		}},
 	} {
 		talk(t, "MEM-04 "+place.name, conf, func(t *testing.T, k *talkers) {
 			k.g.writeIn("workspace/MEMORY.md", "The door code is "+code+".")

@@ -119,10 +119,21 @@ func TestTasks(t *testing.T) {
 		if blocked.Kind != "turn" || blocked.Status != wire.TaskCompleted {
 			t.Errorf("blocked: %+v", blocked)
 		}
+		reader := g.with(wire.ScopeRead)
 		var r wire.TasksRecovered
 		c.must(wire.MethodTasksDismiss, wire.TaskIDs{IDs: []string{blocked.ID, "nobody"}}, &r)
 		if !r.Results[0].OK || r.Results[0].Task.Delivery != wire.DeliveryDismissed || r.Results[1].OK || r.Results[1].Reason == "" {
 			t.Errorf("dismissed: %+v", r)
+		}
+		limit := time.After(waittest.Limit)
+		for told := false; !told; {
+			select {
+			case ev := <-reader.Events():
+				var p wire.TaskChanged
+				told = ev.Name == wire.EventTask && json.Unmarshal(ev.Payload, &p) == nil && p.Task.ID == blocked.ID && p.Task.Delivery == wire.DeliveryDismissed
+			case <-limit:
+				t.Fatal("clients are not told that it was dismissed")
+			}
 		}
 		if list := c.tasks(); len(list) != 0 {
 			t.Errorf("after that: %+v", list)
@@ -158,6 +169,43 @@ func TestTasks(t *testing.T) {
 			if !slices.Equal(got, []string{"part-number1", "part-number3", "part-number2"}) {
 				t.Errorf("%s: sent %q", name, got)
 			}
+		}
+	})
+	talk(t, "LOOP-17 a retry after a day has the time and the attempts of a new answer", nil, func(t *testing.T, k *talkers) {
+		ann := chela.Address{Channel: "chat", Account: "default", Peer: direct("ann")}
+		k.chat.Fail(channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary())
+		k.say("1", ann, "say hello")
+		time.Sleep(25 * time.Hour)
+		blocked := k.taskWhere("blocked", func(t wire.Task) bool { return t.Delivery == wire.DeliveryFailed })
+		k.chat.Fail(channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary())
+		var r wire.TasksRecovered
+		k.must(wire.MethodTasksRetry, wire.TaskIDs{IDs: []string{blocked.ID}}, &r)
+		time.Sleep(2 * time.Hour)
+		if got := k.chat.Texts(ann); !r.Results[0].OK || !slices.Equal(got, []string{"hello"}) {
+			t.Errorf("after the retry %+v: %q", r, got)
+		}
+	})
+	t.Run("a task whose message has joined a run is cancelled with that run", func(t *testing.T) {
+		t.Parallel()
+		f := newFamily()
+		c := Start(t, Options{Model: f, Config: section("messages", `{"queue": {"mode": "steer"}}`)}).Client()
+		busy := c.Send("main", "hold it\nsessions_list {}\nthen say listed")
+		f.waitHeld(t, "it")
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.Call(context.Background(), wire.MethodAgent, wire.AgentRun{Message: "hang", IdempotencyKey: "work", SessionKey: "main"}, nil)
+		}()
+		c.taskWhere("waiting", func(t wire.Task) bool { return t.ID == "work" && t.Status == wire.TaskQueued })
+		f.release("it")
+		c.taskWhere("running", func(t wire.Task) bool { return t.ID == "work" && t.Status == wire.TaskRunning })
+		var stopped wire.TaskStopped
+		c.must(wire.MethodTasksCancel, wire.TaskCancel{ID: "work"}, &stopped)
+		if !stopped.Cancelled {
+			t.Fatalf("cancel: %+v", stopped)
+		}
+		<-ended // with the error that the run was stopped
+		if end := c.Await(busy); end.Text == "listed" {
+			t.Errorf("the run ends with %q", end.Text)
 		}
 	})
 	t.Run("LOOP-18 a cancelled task stays cancelled although its subagent still answers", func(t *testing.T) {

@@ -3,6 +3,7 @@ package logs
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 )
 
 func TestTail(t *testing.T) {
+	long := strings.Repeat("x", 999)
 	at := func(n int64) *int64 { return &n }
 	for _, tt := range []struct {
 		name string
@@ -31,6 +33,11 @@ func TestTail(t *testing.T) {
 			wire.LogTail{Cursor: 54, Size: 54, Lines: []string{`{"message":"up url=ws://x","time":"t","level":"INFO","msg":"up","url":"ws://x"}`}},
 		},
 		{"the newest lines", "a\nb\nc\n", wire.LogsTail{Limit: 2}, wire.LogTail{Cursor: 6, Size: 6, Lines: []string{"b", "c"}, Truncated: true}},
+		{"at most 5,000 lines", strings.Repeat("a\n", 6000), wire.LogsTail{Limit: 9000}, wire.LogTail{Cursor: 12_000, Size: 12_000, Lines: slices.Repeat([]string{"a"}, 5000), Truncated: true}},
+		{
+			"at most 1,000,000 bytes", strings.Repeat(long+"\n", 2000), wire.LogsTail{Limit: 5000, MaxBytes: 9_000_000},
+			wire.LogTail{Cursor: 2_000_000, Size: 2_000_000, Lines: slices.Repeat([]string{long}, 999), Truncated: true},
+		},
 		{"the newest bytes", "aaaa\nb\nc\n", wire.LogsTail{MaxBytes: 5}, wire.LogTail{Cursor: 9, Size: 9, Lines: []string{"b", "c"}, Truncated: true}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -365,6 +366,9 @@ func TestScopes(t *testing.T) {
 		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", ExecAsk: wire.Some("always")}, wire.ScopeAdmin},
 		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", ExecHost: wire.Some("")}, wire.ScopeAdmin},
 		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", ExecSecurity: wire.Some("full")}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Send: wire.Some("deny")}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", UsageLine: wire.Some("full")}, wire.ScopeAdmin},
+		{writer, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", QueueMode: wire.Some("interrupt")}, wire.ScopeAdmin},
 		{writer, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Model: "mock/m2"}, ""},
 		{writer, wire.MethodSessionsCompact, wire.SessionKey{Key: "s0"}, wire.ScopeAdmin},
 		{writer, wire.MethodSessionsReset, wire.SessionsReset{Key: "s0"}, wire.ScopeAdmin},
@@ -648,6 +652,15 @@ func TestMarks(t *testing.T) {
 			t.Errorf("outcomes: %+v", got)
 		}
 	})
+	t.Run("at most a hundred at once, or none", func(t *testing.T) {
+		for n, ok := range map[int]bool{0: false, 1: true, 100: true, 101: false} {
+			targets := slices.Repeat([]any{map[string]any{"key": "nope"}}, n)
+			err := h.Call(t.Context(), wire.MethodSessionsPatchMany, map[string]any{"targets": targets, "patch": map[string]any{"category": "Old"}}, nil)
+			if ok != (err == nil) {
+				t.Errorf("%d targets: %v", n, err)
+			}
+		}
+	})
 	t.Run("changes of another transcript are refused", func(t *testing.T) {
 		for _, tc := range []struct {
 			method string
@@ -668,9 +681,11 @@ func TestParent(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
 	fill(h, 1)
-	methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, wire.SessionsPatch{Key: "s0", Thinking: wire.Some("high"), Label: wire.Some("old")})
+	methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, wire.SessionsPatch{
+		Key: "s0", Thinking: wire.Some("high"), Label: wire.Some("old"), ExecSecurity: wire.Some("allowlist"), ExecAsk: wire.Some("always"),
+	})
 	got := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Parent: "s0", DisplayName: "Child"})
-	if got.Entry.Thinking != "high" || got.Entry.Label != "Child" {
+	if got.Entry.Thinking != "high" || got.Entry.Label != "Child" || got.Entry.ExecSecurity != "allowlist" || got.Entry.ExecAsk != "always" {
 		t.Errorf("created: %+v", got.Entry)
 	}
 	failed := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new2", Message: strings.Repeat("x", 2<<20)})
