@@ -159,6 +159,17 @@ func TestUnknownKeys(t *testing.T) {
 			t.Errorf("Validate = %+v, want the five unknown keys", ps)
 		}
 	})
+	t.Run("CF-15 a reference to a secret is no unknown key, and can be set", func(t *testing.T) {
+		const ref = `{"id":"KEY","provider":"default","source":"env"}`
+		tr := mustLoad(t, `{gateway: {auth: {token: `+ref+`}}, models: {providers: {x: {apiKey: {source: "env", id: "KEY", nmae: "y"}}}}}`)
+		if diff := cmp.Diff([]string{"models.providers.x.apiKey.nmae: unknown key"}, texts(tr.Warnings())); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		next, err := writeEdits(mustLoad(t, "{}"), Edit{"gateway.auth.token", json.RawMessage(ref)})
+		if err != nil || string(next.Section("gateway.auth.token")) != ref {
+			t.Errorf("set: %s, %v", next.Section("gateway.auth.token"), err)
+		}
+	})
 	t.Run("keys of OpenClaw are known and reported as unused", func(t *testing.T) {
 		tr := mustLoad(t, `{meta: {lastTouchedVersion: "1"}, browser: {enabled: true, color: "#fff"}, agents: {defaults: {experimental: {a: 1}, contextInjection: "always"}, list: [{id: "x"}]}, plugins: {slots: {contextEngine: "none"}}, gateway: {port: 1}, tools: {fs: {maxReadBytes: 1}}, session: {dmScope: "main"}}`)
 		if got := tr.Warnings(); len(got) != 0 {

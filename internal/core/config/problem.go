@@ -118,6 +118,7 @@ func (c *checker) members(v map[string]any, n *node, path []string) {
 			next = n.wild
 		}
 		switch {
+		case n.key != nil && n.key.Kind == Secret && slices.Contains(refKeys[:], k):
 		case next != nil:
 			if v[k] = c.walk(v[k], next, join(path, k)); v[k] == nil {
 				delete(v, k) // null stands for the default
@@ -127,6 +128,9 @@ func (c *checker) members(v map[string]any, n *node, path []string) {
 		}
 	}
 }
+
+// refKeys are the keys of a reference to a secret, see secret.Ref.
+var refKeys = [...]string{"id", "provider", "source"}
 
 func (c *checker) add(p Problem) { c.problems = append(c.problems, p) }
 

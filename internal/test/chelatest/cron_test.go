@@ -561,6 +561,65 @@ func TestCron(t *testing.T) {
 		time.Sleep(8 * time.Minute)
 		equal(t, "turns", len(s.turns("slow 300", time.Now())), 2)
 	})
+	schedule(t, "CR-15 CR-16 a file of jobs is imported whenever it changes, and a broken one changes neither the jobs nor the file", "", func(t *testing.T, s *scheduled) {
+		file := filepath.Join(s.o.Dir, "jobs.json")
+		write := func(text string) {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+			if b, err := os.ReadFile(file); err != nil || string(b) != text {
+				t.Errorf("the file is %q, %v", b, err)
+			}
+		}
+		names := func() (all []string) {
+			var list wire.CronPage
+			s.must(wire.MethodCronList, nil, &list)
+			for _, j := range list.Jobs {
+				all = append(all, j.Name)
+			}
+			slices.Sort(all)
+			return all
+		}
+		const one = `{"version":1,"jobs":[{"id":"tea","name":"tea","enabled":true,"schedule":{"kind":"every","everyMs":3600000},"sessionTarget":"isolated","wakeMode":"now","payload":{"kind":"agentTurn","message":"make tea"}}`
+		const two = one + `,{"id":"bread","name":"bread","enabled":true,"schedule":{"kind":"every","everyMs":7200000},"sessionTarget":"isolated","wakeMode":"now","payload":{"kind":"agentTurn","message":"buy bread"}}`
+		write(one + `]}`)
+		s.config(fmt.Sprintf(`cron: {store: %q}`, file))
+		s.restart(0)
+		time.Sleep(2 * time.Minute)
+		equal(t, "jobs of the file", names(), []string{"tea"})
+		write(two + `]}`)
+		equal(t, "after an edit", names(), []string{"bread", "tea"})
+		write(two) // its end is missing, as if the program that writes it was killed
+		equal(t, "with half a file", names(), []string{"bread", "tea"})
+		write(one + `,{"id":"bread","name":"loaf","schedule":{"kind":"cron","expr":"every day"},"payload":{"kind":"agentTurn","message":"x"},"sessionTarget":"isolated"}]}`)
+		equal(t, "with a job that is none", names(), []string{"bread", "tea"})
+		from := time.Now()
+		s.restart(0)
+		time.Sleep(3 * time.Hour)
+		equal(t, "jobs after a restart", names(), []string{"bread", "tea"})
+		if n := len(s.turns("buy bread", from)); n == 0 {
+			t.Error("a job of the file does not run")
+		}
+	})
+	schedule(t, "CR-17 the newest runs of a job are kept", "cron: {runLog: {keepLines: 3}}", func(t *testing.T, s *scheduled) {
+		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000},"payload":{"kind":"agentTurn","message":"tick"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+		s.add(`{"name":"y","schedule":{"kind":"every","everyMs":1800000},"payload":{"kind":"agentTurn","message":"tock"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+		time.Sleep(55 * time.Minute)
+		s.must(wire.MethodCronUpdate, json.RawMessage(fmt.Sprintf(`{"id":%q,"patch":{"enabled":false}}`, j.ID)), nil)
+		times := func() (all []wire.Millis) {
+			for _, e := range s.runs(j.ID) {
+				all = append(all, e.Time)
+			}
+			slices.Sort(all)
+			return all
+		}
+		before := times()
+		time.Sleep(2 * time.Hour)
+		if after := times(); len(before) != 5 || !slices.Equal(after, before[2:]) {
+			t.Errorf("of the runs at %v, those at %v are kept", before, after)
+		}
+	})
 	schedule(t, "a watched file", "", func(t *testing.T, s *scheduled) {
 		file := filepath.Join(s.o.Dir, "workspace", "inbox.txt")
 		write := func(text string) {

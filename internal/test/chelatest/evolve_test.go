@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/chela-ai/chela/internal/app/endpoint"
@@ -16,6 +17,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/channel/channeltest"
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/kit/waittest"
 	"github.com/chela-ai/chela/wire"
 )
@@ -386,6 +388,33 @@ func TestEvolveSkills(t *testing.T) {
 		if c.Await(run); there(v.Gateway, "skills/plants") {
 			t.Error("the skill is still there")
 		}
+	})
+	t.Run("EVOLVE-07 a long turn is followed by no review that nobody asked for", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+				if n++; n <= 20 {
+					return llmtest.Call(fmt.Sprint("c", n), "write", fmt.Sprintf(`{"path": "part%d.txt", "content": "done"}`, n))
+				}
+				return llmtest.Say("done")
+			})
+			g := Start(t, Options{Model: model, Config: Config{"agents.defaults": json.RawMessage(`{"model": "mock/m", "heartbeat": {"every": "0m"}}`)}})
+			c := g.Client()
+			if end := c.Ask("main", "do it"); end.Text != "done" {
+				t.Fatalf("%q %s", end.Text, end.Error)
+			}
+			before := len(model.Requests())
+			time.Sleep(3 * time.Hour)
+			if got := len(model.Requests()) - before; got != 0 {
+				t.Errorf("%d model calls in three hours in which nobody wrote", got)
+			}
+			if _, err := os.Stat(filepath.Join(g.Dir, "proposals")); err == nil {
+				t.Error("something was proposed")
+			}
+			c.Close()
+			g.Stop()
+		})
 	})
 	t.Run("EVOLVE-08 in mode auto a skill that a person wrote still needs a yes", func(t *testing.T) {
 		t.Parallel()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/llm"
+	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/kit/needtest"
 )
 
@@ -40,6 +41,43 @@ func TestMemory(t *testing.T) {
 			}
 			if end := c.Ask("main", `memory_search {"query":"the serial number of the piano"}`); !strings.Contains(end.Text, "No note answers that") {
 				t.Errorf("nothing answers: %q", end.Text)
+			}
+			c.Close()
+			g.Stop()
+		})
+	})
+	t.Run("E2E-10 what was taught is found after a new conversation and a restart, in other words, with its place", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+				last := r.Messages[len(r.Messages)-1]
+				switch text := last.PlainText(); {
+				case last.Role == llm.RoleTool && strings.Contains(text, "garden.md:"):
+					return llmtest.Say(text)
+				case last.Role == llm.RoleTool:
+					return llmtest.Say("noted")
+				case strings.HasPrefix(text, "remember"):
+					return llmtest.Call("w", "write", `{"path": "memory/garden.md", "content": "# Garden\n\nThe tomatoes were planted behind the shed in May.\n"}`)
+				default:
+					return llmtest.Call("s", "memory_search", `{"query": "where did I plant my tomato?"}`)
+				}
+			})
+			g := Start(t, Options{Dir: dir, Model: model})
+			c := g.Client()
+			if end := c.Ask("main", "remember that I planted the tomatoes behind the shed in May"); end.Text != "noted" {
+				t.Errorf("taught: %q %s", end.Text, end.Error)
+			}
+			c.Ask("main", "/new")
+			c.Close()
+			g.Stop()
+			g = Start(t, Options{Dir: dir, Model: model})
+			c = g.Client()
+			if end := c.Ask("main", "where is that plant for my salad again?"); !strings.Contains(end.Text, "behind the shed") || !strings.Contains(end.Text, "memory/garden.md:1-3") {
+				t.Errorf("found %q %s", end.Text, end.Error)
+			}
+			if m := model.Requests()[len(model.Requests())-2].Messages; len(m) != 1 {
+				t.Errorf("the new conversation has %d messages", len(m))
 			}
 			c.Close()
 			g.Stop()
