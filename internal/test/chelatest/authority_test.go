@@ -264,6 +264,37 @@ func TestChildAuthority(t *testing.T) {
 			t.Errorf("the subagent heard %q", got)
 		}
 	})
+	t.Run(prefix+"a message of a client with fewer scopes", func(t *testing.T) {
+		t.Parallel()
+		gate, started := make(chan struct{}), make(chan struct{})
+		p := &powers{tree: newTree(t, Options{Tools: []tool.Tool{blocking("stall", started, gate)}})}
+		p.Ask("main", task("see http://127.0.0.1/?token=open-sesame\nstall {}\nthen say done", "label", "x"))
+		<-started
+		c := p.with(string(chela.ScopeWrite), string(chela.ScopeRead))
+		for _, text := range []string{`subagents {"action":"steer","target":"x","message":"EVIL"}`, "/steer x EVIL"} {
+			if got := c.Ask("main", text).Text; !strings.Contains(got, "was started by somebody else") {
+				t.Errorf("%q: %q", text, got)
+			}
+		}
+		if got := p.Ask("main", "/steer x "+strings.Repeat("x", 16<<10+1)).Text; !strings.Contains(got, "at most 16384 are allowed") {
+			t.Errorf("a message of more than 16 KiB: %q", got)
+		}
+		if got := p.Ask("main", "/steer x be quick").Text; !strings.Contains(got, "Sent to the subagent") {
+			t.Errorf("the owner: %q", got)
+		}
+		var list json.RawMessage
+		p.must(wire.MethodSessionsList, nil, &list)
+		if !strings.Contains(string(list), "token=[redacted]") || strings.Contains(string(list), "open-sesame") {
+			t.Errorf("the title of its session is not masked: %s", list)
+		}
+		close(gate)
+		p.waitEnded("x")
+		for _, r := range p.Requests() {
+			if strings.Contains(systemOf(r), "# Subagent Context") && strings.Contains(requestText(r), "EVIL") {
+				t.Error("the subagent heard it")
+			}
+		}
+	})
 	t.Run(prefix+"a command", func(t *testing.T) {
 		t.Parallel()
 		p := newPowers(t, Options{})
@@ -300,5 +331,9 @@ func TestChildAuthority(t *testing.T) {
 			t.Errorf("in the sandbox: %q %s", end.Text, end.Error)
 		}
 		tr.waitEnded("x")
+		off := newTree(t, Options{Config: Config{"agents.defaults": json.RawMessage(`{"sandbox": {"mode": "off"}}`)}})
+		if end := off.Ask("main", task("say x", "sandbox", "require")); !strings.Contains(end.Text, "the subagent would not be sandboxed") {
+			t.Errorf("required, but off: %q %s", end.Text, end.Error)
+		}
 	})
 }

@@ -307,6 +307,22 @@ func TestCodingAgents(t *testing.T) {
 			t.Errorf("announced %d times, the agent got %q", n, got)
 		}
 	})
+	t.Run("a client with fewer scopes, and a session in the sandbox, hand nothing over", func(t *testing.T) {
+		k := newCoding(t, "")
+		if end := k.with(wire.ScopeRead, wire.ScopeWrite).Ask("main", "hand over no"); !strings.Contains(end.Text, "only the owner may hand a task over") {
+			t.Errorf("a client with fewer scopes: %+v", end)
+		}
+		k.Client.Close()
+		k.Gateway.Stop()
+		k.o.Config["agents.defaults"] = json.RawMessage(`{"sandbox": {"mode": "all"}}`)
+		k.start()
+		if end := k.Ask("main", "hand over no"); !strings.Contains(end.Text, "this session is confined") {
+			t.Errorf("a session in the sandbox: %+v", end)
+		}
+		if got := acptest.Lines(k.dir, "prompt"); len(got) != 0 {
+			t.Errorf("the agent got %q", got)
+		}
+	})
 	t.Run("a question for permission is asked in the chat, and the answer goes to the agent", func(t *testing.T) {
 		for word, decision := range map[string]string{"ask": "allow-once", "askunannounced": "deny"} {
 			k := &coding{}
