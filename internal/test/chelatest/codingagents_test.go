@@ -309,14 +309,14 @@ func TestCodingAgents(t *testing.T) {
 	})
 	t.Run("a client with fewer scopes, and a session in the sandbox, hand nothing over", func(t *testing.T) {
 		k := newCoding(t, "")
-		if end := k.with(wire.ScopeRead, wire.ScopeWrite).Ask("main", "hand over no"); !strings.Contains(end.Text, "only the owner may hand a task over") {
+		if end := k.with(wire.ScopeRead, wire.ScopeWrite).Ask("main", "hand over count"); !strings.Contains(end.Text, "only the owner may hand a task over") {
 			t.Errorf("a client with fewer scopes: %+v", end)
 		}
 		k.Client.Close()
 		k.Gateway.Stop()
 		k.o.Config["agents.defaults"] = json.RawMessage(`{"sandbox": {"mode": "all"}}`)
 		k.start()
-		if end := k.Ask("main", "hand over no"); !strings.Contains(end.Text, "this session is confined") {
+		if end := k.Ask("main", "hand over count"); !strings.Contains(end.Text, "this session is confined") {
 			t.Errorf("a session in the sandbox: %+v", end)
 		}
 		if got := acptest.Lines(k.dir, "prompt"); len(got) != 0 {
