@@ -11,7 +11,6 @@ import (
 	"embed"
 	"encoding/base64"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"slices"
@@ -66,11 +65,13 @@ func New(base string) *Page {
 
 const index = "index.html"
 
+// kind returns the media type of a file of the page. The tables of the machine are not
+// asked: reading them is a twentieth of a start, and they differ.
 func kind(name string) string {
-	if path.Ext(name) == ".webmanifest" { // few machines know it
-		return "application/manifest+json"
-	}
-	return mime.TypeByExtension(path.Ext(name))
+	return map[string]string{
+		".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+		".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
+	}[path.Ext(name)]
 }
 
 // Paths returns the paths at which the page serves something, sorted; the first is that of

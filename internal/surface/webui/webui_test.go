@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -78,26 +79,29 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	p := webui.New("")
 	scripts, size := 0, 0
-	for _, path := range p.Paths() {
-		res := get(t, p, "GET", path)
+	kinds := map[string]string{ // on every machine
+		"": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
+	}
+	for _, name := range p.Paths() {
+		res := get(t, p, "GET", name)
 		content := body(t, res)
 		tag := res.Header.Get("ETag")
-		if res.StatusCode != http.StatusOK || content == "" || tag == "" || res.Header.Get("Content-Type") == "" || res.Header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: %d, %d bytes, %v", path, res.StatusCode, len(content), res.Header)
+		if res.StatusCode != http.StatusOK || content == "" || tag == "" || res.Header.Get("Content-Type") != kinds[path.Ext(name)] || res.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d, %d bytes, %v", name, res.StatusCode, len(content), res.Header)
 		}
-		if got, want := strings.Contains(res.Header.Get("Cache-Control"), "immutable"), strings.HasPrefix(path, "/assets/"); got != want {
-			t.Errorf("%s: Cache-Control %q", path, res.Header.Get("Cache-Control"))
+		if got, want := strings.Contains(res.Header.Get("Cache-Control"), "immutable"), strings.HasPrefix(name, "/assets/"); got != want {
+			t.Errorf("%s: Cache-Control %q", name, res.Header.Get("Cache-Control"))
 		}
-		if res := get(t, p, "GET", path, "If-None-Match", tag); res.StatusCode != http.StatusNotModified || body(t, res) != "" {
-			t.Errorf("%s, unchanged: %d", path, res.StatusCode)
+		if res := get(t, p, "GET", name, "If-None-Match", tag); res.StatusCode != http.StatusNotModified || body(t, res) != "" {
+			t.Errorf("%s, unchanged: %d", name, res.StatusCode)
 		}
-		if res := get(t, p, "HEAD", path); res.StatusCode != http.StatusOK || body(t, res) != "" || res.Header.Get("ETag") != tag {
-			t.Errorf("HEAD %s: %d, %v", path, res.StatusCode, res.Header)
+		if res := get(t, p, "HEAD", name); res.StatusCode != http.StatusOK || body(t, res) != "" || res.Header.Get("ETag") != tag {
+			t.Errorf("HEAD %s: %d, %v", name, res.StatusCode, res.Header)
 		}
-		if strings.HasSuffix(path, ".js") {
+		if strings.HasSuffix(name, ".js") {
 			scripts, size = scripts+1, len(content)
 			if strings.Contains(content, "sourceMappingURL") {
-				t.Errorf("%s refers to a source map", path)
+				t.Errorf("%s refers to a source map", name)
 			}
 		}
 	}
