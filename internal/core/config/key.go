@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/chela-ai/chela/internal/kit/humanize"
@@ -65,8 +66,8 @@ type node struct {
 	elem *node // each element
 }
 
-// known builds the tree of the known keys.
-func known() *node {
+// known returns the tree of the known keys, which is built once and not changed.
+var known = sync.OnceValue(func() *node {
 	root := &node{}
 	keys := table()
 	for i := range keys {
@@ -86,7 +87,7 @@ func known() *node {
 	agents := root.child("agents")
 	agents.child("entries").wild = agents.child("list").elem
 	return root
-}
+})
 
 func (n *node) child(name string) *node {
 	if name == "*" {
