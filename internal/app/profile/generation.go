@@ -167,11 +167,7 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	if t, ok := s.(*config.Tree); ok {
 		f.Protect(t.Own()...)
 	}
-	if skills := o.Registry.BundledSkills(); skills != nil {
-		if f.finder.Bundled, err = skill.ParseBundled(skills); err != nil {
-			return nil, fmt.Errorf("bundled skills: %w", err)
-		}
-	}
+	f.finder.Bundled = o.Registry.BundledSkills()
 	f.programs = newPrograms(f.Environ())
 	f.host, _ = os.Hostname()
 	home, _ := os.UserHomeDir() // without one, the sandbox has no toolchains

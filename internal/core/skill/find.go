@@ -41,10 +41,11 @@ type Problem struct {
 // files have changed. The zero value is ready to use; Bundled is set before. It is safe
 // for concurrent use.
 type Finder struct {
-	Bundled []*Skill // the skills of the folder BundledPath
+	Bundled fs.FS // the folder BundledPath, whose folders have the names of their skills; nil: none
 
 	mu      sync.Mutex
 	folders map[Folder]*found
+	bundled *found // nil: not read
 }
 
 // found is what was found in a folder.
@@ -83,9 +84,13 @@ func (f *Finder) Find(folders ...Folder) ([]*Skill, []Problem) {
 	var problems []Problem
 	for _, dir := range folders {
 		if dir.Dir == BundledPath {
-			for _, s := range f.Bundled {
+			if f.bundled == nil {
+				f.bundled = f.readBundled()
+			}
+			for _, s := range f.bundled.skills {
 				byName[s.Name] = s
 			}
+			problems = append(problems, f.bundled.problems...)
 			continue
 		}
 		k := f.folders[dir]
@@ -107,6 +112,18 @@ func (f *Finder) Find(folders ...Folder) ([]*Skill, []Problem) {
 	}
 	slices.SortFunc(all, func(a, b *Skill) int { return strings.Compare(a.Name, b.Name) })
 	return all, problems
+}
+
+// readBundled reads the bundled skills.
+func (f *Finder) readBundled() *found {
+	if f.Bundled == nil {
+		return &found{}
+	}
+	all, err := ParseBundled(f.Bundled)
+	if err != nil {
+		return &found{problems: []Problem{{BundledPath, err.Error()}}}
+	}
+	return &found{skills: all}
 }
 
 // searcher searches one folder.
