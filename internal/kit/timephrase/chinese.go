@@ -19,7 +19,7 @@ var chineseNames = strings.NewReplacer(
 
 func chineseForm(expr string) func() *regexp.Regexp {
 	amounts := `(?:半 个? (?:小时|钟头|天|月|年)|{n} 个? 半? {unit}半?)(?: 零? 又?{n} (?:分钟|分|秒钟?)){0,2}`
-	return lazy(`(?i)^(?:` + chineseNames.Replace(strings.ReplaceAll(expr, "{dur}", amounts)) + `)`)
+	return lazy(`(?i)^(?:`+strings.ReplaceAll(expr, "{dur}", amounts)+`)`, chineseNames)
 }
 
 // chinese is the grammar of Chinese.
@@ -124,7 +124,7 @@ func acceptChinese(_ *part, before, match, after string) (string, bool) {
 	return match, true
 }
 
-var chineseAmount = lazy(chineseNames.Replace(`(半|{n})? 个? (半)? ({unit})(半)?`))
+var chineseAmount = lazy(`(半|{n})? 个? (半)? ({unit})(半)?`, chineseNames)
 
 // chineseAmounts reads 一个半小时 or 1小时30分钟.
 func chineseAmounts(text string) []amount {

@@ -31,7 +31,7 @@ var englishNames = strings.NewReplacer(
 )
 
 func englishForm(expr string) func() *regexp.Regexp {
-	return lazy(`(?i)^(?:` + englishNames.Replace(strings.ReplaceAll(expr, "{dur}", `(?:{compact}|{q}(?:\s*,?\s*(?:and\s+)?{q}){0,4}(?:\s+and a half)?)`)) + `)`)
+	return lazy(`(?i)^(?:`+strings.ReplaceAll(expr, "{dur}", `(?:{compact}|{q}(?:\s*,?\s*(?:and\s+)?{q}){0,4}(?:\s+and a half)?)`)+`)`, englishNames)
 }
 
 // english is the grammar of English.
@@ -173,7 +173,7 @@ func startsWord(match, after string) bool {
 
 var (
 	englishDays   = lazy(`(?i)\b(?:mon|tue|wed|thu|fri|sat|sun)`)
-	englishAmount = lazy(englishNames.Replace(`(\d+(?:\.\d+)?)\s*([smhdw])(?:\b|\d)|({n})?[\s-]*\b(second|sec|minute|min|hour|hr|day|week|wk|month|year|yr)|(an?)\s+([smhdw])\b`))
+	englishAmount = lazy(`(\d+(?:\.\d+)?)\s*([smhdw])(?:\b|\d)|({n})?[\s-]*\b(second|sec|minute|min|hour|hr|day|week|wk|month|year|yr)|(an?)\s+([smhdw])\b`, englishNames)
 )
 
 // amount is a number of units.

@@ -96,9 +96,15 @@ const (
 	clockKind
 )
 
-// lazy returns a function that compiles the expression on first use.
-func lazy(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+// lazy returns a function that replaces the names in the expression and compiles it on
+// first use.
+func lazy(expr string, names ...*strings.Replacer) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp {
+		for _, r := range names {
+			expr = r.Replace(expr)
+		}
+		return regexp.MustCompile(expr)
+	})
 }
 
 // find returns the phrases of a text.
