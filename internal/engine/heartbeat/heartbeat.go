@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -53,10 +54,12 @@ type Config interface {
 type Service struct {
 	o     Options
 	again chan struct{} // cap 1: look again
+	ended chan struct{} // cap 1: a run ended, which may have written a HEARTBEAT.md
 	// waits is set while an agent has an interval and no HEARTBEAT.md with content.
 	waits atomic.Bool
 
-	published map[chela.AgentID]heartbeat.Result // used by Run only
+	waiting   []heartbeat.Settings // of those agents; used by Run only, like what follows
+	published map[chela.AgentID]heartbeat.Result
 }
 
 // New returns a Service. It does nothing before Run; Ended and Sent can be used.
@@ -67,13 +70,16 @@ func New(o Options) *Service {
 	if o.Step == nil {
 		o.Step = func(string) {}
 	}
-	return &Service{o: o, again: make(chan struct{}, 1)}
+	return &Service{o: o, again: make(chan struct{}, 1), ended: make(chan struct{}, 1)}
 }
 
 // Changed says that the configuration or the switch may have changed.
-func (s *Service) Changed() {
+func (s *Service) Changed() { signal(s.again) }
+
+// signal sends, unless something is waiting to be received.
+func signal(c chan<- struct{}) {
 	select {
-	case s.again <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -87,8 +93,12 @@ const (
 func (s *Service) Run(ctx context.Context) error {
 	wakes := s.o.Store.Wakes(ctx, store.TopicHeartbeat)
 	defer s.o.Bus.Subscribe(func(e chela.Event) {
-		if e.End != nil && (heartbeat.IsRun(e.Run) || s.waits.Load()) {
+		switch {
+		case e.End == nil:
+		case heartbeat.IsRun(e.Run):
 			s.Changed()
+		case s.waits.Load():
+			signal(s.ended)
 		}
 	})()
 	timer := time.NewTimer(0)
@@ -102,6 +112,10 @@ func (s *Service) Run(ctx context.Context) error {
 				return nil
 			}
 		case <-s.again:
+		case <-s.ended: // almost every run of a conversation ends without one: the rows are not read for it
+			if !slices.ContainsFunc(s.waiting, s.hasWork) {
+				continue
+			}
 		case <-timer.C:
 		}
 		next, err := s.step(ctx)
@@ -157,13 +171,13 @@ func (s *Service) step(ctx context.Context) (next time.Time, err error) {
 		}
 	}
 	var errs []error // one agent does not keep the others from running
-	ticks, waits := map[chela.AgentID]bool{}, false
+	ticks, waiting := map[chela.AgentID]bool{}, s.waiting[:0]
 	for id, a := range all {
 		if a.Every <= 0 || r.disabled {
 			continue
 		}
 		if a.NeedsFile && !s.hasWork(a) {
-			waits = true
+			waiting = append(waiting, a)
 			continue
 		}
 		ticks[id] = true
@@ -186,7 +200,8 @@ func (s *Service) step(ctx context.Context) (next time.Time, err error) {
 			errs = append(errs, s.forget(ctx, id))
 		}
 	}
-	s.waits.Store(waits)
+	s.waiting = waiting
+	s.waits.Store(len(waiting) > 0)
 	if changed {
 		if r, err = s.read(ctx); err != nil {
 			return next, errors.Join(append(errs, err)...)
