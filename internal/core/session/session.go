@@ -357,13 +357,14 @@ const (
 	ArchivedToo  Archived = "too"
 )
 
-// Order is the sort order of a list; the newest session is first.
+// Order is the sort order of a list; the newest session is first, except in ByAge.
 type Order string
 
 // The orders.
 const (
 	ByUpdate Order = ""
 	ByActive Order = "active" // by the time of the last message of a person
+	ByAge    Order = "age"    // by update, the oldest first
 )
 
 // Reader reads sessions and their transcripts.
@@ -372,6 +373,8 @@ type Reader interface {
 	Get(chela.SessionKey) (Meta, error)
 	// List returns sessions, newest first, and the total number of matches.
 	List(Query) ([]Meta, int, error)
+	// Counts returns how many sessions each agent has.
+	Counts() (map[chela.AgentID]int, error)
 	// Past returns the transcripts archived by resets, newest first.
 	Past(chela.SessionKey) ([]Past, error)
 	// Entries returns at most limit (0: all) entries of a transcript with Seq >

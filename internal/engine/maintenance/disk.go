@@ -13,7 +13,7 @@ import (
 
 // stored is a transcript, which takes space.
 type stored struct {
-	meta session.Meta // its session
+	meta session.Meta // key, id and time of its session
 	past session.Past // zero: the current transcript of the session
 	size int64
 }
@@ -28,20 +28,16 @@ func (s Sessions) reclaim(ctx context.Context) (over int64, err error) {
 	if l.disk == 0 && (!enforce || l.archive == 0) {
 		return 0, nil
 	}
-	metas, err := s.all(ctx)
-	if err != nil {
-		return 0, err
-	}
 	var past, current []stored
 	var total int64
-	for _, m := range metas {
-		err := s.Store.View(ctx, func(r store.Reader) error {
+	err = s.oldest(ctx, func(m session.Meta) (deleted, more bool, err error) {
+		err = s.Store.View(ctx, func(r store.Reader) error {
 			list, err := r.Sessions().Past(m.Key)
 			if err != nil {
 				return err
 			}
 			for _, p := range append(list, session.Past{ID: m.ID}) {
-				it := stored{meta: m, past: p}
+				it := stored{meta: session.Meta{Key: m.Key, ID: m.ID, Updated: m.Updated}, past: p}
 				if it.size, err = r.Sessions().Size(p.ID); err != nil {
 					return err
 				}
@@ -55,8 +51,12 @@ func (s Sessions) reclaim(ctx context.Context) (over int64, err error) {
 			return nil
 		})
 		if err != nil {
-			return 0, fmt.Errorf("session %s: %w", m.Key, err)
+			err = fmt.Errorf("session %s: %w", m.Key, err)
 		}
+		return false, true, err
+	})
+	if err != nil {
+		return 0, err
 	}
 	if !enforce {
 		if total > l.disk {
@@ -80,7 +80,7 @@ func (s Sessions) reclaim(ctx context.Context) (over int64, err error) {
 		total -= it.size
 		s.Log.Info("deleted an old transcript", "session", it.meta.Key, "ended", it.past.Ended, "size", humanize.Bytes(it.size))
 	}
-	for _, it := range slices.Backward(current) {
+	for _, it := range current {
 		if !tooLarge || total <= l.highWater {
 			break
 		}

@@ -181,51 +181,54 @@ func (s Sessions) Run(ctx context.Context) error {
 // sweep deletes the oldest sessions of agents that have too many. It returns how many
 // more there are that it may not delete because of the mode.
 func (s Sessions) sweep(ctx context.Context) (over int, err error) {
-	all, err := s.all(ctx)
+	excess, err := store.Get(ctx, s.Store, func(r store.Reader) (map[chela.AgentID]int, error) { return r.Sessions().Counts() })
 	if err != nil {
 		return 0, err
 	}
-	old := func(m session.Meta) bool {
-		age := s.Config.limits.age
-		return s.Config.Mode == "enforce" && age > 0 && time.Since(m.Updated) > age
+	for id, n := range excess {
+		excess[id] = max(n-s.Config.entries(), 0)
+		over += excess[id]
 	}
-	excess := map[chela.AgentID]int{}
-	for _, m := range all {
-		excess[m.Agent]++
+	age := s.Config.limits.age
+	if s.Config.Mode != "enforce" || over == 0 && age <= 0 {
+		return over, nil
 	}
-	for id := range excess {
-		excess[id] -= s.Config.entries()
-	}
-	for _, m := range slices.Backward(all) {
-		switch {
-		case excess[m.Agent] <= 0 && !old(m):
-			continue
-		case s.Config.Mode != "enforce":
-			over++
-			excess[m.Agent]--
-			continue
+	return 0, s.oldest(ctx, func(m session.Meta) (deleted, more bool, err error) {
+		old := age > 0 && time.Since(m.Updated) > age
+		if excess[m.Agent] > 0 || old {
+			if deleted, err = s.remove(ctx, m); deleted && excess[m.Agent] > 0 {
+				excess[m.Agent]--
+				over--
+			}
 		}
-		deleted, err := s.remove(ctx, m)
-		if err != nil {
-			return over, err
-		}
-		if deleted {
-			excess[m.Agent]--
-		}
-	}
-	return over, nil
+		return deleted, old || over > 0, err
+	})
 }
 
-// all returns all sessions, the last one used first.
-func (s Sessions) all(ctx context.Context) ([]session.Meta, error) {
-	return store.Get(ctx, s.Store, func(r store.Reader) ([]session.Meta, error) {
-		_, total, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: 1})
-		if err != nil || total == 0 {
-			return nil, err
+// pageSize is how many sessions are held in memory at once.
+const pageSize = 100
+
+// oldest passes sessions to f, which says whether it deleted them and wants more. Those
+// that were not used for the longest time are first.
+func (s Sessions) oldest(ctx context.Context, f func(session.Meta) (deleted, more bool, err error)) error {
+	for kept := 0; ; {
+		page, err := store.Get(ctx, s.Store, func(r store.Reader) ([]session.Meta, error) {
+			list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Order: session.ByAge, Offset: kept, Limit: pageSize})
+			return list, err
+		})
+		if err != nil || len(page) == 0 {
+			return err
 		}
-		list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: total})
-		return list, err
-	})
+		for _, m := range page {
+			deleted, more, err := f(m)
+			if err != nil || !more {
+				return err
+			}
+			if !deleted {
+				kept++
+			}
+		}
+	}
 }
 
 // remove deletes a session unless it is protected or was used after it was read.

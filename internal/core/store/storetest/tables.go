@@ -380,6 +380,8 @@ func testSessions(t *testing.T, s store.Store) {
 		{"including archived", session.Query{Archived: session.ArchivedToo}, []session.Meta{a, away, b}, 3},
 		{"only archived", session.Query{Archived: session.ArchivedOnly}, []session.Meta{away}, 1},
 		{"by the time of the last message", session.Query{Archived: session.ArchivedToo, Order: session.ByActive}, []session.Meta{a, b, away}, 3},
+		{"by age", session.Query{Archived: session.ArchivedToo, Order: session.ByAge}, []session.Meta{b, away, a}, 3},
+		{"a page by age", session.Query{Archived: session.ArchivedToo, Order: session.ByAge, Limit: 1, Offset: 1}, []session.Meta{away}, 3},
 		{"with messages", session.Query{Archived: session.ArchivedToo, Interacted: true}, []session.Meta{a, b}, 2},
 		{"by id", session.Query{ID: b.ID}, []session.Meta{b}, 1},
 		{"with a label", session.Query{Label: "Label <&>"}, []session.Meta{a, b}, 2},
@@ -397,6 +399,11 @@ func testSessions(t *testing.T, s store.Store) {
 			return err
 		})
 	}
+	view(t, s, func(r store.Reader) error {
+		counts, err := r.Sessions().Counts()
+		same(t, "sessions of each agent, with archived ones", counts, map[chela.AgentID]int{"main": 2, "ops": 1})
+		return err
+	})
 	t.Run("kinds", func(t *testing.T) {
 		keys := []chela.SessionKey{"agent:kinds:main", "agent:kinds:cron:j", "agent:kinds:hook:h", "agent:kinds:x:direct:a:cron:b", "cron:old", "agent:kinds:main:subagent:u"}
 		for i, k := range keys {

@@ -45,12 +45,26 @@ func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
 	if limit == 0 {
 		limit = listLimit
 	}
-	order := "updated"
-	if q.Order == session.ByActive {
-		order = "active"
+	order := "updated DESC"
+	switch q.Order {
+	case session.ByActive:
+		order = "active DESC"
+	case session.ByAge:
+		order = "updated"
 	}
-	list, err := Collect(t.c, ScanJSON[session.Meta], "SELECT meta, "+sessionIntact+" FROM session WHERE "+where+" ORDER BY "+order+" DESC, key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
+	list, err := Collect(t.c, ScanJSON[session.Meta], "SELECT meta, "+sessionIntact+" FROM session WHERE "+where+" ORDER BY "+order+", key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
 	return list, int(n), err
+}
+
+// Counts returns how many sessions each agent has.
+func (t sessions) Counts() (map[chela.AgentID]int, error) {
+	counts := map[chela.AgentID]int{}
+	err := t.c.Query(func(r *Row) error {
+		id := chela.AgentID(r.Text())
+		counts[id] = int(r.Int())
+		return nil
+	}, "SELECT agent, count(*) FROM session GROUP BY agent")
+	return counts, err
 }
 
 // selected returns the WHERE clause of a query.
