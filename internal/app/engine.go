@@ -577,7 +577,7 @@ func (e *Engine) serviceMakers() []services.Maker {
 			}
 			return nil
 		},
-		Sweep: e.sweepMedia, DeleteSession: e.dispatch.DeleteIdle,
+		Rest: e.dispatch.Rest, Sweep: e.sweepMedia, DeleteSession: e.dispatch.DeleteIdle,
 	}
 	return e.registry.Services(env)
 }

@@ -323,6 +323,7 @@ type ServiceEnv struct {
 	Bus   *bus.Bus
 	HTTP  func() *http.Client // makes a client under the egress rules: public addresses only
 
+	Rest  func()                             // gives up what the engine keeps in memory to be faster
 	Check func(context.Context) error        // reads the whole database
 	Sweep func(context.Context) (int, error) // removes media files that nothing refers to
 	// DeleteSession deletes a session in which no run is in progress, if the function

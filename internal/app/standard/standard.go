@@ -279,7 +279,7 @@ func Services(r *Registry) {
 		return
 	}
 	r.Service("memory", "", func(env ServiceEnv, _ json.RawMessage) (service.Service, error) {
-		return service.Func(func(ctx context.Context) error { return maintenance.ReleaseMemory(ctx, env.Bus) }), nil
+		return service.Func(func(ctx context.Context) error { return maintenance.ReleaseMemory(ctx, env.Bus, env.Rest) }), nil
 	})
 }
 

@@ -117,6 +117,16 @@ func (c *Cache) count(it *cached) {
 	}
 }
 
+// Trim forgets the least recently used transcripts until about limit bytes are left. It
+// keeps the last one used, whatever its size.
+func (c *Cache) Trim(limit int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.size > limit && c.lru.Len() > 1 {
+		c.removeLocked(c.lru.Back())
+	}
+}
+
 // Clear forgets all transcripts. Lists that were returned stay valid.
 func (c *Cache) Clear() {
 	c.mu.Lock()

@@ -96,6 +96,25 @@ func TestCache(t *testing.T) {
 			t.Errorf("a was read %d times, b %d times; want 1 and 2", a, b)
 		}
 	})
+	t.Run("trimming keeps the last used one", func(t *testing.T) {
+		c := session.NewCache(1 << 20)
+		read := map[string]int{}
+		use := func(id string) {
+			src := &source{es: history("u:" + strings.Repeat("x", 10_000))}
+			if ms, err := c.Messages(id, 0, src.load); err != nil || len(ms) != 1 {
+				t.Fatal(ms, err)
+			}
+			read[id] += src.read
+		}
+		for range 2 {
+			use("a")
+			use("b")
+			c.Trim(10)
+		}
+		if d := cmp.Diff(map[string]int{"a": 2, "b": 1}, read); d != "" {
+			t.Error(d)
+		}
+	})
 	t.Run("a transcript that grows is evicted", func(t *testing.T) {
 		c := session.NewCache(50_000)
 		src := &source{es: history("u:hi", "c:1")}

@@ -102,6 +102,9 @@ func (d *Dispatcher) StopRunning(ctx context.Context, key chela.SessionKey) erro
 	return nil
 }
 
+// Rest is [runner.Runner.Rest].
+func (d *Dispatcher) Rest() { d.runner.Rest() }
+
 // DropTranscripts is [runner.Runner.DropTranscripts].
 func (d *Dispatcher) DropTranscripts() { d.runner.DropTranscripts() }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime/metrics"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,8 +32,9 @@ func TestReleaseMemory(t *testing.T) {
 			synctest.Wait()
 			return forced() - before
 		}
+		var rests atomic.Int32
 		done := make(chan error)
-		go func() { done <- maintenance.ReleaseMemory(ctx, events) }()
+		go func() { done <- maintenance.ReleaseMemory(ctx, events, func() { rests.Add(1) }) }()
 		if n := collections(time.Minute); n != 1 {
 			t.Errorf("%d collections after the start, want 1", n)
 		}
@@ -48,6 +50,9 @@ func TestReleaseMemory(t *testing.T) {
 		}
 		if n := collections(time.Minute); n != 1 {
 			t.Errorf("%d collections long after a run, want 1", n)
+		}
+		if n := rests.Load(); n != 2 {
+			t.Errorf("%d rests, want one before each collection", n)
 		}
 		cancel()
 		if err := <-done; err != nil {

@@ -69,6 +69,9 @@ type Runner struct {
 // cacheBytes limits the memory for compiled transcripts of all sessions together.
 const cacheBytes = 48 << 20
 
+// restBytes is how much of them a gateway keeps while nothing happens.
+const restBytes = 8 << 20
+
 // New returns a Runner.
 func New(o Options) *Runner {
 	if o.Hooks == nil {
@@ -182,3 +185,7 @@ func (r *Runner) publishWithdrawn(list []approval.Request) {
 // DropTranscripts forgets the cached transcripts, because entries were changed in the
 // store. Runs in progress keep theirs.
 func (r *Runner) DropTranscripts() { r.cache.Clear() }
+
+// Rest gives up most of what is kept in memory to be faster. It is called when no run has
+// been in progress for a while.
+func (r *Runner) Rest() { r.cache.Trim(restBytes) }
