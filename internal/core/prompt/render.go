@@ -11,7 +11,6 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/tool"
-	"github.com/chela-ai/chela/internal/kit/humanize"
 )
 
 // Texts of the prompt.
@@ -168,7 +167,8 @@ func names(list []string) string {
 	return strings.Join(out, ", ")
 }
 
-// tooling lists the tools, sorted by name, one line each.
+// tooling lists the names of the tools, sorted, one line each. What they do is said by
+// their descriptions, which are in the same request.
 func tooling(in *Input) string {
 	tools := slices.Clone(in.Tools)
 	slices.SortFunc(tools, func(a, b llm.ToolSpec) int { return strings.Compare(a.Name, b.Name) })
@@ -176,7 +176,7 @@ func tooling(in *Input) string {
 	var b strings.Builder
 	b.WriteString(toolingText)
 	for _, t := range tools {
-		fmt.Fprintf(&b, "- %s: %s\n", t.Name, humanize.Sentence(t.Description, maxSummary))
+		b.WriteString("- " + t.Name + "\n")
 	}
 	b.WriteString(waitingText)
 	if in.has(tool.StartsSubagents) {
@@ -187,9 +187,6 @@ func tooling(in *Input) string {
 	}
 	return b.String()
 }
-
-// maxSummary is the maximum length of a tool's summary, in characters.
-const maxSummary = 160
 
 // recall says when to look into the memory; "": there are no tools for it.
 func recall(in *Input) string {
