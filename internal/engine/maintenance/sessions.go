@@ -206,7 +206,7 @@ func (s Sessions) sweep(ctx context.Context) (over int, err error) {
 }
 
 // pageSize is how many sessions are held in memory at once.
-const pageSize = 100
+const pageSize = 500
 
 // oldest passes sessions to f, which says whether it deleted them and wants more. Those
 // that were not used for the longest time are first.

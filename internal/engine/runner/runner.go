@@ -70,7 +70,7 @@ type Runner struct {
 const cacheBytes = 48 << 20
 
 // restBytes is how much of them a gateway keeps while nothing happens.
-const restBytes = 8 << 20
+const restBytes = 1 << 20
 
 // New returns a Runner.
 func New(o Options) *Runner {

@@ -52,7 +52,9 @@ func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
 	case session.ByAge:
 		order = "updated"
 	}
-	list, err := Collect(t.c, ScanJSON[session.Meta], "SELECT meta, "+sessionIntact+" FROM session WHERE "+where+" ORDER BY "+order+", key LIMIT ? OFFSET ?", append(args, limit, q.Offset)...)
+	order += ", key"
+	page := "n IN (SELECT n FROM session WHERE " + where + " ORDER BY " + order + " LIMIT ? OFFSET ?)" // so that only rows of the page are checked
+	list, err := Collect(t.c, ScanJSON[session.Meta], "SELECT meta, "+sessionIntact+" FROM session WHERE "+page+" ORDER BY "+order, append(args, limit, q.Offset)...)
 	return list, int(n), err
 }
 

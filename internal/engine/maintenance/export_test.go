@@ -1,0 +1,4 @@
+package maintenance
+
+// Sweep is one sweep of Run.
+var Sweep = Sessions.sweep
