@@ -162,18 +162,18 @@ func (p *Pool) acquire(ctx context.Context, key chela.SessionKey, x session.Exte
 	if err := p.reserve(ctx); err != nil {
 		return nil, "", fmt.Errorf("coding agent %s: %w", x.Agent, err)
 	}
-	a, note, err = p.start(ctx, key, x, prog)
+	made, note, err := p.start(ctx, key, x, prog)
 	if err != nil {
 		return nil, "", err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		p.wg.Go(func() { a.stop(errClosed) })
+		p.wg.Go(func() { made.stop(errClosed) })
 		return nil, "", errClosed
 	}
-	p.agents[key] = a
-	return a, note, nil
+	p.agents[key] = made
+	return made, note, nil
 }
 
 // reserve makes room for a program: it ends the one that has been idle for longest.
