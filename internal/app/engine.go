@@ -20,6 +20,7 @@ import (
 
 	"github.com/chela-ai/chela/internal/app/backup"
 	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/app/inventory"
 	"github.com/chela-ai/chela/internal/app/methods"
 	"github.com/chela-ai/chela/internal/app/metrics"
 	"github.com/chela-ai/chela/internal/app/profile"
@@ -286,6 +287,7 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if e.profiles, err = profile.NewFactory(profile.Options{
 		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Hooks: e.hooks, Budgets: e.budgets, Environ: o.Environ, Getenv: o.Env, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
 		Spawner: e.spawner, Schedule: e.cron, Journal: e.history, Skills: skillRegistry{e}, Relay: e.relay, Nodes: e.nodes, Canvas: e.canvas, Gateway: e.assistantGateway(), Proposals: e.proposed, Act: e.actor.Do, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe, NoGit: o.NoGit,
+		Reserved:     func(dir string) bool { return inventory.Holds(o.State, dir) },
 		ToolsChanged: func() { e.remake("tools of MCP servers changed") }, Hide: func(v secret.Value) { e.o.Secrets.Add(v) }, Tell: e.tellOwner,
 	}, o.Config); err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/chela-ai/chela/internal/app/endpoint"
+	"github.com/chela-ai/chela/internal/app/inventory"
 	"github.com/chela-ai/chela/internal/app/model"
 	"github.com/chela-ai/chela/internal/app/profile"
 	"github.com/chela-ai/chela/internal/app/services"
@@ -119,7 +120,13 @@ func (b starter) generation(ctx context.Context, s cli.Start, t *config.Tree) ([
 	if err != nil {
 		return nil, err
 	}
-	f, err := profile.NewFactory(profile.Options{Log: slog.New(slog.DiscardHandler), State: s.State, Registry: b.registry, NoProbe: true}, t)
+	f, err := profile.NewFactory(profile.Options{
+		Log:      slog.New(slog.DiscardHandler),
+		State:    s.State,
+		Registry: b.registry,
+		NoProbe:  true,
+		Reserved: func(dir string) bool { return inventory.Holds(s.State, dir) },
+	}, t)
 	if err != nil {
 		return nil, err
 	}

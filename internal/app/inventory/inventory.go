@@ -71,6 +71,18 @@ func Of(name, database string) Kind {
 	return Foreign
 }
 
+// Holds reports whether a folder is a state directory, or lies in one of its parts other than
+// workspaces: tools use nothing that is there.
+func Holds(state, dir string) bool {
+	rel, err := filepath.Rel(state, dir)
+	if err != nil || !filepath.IsLocal(rel) {
+		return false
+	}
+	first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	kind := Of(first, "")
+	return rel == "." || kind != Workspace && kind != Foreign
+}
+
 // Part is a file or a folder of an installation.
 type Part struct {
 	Kind Kind

@@ -112,6 +112,9 @@ type Options struct {
 	Providers map[string]llm.Provider // used instead of the configured providers, by id
 	NoProbe   bool                    // do not look for model servers on this machine
 	NoGit     bool                    // do not make repositories of new workspaces
+	// Reserved reports whether a folder is among what belongs to Chela itself, so that it can
+	// be no workspace; nil: none is.
+	Reserved func(dir string) bool
 }
 
 // Factory makes Generations. Some parts live longer than one of them: the
@@ -318,6 +321,12 @@ func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, 
 	}
 	if err := opts.Check(); err != nil {
 		return nil, err
+	}
+	for _, id := range opts.Roster() {
+		if dir := g.Workspace(id); f.o.Reserved != nil && f.o.Reserved(dir) {
+			return nil, chela.Errorf(chela.CodeInvalid,
+				"the workspace of agent %s, %s, is where Chela keeps its state, which tools do not use; choose another folder", id, dir)
+		}
 	}
 	g.mentions = map[chela.AgentID][]*regexp.Regexp{}
 	for _, id := range opts.Roster() {
