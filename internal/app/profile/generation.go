@@ -489,7 +489,7 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 	if r.Origin.Kind == chela.OriginHeartbeat {
 		answer.MaxAck = g.Settings.Heartbeat(m.Agent).MaxAck
 	}
-	if m.Bounds.Depth > 0 { // a subagent: its requester reads the answer, whatever began the run
+	if m.IsChild() { // a subagent: its requester reads the answer, whatever began the run
 		answer, rounds = run.AnswerTo(chela.Origin{Kind: chela.OriginAgent}), cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
 	}
 	catalog, pruning := g.catalogs[m.Agent], g.Settings.Pruning(m.Agent)

@@ -132,7 +132,22 @@ func (k SessionKey) Around() SessionKey {
 
 // Depth returns the number of ancestors in the key of the session of a subagent. The
 // key does not name those of other agents. It is 0 for other sessions.
-func (k SessionKey) Depth() int { return strings.Count(string(k), ":subagent:") }
+func (k SessionKey) Depth() int { return strings.Count(string(k), childPart) }
+
+// IsChild reports whether the key is that of the session of a subagent.
+func (k SessionKey) IsChild() bool { return k.Depth() > 0 }
+
+// Child returns the key of the session of a subagent that k starts. It is one of the
+// agent, and begins with k if k is the session of a subagent of the same agent.
+func (k SessionKey) Child(agent AgentID, id string) SessionKey {
+	if !k.IsChild() || k.Agent() != agent {
+		k = SessionKey("agent:" + agent)
+	}
+	return k + SessionKey(childPart+id)
+}
+
+// childPart precedes the id of a subagent in the key of its session.
+const childPart = ":subagent:"
 
 // ValidAgentID reports whether s is a valid AgentID.
 func ValidAgentID(s string) bool {

@@ -41,6 +41,12 @@ func (m Meta) Shared(r run.Run) bool {
 // the stored one, else that of its key. [DepthIn] also looks at its ancestors.
 func (m Meta) Depth() int { return cmp.Or(m.Bounds.Depth, m.Key.Depth()) }
 
+// IsChild reports whether the session is that of a subagent.
+func (m Meta) IsChild() bool { return m.Bounds.IsChild() || m.Key.IsChild() }
+
+// IsChild reports whether the bounds are those of the session of a subagent.
+func (b Bounds) IsChild() bool { return b.SpawnedBy != "" || b.Depth > 0 }
+
 // DepthIn returns the depth of a session in its tree: the stored one, else one more
 // than that of the session that it was spawned by. If that one does not exist, or if
 // the ancestors form a cycle, it is the depth of the key.

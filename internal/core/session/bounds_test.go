@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/run"
 )
 
@@ -88,5 +89,36 @@ func TestNarrow(t *testing.T) {
 	}
 	if same := parent.Narrow("c", run.Tools{}); len(same.Tools) != 1 {
 		t.Errorf("tools without a limit were added: %v", same.Tools)
+	}
+}
+
+func TestIsChild(t *testing.T) {
+	t.Parallel()
+	child := chela.MainSession("main").Child("main", "1")
+	for _, c := range [...]struct {
+		name string
+		m    Meta
+		want bool
+	}{
+		{"the main session", Meta{Key: chela.MainSession("main")}, false},
+		{"bounds without a key that says so", Meta{Key: "agent:main:other", Bounds: Bounds{}.Narrow("agent:main:main", run.Tools{})}, true},
+		{"old bounds, without a depth", Meta{Key: "agent:main:other", Bounds: Bounds{SpawnedBy: "agent:main:main"}}, true},
+		{"a key, without bounds", Meta{Key: child}, true},
+	} {
+		if got := c.m.IsChild(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	for _, c := range [...]struct {
+		agent chela.AgentID
+		want  chela.SessionKey
+		depth int
+	}{
+		{"main", "agent:main:subagent:1:subagent:2", 2}, // below its parent
+		{"work", "agent:work:subagent:2", 1},            // keys of other agents do not name it
+	} {
+		if got := child.Child(c.agent, "2"); child != "agent:main:subagent:1" || got != c.want || got.Depth() != c.depth {
+			t.Errorf("the child of %s for %s: %s at depth %d, want %s at %d", child, c.agent, got, got.Depth(), c.want, c.depth)
+		}
 	}
 }

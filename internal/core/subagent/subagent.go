@@ -83,9 +83,6 @@ func IDOf(call string) chela.RunID {
 	return chela.RunID(uuid.NewSHA1(namespace, []byte(call)).String())
 }
 
-// KeyPart is contained in the key of the session of each child.
-const KeyPart = ":subagent:"
-
 // MovedUp is appended to the key of an announcement that is moved to the session above.
 const MovedUp = ":up"
 

@@ -253,7 +253,7 @@ func (s Sessions) remove(ctx context.Context, m session.Meta) (bool, error) {
 // that are pinned, those that a person has archived, those of groups and threads, and
 // those in which work is in progress, or in a session from which they were started.
 func protected(tx store.Tx, m session.Meta) (bool, error) {
-	child := m.Depth() > 0
+	child := m.IsChild()
 	if m.Key == chela.MainSession(m.Agent) || !m.Pinned.IsZero() || !m.Archived.IsZero() && !child {
 		return true, nil
 	}

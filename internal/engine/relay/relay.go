@@ -88,7 +88,7 @@ func (r *Relay) put(tx store.Tx, q exchange.Request, now time.Time) (queue.Item,
 	if err != nil {
 		return have, err
 	}
-	if from.Bounds.Depth > 0 {
+	if from.IsChild() {
 		return have, chela.Errorf(chela.CodeForbidden, "a subagent cannot send messages to other sessions; its last message is reported to its requester")
 	}
 	to, err := r.target(tx.Sessions(), from, q)

@@ -489,7 +489,7 @@ func (r *Runner) hint(ctx context.Context, e *Execution) (string, error) {
 // queueCompaction puts a compaction into the queue of the session, in the commit that
 // ends a run, if the conversation is long enough for one or for saving notes.
 func (e *Execution) queueCompaction(tx store.Tx, meta session.Meta) error {
-	if e.run.Kind != run.Turn || e.run.State != run.OK || meta.ID != e.run.SessionID || meta.Isolated || meta.Bounds.Depth > 0 || e.profile == nil {
+	if e.run.Kind != run.Turn || e.run.State != run.OK || meta.ID != e.run.SessionID || meta.Isolated || meta.IsChild() || e.profile == nil {
 		return nil
 	}
 	if !e.profile.Compaction.Automatic() {

@@ -194,7 +194,7 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 // background commands that have not ended. It reports whether it did.
 func (r *Runner) suspendOpen(tx store.Tx, e *Execution) (bool, error) {
 	origin := e.run.Origin.Kind
-	owes := e.meta.Bounds.SpawnedBy != "" || origin == chela.OriginCron || origin == chela.OriginWebhook && e.run.Overrides.Deliver.Mode != run.DeliverReply
+	owes := e.meta.IsChild() || origin == chela.OriginCron || origin == chela.OriginWebhook && e.run.Overrides.Deliver.Mode != run.DeliverReply
 	if !owes || e.run.State != run.OK {
 		return false, nil
 	}

@@ -118,7 +118,7 @@ func (e *Execution) awaited() bool {
 		return false
 	}
 	peer := e.run.Address.Peer.Kind
-	return e.meta.Bounds.SpawnedBy == "" && peer != chela.Group && peer != chela.Room
+	return !e.meta.IsChild() && peer != chela.Group && peer != chela.Room
 }
 
 // stepDown takes the next step after a model call that does not fit a budget, and reports

@@ -199,7 +199,7 @@ func (e *Execution) fast() bool {
 	case llm.FastOn:
 		return true
 	case llm.FastAuto:
-		return e.run.Origin.Kind == chela.OriginPerson && e.meta.Bounds.SpawnedBy == ""
+		return e.run.Origin.Kind == chela.OriginPerson && !e.meta.IsChild()
 	}
 	return false
 }

@@ -32,7 +32,7 @@ func (r *Runner) request(e *Execution, tools []llm.ToolSpec, open openWork) llm.
 func (r *Runner) system(e *Execution, tools []llm.ToolSpec, think llm.Level) []llm.Block {
 	from, p := e.meta.ForkOf(e.run), e.profile
 	in, to := p.Prompt, from.Address
-	child := from.Bounds.Depth > 0
+	child := from.Bounds.IsChild()
 	in.Mode = prompt.Mode(from.Overrides.PromptMode)
 	if child && in.Mode != prompt.None {
 		in.Mode = prompt.Minimal
@@ -83,7 +83,7 @@ func (r *Runner) promptFiles(e *Execution) []prompt.File {
 	if e.profile.Files == nil || from.Overrides.PromptMode == string(prompt.None) || light && e.run.Origin.Kind != chela.OriginHeartbeat {
 		return nil
 	}
-	child := from.Bounds.Depth > 0
+	child := from.Bounds.IsChild()
 	files := e.profile.Files.Files(!child && from.Address.Private() && !e.meta.Shared(e.run))
 	switch {
 	case light:

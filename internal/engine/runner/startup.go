@@ -33,7 +33,7 @@ func isNotes(m *llm.Message) bool {
 // /new or /reset, or goes on after /reset soft, once. They are for private conversations.
 func (r *Runner) addNotes(ctx context.Context, e *Execution) error {
 	p := e.profile
-	if e.meta.Opened == "" || p.Files == nil || !p.Startup.Applies(e.meta.Opened) || e.run.Origin.Kind != chela.OriginPerson || e.meta.Bounds.Depth > 0 {
+	if e.meta.Opened == "" || p.Files == nil || !p.Startup.Applies(e.meta.Opened) || e.run.Origin.Kind != chela.OriginPerson || e.meta.IsChild() {
 		return nil
 	}
 	if e.meta.Opened == session.Soft && e.resumed { // it was reset while the run was in progress, which may have open calls

@@ -3,7 +3,6 @@ package spawn
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/hook"
@@ -88,7 +87,7 @@ func (s *Spawner) awaitTold(ctx context.Context, key chela.SessionKey) {
 func (s *Spawner) Ending(ctx context.Context, r *run.Run) {
 	point := &s.o.Hooks.SubagentDeliveryTarget
 	s.awaitTold(ctx, r.Session)
-	if !point.Any() || !strings.Contains(string(r.Session), subagent.KeyPart) {
+	if !point.Any() || !r.Session.IsChild() {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -110,7 +109,7 @@ const maxEnded = 256
 func (s *Spawner) notifyEnded(ctx context.Context) {
 	ended := make(chan chela.SessionKey, maxEnded)
 	cancel := s.o.Bus.Subscribe(func(e chela.Event) {
-		if e.Stream != chela.StreamLifecycle || e.End == nil || !s.o.Hooks.SubagentEnded.Any() || !strings.Contains(string(e.Session), subagent.KeyPart) {
+		if e.Stream != chela.StreamLifecycle || e.End == nil || !s.o.Hooks.SubagentEnded.Any() || !e.Session.IsChild() {
 			return
 		}
 		select {

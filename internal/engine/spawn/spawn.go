@@ -148,7 +148,7 @@ func (s *Spawner) prepare(ctx context.Context, r *subagent.Request) (p prepared,
 		return p, err
 	}
 	agent := cmp.Or(r.Agent, parent.Agent)
-	p.session = keyOf(r.Requester, agent)
+	p.session = r.Requester.Child(agent, uuid.NewString())
 	if r.Runtime == subagent.RuntimeACP {
 		x, err := s.o.Config.Coder(agent, r.Coder, r.Folder)
 		p.coder, p.session, r.Folder = &x, chela.SessionKey(fmt.Sprintf("agent:%s:acp:%s", agent, uuid.NewString())), ""
@@ -238,7 +238,7 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 	child := subagent.Child{
 		ID: r.ID, Requester: r.Requester, Parent: r.Run, Root: r.ID, Principal: r.Principal, Address: r.Address,
 		Task: r.Task, Label: cmp.Or(r.Label, r.Name, fmt.Sprintf("Task %d", in.siblings+1)), Name: r.Name, Type: p.kind.Name,
-		Timeout: c.Timeout(), Cleanup: r.Cleanup, Retain: r.Retain, Created: now, Session: cmp.Or(p.session, keyOf(r.Requester, agent)),
+		Timeout: c.Timeout(), Cleanup: r.Cleanup, Retain: r.Retain, Created: now, Session: cmp.Or(p.session, r.Requester.Child(agent, uuid.NewString())),
 	}
 	for _, f := range r.Files {
 		child.Files = append(child.Files, f.Name)
@@ -376,7 +376,7 @@ func (s *Spawner) permitted(c subagent.Config, parent session.Meta, agent chela.
 		return chela.Errorf(chela.CodeNotFound, "there is no agent %q", agent)
 	case !c.Allows(parent.Agent, agent):
 		return chela.Errorf(chela.CodeForbidden, "the agent %q may not be used for subagents of %q (agents.defaults.subagents.allowAgents)", agent, parent.Agent)
-	case s.o.Config.Sandboxed(parent) && !s.o.Config.Sandboxed(session.Meta{Key: keyOf(parent.Key, agent), Agent: agent}):
+	case s.o.Config.Sandboxed(parent) && !s.o.Config.Sandboxed(session.Meta{Key: parent.Key.Child(agent, uuid.NewString()), Agent: agent}):
 		return chela.Errorf(chela.CodeForbidden, "this session is sandboxed, and a subagent of %q would not be", agent)
 	}
 	return nil
@@ -412,7 +412,7 @@ func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kin
 		m.Bounds.Folder = parent.Bounds.Folder
 	}
 	by := "the main agent"
-	if parent.Bounds.Depth > 0 {
+	if parent.IsChild() {
 		by = fmt.Sprintf("the subagent %q", parent.Label)
 	}
 	about := subagent.Context{
@@ -420,14 +420,4 @@ func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kin
 	}
 	m.Prompt = about.Prompt()
 	return m, about
-}
-
-// keyOf returns a new key for the session of a child of an agent. The key of a child
-// of the same agent's child begins with the key of that one.
-func keyOf(requester chela.SessionKey, agent chela.AgentID) chela.SessionKey {
-	prefix := "agent:" + string(agent)
-	if requester.Agent() == agent && strings.Contains(string(requester), subagent.KeyPart) {
-		prefix = string(requester)
-	}
-	return chela.SessionKey(prefix + subagent.KeyPart + uuid.NewString())
 }

@@ -31,7 +31,7 @@ func (s *Spawner) makeThread(ctx context.Context, r subagent.Request, p *prepare
 		in, err = s.admit(rd.Sessions(), rd.Children(), r)
 		return err
 	})
-	if err != nil || at.Local() || at.Thread != "" || in.parent.Bounds.Depth > 0 {
+	if err != nil || at.Local() || at.Thread != "" || in.parent.IsChild() {
 		return err
 	}
 	made, err := s.o.Thread(ctx, at, "Subagent: "+cmp.Or(r.Label, r.Name, string(in.agent)))
@@ -59,7 +59,7 @@ func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child, made
 	switch {
 	case !s.o.Config.Focus().On():
 		return chela.Errorf(chela.CodeForbidden, "threads cannot be bound to subagents (session.threadBindings.enabled is false); start it without thread")
-	case parent.Bounds.Depth > 0 || at.Local() || at.Thread == "":
+	case parent.IsChild() || at.Local() || at.Thread == "":
 		return chela.Errorf(chela.CodeInvalid, "this chat is not a thread; start the subagent without thread")
 	}
 	home := parent

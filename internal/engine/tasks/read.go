@@ -3,7 +3,6 @@ package tasks
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/outbox"
@@ -176,14 +175,10 @@ func (v rows) find(id string) (task.Task, error) {
 
 // child returns the child in a session; the zero Child if there is none.
 func (v rows) child(key chela.SessionKey) (subagent.Child, error) {
-	if !strings.Contains(string(key), subagent.KeyPart) {
+	if !key.IsChild() {
 		return subagent.Child{}, nil
 	}
-	c, err := v.children.In(key)
-	if errors.Is(err, chela.ErrNotFound) {
-		return subagent.Child{}, nil
-	}
-	return c, err
+	return subagent.Lookup(v.children, key)
 }
 
 // run returns a run; the zero Run if there is none.

@@ -216,7 +216,7 @@ func (h *Hooks) session(o *order, agent chela.AgentID) (chela.SessionKey, error)
 	if err != nil {
 		return "", badRequest("%w", err)
 	}
-	if o.Action == Agent && (key.Depth() > 0 || key == chela.MainSession(agent)) {
+	if o.Action == Agent && (key.IsChild() || key == chela.MainSession(agent)) {
 		return "", chela.Errorf(chela.CodeConflict, "the session %s is not one for webhooks", key)
 	}
 	return key, nil

@@ -1,11 +1,9 @@
 package gateway
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/subagent"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -39,7 +37,7 @@ func (ts *tasks) add(e chela.Event) {
 	defer ts.mu.Unlock()
 	// Every run has events of its session. Those of a session without a task are not worth
 	// reading the store.
-	if e.Stream != chela.StreamTask && ts.sessions[string(e.Session)] == 0 && !strings.Contains(string(e.Session), subagent.KeyPart) {
+	if e.Stream != chela.StreamTask && ts.sessions[string(e.Session)] == 0 && !e.Session.IsChild() {
 		return
 	}
 	if len(ts.waiting) < maxTasks {

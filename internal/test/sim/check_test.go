@@ -828,7 +828,7 @@ func (s *state) ancestors(c subagent.Child) (keys []chela.SessionKey) {
 // above reports whether the result of a child is owed to a session. A session of a
 // subagent that is newer than the child was deleted in between, and nobody reads it.
 func (s *state) above(c subagent.Child, key chela.SessionKey) bool {
-	if m, ok := s.metas[key]; ok && strings.Contains(string(key), subagent.KeyPart) && m.Created.After(c.Created) {
+	if m, ok := s.metas[key]; ok && key.IsChild() && m.Created.After(c.Created) {
 		return false
 	}
 	if c.Requester == key {

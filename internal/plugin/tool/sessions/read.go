@@ -151,7 +151,7 @@ func (o ReadOptions) last(r session.Reader, id string, n int) ([]message, error)
 
 // kindOf returns the kind of a session for lists.
 func kindOf(m session.Meta) string {
-	if m.Bounds.Depth > 0 {
+	if m.IsChild() {
 		return string(chela.KeySubagent)
 	}
 	return string(m.Key.Kind())
