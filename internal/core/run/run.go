@@ -47,6 +47,17 @@ const (
 	WaitsRetry    Waits = "retry"    // the time of another try, after several interruptions; other runs go first
 )
 
+// Failure is why a run failed, for code that decides what follows.
+type Failure string
+
+// The values of [Failure]. Failures of other kinds have none.
+const (
+	Limit       Failure = "limit"       // it reached one of its limits, or used up a budget
+	Transient   Failure = "transient"   // something that may pass, such as an overloaded model
+	Empty       Failure = "empty"       // the model answered with nothing
+	Interrupted Failure = "interrupted" // the process ended too often while it was worked on
+)
+
 // Run is the record of a run.
 type Run struct {
 	ID        chela.RunID
@@ -68,6 +79,7 @@ type Run struct {
 	Model     string        // provider/model of the last answer
 	Attempts  int           // number of starts: 1, plus the number of resumes after a crash
 	Error     string        // one sentence for people, if the run failed
+	Failure   Failure       // what the sentence says; empty: something else
 	Text      string        // the final answer of an ended run; empty: nothing is delivered
 	Footer    string        // one line about usage that follows the answer; empty: none
 	Reasoning string        // the thoughts that precede the answer, if the person wants them; not stored
@@ -75,13 +87,6 @@ type Run struct {
 	Started   time.Time
 	Ended     time.Time
 	Fence     int64 // of the session's lease under which it runs
-
-	// Transient is set at the end of a run that failed for a reason that may pass, such
-	// as an overloaded model. It is not stored.
-	Transient bool
-
-	// Empty is set at the end of a run whose model answered with nothing. It is not stored.
-	Empty bool
 
 	// Until is set at the end of a run for which the budget of a day was used up: the time
 	// from which there is a new one. It is not stored.

@@ -88,7 +88,7 @@ func (s *Scheduler) end(tx store.Tx, r job.Run, row run.Run) error {
 	if err != nil {
 		return err
 	}
-	o := outcome{text: row.Text, silent: row.Silent, transient: row.Transient, until: row.Until}
+	o := outcome{text: row.Text, silent: row.Silent, transient: row.Failure == run.Transient, until: row.Until}
 	if own {
 		o.address = row.Address
 	}

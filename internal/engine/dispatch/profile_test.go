@@ -270,10 +270,11 @@ func TestResumeKeepsCounts(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit func(*runner.Profile)
 		want  string // in the answer or the error
+		code  run.Failure
 	}{
-		"rounds": {func(p *runner.Profile) { p.MaxRounds = 2 }, "the end"},
-		"calls":  {func(p *runner.Profile) { p.MaxCalls = 2 }, "the end"},
-		"budget": {func(p *runner.Profile) { p.Budget.ToolCalls = 2 }, "the budget of this run is spent: 2 tool calls"},
+		"rounds": {func(p *runner.Profile) { p.MaxRounds = 2 }, "the end", ""},
+		"calls":  {func(p *runner.Profile) { p.MaxCalls = 2 }, "the end", ""},
+		"budget": {func(p *runner.Profile) { p.Budget.ToolCalls = 2 }, "the budget of this run is spent: 2 tool calls", run.Limit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -295,8 +296,8 @@ func TestResumeKeepsCounts(t *testing.T) {
 				h.open()
 				h.decide(q.ID, "allow-once")
 			}
-			if r := h.wait("m1"); act.count() != 2 || !strings.Contains(r.Text+r.Error, c.want) {
-				t.Errorf("run is %s after %d calls: %q %s", r.State, act.count(), r.Text, r.Error)
+			if r := h.wait("m1"); act.count() != 2 || !strings.Contains(r.Text+r.Error, c.want) || r.Failure != c.code {
+				t.Errorf("run is %s (%s) after %d calls: %q %s", r.State, r.Failure, act.count(), r.Text, r.Error)
 			}
 			h.stop() // now everything is published
 			for _, e := range h.seen(chela.StreamLifecycle, chela.PhaseError) {

@@ -158,7 +158,7 @@ func (r *Relay) resultOf(row run.Run) exchange.Result {
 	switch {
 	case row.State == run.Aborted:
 		return exchange.Result{Status: exchange.Failed, Error: "the turn in that session was stopped"}
-	case row.Empty:
+	case row.Failure == run.Empty:
 		return exchange.Result{Status: exchange.NoReply}
 	case row.State != run.OK:
 		return exchange.Result{Status: exchange.Failed, Error: r.o.Redact(row.Error)}

@@ -90,16 +90,16 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 	case end.Reason == agent.Aborted:
 		row.State, row.Error = run.Aborted, "stopped"
 	case end.Reason == agent.Stopped:
-		row.State, row.Error, e.limited = run.Failed, cmp.Or(errorText(end.Err), "the run reached one of its limits and was ended"), true
+		row.State, row.Failure, row.Error = run.Failed, run.Limit, cmp.Or(errorText(end.Err), "the run reached one of its limits and was ended")
 	case end.Reason == agent.Failed && overBudget(end.Err):
-		row.State, row.Error, e.limited = run.Failed, errorText(end.Err), true
+		row.State, row.Failure, row.Error = run.Failed, run.Limit, errorText(end.Err)
 		row.Silent = e.isSilent(end.Err)
 	case end.Reason == agent.Failed && text == "" && e.attempt.failed != "" && llm.ClassOf(end.Err) == "":
 		row.State, row.Text = run.OK, "⚠️ The model gave no answer after "+e.attempt.failed
 		e.unsaid, e.attempt.stop = row.Text, llm.StopUnable
 	case end.Reason == agent.Failed:
-		row.State, row.Error, row.Transient = run.Failed, r.failureText(e, end.Err), llm.Transient(end.Err)
-		row.Silent, row.Empty = e.isSilent(end.Err), errors.Is(end.Err, agent.ErrEmpty)
+		row.State, row.Failure, row.Error = run.Failed, failureOf(end.Err), r.failureText(e, end.Err)
+		row.Silent = e.isSilent(end.Err)
 	default:
 		row.State = run.OK
 	}
@@ -123,6 +123,17 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 			row.Footer = usage.Footer(mode, e.spent.tokens, e.spent.nanoUSD, e.spent.priced)
 		}
 	}
+}
+
+// failureOf returns what an error of the loop means for a run.
+func failureOf(err error) run.Failure {
+	switch {
+	case errors.Is(err, agent.ErrEmpty):
+		return run.Empty
+	case llm.Transient(err):
+		return run.Transient
+	}
+	return ""
 }
 
 // close writes the end of a run whose outcome is set, and publishes it.
@@ -360,7 +371,7 @@ func (r *Runner) publishEnd(e *Execution) {
 	if e.run.State == run.Failed || e.run.State == run.TimedOut {
 		phase = chela.PhaseError
 	}
-	if e.limited {
+	if e.run.Failure == run.Limit {
 		stop = chela.StopLimit
 	}
 	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: phase, Text: e.run.Error, End: &chela.EndEvent{

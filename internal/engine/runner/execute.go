@@ -46,7 +46,6 @@ type Execution struct {
 	pending     *pendingMessage // the last assistant message, not committed yet
 	spent       spent
 	reasoning   reasoning
-	limited     bool   // one of its limits ended the run
 	cause       error  // why the loop ended; nil: with an answer
 	unsaid      string // the answer that Chela gave because the model gave none
 

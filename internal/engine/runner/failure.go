@@ -98,9 +98,9 @@ func (e *Execution) failureReason() string {
 		return "it was stopped"
 	case e.run.State == run.TimedOut:
 		return fmt.Sprintf("it took longer than %s", e.timeout().Round(time.Second))
-	case e.limited:
+	case e.run.Failure == run.Limit:
 		return "it reached one of its limits"
-	case errors.Is(e.cause, errInterrupted):
+	case e.run.Failure == run.Interrupted:
 		return "the process was interrupted again and again while it was worked on"
 	case e.unsaid != "":
 		return "the model said nothing after a tool had failed"
@@ -109,9 +109,6 @@ func (e *Execution) failureReason() string {
 	}
 	return "an error ended it"
 }
-
-// errInterrupted is the cause of the end of a run that was given up.
-var errInterrupted = errors.New("interrupted too often")
 
 // refusesContents reports whether a service refused a request because of what its messages
 // contain. passed says that it accepted an earlier request of the run, in which the newest

@@ -198,7 +198,7 @@ func (r *Runner) giveUp(ctx context.Context, row run.Run) error {
 	if err != nil {
 		return err
 	}
-	e.run.State, e.run.Ended, e.cause = run.Failed, time.Now(), errInterrupted
+	e.run.State, e.run.Failure, e.run.Ended = run.Failed, run.Interrupted, time.Now()
 	e.run.Error = fmt.Sprintf("interrupted %d times while this was being answered; it was given up, /retry sends it again", row.Attempts)
 	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
 	return r.close(ctx, e)

@@ -740,7 +740,7 @@ func testRuns(t *testing.T, s store.Store) {
 		ID: "run-1", Session: keyA, SessionID: "t1", Agent: "main", Kind: run.Compact, Origin: origin,
 		Parent: "p", Root: "root", Replaces: "old", Waits: run.WaitsChildren, Overrides: overrides, Lane: "main", State: run.Running,
 		Principal: chela.Principal{ID: "u", Credential: "token", Scopes: []chela.Scope{chela.ScopeWrite}}, Address: address,
-		Model: "a/b", Attempts: 2, Error: "e", Text: "the answer", Footer: "1k tokens", Silent: true, Started: at(2), Fence: 4,
+		Model: "a/b", Attempts: 2, Error: "e", Failure: run.Empty, Text: "the answer", Footer: "1k tokens", Silent: true, Started: at(2), Fence: 4,
 	}
 	r2 := run.Run{ID: "run-2", Session: keyB, State: run.Suspended, Started: at(1)}
 	r3 := run.Run{ID: "run-3", Session: keyA, State: run.OK, Started: at(3), Ended: at(4)}
@@ -772,7 +772,7 @@ func testRuns(t *testing.T, s store.Store) {
 	r1.Waits, r1.Overrides = "", run.Overrides{}
 	r1.State, r1.Ended = run.Failed, at(5)
 	r1.Lane, r1.Principal, r1.Address = "cron", chela.Owner("socket"), chela.Address{Channel: "webchat"}
-	r1.Model, r1.Attempts, r1.Error, r1.Text, r1.Footer, r1.Silent, r1.Fence = "c/d", 3, "f", "another answer", "2k tokens", false, 5
+	r1.Model, r1.Attempts, r1.Error, r1.Failure, r1.Text, r1.Footer, r1.Silent, r1.Fence = "c/d", 3, "f", run.Limit, "another answer", "2k tokens", false, 5
 	update(t, s, func(tx store.Tx) error {
 		if err := tx.Calls().Plan(session.Call{ID: "old", Run: "run-3", Session: keyA, State: session.Closed}, session.Call{ID: "new", Run: "run-1", Session: keyA},
 			session.Call{ID: "detached", Run: "run-3", Session: keyA, Detached: true},

@@ -212,9 +212,10 @@ CREATE TABLE run (
   waits      TEXT NOT NULL,
   stop       TEXT NOT NULL,
   overrides  TEXT NOT NULL,
+  failure    TEXT NOT NULL,
   crc        INTEGER NOT NULL AS (crc32c(n, id, session, transcript, agent, origin, lane, state,
     principal, address, model, attempts, error, text, footer, silent, started, ended, fence, kind,
-    parent, root, replaces, waits, stop, overrides)) STORED
+    parent, root, replaces, waits, stop, overrides, failure)) STORED
 ) STRICT;
 CREATE INDEX run_active ON run (session) WHERE state IN ('running', 'suspended');
 

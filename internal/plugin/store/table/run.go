@@ -16,7 +16,7 @@ var _ run.Table = runs{}
 
 const (
 	runColumns = `id, session, transcript, agent, origin, lane, state, principal, address, model, attempts,
-error, text, footer, silent, started, ended, fence, kind, parent, root, replaces, waits, stop, overrides`
+error, text, footer, silent, started, ended, fence, kind, parent, root, replaces, waits, stop, overrides, failure`
 	runIntact = "intact(n, " + runColumns + ", crc)"
 )
 
@@ -35,6 +35,7 @@ func scanRun(r *Row) (run.Run, error) {
 	v.Kind, v.Parent, v.Root, v.Replaces = run.Kind(r.Text()), chela.RunID(r.Text()), chela.RunID(r.Text()), chela.RunID(r.Text())
 	v.Waits, v.Stop = run.Waits(r.Text()), r.Text()
 	err = errors.Join(err, decodeSet(r.Text(), &v.Overrides))
+	v.Failure = run.Failure(r.Text())
 	return v, err
 }
 
@@ -78,14 +79,14 @@ func (t runs) Put(v run.Run) error {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return fmt.Errorf("run %s: %w", v.ID, err)
 	}
-	_, err := t.c.Exec("INSERT INTO run ("+runColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := t.c.Exec("INSERT INTO run ("+runColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET lane = excluded.lane, state = excluded.state, principal = excluded.principal,
 address = excluded.address, model = excluded.model, attempts = excluded.attempts,
 error = excluded.error, text = excluded.text, footer = excluded.footer, silent = excluded.silent,
-ended = excluded.ended, fence = excluded.fence, waits = excluded.waits, overrides = excluded.overrides WHERE `+runIntact,
+ended = excluded.ended, fence = excluded.fence, waits = excluded.waits, overrides = excluded.overrides, failure = excluded.failure WHERE `+runIntact,
 		str(v.ID), str(v.Session), v.SessionID, str(v.Agent), origin, v.Lane, str(v.State), principal, address,
 		v.Model, v.Attempts, v.Error, v.Text, v.Footer, v.Silent, v.Started, v.Ended, v.Fence,
-		str(v.Kind), str(v.Parent), str(v.Root), str(v.Replaces), str(v.Waits), v.Stop, overrides)
+		str(v.Kind), str(v.Parent), str(v.Root), str(v.Replaces), str(v.Waits), v.Stop, overrides, str(v.Failure))
 	return err
 }
 

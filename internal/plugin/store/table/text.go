@@ -23,7 +23,7 @@ var fixedColumns = map[string]string{
 	"call":       "id run session wire name state effect approval who decision rule",
 	"usage":      "run session agent provider model",
 	"outbox":     "key run session reply_to state platform",
-	"run":        "id session transcript agent lane state model kind parent root replaces stop",
+	"run":        "id session transcript agent lane state model kind parent root replaces stop failure",
 	"entry":      "id kind run role provider model stop call tool sender item voids",
 	"device":     "id",
 	"guest":      "channel account id",

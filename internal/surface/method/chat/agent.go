@@ -197,6 +197,10 @@ func (m methods) wait(ctx context.Context, p rpc.Peer, in wire.AgentWait) (wire.
 		out.Reply = wireview.Reply(r.Text, r.Silent)
 	case run.Aborted, run.Superseded:
 		out.Stop = "rpc"
+	case run.Failed:
+		if r.Failure == run.Limit {
+			out.Stop = chela.StopLimit
+		}
 	}
 	return out, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/llm/llmtest"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/kit/waittest"
@@ -141,6 +142,22 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestStopReasonOfLimit asks for a run that had reached a limit before.
+func TestStopReasonOfLimit(t *testing.T) {
+	t.Parallel()
+	h := methodtest.New(t, llmtest.NewScript())
+	err := h.Store.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+		return tx.Runs().Put(run.Run{ID: "a3", State: run.Failed, Failure: run.Limit, Error: "too many calls"})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a3"})
+	if limited.Status != wire.StatusError || limited.Stop != wire.StopLimit {
+		t.Errorf("agent.wait for a run that reached a limit: %+v", limited)
+	}
+}
+
 // TestStopReason asks for a run after others have added to its transcript.
 func TestStopReason(t *testing.T) {
 	t.Parallel()
@@ -210,7 +227,7 @@ func TestAgent(t *testing.T) {
 		t.Errorf("agent with a failed run: %v", err)
 	}
 	failed := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: "a2", TimeoutMs: waittest.Limit.Milliseconds()})
-	if failed.Status != wire.StatusError || failed.Error == "" {
+	if failed.Status != wire.StatusError || failed.Error == "" || failed.Stop != "" {
 		t.Errorf("agent.wait for a failed run: %+v", failed)
 	}
 }

@@ -1,0 +1,3 @@
+-- Why a run failed.
+ALTER TABLE run ADD COLUMN failure TEXT COLLATE "C" NOT NULL DEFAULT '';
+ALTER TABLE run ALTER COLUMN failure DROP DEFAULT;
