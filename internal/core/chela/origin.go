@@ -21,4 +21,9 @@ type Origin struct {
 	Kind    OriginKind `json:"kind,omitempty"`
 	ID      string     `json:"id,omitempty"`     // of the person, job, session, hook, call or process
 	Address Address    `json:"address,omitzero"` // address of the source; zero: the address of the item, or none
+
+	// Exchange is the id of the exchange between sessions that a message of an agent belongs
+	// to, and Turn its place there: see exchange.Step.
+	Exchange string `json:"exchange,omitempty"`
+	Turn     int    `json:"turn,omitempty"`
 }

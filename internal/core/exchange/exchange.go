@@ -3,8 +3,8 @@
 // answer of the target is the reply. After it, the two sessions may answer each other,
 // in turns, and at the end the target may announce the outcome in its own chat.
 //
-// Each step is one queue item with an id that depends only on the exchange and the
-// number of the step, so that a step exists at most once: see [Step].
+// Each step is one queue item whose origin says which step it is. Its id depends only on
+// the exchange and the number of the step, so that a step exists at most once: see [Step].
 package exchange
 
 import (
@@ -120,37 +120,34 @@ var namespace = uuid.MustParse("0f0b7d34-6a5f-4f0e-9a57-6f1d2c1e8b52")
 // call, so that a repeated call finds the exchange that exists.
 func IDOf(call string) string { return uuid.NewSHA1(namespace, []byte(call)).String() }
 
-// prefix begins the id of every item of an exchange.
-const prefix = "exchange:"
-
-// Is reports whether a queue item, or the run that it starts, is a step of an exchange.
-func Is(id string) bool { return strings.HasPrefix(id, prefix) }
-
 // Step is a position in an exchange.
 type Step struct {
 	Exchange string
-	Turn     int  // 0: the message; odd: an answer to the sender, even: to the target
-	Announce bool // the last step: the target announces the outcome
+	Turn     int // 0: the message; odd: an answer to the sender, even: to the target; or [Announce]
 }
 
-// announce stands for the number of the last step.
-const announce = "announce"
+// Announce is the Turn of the last step: the target announces the outcome.
+const Announce = -1
 
-// laterSuffix is appended by package queue to the id of a message that has joined a run
-// and also gets a run of its own.
-const laterSuffix = ":later"
+// StepOf returns the step of a queue item, or of the run that it starts. It reports false
+// for all others.
+func StepOf(o chela.Origin) (Step, bool) { return Step{o.Exchange, o.Turn}, o.Exchange != "" }
+
+// Origin returns the origin of the item of the step, which is a message of a session.
+func (s Step) Origin(from chela.SessionKey) chela.Origin {
+	return chela.Origin{Kind: chela.OriginAgent, ID: string(from), Exchange: s.Exchange, Turn: s.Turn}
+}
 
 // ID returns the id and the key of the queue item of the step.
 func (s Step) ID() string {
-	if s.Announce {
-		return prefix + s.Exchange + ":" + announce
+	if s.Turn == Announce {
+		return prefix + s.Exchange + ":announce"
 	}
 	return prefix + s.Exchange + ":" + strconv.Itoa(s.Turn)
 }
 
-// Later returns the id of the run of its own that a message gets which has joined
-// another run too.
-func (s Step) Later() string { return s.ID() + laterSuffix }
+// prefix begins the ids and keys of the items of an exchange.
+const prefix = "exchange:"
 
 // Next returns the next turn.
 func (s Step) Next() Step { return Step{Exchange: s.Exchange, Turn: s.Turn + 1} }
@@ -159,27 +156,7 @@ func (s Step) Next() Step { return Step{Exchange: s.Exchange, Turn: s.Turn + 1} 
 func (s Step) First() Step { return Step{Exchange: s.Exchange} }
 
 // Last returns the last step of the exchange.
-func (s Step) Last() Step { return Step{Exchange: s.Exchange, Announce: true} }
-
-// ReplyKey returns the key of the row with the [Result] of the exchange. The row is
-// written by the end of the run that answers, or by a sender that stops waiting,
-// whichever comes first.
-func (s Step) ReplyKey() string { return prefix + s.Exchange + ":reply" }
+func (s Step) Last() Step { return Step{Exchange: s.Exchange, Turn: Announce} }
 
 // LateKey returns the key of the item that brings a late reply to the sender.
 func (s Step) LateKey() string { return prefix + s.Exchange + ":late" }
-
-// ParseStep returns the step of a queue item, or of the run that it starts. It reports
-// false for all others.
-func ParseStep(id string) (Step, bool) {
-	id, ok := strings.CutPrefix(strings.TrimSuffix(id, laterSuffix), prefix)
-	id, n, ok2 := strings.Cut(id, ":")
-	if !ok || !ok2 {
-		return Step{}, false
-	}
-	if n == announce {
-		return Step{Exchange: id, Announce: true}, true
-	}
-	turn, err := strconv.Atoi(n)
-	return Step{Exchange: id, Turn: turn}, err == nil && turn >= 0
-}

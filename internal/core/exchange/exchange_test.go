@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/exchange"
 )
 
@@ -41,18 +42,13 @@ func TestStep(t *testing.T) {
 	}
 	first := exchange.Step{Exchange: id}
 	for _, s := range []exchange.Step{first, first.Next(), first.Next().Next(), first.Last()} {
-		got, ok := exchange.ParseStep(s.ID())
-		if !ok || got != s || !exchange.Is(s.ID()) || got.First() != first {
+		got, ok := exchange.StepOf(s.Origin("agent:main:main"))
+		if !ok || got != s || got.First() != first || s != first && s.ID() == first.ID() {
 			t.Errorf("%s: %+v, %v", s.ID(), got, ok)
 		}
-		if got, ok := exchange.ParseStep(s.Later()); !ok || got != s {
-			t.Errorf("%s: %+v, %v", s.Later(), got, ok)
-		}
 	}
-	for _, id := range []string{"", "exchange:", "exchange:x", "exchange:x:", "exchange:x:-1", first.ReplyKey(), first.LateKey(), "spawn:x:0"} {
-		if s, ok := exchange.ParseStep(id); ok {
-			t.Errorf("%q is %+v", id, s)
-		}
+	if s, ok := exchange.StepOf(chela.Origin{Kind: chela.OriginAgent, ID: first.ID()}); ok {
+		t.Errorf("another message of an agent is %+v", s)
 	}
 }
 

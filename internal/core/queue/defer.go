@@ -1,27 +1,5 @@
 package queue
 
-import (
-	"encoding/json"
-	"time"
-
-	"github.com/chela-ai/chela/internal/core/chela"
-)
-
-// Result is how the work that a deferred item stands for has ended. It is kept as the
-// Note of the item.
-type Result struct {
-	Outcome chela.Outcome `json:"outcome"`
-	Ended   time.Time     `json:"endedAt"`
-	Summary string        `json:"summary,omitempty"` // one line for people
-}
-
-// Result returns the result of a resolved item, or false.
-func (it Item) Result() (Result, bool) {
-	var r Result
-	ok := it.Owner != "" && (it.State == Done || it.State == Cancelled) && json.Unmarshal([]byte(it.Note), &r) == nil
-	return r, ok
-}
-
 // Resolve finishes a deferred item with a result and puts a waiting item with the given
 // text in its place. With the empty text it only cancels the deferred item. It reports
 // whether a waiting item was put.
@@ -30,11 +8,7 @@ func Resolve(t Table, id, text string, r Result) (bool, error) {
 	if err != nil || it.State != Deferred {
 		return false, err
 	}
-	note, err := json.Marshal(r)
-	if err != nil {
-		return false, err
-	}
-	it.Note = string(note)
+	it.Result = r
 	if text == "" {
 		return false, t.Set(Cancelled, it)
 	}
@@ -42,7 +16,7 @@ func Resolve(t Table, id, text string, r Result) (bool, error) {
 		return false, err
 	}
 	it.ID, it.Key = it.ID+":told", it.Key+":told"
-	it.State, it.Owner, it.Note, it.Created, it.Inbound.Text = Waiting, "", "", r.Ended, text
+	it.State, it.Owner, it.Result, it.Created, it.Inbound.Text = Waiting, "", Result{}, r.Ended, text
 	_, err = t.Put(it)
 	return true, err
 }

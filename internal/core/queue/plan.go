@@ -285,7 +285,9 @@ func (w *planner) live(l Live) {
 		case (b.mode == Steer || b.mode == SteerBacklog) && l.takesMessage(b.items[0]):
 			w.Steer = append(w.Steer, b.items...)
 			if b.mode == SteerBacklog {
-				w.Later = append(w.Later, later(b.items)...)
+				for _, it := range b.items {
+					w.Later = append(w.Later, it.Later())
+				}
 			}
 		default:
 			waiting = append(waiting, b.items...)
@@ -514,16 +516,11 @@ func (p Policy) cut(messages []Item) (kept, dropped []Item) {
 	return kept, dropped
 }
 
-// later returns copies of steered messages that start a separate run.
-func later(items []Item) []Item {
-	out := slices.Clone(items)
-	for i := range out {
-		out[i].ID += ":later"
-		out[i].Key += ":later"
-		out[i].Inbound.Mode = string(Followup)
-		out[i].Seq = 0
-	}
-	return out
+// Later returns the item of the separate run that a message also gets which joins a run
+// in the mode [SteerBacklog].
+func (it Item) Later() Item {
+	it.ID, it.Key, it.Seq, it.Inbound.Mode = it.ID+":later", it.Key+":later", 0, string(Followup)
+	return it
 }
 
 const (

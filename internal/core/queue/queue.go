@@ -50,7 +50,8 @@ type Item struct {
 	Root      chela.RunID     // the first run of the tree that Parent belongs to; empty: none
 	State     State
 	Run       chela.RunID // the run that took it
-	Note      string      // reason for Dropped or Cancelled; of a command, its answer; of a resolved item, its Result
+	Note      string      // why it was dropped or cancelled
+	Result    Result      // of a command, a resolved item, and a message that another session answers; zero: none yet
 	Created   time.Time
 	Seq       int64 // order of arrival, assigned by the table
 }
@@ -81,6 +82,9 @@ func (it Item) Retries() bool { return it.Kind == Resume && !it.Inbound.Time.IsZ
 // SessionDeleted is the Note of the items of a session that was deleted, whose texts are
 // gone, whatever their Note was.
 const SessionDeleted = "session deleted"
+
+// Deleted reports whether the session of the item was deleted.
+func (it Item) Deleted() bool { return it.Note == SessionDeleted }
 
 // IsInput reports whether the item is a message that is listed as waiting: any except that
 // of a heartbeat.
@@ -132,17 +136,25 @@ type Reader interface {
 	WaitingOf(chela.OriginKind) (int, error)
 }
 
+// Result is what the work that an item stands for has led to.
+type Result struct {
+	Outcome chela.Outcome `json:"outcome"`
+	Ended   time.Time     `json:"endedAt,omitzero"`
+	Text    string        `json:"text,omitempty"` // the answer, or one line for people about a background command
+	Error   string        `json:"error,omitempty"`
+}
+
 // Table reads and writes the queue in a transaction.
 type Table interface {
 	Reader
 	// Put stores a new item. If its key exists, Put returns the receipt of the existing
 	// item.
 	Put(Item) (Receipt, error)
-	// Set moves items to a state and updates their Run, Note and Skipped.
+	// Set moves items to a state and updates their Run, Note, Result and Skipped.
 	Set(State, ...Item) error
-	// Take is Set for waiting items. It reports whether all items were waiting.
+	// Take moves waiting items to a state and updates their Run and Note. It reports whether all items were waiting.
 	Take(State, ...Item) (bool, error)
-	// Replace stores the Kind, Inbound, Overrides, State and Note of a waiting item. It
+	// Replace stores the Kind, Inbound, Overrides, State, Note and Result of a waiting item. It
 	// reports false, and stores nothing, if the item does not wait any more.
 	Replace(Item) (bool, error)
 	// Finish moves the items that a run took to Done.

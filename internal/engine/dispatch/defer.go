@@ -48,7 +48,7 @@ func Defer(st store.Store, owner string, redact func(string) string, changed fun
 		}
 		changed(it)
 		return func(ctx context.Context, text string, r queue.Result) error {
-			r.Summary = redact(r.Summary)
+			r.Text = redact(r.Text)
 			err := st.Update(ctx, store.Ordered, func(tx store.Tx) error {
 				waits, err := queue.Resolve(tx.Queue(), id, redact(text), r)
 				if err == nil && !waits {

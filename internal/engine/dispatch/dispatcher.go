@@ -261,7 +261,7 @@ func pendingRun(it queue.Item) run.Run {
 	case queue.Done:
 		r.State, r.Ended = run.OK, it.Created
 		if it.Kind == queue.Command {
-			r.Text = it.Note // its answer
+			r.Text = it.Result.Text
 		}
 	}
 	return r

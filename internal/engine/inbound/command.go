@@ -393,7 +393,7 @@ func (k *call) commit(c Command) (Receipt, error) {
 	if k.follow {
 		return k.enqueueRest(c, reply)
 	}
-	it.Note = reply
+	it.Result = answered(reply)
 	rec, err := k.putItem(it)
 	if err != nil {
 		return Receipt{}, err
@@ -401,6 +401,9 @@ func (k *call) commit(c Command) (Receipt, error) {
 	rec.Refused = k.refused
 	return rec, k.reply(chela.RunID(it.ID), it.ID, reply)
 }
+
+// answered returns the result of a command with an answer.
+func answered(reply string) queue.Result { return queue.Result{Outcome: chela.OutcomeOK, Text: reply} }
 
 // answer runs the command and returns its answer, which may be a refusal.
 func (k *call) answer(c Command) (string, error) {

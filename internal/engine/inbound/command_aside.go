@@ -46,7 +46,7 @@ func (g *Gate) answerLater(ctx context.Context, it queue.Item) error {
 		}
 	}
 	reply = g.o.Redact(reply)
-	it.State, it.Note = queue.Done, reply
+	it.State, it.Result = queue.Done, answered(reply)
 	a := it.Inbound.Address
 	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		who, err := pairing.Current(tx.Devices(), it.Principal)
@@ -54,7 +54,7 @@ func (g *Gate) answerLater(ctx context.Context, it queue.Item) error {
 			return err
 		}
 		if who.ID != it.Principal.ID {
-			it.State, it.Note = queue.Cancelled, "revoked"
+			it.State, it.Note, it.Result = queue.Cancelled, "revoked", queue.Result{}
 		}
 		ok, err := tx.Queue().Replace(it)
 		if err == nil && !ok {

@@ -123,13 +123,13 @@ func (g *Gate) callSkill(ctx context.Context, it queue.Item, c skill.Command, in
 	}
 	var done call
 	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		it.State, it.Note = queue.Done, reply
+		it.State, it.Result = queue.Done, answered(reply)
 		who, err := pairing.Current(tx.Devices(), it.Principal)
 		if err != nil {
 			return err
 		}
 		if who.ID != it.Principal.ID {
-			it.State, it.Note = queue.Cancelled, "revoked"
+			it.State, it.Note, it.Result = queue.Cancelled, "revoked", queue.Result{}
 		}
 		ok, err := tx.Queue().Replace(it)
 		if err == nil && !ok {

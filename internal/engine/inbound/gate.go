@@ -582,7 +582,7 @@ func (k *call) touch() {
 func receipt(r queue.Receipt) Receipt {
 	rec := Receipt{Run: chela.RunID(r.Item.ID), Session: r.Item.Session, New: r.New, State: r.Item.State}
 	if r.Item.Kind == queue.Command {
-		rec.Command, rec.Reply = true, r.Item.Note
+		rec.Command, rec.Reply = true, r.Item.Result.Text
 	}
 	return rec
 }

@@ -11,8 +11,8 @@
 // items have ids that depend only on the exchange and the number of the step. So an
 // exchange goes on after a crash, and no step is made twice.
 //
-// The reply has one row, which is written once: by the end of the run that replies, or by
-// a sender that stops waiting. In the first case the waiting call returns the reply. In
-// the second case the end of the run finds the row and puts an event with the reply into
-// the queue of the sender.
+// The item of the message gets one result: the reply, from the end of the run that replies,
+// or that the sender has stopped waiting. In the first case the waiting call returns the
+// reply. In the second case the end of the run puts an event with the reply into the queue
+// of the sender.
 package relay

@@ -35,13 +35,12 @@ const maxReplaced = 16
 func answered(tx store.Tx, row run.Run) ([]queue.Item, error) {
 	var out []queue.Item
 	for n := range maxReplaced {
-		if step, ok := exchange.ParseStep(string(row.ID)); ok && (n == 0 || step == step.First()) {
-			it, err := tx.Queue().Get(step.ID())
-			if err != nil && !errors.Is(err, chela.ErrNotFound) {
-				return nil, err
-			}
-			if err == nil && isStep(it) {
+		if step, ok := exchange.StepOf(row.Origin); ok && (n == 0 || step == step.First()) {
+			it, err := tx.Queue().Get(string(row.ID))
+			if err == nil {
 				out = append(out, it)
+			} else if !errors.Is(err, chela.ErrNotFound) {
+				return nil, err
 			}
 		}
 		joined, err := tx.Queue().OfRun(row.ID)
@@ -49,11 +48,10 @@ func answered(tx store.Tx, row run.Run) ([]queue.Item, error) {
 			return nil, err
 		}
 		for _, it := range joined {
-			step, ok := exchange.ParseStep(it.ID)
-			if !ok || !isStep(it) || it.ID != step.ID() {
+			if it.Origin.Exchange == "" {
 				continue
 			}
-			_, err := tx.Queue().Get(step.Later())
+			_, err := tx.Queue().Get(it.Later().ID)
 			if errors.Is(err, chela.ErrNotFound) { // otherwise its own run answers
 				out = append(out, it)
 			} else if err != nil {
@@ -72,28 +70,22 @@ func answered(tx store.Tx, row run.Run) ([]queue.Item, error) {
 	return out, nil
 }
 
-// isStep reports whether an item with the id of a step is one. Clients choose the ids of
-// their messages.
-func isStep(it queue.Item) bool {
-	return it.Kind == queue.Message && it.Origin.Kind == chela.OriginAgent
-}
-
 // next puts what follows a step that a run has answered.
 func (r *Relay) next(tx store.Tx, it queue.Item, row run.Run) error {
-	step, _ := exchange.ParseStep(it.ID)
-	if step.Announce {
+	step, _ := exchange.StepOf(it.Origin)
+	if step.Turn == exchange.Announce {
 		return nil
 	}
 	first, err := tx.Queue().Get(step.First().ID())
-	if errors.Is(err, chela.ErrNotFound) {
-		return nil // an old message, which was pruned
+	if errors.Is(err, chela.ErrNotFound) || err == nil && first.Deleted() {
+		return nil // an old message, which was pruned, or the target was deleted
 	}
-	if gone, gerr := deleted(tx, first); err != nil || gerr != nil || gone {
-		return errors.Join(err, gerr)
+	if err != nil {
+		return err
 	}
 	result := r.resultOf(row)
 	if step.Turn == 0 {
-		if over, err := replied(tx, first, result, row); err != nil || over {
+		if over, err := replied(tx, &first, result, row); err != nil || over {
 			return err
 		}
 	} else if stopped, err := senderStopped(tx, first); err != nil || stopped || row.State == run.Aborted {
@@ -110,47 +102,31 @@ func (r *Relay) next(tx store.Tx, it queue.Item, row run.Run) error {
 			return putStep(tx, step.Next(), other, it.Session, exchange.TurnText(it.Session, step.Turn+1, turns, result.Reply), run.DeliverSession, first, row)
 		}
 	}
-	reply, err := outcome(tx.Queue(), first)
-	if err != nil {
-		return err
-	}
-	return announce(tx, step, first, reply, result, row)
+	return announce(tx, step, first, resultIn(first), result, row)
 }
 
-// deleted reports whether the target or the sender of an exchange was deleted since the
-// message was sent. Then nothing follows: another step would create the session again.
-func deleted(tx store.Tx, first queue.Item) (bool, error) {
-	if first.Note == queue.SessionDeleted {
-		return true, nil
-	}
-	step, _ := exchange.ParseStep(first.ID)
-	reply, err := tx.Queue().ByKey(step.ReplyKey())
-	if errors.Is(err, chela.ErrNotFound) {
-		return false, nil
-	}
-	return reply.Note == queue.SessionDeleted, err
-}
-
-// replied records the reply, or why there is none. It reports whether no turns follow:
+// replied records the reply in the item of the message, or why there is none. It reports whether no turns follow:
 // there is no reply, a person has stopped the sender, or the sender does not wait any
 // more, and gets the reply as an event.
-func replied(tx store.Tx, first queue.Item, result exchange.Result, row run.Run) (over bool, err error) {
-	had, err := record(tx, first, result, row.Ended)
-	if err != nil {
-		return false, err
+func replied(tx store.Tx, first *queue.Item, result exchange.Result, row run.Run) (over bool, err error) {
+	had := resultIn(*first)
+	if had.Status == "" {
+		if err := record(tx, first, result, row.Ended); err != nil {
+			return false, err
+		}
 	}
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: chela.SessionKey(first.Origin.ID)})
-	if stopped, err := senderStopped(tx, first); err != nil || stopped {
+	if stopped, err := senderStopped(tx, *first); err != nil || stopped {
 		return stopped, err
 	}
 	if had.Status != exchange.Late {
 		return result.Status != exchange.OK, nil
 	}
-	if err := tellLate(tx, first, result, row.Ended); err != nil || result.Status != exchange.OK {
+	if err := tellLate(tx, *first, result, row.Ended); err != nil || result.Status != exchange.OK {
 		return true, err
 	}
-	step, _ := exchange.ParseStep(first.ID)
-	return true, announce(tx, step, first, result, result, row)
+	step, _ := exchange.StepOf(first.Origin)
+	return true, announce(tx, step, *first, result, result, row)
 }
 
 // resultOf returns the result of a run that answers another session.
@@ -168,11 +144,12 @@ func (r *Relay) resultOf(row run.Run) exchange.Result {
 	return exchange.Result{Status: exchange.OK, Reply: exchange.Short(r.o.Redact(row.Text))}
 }
 
-// senderStopped reports whether a person has stopped the run that began an exchange.
+// senderStopped reports whether a person has stopped the run that began an exchange, or
+// has deleted its session. Another step would create the session again.
 func senderStopped(tx store.Tx, first queue.Item) (bool, error) {
 	by, err := tx.Runs().Get(first.Parent)
 	if errors.Is(err, chela.ErrNotFound) {
-		return false, nil
+		return first.Parent != "", nil
 	}
 	return by.State == run.Aborted || by.Stop != "", err
 }
@@ -189,7 +166,7 @@ func exists(tx store.Tx, key chela.SessionKey) (bool, error) {
 // tellLate puts the event that brings a late result to the sender. The answer goes to
 // the chat in which the sender was asked.
 func tellLate(tx store.Tx, first queue.Item, result exchange.Result, now time.Time) error {
-	step, _ := exchange.ParseStep(first.ID)
+	step, _ := exchange.StepOf(first.Origin)
 	from := chela.SessionKey(first.Origin.ID)
 	ok, err := exists(tx, from)
 	if err != nil || !ok {
@@ -224,7 +201,7 @@ func announce(tx store.Tx, step exchange.Step, first queue.Item, reply, latest e
 func putStep(tx store.Tx, step exchange.Step, to, from chela.SessionKey, text string, deliver run.DeliveryMode, first queue.Item, row run.Run) error {
 	return put(tx, queue.Item{
 		ID: step.ID(), Key: step.ID(), Session: to, Kind: queue.Message, State: queue.Waiting, Created: row.Ended,
-		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(from)}, Principal: first.Principal, Parent: row.ID, Root: first.Root,
+		Origin: step.Origin(from), Principal: first.Principal, Parent: row.ID, Root: first.Root,
 		Inbound: chela.Inbound{
 			Text: text, Time: row.Ended, Mode: string(queue.Followup), Address: chela.Address{Channel: chela.LocalChannel},
 		},

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -106,7 +105,7 @@ func (r *Relay) put(tx store.Tx, q exchange.Request, now time.Time) (queue.Item,
 	}
 	it := queue.Item{
 		ID: first.ID(), Key: first.ID(), Session: to.Key, Kind: queue.Message, State: queue.Waiting, Created: now,
-		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(from.Key)}, Principal: by.Principal, Parent: by.ID,
+		Origin: first.Origin(from.Key), Principal: by.Principal, Parent: by.ID,
 		Inbound: chela.Inbound{
 			Text: exchange.MessageText(from.Key, q.Text), Time: now, Address: chela.Address{Channel: chela.LocalChannel},
 		},
@@ -128,12 +127,12 @@ func put(tx store.Tx, it queue.Item) error {
 // checkChain returns why a run may not send: it answers another session already, or it
 // follows from too many messages.
 func checkChain(runs run.Reader, by run.Run) error {
-	if s, ok := exchange.ParseStep(string(by.ID)); ok && (s.Turn > 0 || s.Announce) {
+	if s, ok := exchange.StepOf(by.Origin); ok && s != s.First() {
 		return chela.Errorf(chela.CodeForbidden, "this turn belongs to an exchange: your answer is sent by itself, and no other message can be sent")
 	}
 	hops := 0
 	for range maxAbove {
-		if exchange.Is(string(by.ID)) {
+		if by.Origin.Exchange != "" {
 			hops++
 		}
 		if by.Parent == "" {
@@ -159,7 +158,7 @@ func checkRoom(items queue.Reader, key chela.SessionKey) error {
 	waiting, err := items.Waiting(key)
 	n := 0
 	for _, it := range waiting {
-		if exchange.Is(it.ID) {
+		if it.Origin.Exchange != "" {
 			n++
 		}
 	}
@@ -267,26 +266,19 @@ func (r *Relay) await(ctx context.Context, it queue.Item, limit time.Duration) (
 	}
 }
 
-// outcome returns the result of an exchange; the zero Result if there is none yet.
+// outcome returns the result of an exchange; the zero Result if there is none yet. it is
+// the message.
 func outcome(items queue.Reader, it queue.Item) (exchange.Result, error) {
-	step, _ := exchange.ParseStep(it.ID)
-	row, err := items.ByKey(step.ReplyKey())
-	if err == nil {
-		return resultOf(row)
-	}
-	if !errors.Is(err, chela.ErrNotFound) {
-		return exchange.Result{}, err
-	}
 	now, err := items.Get(it.ID)
 	switch {
-	case errors.Is(err, chela.ErrNotFound):
+	case errors.Is(err, chela.ErrNotFound), err == nil && now.Deleted():
 		return exchange.Result{Status: exchange.Failed, Error: fmt.Sprintf("the session %s was deleted", it.Session)}, nil
 	case err != nil:
 		return exchange.Result{}, err
-	case now.State == queue.Cancelled || now.State == queue.Dropped:
+	case now.Result.Outcome == "" && (now.State == queue.Cancelled || now.State == queue.Dropped):
 		return exchange.Result{Status: exchange.Failed, Error: "the message was not answered: " + now.Note}, nil
 	}
-	return exchange.Result{}, nil
+	return resultIn(now), nil
 }
 
 // giveUp records that the sender waits no longer. It returns the reply if that was
@@ -294,35 +286,41 @@ func outcome(items queue.Reader, it queue.Item) (exchange.Result, error) {
 func (r *Relay) giveUp(ctx context.Context, it queue.Item) (out exchange.Result, err error) {
 	err = r.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
 		var err error
-		out, err = record(tx, it, exchange.Result{Status: exchange.Late}, time.Now())
-		return err
+		if out, err = outcome(tx.Queue(), it); err != nil || out.Status != "" {
+			return err
+		}
+		now, err := tx.Queue().Get(it.ID)
+		out = exchange.Result{Status: exchange.Late}
+		return errors.Join(err, record(tx, &now, out, time.Now()))
 	})
 	return out, err
 }
 
-// record writes the result of an exchange, unless it has one. It returns the result that
-// the exchange has. it is the message.
-func record(tx store.Tx, it queue.Item, result exchange.Result, now time.Time) (exchange.Result, error) {
-	step, _ := exchange.ParseStep(it.ID)
-	note, err := json.Marshal(result)
-	if err != nil {
-		return result, err
-	}
-	had, err := tx.Queue().Put(queue.Item{
-		ID: step.ReplyKey(), Key: step.ReplyKey(), Session: chela.SessionKey(it.Origin.ID), Kind: queue.Event, State: queue.Done, Created: now,
-		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(it.Session)}, Principal: it.Principal, Parent: it.Parent, Root: it.Root, Note: string(note),
-	})
-	if err != nil || had.New {
-		return result, err
-	}
-	return resultOf(had.Item)
+// outcomes are the outcomes that are stored for the statuses of a result.
+var outcomes = map[exchange.Status]chela.Outcome{
+	exchange.OK: chela.OutcomeOK, exchange.NoReply: chela.OutcomeOK, exchange.Failed: chela.OutcomeError, exchange.Late: chela.OutcomeTimeout,
 }
 
-// resultOf returns the result in a row.
-func resultOf(row queue.Item) (exchange.Result, error) {
-	var r exchange.Result
-	if err := json.Unmarshal([]byte(row.Note), &r); err != nil {
-		return r, fmt.Errorf("row %s: %w", row.Key, err)
+// record writes the result of an exchange into the item of its message.
+func record(tx store.Tx, it *queue.Item, r exchange.Result, now time.Time) error {
+	it.Result = queue.Result{Outcome: outcomes[r.Status], Ended: now, Text: r.Reply, Error: r.Error}
+	return tx.Queue().Set(it.State, *it)
+}
+
+// resultIn returns the result in the item of a message; the zero Result if there is none.
+func resultIn(it queue.Item) exchange.Result {
+	r := exchange.Result{Reply: it.Result.Text, Error: it.Result.Error}
+	switch it.Result.Outcome {
+	case "":
+	case chela.OutcomeError:
+		r.Status = exchange.Failed
+	case chela.OutcomeTimeout:
+		r.Status = exchange.Late
+	default:
+		r.Status = exchange.NoReply
+		if r.Reply != "" {
+			r.Status = exchange.OK
+		}
 	}
-	return r, nil
+	return r
 }

@@ -135,7 +135,7 @@ func (r Requests) answer(tx store.Tx, id, failure string) error {
 	if failure != "" {
 		text += " Do not repeat the change as it was."
 	}
-	_, err = queue.Resolve(tx.Queue(), id, text, queue.Result{Outcome: outcome, Ended: now, Summary: notice})
+	_, err = queue.Resolve(tx.Queue(), id, text, queue.Result{Outcome: outcome, Ended: now, Text: notice})
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: it.Session})
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/llm"
 	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
@@ -71,7 +70,7 @@ func goesOn(tx store.Tx, row run.Run) (bool, error) {
 	}
 	waiting, err := tx.Queue().Waiting(row.Session)
 	return slices.ContainsFunc(waiting, func(it queue.Item) bool {
-		return it.ID != string(row.ID) && !it.Next && !exchange.Is(it.ID) && (it.Kind == queue.Message || it.Kind == queue.Event)
+		return it.ID != string(row.ID) && !it.Next && it.Origin.Exchange == "" && (it.Kind == queue.Message || it.Kind == queue.Event)
 	}), err
 }
 

@@ -60,12 +60,11 @@ func ofCommand(it queue.Item, title string) task.Task {
 		ID: it.ID, Kind: task.Command, Title: title, Agent: it.Session.Agent(), Requester: it.Session, Run: it.Parent, Call: it.Call,
 		Prompt: title, Created: it.Created, Started: it.Created, Delivery: task.NotApplicable,
 	}
-	r, ended := it.Result()
-	switch {
+	switch r := it.Result; {
 	case it.State == queue.Deferred:
 		t.State, t.Delivery = task.Running, task.Pending
-	case ended:
-		t.State, t.Ended, t.Summary = stateOf(r.Outcome), r.Ended, r.Summary
+	case r.Outcome != "":
+		t.State, t.Ended, t.Summary = stateOf(r.Outcome), r.Ended, r.Text
 	case it.State == queue.Cancelled: // with its session
 		t.State, t.Ended = task.Cancelled, it.Created
 	default: // released, because the process that ran it is dead

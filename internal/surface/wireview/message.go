@@ -12,7 +12,6 @@ import (
 
 	"github.com/chela-ai/chela/internal/core/approval"
 	"github.com/chela-ai/chela/internal/core/chela"
-	"github.com/chela-ai/chela/internal/core/exchange"
 	"github.com/chela-ai/chela/internal/core/heartbeat"
 	"github.com/chela-ai/chela/internal/core/job"
 	"github.com/chela-ai/chela/internal/core/llm"
@@ -89,7 +88,7 @@ func message(m *wire.Message, e session.Entry) {
 	m.Content = contents(e.Message.Parts)
 	switch e.Message.Role {
 	case llm.RoleUser:
-		if k := e.Origin.Kind; (e.ItemID == "" || exchange.Is(e.ItemID)) && k != "" && k != chela.OriginPerson {
+		if k := e.Origin.Kind; (e.ItemID == "" || e.Origin.Exchange != "") && k != "" && k != chela.OriginPerson {
 			m.Role, m.Meta.Kind = wire.RoleSystem, string(session.KindNotice)
 			m.Content = event(m.Content, k)
 			return

@@ -218,9 +218,9 @@ func (w *world) read(r store.Reader) (*state, error) {
 }
 
 // relayed is a message between sessions, the item of its own run if it has also joined
-// another one, its reply, and the event that brings a late reply. Zero items do not exist.
+// another one, and the event that brings a late reply. Zero items do not exist.
 type relayed struct {
-	first, later, reply, late queue.Item
+	first, later, late queue.Item
 }
 
 // readMessages reads the messages between sessions that a transcript mentions.
@@ -234,24 +234,27 @@ func (s *state) readMessages(r store.Reader, getRun func(chela.RunID) error) err
 	}
 	for _, list := range s.entries {
 		for _, e := range list {
-			id := e.ItemID
+			step, _ := exchange.StepOf(e.Origin)
 			if e.Message != nil && e.Message.ToolName == "sessions_send" && e.Message.Role == llm.RoleTool {
 				var result struct{ RunID string }
 				if json.Unmarshal([]byte(e.Message.PlainText()), &result) == nil {
-					id = result.RunID
+					it, err := get(result.RunID)
+					if err != nil {
+						return err
+					}
+					step, _ = exchange.StepOf(it.Origin)
 				}
 			}
-			step, ok := exchange.ParseStep(id)
-			if id = step.First().ID(); !ok || s.messages[id] != nil {
+			id := step.First().ID()
+			if step.Exchange == "" || s.messages[id] != nil {
 				continue
 			}
 			m := new(relayed)
-			var errs [8]error
+			var errs [7]error
 			m.first, errs[0] = get(id)
-			m.reply, errs[1] = get(step.ReplyKey())
-			m.late, errs[2] = get(step.LateKey())
-			m.later, errs[3] = get(step.First().Later())
-			errs[4], errs[5], errs[6], errs[7] = getRun(m.first.Run), getRun(m.first.Parent), getRun(m.late.Run), getRun(m.later.Run)
+			m.late, errs[1] = get(step.LateKey())
+			m.later, errs[2] = get(m.first.Later().ID)
+			errs[3], errs[4], errs[5], errs[6] = getRun(m.first.Run), getRun(m.first.Parent), getRun(m.late.Run), getRun(m.later.Run)
 			if err := errors.Join(errs[:]...); err != nil {
 				return err
 			}
@@ -272,7 +275,7 @@ func (s *state) checkExchanges() {
 				continue
 			}
 			text := e.Message.PlainText()
-			if exchange.Is(e.ItemID) {
+			if e.Origin.Exchange != "" {
 				count[e.ItemID+string(s.home[id])]++
 			} else if strings.Contains(text, exchange.Marker) && strings.Contains(text, "had no reply in time") {
 				for _, tag := range tagsIn(text) {
@@ -295,10 +298,6 @@ func (s *state) checkExchanges() {
 		case it.State != queue.Done && it.State != queue.Cancelled && it.State != queue.Dropped:
 			s.w.broken("D3: the message %s of another session is %s", tag, it.State)
 		}
-		var result exchange.Result
-		if m.reply.ID != "" && json.Unmarshal([]byte(m.reply.Note), &result) != nil {
-			s.w.broken("D3: the reply to %s is %q", tag, m.reply.Note)
-		}
 		last := it // a message that was cancelled has no reply
 		if m.later.ID != "" {
 			last = m.later
@@ -306,10 +305,10 @@ func (s *state) checkExchanges() {
 		by, answered := s.runs[it.Parent], s.runs[last.Run]
 		stopped := by.State == run.Aborted || by.Stop != ""
 		final := last.State == queue.Done && answered.State.Final() && answered.State != run.Superseded
-		if final && m.reply.ID == "" {
+		if final && it.Result.Outcome == "" {
 			s.w.broken("D3: the message %s of another session was answered, and the reply is not recorded", tag)
 		}
-		if final && result.Status == exchange.Late && !stopped && m.late.ID == "" {
+		if final && it.Result.Outcome == chela.OutcomeTimeout && !stopped && m.late.ID == "" {
 			s.w.broken("D3: the sender of %s was told that a reply comes later, and it does not come", tag)
 		}
 		if m.late.ID != "" {

@@ -147,7 +147,8 @@ func testReplace(t *testing.T, s store.Store) {
 	})
 	same(t, "unread", unread(9), []string{first.ID, second.ID})
 	same(t, "the first unread", unread(1), []string{first.ID})
-	first.Kind, first.State, first.Note, first.Overrides = queue.Command, queue.Done, "the answer", run.Overrides{Think: "high"}
+	first.Kind, first.State, first.Note, first.Overrides = queue.Command, queue.Done, "a note", run.Overrides{Think: "high"}
+	first.Result = queue.Result{Outcome: chela.OutcomeOK, Text: "the answer"}
 	first.Inbound = chela.Inbound{Text: "/status"}
 	replace := func(it queue.Item) (ok bool) {
 		update(t, s, func(tx store.Tx) error {
@@ -224,6 +225,7 @@ func testReceipt(t *testing.T, s store.Store, items []queue.Item) {
 	items[0].State = queue.Done
 	same(t, "finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
 	items[0].State, items[0].Run, items[0].Note, items[0].Skipped = queue.Taken, "run-9", "again", 9
+	items[0].Result = queue.Result{Outcome: chela.OutcomeError, Error: "no answer"}
 	update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
 	same(t, "set", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
 }
@@ -279,7 +281,7 @@ func testDeferred(t *testing.T, s store.Store) {
 	resolve := func(id, text string, want bool) {
 		t.Helper()
 		update(t, s, func(tx store.Tx) error {
-			resolved, err := queue.Resolve(tx.Queue(), id, text, queue.Result{Outcome: chela.OutcomeTimeout, Ended: at(30), Summary: "timed out"})
+			resolved, err := queue.Resolve(tx.Queue(), id, text, queue.Result{Outcome: chela.OutcomeTimeout, Ended: at(30), Text: "timed out"})
 			same(t, "resolve "+id, resolved, want)
 			return err
 		})
@@ -295,9 +297,8 @@ func testDeferred(t *testing.T, s store.Store) {
 	same(t, "told", told, want)
 	for id, state := range map[string]queue.State{ids[0]: queue.Done, ids[1]: queue.Cancelled} {
 		it := get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(id) })
-		result, ok := it.Result()
-		if !ok || it.State != state || result.Outcome != chela.OutcomeTimeout || !result.Ended.Equal(at(30)) || result.Summary != "timed out" {
-			t.Errorf("result of %s, %s: %v %+v", id, it.State, ok, result)
+		if r := it.Result; it.State != state || r.Outcome != chela.OutcomeTimeout || !r.Ended.Equal(at(30)) || r.Text != "timed out" {
+			t.Errorf("result of %s, %s: %+v", id, it.State, r)
 		}
 	}
 	marked := item(keyB, 23)

@@ -83,6 +83,23 @@ AND NOT (table_name IN ('setting', 'lease') AND column_name = 'n') GROUP BY tabl
 	}
 }
 
+// TestMigrate opens a database of version 1: it drops the columns that were added later.
+func TestMigrate(t *testing.T) {
+	server := postgrestest.Start(t)
+	url := server.URL()
+	if err := open(t, postgres.Options{URL: url}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	server.Exec(t, url, "ALTER TABLE item DROP COLUMN result; ALTER TABLE run DROP COLUMN failure; UPDATE version SET n = 1;"+storetest.Version18)
+	err := open(t, postgres.Options{URL: url}).View(t.Context(), func(r store.Reader) error {
+		storetest.CheckVersion18(t, r)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOddTexts(t *testing.T) {
 	server := postgrestest.Start(t)
 	d := open(t, postgres.Options{URL: server.URL()})

@@ -142,8 +142,8 @@ func TestManyItems(t *testing.T) {
 	const total = 20_000
 	base := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	if _, err := d.writer.c.Exec(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)
-INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created, origin, overrides, next, skipped, owner, parent, root)
-SELECT 'id-' || n, 'key-' || n, 's-' || (n % 100), 'message', '{}', '{}', '', iif(n % 1000 = 0, 'waiting', 'done'), 'run-' || n, '', ?2 + n, '', '', 0, 0, '', '', '' FROM n`,
+INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created, origin, overrides, next, skipped, owner, parent, root, result)
+SELECT 'id-' || n, 'key-' || n, 's-' || (n % 100), 'message', '{}', '{}', '', iif(n % 1000 = 0, 'waiting', 'done'), 'run-' || n, '', ?2 + n, '', '', 0, 0, '', '', '', '' FROM n`,
 		total, base.UnixNano()); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/lease"
 	"github.com/chela-ai/chela/internal/core/store"
+	"github.com/chela-ai/chela/internal/core/store/storetest"
 	"github.com/chela-ai/chela/internal/plugin/store/table"
 )
 
@@ -212,6 +213,18 @@ VALUES ('old', 'r', 's', '{}', 'x', '', 'closed', 'acts', '', 0, 0)`),
 		if n, err := c.Number("SELECT count(*) FROM call WHERE id = 'old' AND state = 'closed' AND rights = ''"); n != 1 || err != nil {
 			t.Errorf("%d calls are as they were, want 1; %v", n, err)
 		}
+	})
+	t.Run("rows of version 18 say in columns what their ids and notes said", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "chela.db")
+		c, err := dial(path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		if err := errors.Join(migrate(c, path, steps[:18]), c.script(t.Context(), storetest.Version18), migrate(c, path, steps), checkRows(c)); err != nil {
+			t.Fatal(err)
+		}
+		storetest.CheckVersion18(t, table.Reader{C: c.Tables})
 	})
 	t.Run("a newer database is refused", func(t *testing.T) {
 		path, c := prepare(t)

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/chela-ai/chela/internal/core/chela"
+	"github.com/chela-ai/chela/internal/core/queue"
 	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/kit/atomicfile"
@@ -263,6 +264,8 @@ func validText(column, text string) bool {
 		v = new(chela.Origin)
 	case "overrides":
 		v = new(run.Overrides)
+	case "result":
+		v = new(queue.Result)
 	case "voids":
 		v = new(session.Ref)
 	case "device", "media", "parts", "request", "rights":

@@ -99,8 +99,9 @@ CREATE TABLE item (
   owner     TEXT NOT NULL,
   parent    TEXT NOT NULL,
   root      TEXT NOT NULL,
+  result    TEXT NOT NULL,
   crc       INTEGER NOT NULL AS (crc32c(seq, id, key, session, kind, principal, inbound, call,
-    state, run, note, created, origin, overrides, next, skipped, owner, parent, root)) STORED
+    state, run, note, created, origin, overrides, next, skipped, owner, parent, root, result)) STORED
 ) STRICT;
 CREATE INDEX item_waiting ON item (session, seq) WHERE state = 'waiting';
 CREATE INDEX item_owed ON item (seq) WHERE state = 'owed';

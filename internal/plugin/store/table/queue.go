@@ -15,7 +15,7 @@ type items struct{ c *Tables }
 var _ queue.Table = items{}
 
 const (
-	itemColumns = "seq, id, key, session, kind, principal, inbound, call, state, run, note, created, origin, overrides, next, skipped, owner, parent, root"
+	itemColumns = "seq, id, key, session, kind, principal, inbound, call, state, run, note, created, origin, overrides, next, skipped, owner, parent, root, result"
 	itemIntact  = "intact(" + itemColumns + ", crc)"
 )
 
@@ -27,12 +27,14 @@ func scanItem(r *Row) (queue.Item, error) {
 	err = errors.Join(err, decodeSet(r.Text(), &it.Origin), decodeSet(r.Text(), &it.Overrides))
 	it.Next, it.Skipped, it.Owner = r.Bool(), int(r.Int()), r.Text()
 	it.Parent, it.Root = chela.RunID(r.Text()), chela.RunID(r.Text())
-	return it, err
+	return it, errors.Join(err, decodeSet(r.Text(), &it.Result))
 }
 
 func (t items) list(where string, args ...any) ([]queue.Item, error) {
 	return Collect(t.c, scanItem, "SELECT "+itemColumns+", "+itemIntact+" FROM item WHERE "+where, args...)
 }
+
+func encodeResult(r queue.Result) (string, error) { return encodeSet(r, r == queue.Result{}) }
 
 // Waiting returns the items of the session in state Waiting, by Seq.
 func (t items) Waiting(key chela.SessionKey) ([]queue.Item, error) {
@@ -81,16 +83,17 @@ func (t items) Unfinished(n int) ([]queue.Item, error) {
 	return t.list(`state = 'waiting' AND (kind = 'command' OR instr(inbound, '"unread":true') > 0) ORDER BY seq LIMIT ?`, n)
 }
 
-// Replace stores the Kind, Inbound, Overrides, State and Note of a waiting item. It
+// Replace stores the Kind, Inbound, Overrides, State, Note and Result of a waiting item. It
 // reports whether the item was waiting.
 func (t items) Replace(it queue.Item) (bool, error) {
 	inbound, err1 := encode(it.Inbound)
 	overrides, err2 := encodeSet(it.Overrides, it.Overrides.IsZero())
-	if err := errors.Join(err1, err2); err != nil {
+	result, err3 := encodeResult(it.Result)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return false, fmt.Errorf("queue item %s: %w", it.ID, err)
 	}
-	n, err := t.c.Exec("UPDATE item SET kind = ?, inbound = ?, overrides = ?, state = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact,
-		str(it.Kind), inbound, overrides, str(it.State), it.Note, it.ID)
+	n, err := t.c.Exec("UPDATE item SET kind = ?, inbound = ?, overrides = ?, state = ?, note = ?, result = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact,
+		str(it.Kind), inbound, overrides, str(it.State), it.Note, result, it.ID)
 	return n > 0, err
 }
 
@@ -101,16 +104,17 @@ func (t items) Put(it queue.Item) (queue.Receipt, error) {
 	inbound, err2 := encode(it.Inbound)
 	origin, err3 := encodeSet(it.Origin, it.Origin == chela.Origin{})
 	overrides, err4 := encodeSet(it.Overrides, it.Overrides.IsZero())
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	result, err5 := encodeResult(it.Result)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return queue.Receipt{}, fmt.Errorf("queue item %s: %w", it.ID, err)
 	}
 	if it.State == "" {
 		it.State = queue.Waiting
 	}
 	isNew, err := t.c.One(func(r *Row) error { it.Seq = r.Int(); return nil }, `INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created,
-origin, overrides, next, skipped, owner, parent, root) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq`,
+origin, overrides, next, skipped, owner, parent, root, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq`,
 		it.ID, Optional(it.Key), str(it.Session), str(it.Kind), principal, inbound, it.Call, str(it.State), str(it.Run), it.Note, it.Created,
-		origin, overrides, it.Next, it.Skipped, it.Owner, str(it.Parent), str(it.Root))
+		origin, overrides, it.Next, it.Skipped, it.Owner, str(it.Parent), str(it.Root), result)
 	if err != nil {
 		return queue.Receipt{}, err
 	}
@@ -124,10 +128,14 @@ origin, overrides, next, skipped, owner, parent, root) VALUES (?, ?, ?, ?, ?, ?,
 	return queue.Receipt{Item: known}, err
 }
 
-// Set moves items to a state and stores their Run, Note and Skipped.
+// Set moves items to a state and stores their Run, Note, Result and Skipped.
 func (t items) Set(s queue.State, list ...queue.Item) error {
 	for _, it := range list {
-		n, err := t.c.Exec("UPDATE item SET state = ?, run = ?, note = ?, skipped = ? WHERE id = ? AND "+itemIntact, str(s), str(it.Run), it.Note, it.Skipped, it.ID)
+		result, err := encodeResult(it.Result)
+		if err != nil {
+			return fmt.Errorf("queue item %s: %w", it.ID, err)
+		}
+		n, err := t.c.Exec("UPDATE item SET state = ?, run = ?, note = ?, result = ?, skipped = ? WHERE id = ? AND "+itemIntact, str(s), str(it.Run), it.Note, result, it.Skipped, it.ID)
 		if err != nil {
 			return err
 		}
@@ -138,7 +146,7 @@ func (t items) Set(s queue.State, list ...queue.Item) error {
 	return nil
 }
 
-// Take is Set for waiting items. It reports whether all of them were waiting.
+// Take moves waiting items to a state and stores their Run and Note. It reports whether all of them were waiting.
 func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
 	for _, it := range list {
 		n, err := t.c.Exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact, str(s), str(it.Run), it.Note, it.ID)

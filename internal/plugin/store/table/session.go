@@ -178,7 +178,7 @@ func (t sessions) Delete(key chela.SessionKey) error {
 		"DELETE FROM approval WHERE session = ?",
 		"DELETE FROM outbox WHERE session = ?",
 		"DELETE FROM run WHERE session = ?",
-		"UPDATE item SET inbound = '{}', note = '" + queue.SessionDeleted + "', state = CASE WHEN state IN ('owed', 'waiting', 'taken') THEN 'cancelled' ELSE state END WHERE session = ? AND " + itemIntact,
+		"UPDATE item SET inbound = '{}', result = '', note = '" + queue.SessionDeleted + "', state = CASE WHEN state IN ('owed', 'waiting', 'taken') THEN 'cancelled' ELSE state END WHERE session = ? AND " + itemIntact,
 		"UPDATE lease SET fence = fence + 1, owner = '', since = 0 WHERE name = 'session:' || ? AND " + leaseIntact,
 		"DELETE FROM session WHERE key = ?",
 	} {

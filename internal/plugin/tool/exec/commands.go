@@ -179,7 +179,7 @@ func (s *Commands) notifyEnd(ctx context.Context, k *command, resolve func(conte
 
 // result returns how the command has ended.
 func (k *command) result() queue.Result {
-	r := queue.Result{Outcome: chela.OutcomeOK, Ended: k.ended, Summary: k.status()}
+	r := queue.Result{Outcome: chela.OutcomeOK, Ended: k.ended, Text: k.status()}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {

@@ -251,7 +251,7 @@ func (t drawTool) begin(ctx context.Context, c tool.Call, a drawArgs, r drawing.
 		if work.Err() != nil {
 			return // the next start tells the session
 		}
-		res := queue.Result{Outcome: chela.OutcomeOK, Ended: time.Now(), Summary: text}
+		res := queue.Result{Outcome: chela.OutcomeOK, Ended: time.Now(), Text: text}
 		if failed {
 			res.Outcome = chela.OutcomeError
 		}
