@@ -67,16 +67,16 @@ func NewEvent(id string, key chela.SessionKey, from chela.Origin, text string, n
 	}
 }
 
-// NewRetry returns an item that continues a run in state run.Suspended that waits for another
-// try, at a time. The id is also its key.
-func NewRetry(id string, r run.Run, at, now time.Time) Item {
+// NewResume returns an item that continues a run in state run.Suspended. The id is also its
+// key. If the run waits for another try, at is the time of it, and otherwise zero.
+func NewResume(id string, r run.Run, at, now time.Time) Item {
 	return Item{
 		ID: id, Key: id, Session: r.Session, Kind: Resume, State: Waiting, Created: now, Principal: r.Principal, Parent: r.ID,
 		Inbound: chela.Inbound{Time: at},
 	}
 }
 
-// Retries reports whether it is an item of [NewRetry].
+// Retries reports whether the item continues a run that waits for another try.
 func (it Item) Retries() bool { return it.Kind == Resume && !it.Inbound.Time.IsZero() }
 
 // SessionDeleted is the Note of the items of a session that was deleted, whose texts are

@@ -138,6 +138,14 @@ type Tx interface {
 	Wake(Topic)
 }
 
+// Enqueue puts an item into the queue and wakes its session. If the key of the item
+// exists, it puts nothing.
+func Enqueue(tx Tx, it queue.Item) error {
+	_, err := tx.Queue().Put(it)
+	tx.Wake(Topic{Kind: TopicQueue, Session: it.Session})
+	return err
+}
+
 // Held runs f in a transaction if l is still held. If the lease was released or
 // acquired again, it writes nothing and returns an error that wraps
 // chela.ErrFenced.

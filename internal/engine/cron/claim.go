@@ -320,8 +320,7 @@ func (s *Scheduler) put(tx store.Tx, j job.Job, r job.Run, found string, due, no
 			return to, err
 		}
 	}
-	_, err := tx.Queue().Put(it)
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: r.Session})
+	err := store.Enqueue(tx, it)
 	if err == nil && it.Next { // with the next tick, if the agent has heartbeats
 		err = heartbeat.Request(tx.Heartbeats(), heartbeat.Wake{
 			Agent: r.Agent, Session: r.Session, Reason: "cron:" + string(j.ID), Mode: heartbeat.NextTick, Principal: j.Principal, At: now,

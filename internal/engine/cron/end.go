@@ -285,12 +285,10 @@ func (s *Scheduler) post(tx store.Tx, r job.Run, url, part string) error {
 
 // tell puts an event for a session that begins a turn.
 func (s *Scheduler) tell(tx store.Tx, r job.Run, key chela.SessionKey, id, text string) error {
-	_, err := tx.Queue().Put(queue.Item{
+	return store.Enqueue(tx, queue.Item{
 		ID: id, Key: id, Session: key, Kind: queue.Event, State: queue.Waiting, Created: time.Now(), Principal: r.Principal,
 		Origin: chela.Origin{Kind: chela.OriginCron, ID: string(r.Job)}, Inbound: chela.Inbound{Text: text},
 	})
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
-	return err
 }
 
 // note writes what is known about the delivery of a run into the state of its job.

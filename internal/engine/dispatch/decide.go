@@ -8,6 +8,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/chela"
 	"github.com/chela-ai/chela/internal/core/pairing"
 	"github.com/chela-ai/chela/internal/core/queue"
+	"github.com/chela-ai/chela/internal/core/run"
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 )
@@ -63,15 +64,9 @@ func putResume(tx store.Tx, req approval.Request, now time.Time) error {
 		}
 		return err
 	}
-	_, err := tx.Queue().Put(queue.Item{
-		ID: "resume:" + req.ID, Key: "resume:" + req.ID, Session: req.Session, Kind: queue.Resume,
-		Principal: req.Requester, Call: req.Call, State: queue.Waiting, Created: now,
-	})
-	if err != nil {
-		return err
-	}
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: req.Session})
-	return nil
+	it := queue.NewResume("resume:"+req.ID, run.Run{Session: req.Session, ID: req.Run, Principal: req.Requester}, time.Time{}, now)
+	it.Call = req.Call
+	return store.Enqueue(tx, it)
 }
 
 // expire ends the approvals that nobody answered in time.

@@ -50,14 +50,15 @@ func Defer(st store.Store, owner string, redact func(string) string, changed fun
 		return func(ctx context.Context, text string, r queue.Result) error {
 			r.Text = redact(r.Text)
 			err := st.Update(ctx, store.Ordered, func(tx store.Tx) error {
-				waits, err := queue.Resolve(tx.Queue(), id, redact(text), r)
-				if err == nil && !waits {
-					waits, err = resumeWaiting(tx, it)
+				put, err := queue.Resolve(tx.Queue(), id, redact(text), r)
+				if err != nil {
+					return err
 				}
-				if waits {
-					tx.Wake(store.Topic{Kind: store.TopicQueue, Session: it.Session})
+				if !put {
+					return resumeWaiting(tx, it)
 				}
-				return err
+				tx.Wake(store.Topic{Kind: store.TopicQueue, Session: it.Session})
+				return nil
 			})
 			if err == nil {
 				changed(it)
@@ -67,20 +68,15 @@ func Defer(st store.Store, owner string, redact func(string) string, changed fun
 	}
 }
 
-// resumeWaiting puts an item that resumes the run of a cancelled event if the run waits
-// for it. It reports whether it did.
-func resumeWaiting(tx store.Tx, it queue.Item) (bool, error) {
+// resumeWaiting puts an item that resumes the run of a cancelled event, if the run waits
+// for it.
+func resumeWaiting(tx store.Tx, it queue.Item) error {
 	r, err := tx.Runs().Get(it.Parent)
 	if errors.Is(err, chela.ErrNotFound) || err == nil && !(r.State == run.Suspended && r.Waits == run.WaitsChildren) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
-	id := "resume:" + it.ID
-	_, err = tx.Queue().Put(queue.Item{
-		ID: id, Key: id, Session: it.Session, Kind: queue.Resume, Principal: it.Principal,
-		Parent: it.Parent, State: queue.Waiting, Created: time.Now(),
-	})
-	return true, err
+	return store.Enqueue(tx, queue.NewResume("resume:"+it.ID, r, time.Time{}, time.Now()))
 }

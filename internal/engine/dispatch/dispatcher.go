@@ -194,9 +194,7 @@ func (d *Dispatcher) Aside(ctx context.Context, it queue.Item, question string) 
 func (d *Dispatcher) Notify(ctx context.Context, key chela.SessionKey, text string) error {
 	id := uuid.NewString()
 	return d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
-		_, err := tx.Queue().Put(queue.NewEvent(id, key, chela.Origin{Kind: chela.OriginHook}, text, time.Now()))
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key}) // so that older ones are dropped
-		return err
+		return store.Enqueue(tx, queue.NewEvent(id, key, chela.Origin{Kind: chela.OriginHook}, text, time.Now()))
 	})
 }
 

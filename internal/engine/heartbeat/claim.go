@@ -179,10 +179,9 @@ func (s *Service) claim(ctx context.Context, a heartbeat.Settings, w heartbeat.W
 		st.Runs = st.Runs[max(0, len(st.Runs)-heartbeat.MaxRuns):]
 		st.Started = recent(st.Started, now)
 		st.Started[key] = now
-		if _, err := tx.Queue().Put(it); err != nil {
+		if err := store.Enqueue(tx, it); err != nil {
 			return err
 		}
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
 		claimed = true
 		return errors.Join(tx.Heartbeats().DeleteWake(w.Session), tx.Heartbeats().PutState(st))
 	})

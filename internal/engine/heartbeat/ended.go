@@ -177,9 +177,7 @@ func (s *Service) Sent(row outbox.Row) func(store.Tx) error {
 func (s *Service) keep(tx store.Tx, home chela.SessionKey, row run.Run, to chela.Address, why string) error {
 	text := fmt.Sprintf("The heartbeat of %s had an alert for the person that could not be delivered to %s (%s). Tell the person now: %s",
 		row.Started.Format(time.DateTime), to.Channel, why, humanize.Truncate(row.Text, maxKept))
-	_, err := tx.Queue().Put(queue.NewEvent("undelivered:"+string(row.ID), home, chela.Origin{Kind: chela.OriginSystem}, text, time.Now()))
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: home})
-	return err
+	return store.Enqueue(tx, queue.NewEvent("undelivered:"+string(row.ID), home, chela.Origin{Kind: chela.OriginSystem}, text, time.Now()))
 }
 
 // maxKept is how many characters of an alert are kept.

@@ -119,9 +119,7 @@ func (g *Gate) react(ctx context.Context, k call) error {
 		it.Kind, it.Next = queue.Event, true
 		who := strings.Join(strings.Fields(cmp.Or(in.Sender.Name, in.Sender.ID)), " ")
 		it.Inbound.Text = fmt.Sprintf("%s reacted with %s to your message %q.", who, strings.Join(strings.Fields(in.Reaction), " "), humanize.Truncate(row.Text, 100))
-		_, err = tx.Queue().Put(it)
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: k.key}) // older ones are dropped
-		return err
+		return store.Enqueue(tx, it)
 	})
 }
 

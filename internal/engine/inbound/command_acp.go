@@ -246,10 +246,9 @@ func (k *call) acp() (string, error) {
 	if k.writer.ID != "" {
 		it.Principal = k.writer
 	}
-	if _, err := k.tx.Queue().Put(it); err != nil {
+	if err := store.Enqueue(k.tx, it); err != nil {
 		return "", err
 	}
-	k.tx.Wake(store.Topic{Kind: store.TopicQueue, Session: m.Key})
 	return fmt.Sprintf("%s stops what it is doing, and gets the message.", m.External.Agent), nil
 }
 

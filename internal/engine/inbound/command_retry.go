@@ -27,10 +27,9 @@ func (k *call) retry() (string, error) {
 		if r.Waits != run.WaitsRetry {
 			continue
 		}
-		if _, err := k.tx.Queue().Put(queue.NewRetry("retry:"+string(r.ID)+":"+k.in.ID, r, k.now, k.now)); err != nil {
+		if err := store.Enqueue(k.tx, queue.NewResume("retry:"+string(r.ID)+":"+k.in.ID, r, k.now, k.now)); err != nil {
 			return "", err
 		}
-		k.tx.Wake(store.Topic{Kind: store.TopicQueue, Session: k.key})
 		return "Trying again now.", nil
 	}
 	last, err := k.tx.Sessions().Last(k.meta.ID, retryWithin)

@@ -178,7 +178,7 @@ func tellLate(tx store.Tx, first queue.Item, result exchange.Result, now time.Ti
 	} else if !errors.Is(err, chela.ErrNotFound) {
 		return err
 	}
-	return put(tx, queue.Item{
+	return store.Enqueue(tx, queue.Item{
 		ID: step.LateKey(), Key: step.LateKey(), Session: from, Kind: queue.Event, State: queue.Waiting, Created: now,
 		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(first.Session)}, Principal: first.Principal, Parent: first.Parent, Root: first.Root,
 		Inbound:   chela.Inbound{Text: exchange.LateText(first.Session, message(first), result), Address: to},
@@ -199,7 +199,7 @@ func announce(tx store.Tx, step exchange.Step, first queue.Item, reply, latest e
 // putStep puts a step of an exchange into the queue of a session. row is the run that it
 // follows from.
 func putStep(tx store.Tx, step exchange.Step, to, from chela.SessionKey, text string, deliver run.DeliveryMode, first queue.Item, row run.Run) error {
-	return put(tx, queue.Item{
+	return store.Enqueue(tx, queue.Item{
 		ID: step.ID(), Key: step.ID(), Session: to, Kind: queue.Message, State: queue.Waiting, Created: row.Ended,
 		Origin: step.Origin(from), Principal: first.Principal, Parent: row.ID, Root: first.Root,
 		Inbound: chela.Inbound{

@@ -114,14 +114,7 @@ func (r *Relay) put(tx store.Tx, q exchange.Request, now time.Time) (queue.Item,
 	if by.ID != "" {
 		it.Root = by.Tree()
 	}
-	return it, put(tx, it)
-}
-
-// put stores an item and wakes its session.
-func put(tx store.Tx, it queue.Item) error {
-	_, err := tx.Queue().Put(it)
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: it.Session})
-	return err
+	return it, store.Enqueue(tx, it)
 }
 
 // checkChain returns why a run may not send: it answers another session already, or it

@@ -512,10 +512,9 @@ func (e *Execution) queueCompaction(tx store.Tx, meta session.Meta) error {
 		Origin: chela.Origin{Kind: chela.OriginSystem},
 	}
 	it.Overrides.Model, it.Inbound.Address = e.run.Overrides.Model, e.run.Address // the prompt depends on it
-	if _, err := tx.Queue().Put(it); err != nil {
+	if err := store.Enqueue(tx, it); err != nil {
 		return err
 	}
 	e.noneWaiting = false
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: e.run.Session})
 	return nil
 }

@@ -57,13 +57,12 @@ func (r *Runner) ExecuteDetached(ctx context.Context, it queue.Item, call sessio
 		if err := tx.Queue().Set(queue.Done, it); err != nil {
 			return err
 		}
-		_, err := tx.Queue().Put(queue.Item{
+		err := store.Enqueue(tx, queue.Item{
 			ID: "result:" + call.ID, Key: "result:" + call.ID, Session: row.Session, Kind: queue.Event,
 			Origin: chela.Origin{Kind: chela.OriginProcess, ID: call.ID}, Parent: row.ID, Root: row.Tree(),
 			Principal: row.Principal, Call: call.ID, State: queue.Waiting, Created: time.Now(),
 			Inbound: chela.Inbound{Address: row.Address, Text: text},
 		})
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: row.Session})
 		return errors.Join(err, tx.Leases().Release(e.lease))
 	})
 }

@@ -347,12 +347,7 @@ func (r *Runner) resumeDone(tx store.Tx, row run.Run) error {
 	if err != nil || open {
 		return err
 	}
-	id := "resume:" + uuid.NewString()
-	_, err = tx.Queue().Put(queue.Item{
-		ID: id, Key: id, Session: row.Session, Kind: queue.Resume, State: queue.Waiting, Created: time.Now(), Principal: row.Principal, Parent: row.ID,
-	})
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: row.Session})
-	return err
+	return store.Enqueue(tx, queue.NewResume("resume:"+uuid.NewString(), row, time.Time{}, time.Now()))
 }
 
 // ended reports that the rows of the run say that it ended. This precedes the

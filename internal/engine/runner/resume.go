@@ -100,8 +100,7 @@ func (r *Runner) postpone(ctx context.Context, id chela.RunID) error {
 		now, pause := time.Now(), retryPause.Delay(row.Attempts-startsAtOnce+1, 0)
 		row.State, row.Waits, row.Fence = run.Suspended, run.WaitsRetry, l.Fence
 		text = fmt.Sprintf("interrupted %d times; others go first, and this is tried again in %s", row.Attempts, humanize.Span(pause))
-		_, err = tx.Queue().Put(queue.NewRetry(fmt.Sprintf("retry:%s:%d", row.ID, l.Fence), row, now.Add(pause), now))
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: row.Session})
+		err = store.Enqueue(tx, queue.NewResume(fmt.Sprintf("retry:%s:%d", row.ID, l.Fence), row, now.Add(pause), now))
 		return errors.Join(err, tx.Runs().Put(row), tx.Leases().Release(l), tx.Sessions().Append(row.SessionID, &session.Entry{
 			ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: id, Text: text,
 		}))

@@ -145,12 +145,11 @@ func (s *Spawner) SendIn(tx store.Tx, key chela.SessionKey, m subagent.Message) 
 	if who := m.Principal; !who.Covers(c.Principal) || who.ID != c.Principal.ID && !who.IsOwner() { // the child has rights of its own
 		return subagent.Child{}, chela.Errorf(chela.CodeForbidden, "the subagent %q was started by somebody else, whose rights it has; start another one", c.Label)
 	}
-	_, err = tx.Queue().Put(queue.Item{
+	err = store.Enqueue(tx, queue.Item{
 		ID: m.ID, Key: m.ID, Session: c.Session, Kind: queue.Event, State: queue.Waiting, Created: time.Now(),
 		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(key)}, Principal: c.Principal, Parent: c.Parent, Root: c.Root,
 		Inbound: chela.Inbound{Text: llm.RequesterPrefix + text, Mode: string(m.Mode), Address: chela.Address{Channel: chela.LocalChannel}},
 	})
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: c.Session})
 	return c, err
 }
 

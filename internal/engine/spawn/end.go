@@ -123,7 +123,7 @@ func report(tx store.Tx, c subagent.Child, elsewhere *chela.Address) error {
 	switch {
 	case c.Silent == "", c.Silent == subagent.Stopped && waits.ID != "": // a run that waits for it has to know
 	case waits.ID != "":
-		return resume(tx, to, c, waits.ID)
+		return resume(tx, c, waits)
 	default:
 		return nil
 	}
@@ -136,10 +136,9 @@ func report(tx store.Tx, c subagent.Child, elsewhere *chela.Address) error {
 		Origin: chela.Origin{Kind: chela.OriginSubagent, ID: string(c.Session)}, Principal: c.Principal, Parent: c.ID, Root: c.Root,
 		Inbound: chela.Inbound{Text: c.Announcement(len(open)), Address: at},
 	}
-	_, err = tx.Queue().Put(it)
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: to})
+	err = store.Enqueue(tx, it)
 	if err == nil && waits.ID != "" && !it.Joins(waits.Address) { // a later run takes it
-		err = resume(tx, to, c, waits.ID)
+		err = resume(tx, c, waits)
 	}
 	return err
 }
@@ -204,13 +203,8 @@ func waitingRun(tx store.Tx, key chela.SessionKey, c subagent.Child) (run.Run, e
 }
 
 // resume puts an item that resumes the run that waits for a child.
-func resume(tx store.Tx, key chela.SessionKey, c subagent.Child, id chela.RunID) error {
-	name := "resume:" + c.AnnounceKey()
-	_, err := tx.Queue().Put(queue.Item{
-		ID: name, Key: name, Session: key, Kind: queue.Resume, Principal: c.Principal, Parent: id, State: queue.Waiting, Created: time.Now(),
-	})
-	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
-	return err
+func resume(tx store.Tx, c subagent.Child, waits run.Run) error {
+	return store.Enqueue(tx, queue.NewResume("resume:"+c.AnnounceKey(), waits, time.Time{}, time.Now()))
 }
 
 // Open reports whether a run that is about to end has open children, or announcements
@@ -341,10 +335,9 @@ func (s *Spawner) Deleted(tx store.Tx, key chela.SessionKey) error {
 		if own.ID != "" {
 			it.Inbound.Address = own.ReplyAddress()
 		}
-		if _, err := tx.Queue().Put(it); err != nil {
+		if err := store.Enqueue(tx, it); err != nil {
 			return err
 		}
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: to})
 	}
 	return nil
 }

@@ -45,8 +45,6 @@ func (a *Acceptor) Ended(r run.Run) func(store.Tx) error {
 			_, err = putWake(tx, it)
 			return err
 		}
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: main})
-		_, err = tx.Queue().Put(it) // it begins a run, which answers where the session was used last
-		return err
+		return store.Enqueue(tx, it) // it begins a run, which answers where the session was used last
 	}
 }

@@ -57,14 +57,12 @@ func boot(ctx context.Context, env Env, agent, text string) error {
 	}
 	now := time.Now()
 	return env.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
-		_, err := tx.Queue().Put(queue.Item{
+		return store.Enqueue(tx, queue.Item{
 			ID: uuid.NewString(), Key: "boot:" + env.Instance + ":" + agent, Session: key, Kind: queue.Event, State: queue.Waiting, Created: now,
 			Origin: chela.Origin{Kind: chela.OriginHook, ID: "boot-md"}, Principal: chela.Owner("hook"),
 			Inbound:   chela.Inbound{Text: bootText + text, Time: now},
 			Overrides: run.Overrides{Context: run.ContextFresh, Deliver: run.Delivery{Mode: run.DeliverNowhere}},
 		})
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
-		return err
 	})
 }
 

@@ -66,9 +66,7 @@ func (m methods) summarize(ctx context.Context, key chela.SessionKey, out *wire.
 				return nil
 			}
 		}
-		_, err = tx.Queue().Put(it)
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
-		return err
+		return store.Enqueue(tx, it)
 	})
 	if err != nil || out.Reason != "" {
 		return err

@@ -75,10 +75,9 @@ func (m methods) put(ctx context.Context, key chela.SessionKey, text string, mod
 	id := "wake:" + uuid.NewString()
 	return m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		now := time.Now()
-		if _, err := tx.Queue().Put(queue.NewEvent(id, key, chela.Origin{Kind: chela.OriginSystem}, text, now)); err != nil {
+		if err := store.Enqueue(tx, queue.NewEvent(id, key, chela.Origin{Kind: chela.OriginSystem}, text, now)); err != nil {
 			return err
 		}
-		tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key}) // so that older events are dropped
 		tx.Wake(store.Topic{Kind: store.TopicHeartbeat})
 		return heartbeat.Request(tx.Heartbeats(), heartbeat.Wake{
 			Session: key, Reason: heartbeat.ReasonWake, Mode: mode, Principal: chela.PrincipalFrom(ctx), At: now,
