@@ -363,12 +363,10 @@ func (e *Engine) assemble(ctx context.Context) error {
 		Direct: e.current.Direct, Scope: e.current.Scope,
 	})
 	e.dispatch = dispatch.New(dispatch.Options{
-		Lanes: e.lanes, Stopping: e.spawner.Stop, Deleting: func(tx store.Tx, key chela.SessionKey) error {
-			return errors.Join(e.spawner.Deleted(tx, key), tx.Heartbeats().DeleteWake(key))
-		},
+		Lanes: e.lanes,
 		Runner: runner.Options{
 			Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Executor: e.executor, Hooks: e.hooks, Ending: e.ending,
-			Profiles: &e.current, Budgets: e.budgets, Ended: []runner.Ended{e.beats.Ended, e.delivery.Ended, e.spawner.Ended, e.relay.Ended, e.cron.Ended, e.webhooks.Ended}, Children: e.spawner.Open, Step: o.Step,
+			Profiles: &e.current, Budgets: e.budgets, Ended: []runner.Ended{e.beats.Ended, e.delivery.Ended, e.spawner.Ended, e.relay.Ended, e.cron.Ended, e.webhooks.Ended}, Children: e.spawner, Step: o.Step,
 		},
 	})
 	list := tasks.New(tasks.Options{

@@ -15,7 +15,7 @@ import (
 
 // Abort stops work of a session and returns the ids of what it stopped: the
 // waiting message or the run with the id, or, for the empty id, all waiting
-// messages and all runs, and those of the sessions that Options.Stopping returns. It
+// messages and all runs, and those of the sessions that Children.Stop returns. It
 // does not wait for a run in progress to end.
 func (d *Dispatcher) Abort(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error) {
 	return d.abort(ctx, id, func(tx store.Tx) ([]stoppedWork, error) { return d.stopTree(tx, key, id) })
@@ -49,7 +49,7 @@ func (d *Dispatcher) abort(ctx context.Context, id chela.RunID, stop func(store.
 }
 
 // stopTree stops work of a session and, for the empty id, that of the sessions that
-// Options.Stopping returns.
+// Children.Stop returns.
 func (d *Dispatcher) stopTree(tx store.Tx, key chela.SessionKey, id chela.RunID) (list []stoppedWork, err error) {
 	if id == "" {
 		if list, err = d.stopOthers(tx, key); err != nil {
@@ -60,7 +60,7 @@ func (d *Dispatcher) stopTree(tx store.Tx, key chela.SessionKey, id chela.RunID)
 	return append([]stoppedWork{s}, list...), err
 }
 
-// StopIn stops all work of a session, and of the sessions that Options.Stopping
+// StopIn stops all work of a session, and of the sessions that Children.Stop
 // returns, in a synced transaction. It returns a function to be called after the commit.
 func (d *Dispatcher) StopIn(tx store.Tx, key chela.SessionKey) (after func(), err error) {
 	list, err := d.stopTree(tx, key, "")
@@ -68,7 +68,7 @@ func (d *Dispatcher) StopIn(tx store.Tx, key chela.SessionKey) (after func(), er
 }
 
 // StopOthers stops, in a commit that stops all work of a session, the work of the
-// sessions that Options.Stopping returns. It returns their number, and a function to
+// sessions that Children.Stop returns. It returns their number, and a function to
 // be called after the commit.
 func (d *Dispatcher) StopOthers(tx store.Tx, key chela.SessionKey) (n int, after func(), err error) {
 	list, err := d.stopOthers(tx, key)
@@ -93,7 +93,7 @@ func (d *Dispatcher) StopRuns(tx store.Tx, key chela.SessionKey) (n int, after f
 }
 
 func (d *Dispatcher) stopOthers(tx store.Tx, key chela.SessionKey) ([]stoppedWork, error) {
-	keys, err := d.stopping(tx, key)
+	keys, err := d.o.Children.Stop(tx, key)
 	if err != nil {
 		return nil, err
 	}

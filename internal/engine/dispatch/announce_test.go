@@ -20,6 +20,7 @@ import (
 	"github.com/chela-ai/chela/internal/core/session"
 	"github.com/chela-ai/chela/internal/core/store"
 	"github.com/chela-ai/chela/internal/core/tool"
+	"github.com/chela-ai/chela/internal/engine/runner"
 	"github.com/chela-ai/chela/internal/test/power"
 )
 
@@ -35,7 +36,15 @@ func echoes() *llmtest.Script {
 	})
 }
 
-// untilTaken is a Children: a job has a child until the announcement was taken.
+// openFunc is the Open of children, which do nothing else.
+type openFunc struct {
+	runner.NoChildren
+	open func(store.Tx, run.Run) (bool, error)
+}
+
+func (f openFunc) Open(tx store.Tx, r run.Run) (bool, error) { return f.open(tx, r) }
+
+// untilTaken is the Open of children: a job has one until the announcement was taken.
 func untilTaken(tx store.Tx, r run.Run) (bool, error) {
 	if r.ID != "job" {
 		return false, nil
@@ -121,7 +130,7 @@ func TestAnnounce(t *testing.T) {
 	on("a run that waits for children resumes and ends once, after a restart", func(t *testing.T, st store.Store) {
 		h := newHarness(t, echoes())
 		h.observeEnds()
-		h.children = untilTaken
+		h.children = openFunc{open: untilTaken}
 		h.startOn(st)
 		h.put(item("job", queue.Message, chela.OriginCron))
 		h.suspended()
@@ -141,7 +150,7 @@ func TestAnnounce(t *testing.T) {
 	on("a message supersedes a run that waits for children", func(t *testing.T, st store.Store) {
 		h := newHarness(t, echoes())
 		h.observeEnds()
-		h.children = untilTaken
+		h.children = openFunc{open: untilTaken}
 		h.startOn(st)
 		defer end(h)
 		h.put(item("job", queue.Message, chela.OriginCron))
@@ -160,7 +169,7 @@ func TestAnnounce(t *testing.T) {
 		name := map[bool]string{false: "a session that is compacted", true: "a session that is compacted while its run waits for children"}[suspended]
 		on(name, func(t *testing.T, st store.Store) {
 			h := newHarness(t, echoes())
-			h.children = untilTaken
+			h.children = openFunc{open: untilTaken}
 			var hold atomic.Bool
 			compacting, proceed := make(chan struct{}), make(chan struct{})
 			h.step = func(point string) {
@@ -230,10 +239,10 @@ func TestAnnounce(t *testing.T) {
 					return err
 				}
 			})
-			h.children = func(tx store.Tx, r run.Run) (bool, error) {
+			h.children = openFunc{open: func(tx store.Tx, r run.Run) (bool, error) {
 				_, err := tx.Queue().Get("announce") // put in the commit that ends the child
 				return r.ID == "job" && err != nil, nil
-			}
+			}}
 		}
 		a.startOn(st)
 		a.put(item("job", queue.Message, chela.OriginCron))

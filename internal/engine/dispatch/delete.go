@@ -108,6 +108,12 @@ func (d *Dispatcher) Rest() { d.runner.Rest() }
 // DropTranscripts is [runner.Runner.DropTranscripts].
 func (d *Dispatcher) DropTranscripts() { d.runner.DropTranscripts() }
 
+// deleting moves what others owe to a session that is deleted, and removes what would
+// begin another run there.
+func (d *Dispatcher) deleting(tx store.Tx, key chela.SessionKey) error {
+	return errors.Join(d.o.Children.Deleted(tx, key), tx.Heartbeats().DeleteWake(key))
+}
+
 // mayDelete reports whether the session exists, and why it may not be deleted.
 func (d *Dispatcher) mayDelete(ctx context.Context, key chela.SessionKey, may func(session.Meta) error) (there bool, err error) {
 	err = d.o.Store.View(ctx, func(r store.Reader) error {

@@ -22,15 +22,6 @@ type Options struct {
 	Runner runner.Options // how runs are carried out
 	Lanes  *lane.Lanes
 
-	// Stopping is called in a commit that stops all work of a session. It returns
-	// other sessions whose work is stopped in the same commit. nil: there are none.
-	Stopping func(store.Tx, chela.SessionKey) ([]chela.SessionKey, error)
-
-	// Deleting is called in the commit that stops the work of a session that is to be
-	// deleted, and again in the one that deletes it, before its rows are deleted.
-	// nil: nothing else has to be done.
-	Deleting func(store.Tx, chela.SessionKey) error
-
 	// Drain is how long Run waits for runs in progress when its context ends.
 	// Runs that take longer are resumed at the next start. 0: 8 s.
 	Drain time.Duration
@@ -42,9 +33,6 @@ type Dispatcher struct {
 	lanes  *lane.Lanes
 	drain  time.Duration
 	runner *runner.Runner
-
-	stopping func(store.Tx, chela.SessionKey) ([]chela.SessionKey, error)
-	deleting func(store.Tx, chela.SessionKey) error
 
 	mu      sync.Mutex
 	live    map[chela.SessionKey]*sessionWorker
@@ -60,15 +48,11 @@ func New(o Options) *Dispatcher {
 	if o.Runner.Step == nil {
 		o.Runner.Step = func(string) {}
 	}
-	if o.Stopping == nil {
-		o.Stopping = func(store.Tx, chela.SessionKey) ([]chela.SessionKey, error) { return nil, nil }
-	}
-	if o.Deleting == nil {
-		o.Deleting = func(store.Tx, chela.SessionKey) error { return nil }
+	if o.Runner.Children == nil {
+		o.Runner.Children = runner.NoChildren{}
 	}
 	d := &Dispatcher{
-		stopping: o.Stopping, deleting: o.Deleting, lanes: o.Lanes, drain: cmp.Or(o.Drain, 8*time.Second),
-		live: map[chela.SessionKey]*sessionWorker{},
+		lanes: o.Lanes, drain: cmp.Or(o.Drain, 8*time.Second), live: map[chela.SessionKey]*sessionWorker{},
 	}
 	d.o, d.runner = o.Runner, runner.New(o.Runner)
 	return d

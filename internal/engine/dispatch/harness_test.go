@@ -60,9 +60,7 @@ type harness struct {
 	resolve  func(context.Context, session.Meta, run.Run) // called in Resolve
 	step     func(string)
 	ended    []runner.Ended
-	children func(store.Tx, run.Run) (bool, error)
-	stopping func(store.Tx, chela.SessionKey) ([]chela.SessionKey, error)
-	deleting func(store.Tx, chela.SessionKey) error
+	children runner.Children
 	ttl      time.Duration // of the leases; 0: no other process uses the store
 	drain    time.Duration
 
@@ -116,7 +114,7 @@ func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.con = dispatch.New(dispatch.Options{Lanes: lanes, Drain: h.drain, Stopping: h.stopping, Deleting: h.deleting, Runner: runner.Options{
+	h.con = dispatch.New(dispatch.Options{Lanes: lanes, Drain: h.drain, Runner: runner.Options{
 		Log: log, Store: h.st, Bus: h.bus, Owner: own,
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: h.ended, Children: h.children, Step: h.step, Profiles: h,
 		Budgets: budget.New(budget.Options{Store: h.st, Bus: h.bus, Notices: notice.New(notice.Options{})}),

@@ -161,7 +161,7 @@ func (w *spawnWorld) boot(t *testing.T, st store.Store, commits int64, number in
 	h = newHarness(t, spawnModel(), append(tools, act, sessions.NewSpawn(sp, sessions.SpawnOptions{Attachments: subagent.Attachments{Enabled: true}}), sessions.NewSubagents(sp), sessions.NewYield(sp))...)
 	h.boots, h.drain, h.ttl = number, time.Millisecond, w.ttl
 	h.ended = append(h.ended, sp.Ended)
-	h.children, h.stopping, h.deleting = sp.Open, sp.Stop, sp.Deleted
+	h.children = sp
 	h.start(m, log, func() error { return nil })
 	return h, m
 }

@@ -210,8 +210,8 @@ func (r *Runner) suspendOpen(tx store.Tx, e *Execution) (bool, error) {
 		return false, nil
 	}
 	open, err := hasCommands(tx, e.run)
-	if err == nil && !open && r.o.Children != nil {
-		open, err = r.o.Children(tx, e.run)
+	if err == nil && !open {
+		open, err = r.o.Children.Open(tx, e.run)
 	}
 	if err != nil || !open {
 		return false, err
@@ -340,10 +340,10 @@ func (r *Runner) suspend(ctx context.Context, e *Execution) error {
 // resumeDone puts an item that resumes a run which is about to wait for children, if the
 // last one has ended since the run asked, without an announcement.
 func (r *Runner) resumeDone(tx store.Tx, row run.Run) error {
-	if row.Waits != run.WaitsChildren || r.o.Children == nil {
+	if row.Waits != run.WaitsChildren {
 		return nil
 	}
-	open, err := r.o.Children(tx, row)
+	open, err := r.o.Children.Open(tx, row)
 	if err != nil || open {
 		return err
 	}

@@ -40,11 +40,8 @@ type Options struct {
 	Hooks *hook.Points
 	// Ending is called before the commit that ends a run. It asks hooks and sets
 	// run.Run.Decided. nil: nothing is decided.
-	Ending func(context.Context, *run.Run)
-	// Children reports whether a run that is about to end has children that have
-	// not ended. A run that owes its result to a schedule, a webhook or a parent
-	// then waits for them. nil: no run has children.
-	Children func(store.Tx, run.Run) (bool, error)
+	Ending   func(context.Context, *run.Run)
+	Children Children // nil: no session has any
 
 	// Step is called at named points of a run, before the named step. Tests stop
 	// the process in it.
@@ -56,6 +53,32 @@ type Options struct {
 // is to be delivered or what a parent run or a job waits for. Neither part does
 // I/O.
 type Ended func(run.Run) func(store.Tx) error
+
+// Children knows the sessions that other sessions have started. Its methods are called
+// in transactions and do no I/O. Package spawn implements it.
+type Children interface {
+	// Open reports whether a run that is about to end has children that have not ended,
+	// or results of children that wait for it.
+	Open(store.Tx, run.Run) (bool, error)
+	// Stop is called in a commit that stops all work of a session. It returns the
+	// sessions below whose work is stopped in the same commit.
+	Stop(store.Tx, chela.SessionKey) ([]chela.SessionKey, error)
+	// Deleted is called in the commit that stops the work of a session that is to be
+	// deleted, and again in the one that deletes it, before its rows are deleted.
+	Deleted(store.Tx, chela.SessionKey) error
+}
+
+// NoChildren is Children of a gateway in which no session has any.
+type NoChildren struct{}
+
+// Open implements [Children].
+func (NoChildren) Open(store.Tx, run.Run) (bool, error) { return false, nil }
+
+// Stop implements [Children].
+func (NoChildren) Stop(store.Tx, chela.SessionKey) ([]chela.SessionKey, error) { return nil, nil }
+
+// Deleted implements [Children].
+func (NoChildren) Deleted(store.Tx, chela.SessionKey) error { return nil }
 
 // Runner carries out runs. It is safe for concurrent use.
 type Runner struct {
@@ -82,6 +105,9 @@ func New(o Options) *Runner {
 	}
 	if o.Step == nil {
 		o.Step = func(string) {}
+	}
+	if o.Children == nil {
+		o.Children = NoChildren{}
 	}
 	return &Runner{o: o, cache: session.NewCache(cacheBytes)}
 }

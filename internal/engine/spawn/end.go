@@ -208,7 +208,7 @@ func resume(tx store.Tx, c subagent.Child, waits run.Run) error {
 }
 
 // Open reports whether a run that is about to end has open children, or announcements
-// that wait for it. See runner.Options.Children.
+// that wait for it. See runner.Children.
 func (s *Spawner) Open(tx store.Tx, row run.Run) (bool, error) {
 	n, err := pending(tx.Children(), tx.Queue(), row)
 	return n > 0, err
