@@ -158,7 +158,8 @@ type Inbound struct {
 	Team  string   `json:"team,omitempty"`  // the workspace that contains it
 	Roles []string `json:"roles,omitempty"` // the roles of the sender in the guild
 
-	// Task marks a message whose run is a task in the background.
+	// Task marks a message whose run is a task in the background, for the end of which its
+	// sender waits.
 	Task bool `json:"task,omitempty"`
 	// Edited marks a message whose text was changed after it was sent:
 	// commands in it are ignored.

@@ -142,6 +142,7 @@ type Call struct {
 	// ReadOnly says that the plan is refused if its effect is not Reads.
 	ReadOnly bool
 	Private  bool         // only the person reads what comes of it, and not a group
+	Awaited  bool         // somebody waits for the end of the run, and may read nothing after it
 	Update   func(string) // reports new output while the call runs; never nil, safe for concurrent use
 
 	Sandbox *sandbox.Session // the session's sandbox, whose Workspace is Dir; nil: the session is not sandboxed

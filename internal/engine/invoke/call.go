@@ -300,7 +300,7 @@ func (k *call) toolCall() tool.Call {
 	s := &k.v.s
 	return tool.Call{
 		ID: k.id, Args: k.args, Agent: s.Agent, Session: s.Session, Run: s.Run, Dir: s.Dir, Folder: s.Folder, Sandbox: s.Sandbox, Exec: s.Exec,
-		Env: k.env, Plan: k.plan, Rights: k.rights, ReadOnly: s.ReadOnly, Private: s.Private, Update: k.update, HasTool: k.v.hasTool, Room: cmp.Or(max(s.MaxResult, 0), defaultMaxResult),
+		Env: k.env, Plan: k.plan, Rights: k.rights, ReadOnly: s.ReadOnly, Private: s.Private, Awaited: s.Awaited, Update: k.update, HasTool: k.v.hasTool, Room: cmp.Or(max(s.MaxResult, 0), defaultMaxResult),
 	}
 }
 

@@ -77,6 +77,7 @@ type Scope struct {
 	Ledger     Ledger           // nil: nothing is recorded, and calls that need an approval are denied
 	ReadOnly   bool             // calls that could change something are refused
 	Private    bool             // only the person reads the answer
+	Awaited    bool             // somebody waits for the end of the run, and may read nothing after it
 	Unattended bool             // nobody can be asked: calls that need an approval are denied
 	Started    time.Time        // start of the run, for its time budget
 	Spent      func() usage.Sum // usage of the run's model calls so far; nil: none

@@ -76,7 +76,7 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 	}
 	e := &Execution{
 		alive: r.o.Owner.Track(), run: Draft(s.Meta, s.Items, r.o.Profiles.Sends), meta: s.Meta, profile: s.Profile, phase: chela.PhaseStart, noneWaiting: s.NoneWaiting,
-		started: started{items: s.Items, dropped: s.Drop},
+		started: started{items: s.Items, dropped: s.Drop}, task: slices.ContainsFunc(s.Items, func(it queue.Item) bool { return it.Inbound.Task }),
 	}
 	var err error
 	if e.lease, err = r.acquire(tx, sync, e.run.Session); err != nil {

@@ -36,6 +36,7 @@ type Execution struct {
 	phase   chela.Phase // of its first event: chela.PhaseStart or PhaseResume
 	started started     // of a new run
 	resumed bool
+	task    bool // somebody waits for its end; see Inbound.Task
 
 	hooked hooked
 	calls  calls

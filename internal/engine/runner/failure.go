@@ -89,6 +89,15 @@ func hasRequest(tx store.Tx, id chela.RunID) (bool, error) {
 	return it.Kind == queue.Message, err
 }
 
+// isTask reports whether somebody waits for the end of a run.
+func isTask(tx store.Tx, id chela.RunID) (bool, error) {
+	it, err := tx.Queue().Get(string(id))
+	if errors.Is(err, chela.ErrNotFound) {
+		return false, nil
+	}
+	return it.Inbound.Task, err
+}
+
 // failureReason says in a few words, for the model of a later run, why a run has failed. It
 // repeats no text of a service.
 func (e *Execution) failureReason() string {

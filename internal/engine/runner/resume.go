@@ -253,6 +253,9 @@ func (r *Runner) resume(ctx context.Context, meta session.Meta, p *Profile, row 
 		if stored, err = e.load(tx, taken, time.Now()); err != nil {
 			return err
 		}
+		if e.task, err = isTask(tx, row.ID); err != nil {
+			return err
+		}
 		open, err := readOpenWork(e.meta, tx.Children(), tx.Runs())
 		e.open = &open
 		return err

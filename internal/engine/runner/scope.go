@@ -28,7 +28,7 @@ func (r *Runner) scope(e *Execution) invoke.Scope {
 		Env:       e.profile.Env,
 		Exec:      e.run.Overrides.Exec.Or(e.meta.Exec).Within(e.meta.Bounds.Exec),
 		Principal: e.run.Principal, Requester: e.requester(), Transcript: e.run.SessionID, Tools: e.permitted(e.meta.Bounds, e.run.Overrides), Policy: rules, Budget: e.profile.Budget, Loop: e.profile.Loop,
-		ReadOnly: e.meta.Bounds.ReadOnly, Private: !e.meta.Shared(e.run), Ledger: ledger{r, e}, MaxResult: e.window().MaxResult(e.profile.MaxResult),
+		ReadOnly: e.meta.Bounds.ReadOnly, Private: !e.meta.Shared(e.run), Awaited: e.task, Ledger: ledger{r, e}, MaxResult: e.window().MaxResult(e.profile.MaxResult),
 		Started: time.Now(), // the time that a person took to decide does not count
 		Spent: func() usage.Sum {
 			return usage.Sum{Tokens: e.spent.tokens, NanoUSD: e.spent.nanoUSD, Calls: e.spent.calls}

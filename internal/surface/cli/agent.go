@@ -75,7 +75,10 @@ func (c *commands) ask(ctx context.Context, f agentFlags) error {
 			o.Input = repl.Lines(c.stdin)
 		}
 		chat := repl.New(o)
-		defer func() { l.remindOfJobs(context.WithoutCancel(ctx)) }()
+		defer func() {
+			l.remindOfCommands(context.WithoutCancel(ctx), key)
+			l.remindOfJobs(context.WithoutCancel(ctx))
+		}()
 		q := repl.Question{Message: f.message, Files: files, Think: f.think, Timeout: f.timeout}
 		for {
 			out, err := chat.Once(ctx, q)

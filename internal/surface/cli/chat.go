@@ -81,7 +81,10 @@ func (c *commands) converse(ctx context.Context, f chatFlags) error {
 			}
 		}
 	}
-	defer func() { l.remindOfJobs(context.WithoutCancel(ctx)) }()
+	defer func() {
+		l.remindOfCommands(context.WithoutCancel(ctx), key)
+		l.remindOfJobs(context.WithoutCancel(ctx))
+	}()
 	if person && isTerminal(c.stdout) && !f.plain && c.getenv("TERM") != "dumb" {
 		return c.screen(ctx, l, s, key, f.yes, lines, first)
 	}

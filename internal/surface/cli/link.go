@@ -11,6 +11,9 @@ import (
 
 	"github.com/chela-ai/chela/client"
 	"github.com/chela-ai/chela/internal/core/config"
+	"github.com/chela-ai/chela/internal/core/task"
+	"github.com/chela-ai/chela/internal/kit/humanize"
+	"github.com/chela-ai/chela/internal/surface/tui/ansi"
 	"github.com/chela-ai/chela/wire"
 )
 
@@ -221,6 +224,25 @@ func (l *link) remindOfJobs(ctx context.Context) {
 		return
 	}
 	fmt.Fprintln(l.c.stderr, "Scheduled jobs run only while the gateway runs: "+l.c.commandLine("gateway run"))
+}
+
+// remindOfCommands says which background commands of a session end now, if the engine of the
+// link is in this process and ends with it.
+func (l *link) remindOfCommands(ctx context.Context, key string) {
+	var page wire.TasksPage
+	if l.attached() || l.Call(ctx, wire.MethodTasksList, wire.TasksList{SessionKey: key, Status: wire.Strings{wire.TaskRunning}}, &page) != nil {
+		return
+	}
+	said := false
+	for _, t := range page.Tasks {
+		if t.Kind == string(task.Command) {
+			fmt.Fprintln(l.c.stderr, "Ended in the background: "+ansi.Line(humanize.Truncate(t.Title, 120)))
+			said = true
+		}
+	}
+	if said {
+		fmt.Fprintln(l.c.stderr, "Background commands run only as long as the gateway: "+l.c.commandLine("gateway run"))
+	}
 }
 
 // withLink connects, calls f and disconnects.

@@ -223,6 +223,31 @@ func TestBackground(t *testing.T) {
 			return printed
 		})
 	})
+	t.Run("EX-06 a command of a run whose end somebody waits for does not go to the background by itself", func(t *testing.T) {
+		t.Parallel()
+		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{Yield: time.Millisecond, MaxTimeout: 2 * time.Second})
+		call := func(args m) tool.Result {
+			t.Helper()
+			raw, _ := json.Marshal(args)
+			res, err := r.tool.Run(t.Context(), tool.Call{Args: raw, Dir: r.dir, Session: r.session, Update: func(string) {}, Awaited: true})
+			if err != nil || len(res.Content) != 1 {
+				t.Fatalf("%v: %+v, %v", args, res, err)
+			}
+			return res
+		}
+		for _, args := range []m{{}, {"yieldMs": 1}, {"timeoutSeconds": 0}} {
+			args["command"] = "echo begun; sleep 0.5; echo done"
+			if text := call(args).Content[0].Text; text != "begun\ndone\n" && text != "begun\ndone" {
+				t.Errorf("%v: %q", args, text)
+			}
+		}
+		if text := call(m{"command": "sleep 9999", "timeoutSeconds": 0}).Content[0].Text; !strings.Contains(text, "timed out after 2s") {
+			t.Errorf("without a limit: %q", text)
+		}
+		if text := call(m{"command": "sleep 9999", "background": true}).Content[0].Text; !strings.Contains(text, "still running in the background") {
+			t.Errorf("in the background: %q", text)
+		}
+	})
 	t.Run("EX-06 a long command goes to the background", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})

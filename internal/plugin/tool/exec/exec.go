@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -230,7 +231,7 @@ func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, er
 	switch {
 	case j.background:
 		return t.toBackground(ctx, k, c)
-	case j.yield > 0:
+	case j.yield > 0 && !j.awaited:
 		timer := time.NewTimer(j.yield)
 		defer timer.Stop()
 		yield = timer.C
@@ -303,6 +304,9 @@ func (t *execTool) foregroundResult(k *command, j job) tool.Result {
 	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused, lost: k.lost, edited: k.edited, private: k.private}
 	r.home = j.home && j.plan.Rights != nil
 	r.held, r.outside = protectedNames(text, j), repositoryNote(text, j)
+	r.refused = slices.DeleteFunc(slices.Clone(r.refused), func(right string) bool { // to read it does not help
+		return slices.ContainsFunc(r.held, func(name string) bool { return right == "read:"+filepath.Join(j.plan.Rights.Workspace, name) })
+	})
 	r.temp, r.plain = namesTemp(j.text, j.plan.Rights), t.Plain
 	return r.result()
 }

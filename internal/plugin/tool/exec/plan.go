@@ -28,6 +28,7 @@ type job struct {
 
 	background bool          // from the start
 	yield      time.Duration // time after which it goes to the background; 0: never
+	awaited    bool          // it does not go to the background after that time
 	note       string        // note about an option that could not be honoured
 	shell      sandbox.Plan  // plan that runs the command in a shell if the program has no known format
 
@@ -322,7 +323,8 @@ func (t *execTool) job(a args, c tool.Call) job {
 		j.yield = time.Duration(max(0, min(*a.Yield, float64(maxYield.Milliseconds()))) * float64(time.Millisecond))
 		j.background = j.background || j.yield == 0
 	}
-	if a.Timeout == nil || *a.Timeout != 0 {
+	j.awaited = c.Awaited && !j.background
+	if a.Timeout == nil || *a.Timeout != 0 || j.awaited {
 		j.timeout = t.timeout(a.Timeout, t.MaxTimeout)
 	}
 	return j
