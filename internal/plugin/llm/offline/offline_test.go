@@ -306,6 +306,31 @@ func TestTalk(t *testing.T) {
 		has(t, k.say("run false"), "exit code 3", "oh no")
 		has(t, k.say("run true"), "`true` succeeded without output")
 	})
+	t.Run("notes about a command are shown, without what only a model can use", func(t *testing.T) {
+		k := newTalk(t)
+		k.exec = func(c string) (string, bool) {
+			switch c {
+			case "quiet":
+				return "[succeeded, no output; files in /tmp are those of this command only and gone with it: the sandbox has a /tmp of its own]", true
+			case "rm":
+				return "no\n\n[exit code 1; Chela protects .env: passwords or keys may be in it; host gateway asks the person to run the command outside]", true
+			}
+			return "[a line in brackets]\nout\n\n[changed, and runs later: Makefile; for the whole output use process log with sessionId ab]", true
+		}
+		got := k.say("run make it")
+		has(t, got, "```\n[a line in brackets]\nout\n```\n\nNote: changed, and runs later: Makefile.")
+		if strings.Contains(got, "process log") {
+			t.Error(got)
+		}
+		has(t, k.say("run `quiet`"), "succeeded without output", "Note: files in /tmp are")
+		got = k.say("run `rm`")
+		has(t, got, "failed (exit code 1)", "```\nno\n```\n\nNote: Chela protects .env: passwords or keys may be in it.")
+		if strings.Contains(got, "host gateway") || strings.Count(got, "exit code") != 1 {
+			t.Error(got)
+		}
+		has(t, k.say("运行 `make it`"), "注意：已修改，以后会被运行：Makefile。")
+		has(t, k.say("运行 `rm`"), "注意：Chela 保护 .env：里面可能有密码或密钥")
+	})
 	t.Run("a call that waits for approval is not a success", func(t *testing.T) {
 		k := newTalk(t)
 		k.exec = func(string) (string, bool) { return llm.WaitingPrefix + "ab12", false }

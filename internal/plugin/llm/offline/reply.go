@@ -55,7 +55,7 @@ func (t *turn) show(r result) string {
 	about, text := subject(r), r.text
 	switch w, ok := shownTexts[r.call.Name]; {
 	case r.commandError() != "":
-		return t.localize(endedText, about, t.tell(r.commandError()), t.fence(withoutNotes(text)))
+		return t.localize(endedText, about, t.tell(r.commandError()), t.fence(withoutNotes(text))) + t.notes(text)
 	case strings.HasPrefix(text, "No match"), strings.HasPrefix(text, "Nothing matches"):
 		return t.localize(nothingText, about)
 	case r.call.Name == "read" && numbered().MatchString(text):
@@ -70,14 +70,11 @@ func (t *turn) show(r result) string {
 	case !ok:
 		return t.localize(doneText, t.tell(firstLine(text)))
 	case r.call.Name == "exec":
-		temp := ""
-		if strings.Contains(text, "gone with it: the sandbox has a /tmp of its own") {
-			temp = " " + t.localize(tempText)
-		}
+		notes := t.notes(text)
 		if text = withoutNotes(text); text == "" {
-			return t.localize(silentText, about) + temp
+			return t.localize(silentText, about) + notes
 		}
-		return t.localize(w, about, t.fence(text)) + temp
+		return t.localize(w, about, t.fence(text)) + notes
 	default:
 		return t.localize(w, about, t.fence(stripUntrustedMark(text)))
 	}
@@ -201,7 +198,7 @@ var (
 		"find": {"Found for %s:\n%s", "找到 %s：\n%s"}, "grep": {"Found for %s:\n%s", "找到 %s：\n%s"},
 		"web_fetch": {"%s:\n%s", "%s：\n%s"}, "browser": {"%s:\n%s", "%s：\n%s"}, "session_status": {"%s:\n%s", "%s：\n%s"},
 	}
-	tempText      = localized{"Files in /tmp are gone: the sandbox has a /tmp of its own.", "/tmp 里的文件已经不在了：沙盒有自己的 /tmp。"}
+	hintText      = localized{"Note: %s.", "注意：%s。"}
 	silentText    = localized{"%s succeeded without output.", "%s 已成功执行，没有输出。"}
 	moreLinesText = localized{"The file has more lines, which are not shown.", "文件还有更多行，没有显示。"}
 	doneText      = localized{"Done: %s", "完成：%s"}

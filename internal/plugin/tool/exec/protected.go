@@ -15,7 +15,7 @@ import (
 // held finds the messages of programs that could not change or remove a file. The file is in
 // quotes, or the word before the reason.
 var held = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^.{0,1000}?(?:Device or resource busy|Read-only file system|EBUSY|EROFS).{0,1000}$`)
+	return regexp.MustCompile(`(?m)^.{0,1000}?(?:Device or resource busy|Read-only file system|EBUSY|EROFS|cannot (?:remove|move|rename) .{0,1000}: Permission denied).{0,1000}$`)
 })
 
 // quotedName and nameBefore find the file in such a message.
@@ -43,7 +43,7 @@ func protectedNames(output string, j job) []string {
 			names = append(names, m)
 		}
 		for _, m := range names {
-			name := protectedName(cmp.Or(m[1:]...), j)
+			name := protectedName(cmp.Or(m[1:]...), strings.Contains(line, "Permission denied"), j)
 			if name != "" && !slices.Contains(out, name) && len(out) < maxRefused {
 				out = append(out, name)
 			}
@@ -53,7 +53,8 @@ func protectedNames(output string, j job) []string {
 }
 
 // protectedName returns the part of a path that is protected, relative to the workspace, or "".
-func protectedName(name string, j job) string {
+// denied says that the message is that of a missing permission, which other files have, too.
+func protectedName(name string, denied bool, j job) string {
 	abs := name
 	if !filepath.IsAbs(name) {
 		abs = filepath.Join(j.plan.Dir, name)
@@ -66,7 +67,7 @@ func protectedName(name string, j job) string {
 	if j.moves && !filepath.IsAbs(name) { // it may be relative to another folder
 		return knownName(filepath.Clean(name))
 	}
-	if known == "" && !exists(abs) {
+	if known == "" && (!exists(abs) || denied) {
 		return ""
 	}
 	return cmp.Or(known, rel)
@@ -86,16 +87,47 @@ func knownName(name string) string {
 	return pathpolicy.RunsIn(name)
 }
 
-// protectedNote is the note about files that a command could not change; "": there are none.
+// protectedNote is the note about files that a command could not change, and why; "": there
+// are none.
 func protectedNote(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	words := make([]string, len(names))
-	for i, name := range names {
-		words[i] = shell.Escape(name)
+	var all, private, run, others []string
+	for _, name := range names {
+		word := shell.Escape(name)
+		all = append(all, word)
+		switch {
+		case pathpolicy.HasPrivate(name):
+			private = append(private, word)
+		case knownName(name) != "":
+			run = append(run, word)
+		default:
+			others = append(others, word)
+		}
 	}
-	return "Chela protects " + strings.Join(words, ", ") + ": in the sandbox, private files, what other programs run (such as the configuration of Git) and files that other folders share cannot be changed or removed, also not by git; host gateway asks the person to run the command outside"
+	it := "it"
+	if len(names) > 1 {
+		it = "them"
+	}
+	var why []string
+	for _, g := range [...]struct {
+		names []string
+		text  string
+	}{
+		{private, "passwords or keys may be in "},
+		{run, "other programs run what is in "},
+		{others, "such a file, or one that folders outside of the workspace share, is in "},
+	} {
+		switch len(g.names) {
+		case 0:
+		case len(names):
+			why = append(why, g.text+it)
+		default:
+			why = append(why, g.text+strings.Join(g.names, ", "))
+		}
+	}
+	return "Chela protects " + strings.Join(all, ", ") + ": " + strings.Join(why, ", and ") + "; the sandbox kept what is in there, also from git; host gateway asks the person to run the command outside"
 }
 
 // noRepository finds the message of Git about a repository that it did not find, and the

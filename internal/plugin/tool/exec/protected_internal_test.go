@@ -56,6 +56,8 @@ func TestProtected(t *testing.T) {
 		{"Python", "python3 x.py", 1, "OSError: [Errno 16] Device or resource busy: 'sub/.vscode/a'", "sub/.vscode"},
 		{"Node", "node x.js", 1, "Error: EBUSY: resource busy or locked, unlink '.env'", ".env"},
 		{"BusyBox", "rm -r c", 1, "rm: can't remove '.env': Device or resource busy", ".env"},
+		{"a private folder that cannot be looked into", "rm -r c", 1, "rm: cannot remove 'c/.ssh': Permission denied", "c/.ssh"},
+		{"another folder that cannot be looked into", "rm -r wt", 1, "rm: cannot remove 'wt': Permission denied", ""},
 		{"in another folder", "cd sub; rm -r c", 1, "rm: cannot remove 'c/.git/config': Device or resource busy", "c/.git/config"},
 		{"another file in another folder", "cd sub; rm -r wt", 1, "rm: cannot remove 'wt': Device or resource busy", ""},
 		{"a file that is not there", "rm -r c", 1, "rm: cannot remove 'nothing': Device or resource busy", ""},
@@ -72,6 +74,25 @@ func TestProtected(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// TestProtectedReason checks that a result says why Chela keeps a file.
+func TestProtectedReason(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		names []string
+		want  string
+	}{
+		{[]string{"d/.env"}, "Chela protects d/.env: passwords or keys may be in it; "},
+		{[]string{".git/config", ".husky"}, "Chela protects .git/config, .husky: other programs run what is in them; "},
+		{[]string{"wt"}, "Chela protects wt: such a file, or one that folders outside of the workspace share, is in it; "},
+		{[]string{".env", ".git/config"}, "Chela protects .env, .git/config: passwords or keys may be in .env, and other programs run what is in .git/config; "},
+		{nil, ""},
+	} {
+		if got := protectedNote(tt.names); !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") {
+			t.Errorf("E3 %q: got %q, want %q", tt.names, got, tt.want)
+		}
 	}
 }
 

@@ -129,7 +129,11 @@ func (r *report) result() tool.Result {
 		notes = append(notes, "no output")
 	}
 	if r.Left > 0 && !r.timedOut {
-		notes = append(notes, fmt.Sprintf("%d background processes were still running and were ended", r.Left))
+		what := "1 background process was still running and was ended"
+		if r.Left > 1 {
+			what = fmt.Sprintf("%d background processes were still running and were ended", r.Left)
+		}
+		notes = append(notes, what)
 	}
 	if len(r.refused) > 0 {
 		notes = append(notes, "the sandbox refused "+strings.Join(r.refused, ", "))
