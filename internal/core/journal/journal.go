@@ -151,6 +151,9 @@ type Reader interface {
 	// Latest returns the newest change that was made of each file in a folder and the
 	// folders below it.
 	Latest(folder string) ([]Change, error)
+	// LatestOf returns the newest change that was made of each of some targets. Targets
+	// without a change are left out. There are at most 1,000 targets.
+	LatestOf(targets ...string) ([]Change, error)
 }
 
 // Table reads and writes changes in a transaction.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -388,6 +389,11 @@ func (l *look) compare(ctx context.Context, paths []string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if !l.changed[path].there() {
+			if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) { // thousands of files may be deleted at once
+				continue
+			}
+		}
 		if now[i], err = h.present(path); err != nil {
 			now[i] = journal.Content{Exists: true, Mode: fs.ModeIrregular} // a file that is not kept
 		}
@@ -397,11 +403,7 @@ func (l *look) compare(ctx context.Context, paths []string) error {
 	if len(l.changed) > maxSynced {
 		put = h.o.Files.PutSoon
 	}
-	add := func(r journal.Reader, path string, c journal.Content) error {
-		last, err := lastOf(r, path)
-		if err != nil {
-			return err
-		}
+	add := func(last journal.Change, path string, c journal.Content) (err error) {
 		new, old, v := last.ID == "", l.tree.files[path], versionOf(c)
 		kept := v.Exists && l.changed[path].kept && c.Large == 0
 		switch {
@@ -430,14 +432,16 @@ func (l *look) compare(ctx context.Context, paths []string) error {
 		rows = append(rows, next)
 		return err
 	}
-	err = h.o.Store.View(ctx, func(r store.Reader) error {
-		for i, path := range paths {
-			if err := add(r.Changes(), path, now[i]); err != nil {
-				return err
-			}
+	latest, err := store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Change, error) { return r.Changes().LatestOf(paths...) })
+	last := map[string]journal.Change{}
+	for _, c := range latest {
+		last[c.Target] = c
+	}
+	for i, path := range paths {
+		if err == nil {
+			err = add(last[path], path, now[i])
 		}
-		return nil
-	})
+	}
 	l.mu.Lock()
 	l.seen = append(l.seen, seen...)
 	l.mu.Unlock()

@@ -97,6 +97,15 @@ func testChanges(t *testing.T, s store.Store) {
 		return ids
 	}
 	same(t, "latest", latest("/w"), "bd")
+	latestOf := func(targets ...string) (ids string) {
+		for _, c := range get(t, s, func(r store.Reader) ([]journal.Change, error) { return r.Changes().LatestOf(targets...) }) {
+			ids += c.ID
+		}
+		return ids
+	}
+	same(t, "latest of targets", latestOf("/w/a.md", "/w/none", b.Target), "bd")
+	same(t, "latest of a target", latestOf("/w/a.md"), "d")
+	same(t, "latest of no target", latestOf(), "")
 	update(t, s, func(tx store.Tx) error { return tx.Changes().Delete("e", "none") })
 	same(t, "after a deletion", read(journal.Query{}), "dcba")
 	t.Run("prune", func(t *testing.T) { testPruneChanges(t, s, read, one) })

@@ -203,6 +203,7 @@ func TestChecksumUses(t *testing.T) {
 		{name: "changes.List", table: "change", view: func(v r) error { return second(v.Changes().List(journal.Query{})) }},
 		{name: "changes.Open", table: "change", prepare: "UPDATE change SET state = 'planned'", view: func(v r) error { return second(v.Changes().Open()) }},
 		{name: "changes.Latest", table: "change", view: func(v r) error { return second(v.Changes().Latest("/w")) }},
+		{name: "changes.LatestOf", table: "change", view: func(v r) error { return second(v.Changes().LatestOf("/w/f")) }},
 		{name: "changes.Set", table: "change", update: func(v w) error { return v.Changes().Set(journal.Change{ID: "c"}) }},
 		{name: "changes.Prune", table: "change", update: func(v w) error { return second(v.Changes().Prune(time.Now(), 1<<30)) }},
 		{name: "media of entries", table: "entry", prepare: "UPDATE entry SET flags = 32", view: func(v r) error { return second(v.Media()) }},

@@ -85,6 +85,18 @@ func (t changes) Latest(folder string) ([]journal.Change, error) {
 AND json_extract(change, '$.kind') = 'file' ORDER BY n`, below(folder)...)
 }
 
+// LatestOf returns the newest change that was made of each of some targets.
+func (t changes) LatestOf(targets ...string) ([]journal.Change, error) {
+	if len(targets) == 0 {
+		return nil, nil
+	}
+	args := make([]any, len(targets))
+	for i, target := range targets {
+		args[i] = target
+	}
+	return t.list("n IN (SELECT max(n) FROM change WHERE target IN (?"+strings.Repeat(", ?", len(targets)-1)+") AND state = 'done' GROUP BY target) ORDER BY n", args...)
+}
+
 // kept returns the number of bytes of the contents in files.
 func kept(c journal.Change) int64 { return c.Size() - journal.RowSize }
 
