@@ -312,6 +312,8 @@ func TestTalk(t *testing.T) {
 			switch c {
 			case "quiet":
 				return "[succeeded, no output; files in /tmp are those of this command only and gone with it: the sandbox has a /tmp of its own]", true
+			case "server":
+				return "[still running in the background as sessionId ab, pid 12; use process to poll, write to or end it]", true
 			case "rm":
 				return "no\n\n[exit code 1; Chela protects .env: passwords or keys may be in it; host gateway asks the person to run the command outside]", true
 			}
@@ -323,6 +325,11 @@ func TestTalk(t *testing.T) {
 			t.Error(got)
 		}
 		has(t, k.say("run `quiet`"), "succeeded without output", "Note: files in /tmp are")
+		got = k.say("run `server`")
+		has(t, got, "`server` has started", "Note: still running in the background as sessionId ab, pid 12.")
+		if strings.Contains(got, "succeeded") || strings.Contains(got, "use process") {
+			t.Error(got)
+		}
 		got = k.say("run `rm`")
 		has(t, got, "failed (exit code 1)", "```\nno\n```\n\nNote: Chela protects .env: passwords or keys may be in it.")
 		if strings.Contains(got, "host gateway") || strings.Count(got, "exit code") != 1 {

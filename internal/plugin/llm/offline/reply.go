@@ -71,7 +71,11 @@ func (t *turn) show(r result) string {
 		return t.localize(doneText, t.tell(firstLine(text)))
 	case r.call.Name == "exec":
 		notes := t.notes(text)
-		if text = withoutNotes(text); text == "" {
+		running := strings.Contains(lastNotes().FindString(text), "[still running in the background")
+		switch text = withoutNotes(text); {
+		case text == "" && running:
+			return t.localize(runningText, about) + notes
+		case text == "":
 			return t.localize(silentText, about) + notes
 		}
 		return t.localize(w, about, t.fence(text)) + notes
@@ -199,6 +203,7 @@ var (
 		"web_fetch": {"%s:\n%s", "%s：\n%s"}, "browser": {"%s:\n%s", "%s：\n%s"}, "session_status": {"%s:\n%s", "%s：\n%s"},
 	}
 	hintText      = localized{"Note: %s.", "注意：%s。"}
+	runningText   = localized{"%s has started.", "%s 已启动。"}
 	silentText    = localized{"%s succeeded without output.", "%s 已成功执行，没有输出。"}
 	moreLinesText = localized{"The file has more lines, which are not shown.", "文件还有更多行，没有显示。"}
 	doneText      = localized{"Done: %s", "完成：%s"}
