@@ -40,6 +40,9 @@ type Plan struct {
 	// rights of this process. A broker that cannot confine refuses a plan with
 	// Rights, and one that always confines refuses a plan without.
 	Rights *Rights
+	// Peers names programs that can reach each other's servers: a program reaches those of the
+	// published ones with the same Peers and the same Rights; see [Publisher]. "": it reaches none.
+	Peers string
 	// Session is the sandbox to run in, for backends that keep containers. Path, Dir
 	// and Env are then those of the container.
 	Session *Session
@@ -104,6 +107,15 @@ type Process interface {
 	Kill()
 	// PID is the process id of the program.
 	PID() int
+}
+
+// A Publisher is a Process in a network of its own, with servers that others can reach.
+type Publisher interface {
+	Process
+	// Publish lets the programs with the same [Plan].Peers and Rights, those that run and those
+	// that start later, connect to the ports of the loopback interface on which the program
+	// listens. It has no effect if Peers is empty.
+	Publish()
 }
 
 // Size is the size of a terminal in characters.

@@ -141,3 +141,16 @@ func FuzzRender(f *testing.F) {
 		}
 	})
 }
+
+// TestDetached tells commands whose last statement the shell does not wait for.
+func TestDetached(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]bool{
+		"server &": true, "cd web && server &": true, "a & b &": true, "server & # a comment": true, "(server) > log 2>&1 &": true, "nohup server >/dev/null &": true,
+		"server": false, "server & curl x": false, "server &\nwait": false, "echo '&'": false, "(server &)": false, "": false, "if": false,
+	} {
+		if got := (shell.Judge{}).Parse(command).Detached; got != want {
+			t.Errorf("EX-07 %q: %v, want %v", command, got, want)
+		}
+	}
+}

@@ -29,6 +29,9 @@ type Plan struct {
 	// command needs a shell.
 	Program []string
 
+	// Detached reports that the shell does not wait for the last statement ("server &").
+	Detached bool
+
 	// Unclear reports that it could be a command that must never run, although
 	// it does not look like one: parts of it are known only when it runs.
 	Unclear bool
@@ -103,6 +106,10 @@ func (j Judge) Parse(command string) Plan {
 	}
 	if unreadable == "" && w.fixed && len(w.texts) > 0 && singleProgram(w.texts[0].file.Stmts) {
 		p.Program = texts(w.segs[0].Argv)
+	}
+	if len(w.texts) > 0 {
+		stmts := w.texts[0].file.Stmts
+		p.Detached = len(stmts) > 0 && stmts[len(stmts)-1].Background
 	}
 	return p
 }

@@ -47,6 +47,7 @@ type Broker struct {
 	hidden map[string]*hidden
 	wg     sync.WaitGroup
 
+	peers    map[string][]*process  // running, by key; see peersKey
 	compared map[string]launch.Mask // hidden files, by path; see settle
 
 	trial
@@ -222,7 +223,12 @@ func (b *Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sand
 		r.end()
 		return nil, cmp.Or(ctx.Err(), err)
 	}
-	pr.finish = func() { b.finish(r, w) }
+	pr.finish = func() {
+		if pr.shared {
+			r.uses = maxUses
+		}
+		b.finish(r, w)
+	}
 	return pr.streams.Terminal(pr), nil
 }
 

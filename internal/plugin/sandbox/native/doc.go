@@ -16,6 +16,10 @@
 // connection belongs to the cage it came from, so there is no password that
 // could leak.
 //
+// Cages with the same rights, of one session, reach the servers of those that are
+// published, through their launchers; see peers. A cage that took part in that is
+// not used again.
+//
 // # Files
 //
 // Directories of the system are readable, without the private files in them.

@@ -50,8 +50,10 @@ type process struct {
 	guard   sync.WaitGroup
 	blocked []string // what was renamed while the command ran
 
-	mu   sync.Mutex
-	over bool // the cage may have another command
+	peers  peers
+	mu     sync.Mutex
+	over   bool // the cage may have another command
+	shared bool // servers of others were shown to it, or its own to others, so that the cage is not used again
 }
 
 // run runs the plan's program in a cage.
@@ -71,7 +73,9 @@ func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []
 	if err := pr.remember(b, p.Rights); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
+	pr.peers = peers{b: b, key: peersKey(p), listed: make(chan []launch.Port, 1)}
 	var err error
+	cmd.Serve = pr.reach()
 	if p.Terminal != nil {
 		err = pr.startTerminal(cmd, out)
 	} else {
@@ -83,6 +87,7 @@ func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []
 	}
 	pr.streams.Copy()
 	go pr.listen()
+	pr.meet()
 	if pr.before != nil {
 		pr.guard.Go(func() { pr.watch(b.watchTime) })
 	}
@@ -278,6 +283,13 @@ func (p *process) listen() {
 		switch {
 		case err != nil:
 			return
+		case r.Ports != nil:
+			select {
+			case p.peers.listed <- *r.Ports:
+			default: // nobody waits for it any more
+			}
+		case r.Conn && r.Port.Number != 0:
+			p.joinPeer(r.Port, files)
 		case r.Conn && len(files) == 1:
 			if c, err := net.FileConn(files[0]); err == nil {
 				go p.proxy.serve(c)
@@ -343,6 +355,7 @@ func (p *process) Wait() (sandbox.Exit, error) {
 	p.endInput()
 	err := p.streams.Drain(drainTime)
 	p.proxy.report(&r)
+	p.leave()
 	p.mu.Lock()
 	p.over = true
 	p.mu.Unlock()

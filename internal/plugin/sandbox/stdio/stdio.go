@@ -173,4 +173,11 @@ func (t terminal) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// Publish publishes the process, if it can be.
+func (t terminal) Publish() {
+	if p, ok := t.Process.(sandbox.Publisher); ok {
+		p.Publish()
+	}
+}
+
 func (t terminal) SetWriteDeadline(at time.Time) error { return t.keys.SetWriteDeadline(at) }

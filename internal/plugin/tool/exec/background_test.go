@@ -248,6 +248,31 @@ func TestBackground(t *testing.T) {
 			t.Errorf("in the background: %q", text)
 		}
 	})
+	t.Run("EX-07 a command that the shell would leave running goes to the background at once", func(t *testing.T) {
+		t.Parallel()
+		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
+		for _, command := range []string{"echo up; sleep 9999 &", "cd . && sleep 9999 & # a server", "sleep 9998 & sleep 9999 &"} {
+			text, d, err := r.call(r.tool, m{"command": command})
+			if err != nil || d["status"] != "running" || !strings.Contains(text, "still running in the background") {
+				t.Fatalf("%s: %q %v, %v", command, text, d, err)
+			}
+			id := d["sessionId"].(string)
+			if text, _ := r.do(m{"action": "poll", "sessionId": id}); !strings.Contains(text, "running") {
+				t.Errorf("%s: %q", command, text)
+			}
+			if text, _ := r.do(m{"action": "kill", "sessionId": id}); !strings.Contains(text, "Ended") {
+				t.Errorf("%s: %q", command, text)
+			}
+		}
+		if text, d, err := r.call(r.tool, m{"command": "sleep 9999 & echo done"}); err != nil || d["exitCode"] != 0.0 || !strings.Contains(text, "done") {
+			t.Errorf("one that goes on after it: %q %v, %v", text, d, err)
+		}
+		raw, _ := json.Marshal(m{"command": "sleep 9999 &"})
+		res, err := r.tool.Run(t.Context(), tool.Call{Args: raw, Dir: r.dir, Session: r.session, Update: func(string) {}, HasTool: func(string) bool { return false }})
+		if err != nil || strings.Contains(res.Content[0].Text, "still running in the background") {
+			t.Errorf("without the process tool: %+v, %v", res, err)
+		}
+	})
 	t.Run("EX-06 a long command goes to the background", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})

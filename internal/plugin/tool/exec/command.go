@@ -120,6 +120,9 @@ func lifetime(ctx context.Context, timeout time.Duration) (context.Context, cont
 // startProcess starts the program.
 func (k *command) startProcess(life context.Context, b sandbox.Broker, j job) (err error) {
 	p := j.plan
+	if p.Rights != nil { // a session reaches the servers that it started, and a person in a group their own
+		p.Peers = string(k.session) + "\xff" + k.owner
+	}
 	out := pipe{k.record, both, k.out}
 	switch {
 	case k.tty:

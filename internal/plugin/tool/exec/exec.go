@@ -289,6 +289,9 @@ func (t *execTool) toBackground(ctx context.Context, k *command, c tool.Call) (t
 		k.end()
 		return tool.Result{}, fmt.Errorf("exec: the command was ended: %w", err)
 	}
+	if p, ok := k.process.(sandbox.Publisher); ok {
+		p.Publish()
+	}
 	return k.backgroundResult(text), nil
 }
 

@@ -119,6 +119,8 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	case box.leaves:
 		p.confine = false
 	}
+	detached := sp.Detached && !box.container() && t.canDetach(c)
+	a.Background = a.Background || detached
 	j := t.job(a, c)
 	if j.background && p.Effect == tool.Reads {
 		p.Effect = tool.Acts // it keeps running
@@ -129,6 +131,9 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	command, argv := a.Command, sp.Program
 	if p.match.Command != "" {
 		command, argv = p.match.Command, judge.Parse(p.match.Command).Program
+	}
+	if detached { // it ends with what it leaves running
+		command += "\nwait"
 	}
 	j.plan = sandbox.Plan{Path: t.Shell, Argv: []string{filepath.Base(t.Shell), "-c", command}, Dir: dir}
 	file := p.direct
@@ -309,7 +314,7 @@ const maxYield = 2 * time.Minute
 // job returns how the command of a call is run.
 func (t *execTool) job(a args, c tool.Call) job {
 	j := job{text: a.Command, tty: a.PTY}
-	if t.Commands == nil || c.HasTool != nil && !c.HasTool("process") {
+	if !t.canDetach(c) {
 		if a.Background || a.PTY {
 			j.tty = false
 			j.note = "commands run in the foreground and without a terminal because the process tool is not available"
@@ -328,6 +333,11 @@ func (t *execTool) job(a args, c tool.Call) job {
 		j.timeout = t.timeout(a.Timeout, t.MaxTimeout)
 	}
 	return j
+}
+
+// canDetach reports whether the command of a call can continue in the background.
+func (t *execTool) canDetach(c tool.Call) bool {
+	return t.Commands != nil && (c.HasTool == nil || c.HasTool("process"))
 }
 
 // timeout returns the time limit for a requested number of seconds.

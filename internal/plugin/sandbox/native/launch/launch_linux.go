@@ -31,6 +31,7 @@ type launcher struct {
 	masked int // number of entries of maskDir
 
 	confinement *confinement // nil: to be made
+	servers     servers
 }
 
 // init runs a cage if this process was started as its launcher, and ends it. The
@@ -120,6 +121,13 @@ func (l *launcher) read(commands chan<- task) {
 			return
 		case r.Command != nil:
 			commands <- task{*r.Command, files}
+		case r.List:
+			ports := l.servers.ports()
+			_ = l.wire.Send(Reply{Ports: &ports}) // the gateway may have gone
+		case r.Serve != nil:
+			l.servers.set(l.wire, *r.Serve)
+		case r.Join != nil:
+			go l.servers.join(*r.Join, files)
 		case r.Signal != 0:
 			_ = syscall.Kill(-1, syscall.Signal(r.Signal)) // there may be no process
 		}
@@ -192,6 +200,8 @@ func (l *launcher) command(c task, begin starter, proxy *net.TCPListener) (Exit,
 		}
 		ours, c.files = []int{int(ptmx.Fd())}, []*os.File{pts, pts, pts}
 	}
+	l.servers.set(l.wire, c.Serve)
+	defer l.servers.close()
 	pid, err := l.start(begin, c)
 	if err != nil {
 		return Exit{}, err

@@ -11,12 +11,23 @@ const FD = 3
 // is its own, so the port is always free.
 const ProxyAddr = "127.0.0.1:3128"
 
+const proxyPort = 3128
+
+// Port is where a server listens on the loopback interface.
+type Port struct {
+	Number int  `json:"number"`
+	Six    bool `json:"six,omitempty"` // in version 6 of IP
+}
+
 // Request is what the gateway sends to a launcher: first Setup, then Command,
 // then any number of signals.
 type Request struct {
 	Setup   *Setup   `json:"setup,omitempty"`
 	Command *Command `json:"command,omitempty"`
 	Signal  int      `json:"signal,omitempty"` // for all processes of the cage
+	List    bool     `json:"list,omitempty"`   // asks for the ports on which the command listens
+	Serve   *[]Port  `json:"serve,omitempty"`  // ports of servers of other commands, from now on
+	Join    *Port    `json:"join,omitempty"`   // a connection to a server of the command comes with it
 }
 
 // Setup describes a cage.
@@ -97,6 +108,7 @@ type Command struct {
 	Env      []string `json:"env"`
 	Terminal *Size    `json:"terminal,omitempty"` // its terminal, which the launcher opens; it has no standard files then
 	Cover    []Mount  `json:"cover,omitempty"`    // to make above the layers, and private files that appeared after the cage was built
+	Serve    []Port   `json:"serve,omitempty"`    // as in Request
 	Grace    int64    `json:"grace"`              // nanoseconds between TERM and KILL for what is left
 }
 
@@ -115,11 +127,13 @@ type Exit struct {
 
 // Reply is what a launcher sends to the gateway.
 type Reply struct {
-	Ready   bool   `json:"ready,omitempty"`
-	Started bool   `json:"started,omitempty"` // the other end of its terminal comes with it
-	Conn    bool   `json:"conn,omitempty"`    // a connection to the proxy comes with it
-	Exit    *Exit  `json:"exit,omitempty"`
-	Error   string `json:"error,omitempty"`
-	Errno   int    `json:"errno,omitempty"` // of Error, if a system call caused it
-	Stage   string `json:"stage,omitempty"` // where Error happened
+	Ready   bool    `json:"ready,omitempty"`
+	Started bool    `json:"started,omitempty"` // the other end of its terminal comes with it
+	Conn    bool    `json:"conn,omitempty"`    // a connection to the proxy comes with it, or to Port
+	Port    Port    `json:"port,omitzero"`     // of a server of another command
+	Ports   *[]Port `json:"ports,omitempty"`   // on which the command listens
+	Exit    *Exit   `json:"exit,omitempty"`
+	Error   string  `json:"error,omitempty"`
+	Errno   int     `json:"errno,omitempty"` // of Error, if a system call caused it
+	Stage   string  `json:"stage,omitempty"` // where Error happened
 }
