@@ -50,6 +50,7 @@ type Broker struct {
 	peers    map[string][]*process  // running, by key; see peersKey
 	compared map[string]launch.Mask // hidden files, by path; see settle
 
+	secrets secrets
 	trial
 }
 

@@ -3,7 +3,6 @@
 package native
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,35 +33,6 @@ var toolchainSecrets = []string{
 
 // secretDepth is how many folders below a toolchain its private files are looked for.
 const secretDepth = 2
-
-// secretsOf returns the private files in the toolchains: those that are known, whether they
-// exist or not, and others by the rule for names.
-func secretsOf(home string) []string {
-	var out []string
-	for _, name := range toolchainSecrets {
-		out = append(out, filepath.Join(home, name))
-	}
-	for _, name := range toolchains {
-		out = append(out, privateIn(filepath.Join(home, name), secretDepth)...)
-	}
-	return out
-}
-
-// privateIn returns what has a private name in a folder and in those below it.
-func privateIn(dir string, depth int) []string {
-	entries, _ := os.ReadDir(dir) // there may be none
-	var out []string
-	for _, e := range entries {
-		name := filepath.Join(dir, e.Name())
-		switch {
-		case pathpolicy.Private(e.Name()) && !pathpolicy.PublicCertificates(name):
-			out = append(out, name)
-		case e.IsDir() && depth > 0 && len(entries) < maxSecretFolders:
-			out = append(out, privateIn(name, depth-1)...)
-		}
-	}
-	return out
-}
 
 // maxSecretFolders limits the entries of a folder in which private files are looked for
 // further down: one with more is a cache of packages.

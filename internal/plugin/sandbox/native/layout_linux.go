@@ -151,14 +151,15 @@ func sameMount(a, b string) bool {
 }
 
 // homeCovers hide the secrets in the toolchains, and what is never shown.
-func homeCovers(home string, never []string) []mount {
+func (b *Broker) homeCovers(never []string) []mount {
+	home := b.o.Home
 	var out []mount
 	for _, name := range never {
 		if inToolchain(home, name) {
 			out = append(out, mount{Kind: hide, To: name})
 		}
 	}
-	for _, name := range secretsOf(home) {
+	for _, name := range b.secrets.of(home) {
 		out = append(out, mount{Kind: hide, To: name})
 	}
 	return out

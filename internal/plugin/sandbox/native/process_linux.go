@@ -64,7 +64,7 @@ func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []
 	}
 	cmd := launch.Command{
 		Path: p.Path, Argv: p.Argv, Dir: p.Dir, Env: withVars(p.Env, vars), Terminal: (*launch.Size)(p.Terminal),
-		Cover: append(homeCovers(b.o.Home, c.found.never), cover...), Grace: int64(stdio.Grace(p)),
+		Cover: append(b.homeCovers(c.found.never), cover...), Grace: int64(stdio.Grace(p)),
 	}
 	pr := &process{
 		cage: c.cage, private: c.found, grace: stdio.Grace(p), ended: make(chan struct{}), result: make(chan *launch.Exit, 1), finish: c.end,
