@@ -38,7 +38,8 @@ func (c *Client) Repeat(ctx context.Context, method string, params, result any) 
 	}
 }
 
-func (c *Client) call(ctx context.Context, wait bool, method string, params any, accepted func(wire.Accepted), v any) error {
+func (c *Client) call(ctx context.Context, wait bool, method string, params any,
+	accepted func(wire.Accepted), v any) error {
 	l, err := c.connected(ctx, wait)
 	if err != nil {
 		return &CallError{method, err}

@@ -63,7 +63,8 @@ func TestHello(t *testing.T) {
 		c := dial(t, h, client.Options{Scopes: []string{wire.ScopeRead}})
 		defer c.Close()
 		hello := c.Hello()
-		if hello.Protocol != wire.Version || hello.Server.Version != "1.2.3" || fmt.Sprint(hello.Auth.Scopes) != "[operator.read]" {
+		if hello.Protocol != wire.Version || hello.Server.Version != "1.2.3" ||
+			fmt.Sprint(hello.Auth.Scopes) != "[operator.read]" {
 			t.Errorf("hello %+v", hello)
 		}
 	})
@@ -74,7 +75,8 @@ func TestScopes(t *testing.T) {
 		o    client.Options
 		want string
 	}{
-		{client.Options{}, fmt.Sprint([]string{wire.ScopeAdmin, wire.ScopeRead, wire.ScopeWrite, wire.ScopeApprovals, wire.ScopePairing})},
+		{client.Options{}, fmt.Sprint([]string{wire.ScopeAdmin, wire.ScopeRead, wire.ScopeWrite, wire.ScopeApprovals,
+			wire.ScopePairing})},
 		{client.Options{URL: "ws://127.0.0.1:1"}, "[operator.read operator.write]"},
 		{client.Options{URL: "ws://127.0.0.1:1", Scopes: []string{wire.ScopeApprovals}}, "[operator.approvals]"},
 	} {
@@ -124,7 +126,8 @@ func TestCall(t *testing.T) {
 		Text string `json:"text"`
 	}
 	methods := []rpc.Method{
-		rpc.New("echo", wire.RoleOperator, chela.ScopeRead, func(_ context.Context, _ rpc.Peer, p text) (text, error) { return p, nil }),
+		rpc.New("echo", wire.RoleOperator, chela.ScopeRead,
+			func(_ context.Context, _ rpc.Peer, p text) (text, error) { return p, nil }),
 		rpc.New("hang", wire.RoleOperator, chela.ScopeRead, func(ctx context.Context, p rpc.Peer, _ wire.None) (text, error) {
 			p.Yield()
 			<-ctx.Done()
@@ -154,7 +157,8 @@ func TestCall(t *testing.T) {
 
 		err := c.Call(ctx, "echo", nil, nil)
 		we, ok := errors.AsType[*wire.Error](err)
-		if !ok || we.Code != wire.InvalidRequest || err.Error() != "echo: invalid echo params: must have required property 'text'" {
+		if !ok || we.Code != wire.InvalidRequest ||
+			err.Error() != "echo: invalid echo params: must have required property 'text'" {
 			t.Errorf("echo without parameters: %v", err)
 		}
 
@@ -183,7 +187,8 @@ func TestCall(t *testing.T) {
 }
 
 func TestUnreadEvents(t *testing.T) {
-	ping := rpc.New("ping", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil })
+	ping := rpc.New("ping", wire.RoleOperator, "",
+		func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil })
 	withGateway(t, func(t *testing.T, h *testGateway) {
 		c := dial(t, h, client.Options{Buffer: 4})
 		defer c.Close()

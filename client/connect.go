@@ -120,7 +120,8 @@ func (c *Client) open(ctx context.Context) (*websocket.Conn, error) {
 	case !IsSecure(c.o.URL):
 		return nil, ErrInsecure
 	}
-	ws, res, err := websocket.Dial(ctx, cmp.Or(c.o.URL, "ws://localhost/"), &websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
+	ws, res, err := websocket.Dial(ctx, cmp.Or(c.o.URL, "ws://localhost/"),
+		&websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
 	if err != nil {
 		if res != nil && res.StatusCode != http.StatusSwitchingProtocols {
 			return nil, &StatusError{res.StatusCode}
@@ -150,7 +151,8 @@ func IsSecure(address string) bool {
 		return false
 	}
 	a = a.Unmap()
-	shared := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10) // shared address space, used by overlay networks
+	// shared address space, used by overlay networks
+	shared := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, 64, 0, 0}), 10)
 	return a.IsLoopback() || a.IsPrivate() || a.IsLinkLocalUnicast() || shared.Contains(a)
 }
 
@@ -196,7 +198,12 @@ func (c *Client) params(nonce string) wire.Connect {
 	p := wire.Connect{
 		MinProtocol: wire.Version, MaxProtocol: wire.Version,
 		Client: wire.ClientInfo{
-			ID: cmp.Or(o.ID, "cli"), DisplayName: o.Name, Version: cmp.Or(o.Version, "dev"), Mode: cmp.Or(o.Mode, wire.ModeCLI), Platform: runtime.GOOS, Family: o.Family,
+			ID:          cmp.Or(o.ID, "cli"),
+			DisplayName: o.Name,
+			Version:     cmp.Or(o.Version, "dev"),
+			Mode:        cmp.Or(o.Mode, wire.ModeCLI),
+			Platform:    runtime.GOOS,
+			Family:      o.Family,
 		},
 		Role: cmp.Or(o.Role, wire.RoleOperator), Scopes: o.Scopes, Caps: o.Caps, Commands: o.Commands, Auth: c.auth,
 	}

@@ -69,7 +69,8 @@ func final(err error) bool {
 		return ce.Code == wire.CloseAuth || ce.Code == wire.CloseProtocol
 	}
 	if se, ok := errors.AsType[*StatusError](err); ok {
-		return se.Code >= 400 && se.Code < 500 && se.Code != http.StatusTooManyRequests && se.Code != http.StatusRequestTimeout
+		return se.Code >= 400 && se.Code < 500 && se.Code != http.StatusTooManyRequests &&
+			se.Code != http.StatusRequestTimeout
 	}
 	return errors.Is(err, ErrInsecure)
 }

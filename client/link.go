@@ -81,7 +81,8 @@ func (l *link) answer(r wire.Response) {
 
 // call sends a request and returns the answer, or the second answer if accepted
 // takes the first.
-func (l *link) call(ctx context.Context, method string, params any, accepted func(wire.Accepted)) (wire.Response, error) {
+func (l *link) call(ctx context.Context, method string, params any,
+	accepted func(wire.Accepted)) (wire.Response, error) {
 	id, ch := l.register()
 	defer l.unregister(id)
 	frame, err := request(id, method, params)

@@ -82,7 +82,13 @@ func (h *testGateway) begins(run chela.RunID) {
 }
 
 func (h *testGateway) ends(run chela.RunID, text string) {
-	h.bus.Publish(chela.Event{Run: run, Session: session, Stream: chela.StreamLifecycle, Phase: chela.PhaseEnd, End: &chela.EndEvent{Outcome: "ok", Text: text}})
+	h.bus.Publish(chela.Event{
+		Run:     run,
+		Session: session,
+		Stream:  chela.StreamLifecycle,
+		Phase:   chela.PhaseEnd,
+		End:     &chela.EndEvent{Outcome: "ok", Text: text},
+	})
 }
 
 // seen returns the unread events: the client's own, and chat events with their
@@ -155,10 +161,11 @@ func TestReconnect(t *testing.T) {
 	})
 	t.Run("another gateway", func(t *testing.T) {
 		watch := func(subscribed chan<- string) rpc.Method {
-			return rpc.New(wire.MethodSessionsMessagesSubscribe, wire.RoleOperator, "", func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
-				subscribed <- in.Key
-				return wire.Subscribed{Subscribed: true, Key: "agent:main:" + in.Key}, nil
-			})
+			return rpc.New(wire.MethodSessionsMessagesSubscribe, wire.RoleOperator, "",
+				func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
+					subscribed <- in.Key
+					return wire.Subscribed{Subscribed: true, Key: "agent:main:" + in.Key}, nil
+				})
 		}
 		subscribed := make(chan string, 8)
 		withGateway(t, func(t *testing.T, h *testGateway) {
@@ -238,7 +245,8 @@ func TestReconnect(t *testing.T) {
 
 func TestOutage(t *testing.T) {
 	t.Run("calls wait or fail", func(t *testing.T) {
-		ping := rpc.New("ping", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil })
+		ping := rpc.New("ping", wire.RoleOperator, "",
+			func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil })
 		withGateway(t, func(t *testing.T, h *testGateway) {
 			l, patient := h.line(t)
 			defer patient.Close()
@@ -254,7 +262,8 @@ func TestOutage(t *testing.T) {
 			}
 			short, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if err := patient.Call(short, "ping", nil, nil); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, client.ErrOffline) {
+			if err := patient.Call(short, "ping", nil, nil); !errors.Is(err, context.DeadlineExceeded) ||
+				!errors.Is(err, client.ErrOffline) {
 				t.Errorf("call with a deadline: %v", err)
 			}
 			done := make(chan error, 1)
@@ -270,17 +279,18 @@ func TestOutage(t *testing.T) {
 		var mu sync.Mutex
 		taken, tries := map[string]int{}, 0
 		l := &line{}
-		send := rpc.New(wire.MethodChatSend, wire.RoleOperator, "", func(ctx context.Context, _ rpc.Peer, in wire.ChatSend) (wire.ChatSent, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			tries++
-			taken[in.IdempotencyKey]++
-			if tries < 3 { // before the answer
-				l.cut(l.gateway)
-				<-ctx.Done()
-			}
-			return wire.ChatSent{RunID: in.IdempotencyKey, Status: wire.StatusStarted}, nil
-		})
+		send := rpc.New(wire.MethodChatSend, wire.RoleOperator, "",
+			func(ctx context.Context, _ rpc.Peer, in wire.ChatSend) (wire.ChatSent, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				tries++
+				taken[in.IdempotencyKey]++
+				if tries < 3 { // before the answer
+					l.cut(l.gateway)
+					<-ctx.Done()
+				}
+				return wire.ChatSent{RunID: in.IdempotencyKey, Status: wire.StatusStarted}, nil
+			})
 		withGateway(t, func(t *testing.T, h *testGateway) {
 			l.gateway = h
 			c, err := client.Dial(t.Context(), client.Options{Dial: l.dial})
@@ -328,7 +338,13 @@ func TestBackoff(t *testing.T) {
 	if d := client.Backoff(1, fmt.Errorf("x: %w", restart)); d != 0 {
 		t.Errorf("after a restart: %v, want 0", d)
 	}
-	for attempt, full := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 6: 30 * time.Second, 5000: 30 * time.Second} {
+	for attempt, full := range map[int]time.Duration{
+		1:    time.Second,
+		2:    2 * time.Second,
+		4:    8 * time.Second,
+		6:    30 * time.Second,
+		5000: 30 * time.Second,
+	} {
 		for range 50 {
 			if d := client.Backoff(attempt, errors.New("x")); d <= full/2-1 || d > full {
 				t.Errorf("attempt %d: %v, want between %v and %v", attempt, d, full/2, full)
@@ -343,11 +359,32 @@ func TestInsecure(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // nothing is dialed
 		for url, refused := range map[string]bool{
-			"ws://example.com:18789": true, "ws://8.8.8.8": true, "ws://[2001:db8::1]": true, "ws://localhost.example.com": true, "http://1.1.1.1": true,
-			"ws://10.0.0.1.example.com": true, "ws://evillocalhost": true, "ws://evil-localhost:1": true, "ws://example.com./localhost": true, "ws://172.32.0.1": true, "ws://100.128.0.1": true, "ws://[::ffff:8.8.8.8]": true, "WS://example.com": true,
-			"wss://example.com": false, "ws://127.0.0.1:1": false, "ws://[::1]:1": false, "ws://localhost:1": false, "ws://192.168.1.2:1": false,
-			"ws://100.100.1.1:1": false, "ws://[fd00::1]:1": false, "ws://gw.localhost:1": false,
-			"ws://LOCALHOST.:1": false, "ws://[::ffff:10.0.0.1]:1": false, "https://evillocalhost": false,
+			"ws://example.com:18789":     true,
+			"ws://8.8.8.8":               true,
+			"ws://[2001:db8::1]":         true,
+			"ws://localhost.example.com": true,
+			"http://1.1.1.1":             true,
+			"ws://10.0.0.1.example.com":  true,
+			"ws://evillocalhost":         true,
+			"ws://evil-localhost:1":      true,
+
+			"ws://example.com./localhost": true,
+			"ws://172.32.0.1":             true,
+			"ws://100.128.0.1":            true,
+			"ws://[::ffff:8.8.8.8]":       true,
+			"WS://example.com":            true,
+			"wss://example.com":           false,
+			"ws://127.0.0.1:1":            false,
+			"ws://[::1]:1":                false,
+			"ws://localhost:1":            false,
+
+			"ws://192.168.1.2:1":       false,
+			"ws://100.100.1.1:1":       false,
+			"ws://[fd00::1]:1":         false,
+			"ws://gw.localhost:1":      false,
+			"ws://LOCALHOST.:1":        false,
+			"ws://[::ffff:10.0.0.1]:1": false,
+			"https://evillocalhost":    false,
 		} {
 			_, err := client.Dial(ctx, client.Options{URL: url, Auth: &wire.Auth{Token: "t"}})
 			if errors.Is(err, client.ErrInsecure) != refused {

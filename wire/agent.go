@@ -3,20 +3,25 @@ package wire
 // AgentRun holds the parameters of agent. The method answers twice: with
 // [Accepted] at once and with [AgentResult] when the run ends.
 type AgentRun struct {
-	Message        string       `json:"message"`
-	IdempotencyKey string       `json:"idempotencyKey"`
-	AgentID        string       `json:"agentId,omitempty"`
-	SessionKey     string       `json:"sessionKey,omitempty"`                // "": the agent's main session
-	SessionID      string       `json:"sessionId,omitempty"`                 // instead of SessionKey: the session's transcript
-	Expected       string       `json:"expectedExistingSessionId,omitempty"` // refused if the session has another transcript
-	To             string       `json:"to,omitempty"`                        // recipient of the answer, which is not delivered
-	Model          string       `json:"model,omitempty"`                     // for this run; "": that of the session
-	Provider       string       `json:"provider,omitempty"`                  // of Model
-	Thinking       string       `json:"thinking,omitempty"`
-	Timeout        int          `json:"timeout,omitempty" min:"0"` // seconds to wait for the end; 0: no limit
-	Attachments    []Attachment `json:"attachments,omitempty"`
-	PromptMode     string       `json:"promptMode,omitempty"`           // how much the system prompt contains: full, minimal, none; "": as usual in the session
-	ContextMode    string       `json:"bootstrapContextMode,omitempty"` // full; lightweight: without the files of the workspace
+	Message        string `json:"message"`
+	IdempotencyKey string `json:"idempotencyKey"`
+	AgentID        string `json:"agentId,omitempty"`
+	SessionKey     string `json:"sessionKey,omitempty"` // "": the agent's main session
+	// instead of SessionKey: the session's transcript
+	SessionID string `json:"sessionId,omitempty"`
+	// refused if the session has another transcript
+	Expected string `json:"expectedExistingSessionId,omitempty"`
+	// recipient of the answer, which is not delivered
+	To          string       `json:"to,omitempty"`
+	Model       string       `json:"model,omitempty"`    // for this run; "": that of the session
+	Provider    string       `json:"provider,omitempty"` // of Model
+	Thinking    string       `json:"thinking,omitempty"`
+	Timeout     int          `json:"timeout,omitempty" min:"0"` // seconds to wait for the end; 0: no limit
+	Attachments []Attachment `json:"attachments,omitempty"`
+	// how much the system prompt contains: full, minimal, none; "": as usual in the session
+	PromptMode string `json:"promptMode,omitempty"`
+	// full; lightweight: without the files of the workspace
+	ContextMode string `json:"bootstrapContextMode,omitempty"`
 }
 
 // Accepted is the first answer to agent.

@@ -79,14 +79,15 @@ type AgentFiles struct {
 
 // AgentFile is a file of an agent's workspace.
 type AgentFile struct {
-	Name      string  `json:"name"`
-	Path      string  `json:"path"`
-	Missing   bool    `json:"missing"`
-	Expected  bool    `json:"expectedAbsent,omitempty"` // missing and optional
-	Size      int64   `json:"size,omitempty"`
-	UpdatedAt Millis  `json:"updatedAtMs,omitempty"`
-	Hash      string  `json:"hash,omitempty"`    // hex SHA-256 of the content; with Content only, "" if that is not complete
-	Content   *string `json:"content,omitempty"` // agents.files.get and set only
+	Name      string `json:"name"`
+	Path      string `json:"path"`
+	Missing   bool   `json:"missing"`
+	Expected  bool   `json:"expectedAbsent,omitempty"` // missing and optional
+	Size      int64  `json:"size,omitempty"`
+	UpdatedAt Millis `json:"updatedAtMs,omitempty"`
+	// hex SHA-256 of the content; with Content only, "" if that is not complete
+	Hash    string  `json:"hash,omitempty"`
+	Content *string `json:"content,omitempty"` // agents.files.get and set only
 }
 
 // AgentFileGet holds the parameters of agents.files.get.

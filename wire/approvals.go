@@ -122,7 +122,8 @@ type ApprovalSnapshot struct {
 	Reason   string            `json:"reason,omitempty"` // user, timeout, run-aborted
 	Source   *ApprovalSource   `json:"source,omitempty"`
 	Resolver *ApprovalResolver `json:"resolver,omitempty"`
-	Extent   string            `json:"extent,omitempty"` // of a permission that does not last for ever: session, revoked; not in OpenClaw's protocol
+	// of a permission that does not last for ever: session, revoked; not in OpenClaw's protocol
+	Extent string `json:"extent,omitempty"`
 }
 
 // Extents of a permission, see ApprovalSnapshot.Extent.

@@ -64,8 +64,9 @@ type Resume struct {
 // Resumed is the outcome of a [Resume]. The missed events follow the hello.
 // Streamed text arrives as one delta that replaces the client's copy.
 type Resumed struct {
-	Missed int    `json:"missed"`          // number of events that follow
-	Reset  string `json:"reset,omitempty"` // why the connection cannot be resumed: ResetBoot, …; subscriptions are lost, too
+	Missed int `json:"missed"` // number of events that follow
+	// why the connection cannot be resumed: ResetBoot, …; subscriptions are lost, too
+	Reset string `json:"reset,omitempty"`
 }
 
 // Reasons why a connection cannot be resumed. The client must subscribe again

@@ -158,7 +158,8 @@ type DeviceSetupCode struct {
 	Access     string `json:"access"`
 	Downgraded bool   `json:"accessDowngraded,omitempty"` // full access was requested over an unencrypted connection
 	Expires    Millis `json:"expiresAtMs"`
-	Page       string `json:"pageUrl,omitempty"` // of AccessPage: the address of the page, with the code if the page takes one
+	// of AccessPage: the address of the page, with the code if the page takes one
+	Page string `json:"pageUrl,omitempty"`
 }
 
 // SetupPayload is the content of a setup code.

@@ -9,7 +9,7 @@
 //	gateway  {"type":"event","event":"connect.challenge","payload":{"nonce":"…","ts":1795188873525}}
 //	client   {"type":"req","id":"1","method":"connect","params":{"minProtocol":4,"maxProtocol":4,…}}
 //	gateway  {"type":"res","id":"1","ok":true,"payload":{"type":"hello-ok","protocol":4,…}}
-//	client   {"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"main","message":"hi","idempotencyKey":"…"}}
+//	client   {"type":"req","id":"2","method":"chat.send","params":{"sessionKey":"main","message":"hi",…}}
 //	gateway  {"type":"res","id":"2","ok":true,"payload":{"runId":"…","status":"started"}}
 //	gateway  {"type":"event","event":"chat","payload":{"runId":"…","state":"delta","deltaText":"He",…},"seq":1}
 //

@@ -74,7 +74,8 @@ type Event struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	Seq     int64           `json:"seq,omitempty"` // per connection, from 1; 0: not broadcast
 	State   *StateVersion   `json:"stateVersion,omitempty"`
-	Cursor  int64           `json:"cursor,omitempty"` // where a client with CapCursor can resume; 0: the event is not retained
+	// where a client with CapCursor can resume; 0: the event is not retained
+	Cursor int64 `json:"cursor,omitempty"`
 }
 
 // Decode stores the payload in v.

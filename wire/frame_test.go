@@ -29,11 +29,13 @@ func TestParseRequest(t *testing.T) {
 		{in: `{"type":"req","id":5,"method":"m"}`, err: "at /id: must not be number"},
 		{in: `{"type":"req","id":"","method":"m"}`, want: wire.Request{Type: "req", Method: "m"}, err: "id is empty"},
 		{in: `{"type":"req","id":"1"}`, want: wire.Request{Type: "req", ID: "1"}, err: "method is empty"},
-		{in: `{"type":"event","id":"1","method":"m"}`, want: wire.Request{Type: "event", ID: "1", Method: "m"}, err: `type is "event", want "req"`},
+		{in: `{"type":"event","id":"1","method":"m"}`, want: wire.Request{Type: "event", ID: "1", Method: "m"},
+			err: `type is "event", want "req"`},
 		{in: `[]`, err: "at /: must not be array"},
 		{in: `hello`, err: wire.ErrNotJSON.Error()},
 		{in: ``, err: wire.ErrNotJSON.Error()},
-		{in: `{"type":"id","params":` + deep + `,"id":"7","method":"m"}`, want: wire.Request{ID: "7"}, err: "more than 10000 levels of nesting"},
+		{in: `{"type":"id","params":` + deep + `,"id":"7","method":"m"}`, want: wire.Request{ID: "7"},
+			err: "more than 10000 levels of nesting"},
 		{in: deep, err: "more than 10000 levels of nesting"},
 		{in: deep[1:], err: wire.ErrNotJSON.Error()},
 		{in: deep + "]", err: wire.ErrNotJSON.Error()},
@@ -187,7 +189,12 @@ func TestError(t *testing.T) {
 }
 
 func TestArchived(t *testing.T) {
-	for text, want := range map[string]wire.Archived{"true": wire.ArchivedOnly, "false": "", "null": "", `"all"`: wire.ArchivedAll} {
+	for text, want := range map[string]wire.Archived{
+		"true":  wire.ArchivedOnly,
+		"false": "",
+		"null":  "",
+		`"all"`: wire.ArchivedAll,
+	} {
 		for _, before := range []wire.Archived{"", wire.ArchivedOnly, wire.ArchivedAll} {
 			in := wire.SessionsList{Archived: before}
 			if err := json.Unmarshal([]byte(`{"archived":`+text+`}`), &in); err != nil || in.Archived != want {

@@ -35,7 +35,8 @@ func TestMembers(t *testing.T) {
 }
 
 func FuzzMembers(f *testing.F) {
-	for _, s := range []string{`{"a":1}`, `{"a":{"b":["\"}"]},"a":2,"":""}`, `{"\u0061":"\\"}`, `{"a":-1.5e3 }`, `[]`, `{`, `{"a"`} {
+	for _, s := range []string{`{"a":1}`, `{"a":{"b":["\"}"]},"a":2,"":""}`, `{"\u0061":"\\"}`,
+		`{"a":-1.5e3 }`, `[]`, `{`, `{"a"`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {

@@ -44,9 +44,10 @@ type Proposals struct {
 
 // ProposalEntry is a proposal in a list.
 type ProposalEntry struct {
-	ID          string    `json:"id"`
-	Kind        string    `json:"kind"`   // create or update
-	Status      string    `json:"status"` // pending, applied, rejected, quarantined, stale; rejected also if it was rolled back
+	ID   string `json:"id"`
+	Kind string `json:"kind"` // create or update
+	// pending, applied, rejected, quarantined, stale; rejected also if it was rolled back
+	Status      string    `json:"status"`
 	Title       string    `json:"title"`
 	Description string    `json:"description"`
 	Skill       string    `json:"skillName"`

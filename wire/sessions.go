@@ -62,7 +62,8 @@ type Session struct {
 	UsageLine     string   `json:"responseUsage,omitempty"`
 	QueueMode     string   `json:"queueMode,omitempty"`
 	SessionExec
-	SendPolicy string `json:"sendPolicy,omitempty"` // allow, deny: whether answers are sent to the chat; empty: there is no chat
+	// allow, deny: whether answers are sent to the chat; empty: there is no chat
+	SendPolicy string `json:"sendPolicy,omitempty"`
 
 	InputTokens  int64    `json:"inputTokens"`
 	OutputTokens int64    `json:"outputTokens"`
@@ -82,10 +83,11 @@ type Session struct {
 	Leaf      string   `json:"activeLeafEntryId,omitempty"` // last entry of the transcript; in chat.history
 	Plan      *Plan    `json:"plan,omitempty"`              // in sessions.describe; nil: there is none
 
-	SpawnedBy    string `json:"spawnedBy,omitempty"` // key of the session that started it
-	SpawnDepth   int    `json:"spawnDepth,omitempty"`
-	Role         string `json:"subagentRole,omitempty"`         // orchestrator, leaf
-	ControlScope string `json:"subagentControlScope,omitempty"` // children or none: the subagents that it may stop and steer
+	SpawnedBy  string `json:"spawnedBy,omitempty"` // key of the session that started it
+	SpawnDepth int    `json:"spawnDepth,omitempty"`
+	Role       string `json:"subagentRole,omitempty"` // orchestrator, leaf
+	// children or none: the subagents that it may stop and steer
+	ControlScope string `json:"subagentControlScope,omitempty"`
 }
 
 // SessionModel is a model and its thinking levels.
@@ -418,9 +420,11 @@ type CompactionResult struct {
 
 // SessionsCompact holds the parameters of sessions.compact.
 type SessionsCompact struct {
-	Key      string `json:"key"`
-	AgentID  string `json:"agentId,omitempty"`
-	MaxLines int    `json:"maxLines,omitempty" min:"1"` // keep only the newest lines, without a summary: the first line of a transcript, and messages; 0: summarize
+	Key     string `json:"key"`
+	AgentID string `json:"agentId,omitempty"`
+	// keep only the newest lines, without a summary: the first line of a transcript, and messages; 0:
+	// summarize
+	MaxLines int `json:"maxLines,omitempty" min:"1"`
 }
 
 // SessionReset is the result of sessions.reset.

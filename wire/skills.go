@@ -163,7 +163,8 @@ type RegistryVersion struct {
 type SkillsInstall struct {
 	AgentID string `json:"agentId,omitempty"` // in whose workspace it is installed; "": for all agents
 	From    string `json:"from,omitempty"`    // an absolute path, an address, or a name of the registry
-	Source  string `json:"source,omitempty"`  // clawhub or registry, with slug; path, url or git, with from; "": as from says
+	// clawhub or registry, with slug; path, url or git, with from; "": as from says
+	Source  string `json:"source,omitempty"`
 	Slug    string `json:"slug,omitempty"`
 	Version string `json:"version,omitempty"`
 	Path    string `json:"path,omitempty"` // of the skill in the folder, archive or repository

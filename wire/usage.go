@@ -16,8 +16,9 @@ type UsageCost struct {
 	SessionKey string `json:"sessionKey,omitempty"`
 	Start      string `json:"startDate,omitempty"` // YYYY-MM-DD
 	End        string `json:"endDate,omitempty"`   // inclusive
-	Mode       string `json:"mode,omitempty"`      // time zone of the days: utc, gateway (the gateway's zone), specific (Offset)
-	Offset     string `json:"utcOffset,omitempty"` // UTC+2, UTC-3:30
+	// time zone of the days: utc, gateway (the gateway's zone), specific (Offset)
+	Mode   string `json:"mode,omitempty"`
+	Offset string `json:"utcOffset,omitempty"` // UTC+2, UTC-3:30
 }
 
 // UsageReport is the result of usage.cost.
@@ -76,8 +77,9 @@ type SessionsUsageGet struct {
 	Limit   int    `json:"limit,omitempty"`     // of sessions; 0: 50
 	Start   string `json:"startDate,omitempty"` // YYYY-MM-DD
 	End     string `json:"endDate,omitempty"`   // inclusive
-	Mode    string `json:"mode,omitempty"`      // time zone of the days: utc, gateway (the gateway's zone), specific (Offset)
-	Offset  string `json:"utcOffset,omitempty"` // UTC+2, UTC-3:30
+	// time zone of the days: utc, gateway (the gateway's zone), specific (Offset)
+	Mode   string `json:"mode,omitempty"`
+	Offset string `json:"utcOffset,omitempty"` // UTC+2, UTC-3:30
 }
 
 // SessionsUsage is the result of sessions.usage.

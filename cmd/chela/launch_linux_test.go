@@ -35,7 +35,8 @@ func TestLauncherStart(t *testing.T) {
 	if len(launcher) == 0 || 10*len(launcher) > 7*len(all) {
 		t.Errorf("%d of %d packages are initialized in a launcher, want at most 70 %%", len(launcher), len(all))
 	}
-	for _, large := range []string{"github.com/yuin/goldmark/extension", "github.com/yuin/goldmark/parser", "codeberg.org/readeck/go-readability", "modernc.org/libc", "modernc.org/sqlite/lib"} {
+	for _, large := range []string{"github.com/yuin/goldmark/extension", "github.com/yuin/goldmark/parser",
+		"codeberg.org/readeck/go-readability", "modernc.org/libc", "modernc.org/sqlite/lib"} {
 		if !slices.Contains(all, large) {
 			t.Errorf("%s is not initialized in the gateway either: name another package here", large)
 		}

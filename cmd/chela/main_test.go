@@ -50,9 +50,11 @@ func TestMain(m *testing.M) {
 func home(t *testing.T, url string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
-	conf := fmt.Sprintf(`{agents: {defaults: {model: "mock/m"}}, messages: {queue: {mode: "followup"}}, tools: {exec: {mode: "full"}},
+	conf := fmt.Sprintf(
+		`{agents: {defaults: {model: "mock/m"}}, messages: {queue: {mode: "followup"}}, tools: {exec: {mode: "full"}},
 		models: {providers: {mock: {baseUrl: %q, api: "openai-completions", apiKey: "k", models: [{id: "m"}]}}}}`, url)
-	err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(temp(dir), 0o700), os.WriteFile(filepath.Join(dir, "chela.json"), []byte(conf), 0o600))
+	err := errors.Join(os.Mkdir(dir, 0o700), os.Mkdir(temp(dir), 0o700),
+		os.WriteFile(filepath.Join(dir, "chela.json"), []byte(conf), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +85,8 @@ func files(t *testing.T, dir string) []string {
 // state returns the state of a run of a gateway that is stopped.
 func state(t *testing.T, dir, id string) run.State {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "chela.db"), Log: slog.New(slog.DiscardHandler)})
+	db, err := sqlite.Open(t.Context(),
+		sqlite.Options{Path: filepath.Join(dir, "chela.db"), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +147,8 @@ func start(t *testing.T, dir, port string) (*exec.Cmd, error) {
 func startWith(t *testing.T, dir, port string, files ...*os.File) (*exec.Cmd, error) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "gateway", "run", "--port", port)
-	cmd.Env = []string{program + "=1", "CHELA_STATE_DIR=" + dir, "TMPDIR=" + temp(dir), "HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{program + "=1", "CHELA_STATE_DIR=" + dir, "TMPDIR=" + temp(dir), "HOME=" + dir,
+		"PATH=" + os.Getenv("PATH")}
 	cmd.Stderr, cmd.ExtraFiles = os.Stderr, files
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -312,7 +316,8 @@ func stopDuringLongRuns(t *testing.T) bool {
 	hangs.Store(true)
 	cmd, c = gateway(t, dir)
 	call(t, c, wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "hello?", IdempotencyKey: "m1"}, nil)
-	call(t, c, wire.MethodChatSend, wire.ChatSend{SessionKey: "other", Message: "the sleepy command", IdempotencyKey: "m2"}, nil)
+	call(t, c, wire.MethodChatSend,
+		wire.ChatSend{SessionKey: "other", Message: "the sleepy command", IdempotencyKey: "m2"}, nil)
 	waittest.For(t, "a call of the model", asked)
 	began := filepath.Join(dir, "workspace", "began")
 	var pid int

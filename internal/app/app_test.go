@@ -48,7 +48,8 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, io.ErrUnexpectedEOF
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)),
+		Request: r}, nil
 }
 
 // on returns the options of an engine.

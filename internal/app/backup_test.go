@@ -41,7 +41,8 @@ func TestBackup(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, file := range []string{inside, filepath.Join(link, "copy.db")} {
-				if err := store.Backup(t.Context(), s, file); err == nil || !strings.Contains(err.Error(), "in the workspace of the agent main") {
+				if err := store.Backup(t.Context(), s, file); err == nil ||
+					!strings.Contains(err.Error(), "in the workspace of the agent main") {
 					t.Errorf("a copy where the assistant can read it: %v", err)
 				}
 				if _, err := os.Stat(inside); err == nil {

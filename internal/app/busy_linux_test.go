@@ -63,7 +63,8 @@ func TestPortBusy(t *testing.T) {
 		}
 		defer e.Close(t.Context())
 		_, err = standardBuild.serve(t.Context(), s, cli.Listen{Port: -1})
-		if want := fmt.Sprintf("process %d (", os.Getpid()); err == nil || !strings.HasPrefix(err.Error(), want) || chela.CodeOf(err) != chela.CodeConflict {
+		if want := fmt.Sprintf("process %d (", os.Getpid()); err == nil || !strings.HasPrefix(err.Error(), want) ||
+			chela.CodeOf(err) != chela.CodeConflict {
 			t.Errorf("%v, want %s…", err, want)
 		}
 	})

@@ -63,7 +63,8 @@ func (s *shell) run(ctx context.Context, who chela.Principal, key chela.SessionK
 		if id == "" {
 			return "No command is in the background.", nil
 		}
-		call.Tool, args = tools.Role(tool.FollowsCommands), map[string]any{"action": map[string]string{"poll": "poll", "stop": "kill"}[verb], "sessionId": id}
+		call.Tool, args = tools.Role(tool.FollowsCommands),
+			map[string]any{"action": map[string]string{"poll": "poll", "stop": "kill"}[verb], "sessionId": id}
 	}
 	var err error
 	if call.Args, err = json.Marshal(args); err != nil {
@@ -74,7 +75,8 @@ func (s *shell) run(ctx context.Context, who chela.Principal, key chela.SessionK
 	case err != nil:
 		return "", err
 	case a.Approval:
-		return "", chela.Errorf(chela.CodeInvalid, "the command needs an approval, which cannot be asked for here: %s", a.Text)
+		return "", chela.Errorf(chela.CodeInvalid, "the command needs an approval, which cannot be asked for here: %s",
+			a.Text)
 	case a.Refusal != "" && len(a.Result.Content) == 0:
 		return "", chela.Errorf(chela.CodeInvalid, "%s", a.Text)
 	}

@@ -33,7 +33,14 @@ func TestCheck(t *testing.T) {
 		s := home(t, `{agents: {defaults: {model: "offline/assistant"}}}`)
 		begun(t, s)
 		got, all := found(t, s)
-		want := map[string]string{"state directory": ok, "lock": ok, "configuration": ok, "database": ok, "model": warn, "workspace": ok}
+		want := map[string]string{
+			"state directory": ok,
+			"lock":            ok,
+			"configuration":   ok,
+			"database":        ok,
+			"model":           warn,
+			"workspace":       ok,
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s\n%s", diff, all)
 		}
@@ -42,7 +49,15 @@ func TestCheck(t *testing.T) {
 		s := home(t, offlineConf)
 		begun(t, s).Close(t.Context())
 		got, all := found(t, s)
-		want := map[string]string{"state directory": ok, "lock": ok, "space": ok, "configuration": ok, "database": ok, "model": warn, "workspace": warn}
+		want := map[string]string{
+			"state directory": ok,
+			"lock":            ok,
+			"space":           ok,
+			"configuration":   ok,
+			"database":        ok,
+			"model":           warn,
+			"workspace":       warn,
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s\n%s", diff, all)
 		}
@@ -53,18 +68,22 @@ func TestCheck(t *testing.T) {
 	t.Run("a file that defines no agent type", func(t *testing.T) {
 		s := home(t, offlineConf)
 		write(t, filepath.Join(s.State, "workspace", "agents", "pilot.md"), "---\ndescription: [\n---\n")
-		if got, all := found(t, s); got["agent types"] != warn || !strings.Contains(all, filepath.Join("agents", "pilot.md")+": front matter: line 2: ") {
+		if got, all := found(t, s); got["agent types"] != warn ||
+			!strings.Contains(all, filepath.Join("agents", "pilot.md")+": front matter: line 2: ") {
 			t.Errorf("%v: %s", got, all)
 		}
 		write(t, filepath.Join(s.State, "workspace", "agents", "helper.md.txt"), "---\ndescription: helps\n---\n")
-		if _, all := found(t, s); !strings.Contains(all, "agents/helper.md.txt: it is not used: is it helper.md with the wrong ending?") {
+		if _, all := found(t, s); !strings.Contains(all,
+			"agents/helper.md.txt: it is not used: is it helper.md with the wrong ending?") {
 			t.Error(all)
 		}
 	})
 	t.Run("folders that do not exist", func(t *testing.T) {
 		s := home(t, `{skills: {load: {extraDirs: ["/no/skills"]}}, hooks: {transformsDir: "/no/transforms", internal: {load: {extraDirs: ["more"]}}}}`)
 		_, all := found(t, s)
-		for _, want := range []string{"folders: skills.load.extraDirs: stat /no/skills: ", "hooks.transformsDir: stat /no/transforms: ", "hooks.internal.load.extraDirs: stat " + filepath.Join(s.State, "more")} {
+		for _, want := range []string{"folders: skills.load.extraDirs: stat /no/skills: ",
+			"hooks.transformsDir: stat /no/transforms: ", "hooks.internal.load.extraDirs: stat " +
+				filepath.Join(s.State, "more")} {
 			if !strings.Contains(all, want) {
 				t.Errorf("no %q in\n%s", want, all)
 			}
@@ -74,7 +93,8 @@ func TestCheck(t *testing.T) {
 		s := home(t, offlineConf)
 		file := filepath.Join(s.State, "workspace", "skills", "water", "SKILL.md")
 		write(t, file, "---\nname: [\n---\n")
-		if got, all := found(t, s); got["skills"] != warn || strings.Count(all, file) != 1 || !strings.Contains(all, "chela skills check") {
+		if got, all := found(t, s); got["skills"] != warn || strings.Count(all, file) != 1 ||
+			!strings.Contains(all, "chela skills check") {
 			t.Errorf("%v: %s", got, all)
 		}
 	})
@@ -83,7 +103,8 @@ func TestCheck(t *testing.T) {
 			s := home(t, offlineConf)
 			write(t, filepath.Join(s.State, allowlist.FileName), text)
 			got, all := found(t, s)
-			if got["command rules"] != fail || !strings.Contains(all, "so no command is run") || strings.Contains(all, "Go value") {
+			if got["command rules"] != fail || !strings.Contains(all, "so no command is run") ||
+				strings.Contains(all, "Go value") {
 				t.Errorf("%v: %s", got, all)
 			}
 		})
@@ -96,15 +117,18 @@ func TestCheck(t *testing.T) {
 			needtest.Missing(t, "symbolic links")
 		}
 		write(t, filepath.Join(ws, ".env"), "KEY=canary")
-		if got, all := found(t, s); got["workspace"] != warn || !strings.Contains(all, "SOUL.md is not in the prompt: it is a private file") || strings.Contains(all, "canary") {
+		if got, all := found(t, s); got["workspace"] != warn ||
+			!strings.Contains(all, "SOUL.md is not in the prompt: it is a private file") || strings.Contains(all, "canary") {
 			t.Error(all)
 		}
 	})
 	t.Run("HEARTBEAT.md with a secret and a task without a prompt", func(t *testing.T) {
 		s := home(t, offlineConf)
-		write(t, filepath.Join(s.State, "workspace", "HEARTBEAT.md"), "log in with PASSWORD=hunter2hunter2\ntasks:\n- name: mail\n  interval: 1h\n")
+		write(t, filepath.Join(s.State, "workspace", "HEARTBEAT.md"),
+			"log in with PASSWORD=hunter2hunter2\ntasks:\n- name: mail\n  interval: 1h\n")
 		got, all := found(t, s)
-		if got["heartbeat"] != warn || !strings.Contains(all, "seems to contain a secret") || !strings.Contains(all, `task "mail": name and prompt are required`) || strings.Contains(all, "hunter2") {
+		if got["heartbeat"] != warn || !strings.Contains(all, "seems to contain a secret") ||
+			!strings.Contains(all, `task "mail": name and prompt are required`) || strings.Contains(all, "hunter2") {
 			t.Error(all)
 		}
 	})
@@ -116,7 +140,8 @@ func TestCheck(t *testing.T) {
 		write(t, filepath.Join(ws, "memory", "cn.md"), "路由器密码是hunter2hunter2\n")
 		write(t, filepath.Join(ws, "memory", "plain.md"), "I forgot the password of the router. Keys are under the mat.\n")
 		got, all := found(t, s)
-		if got["notes"] != warn || !strings.Contains(all, "MEMORY.md:2, memory/2026-11-20.md:3, memory/cn.md:1") || strings.Contains(all, "hunter2") || strings.Contains(all, "plain.md") {
+		if got["notes"] != warn || !strings.Contains(all, "MEMORY.md:2, memory/2026-11-20.md:3, memory/cn.md:1") ||
+			strings.Contains(all, "hunter2") || strings.Contains(all, "plain.md") {
 			t.Error(all)
 		}
 		write(t, filepath.Join(ws, "MEMORY.md"), "- likes tea\n")
@@ -128,14 +153,23 @@ func TestCheck(t *testing.T) {
 		}
 	})
 	t.Run("problems are found without showing a key", func(t *testing.T) {
-		s := home(t, `{agents: {defaults: {model: "openai/gpt-5"}}, models: {providers: {groq: {apiKey: "sk-canary"}}}, nonsense: 1}`)
+		s := home(t,
+			`{agents: {defaults: {model: "openai/gpt-5"}}, models: {providers: {groq: {apiKey: "sk-canary"}}}, nonsense: 1}`)
 		write(t, filepath.Join(s.State, standard.New().DefaultStore().File), strings.Repeat("this is no database. ", 300))
 		if err := os.Chmod(s.State, 0o750); err != nil {
 			t.Fatal(err)
 		}
 		t.Setenv("OPENAI_API_KEY", "")
 		got, all := found(t, s)
-		want := map[string]string{"state directory": warn, "lock": ok, "space": ok, "configuration": warn, "database": fail, "model": fail, "workspace": ok}
+		want := map[string]string{
+			"state directory": warn,
+			"lock":            ok,
+			"space":           ok,
+			"configuration":   warn,
+			"database":        fail,
+			"model":           fail,
+			"workspace":       ok,
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s\n%s", diff, all)
 		}
@@ -154,7 +188,8 @@ func TestCheck(t *testing.T) {
 		}
 		s := home(t, "{}")
 		s.State = "/proc/none/chela"
-		if got, all := found(t, s); got["state directory"] != fail || !strings.Contains(all, "/proc/none/chela cannot be created") {
+		if got, all := found(t, s); got["state directory"] != fail ||
+			!strings.Contains(all, "/proc/none/chela cannot be created") {
 			t.Error(all)
 		}
 	})

@@ -24,7 +24,8 @@ func TestConfigGet(t *testing.T) {
 	good := `{
 		// the key is ` + canary + `
 		gateway: {port: 19000, auth: {token: "` + canary + `-token", mode: "token"}},
-		models: {providers: {mock: {baseUrl: "http://u:` + canary + `@127.0.0.1:1/v1", apiKey: "` + canary + `", headers: {"X-Key": "` + canary + `"}, models: [{id: "m1"}]}}},
+		models: {providers: {mock: {baseUrl: "http://u:` + canary + `@127.0.0.1:1/v1", apiKey: "` + canary +
+		`", headers: {"X-Key": "` + canary + `"}, models: [{id: "m1"}]}}},
 		agents: {defaults: {model: "mock/m1", params: {authorization: "` + canary + `"}}},
 		env: {vars: {PLAIN: "` + canary + `"}},
 		channels: {telegram: {botToken: "` + canary + `"}},
@@ -48,7 +49,8 @@ func TestConfigGet(t *testing.T) {
 	t.Cleanup(func() { c.Close() })
 	get := func() wire.ConfigSnapshot {
 		t.Helper()
-		for _, method := range []string{wire.MethodConfigGet, wire.MethodConfigSchema, wire.MethodModelsAuthStatus, wire.MethodModelsList, wire.MethodHealth, wire.MethodStatus, wire.MethodChannelsStatus} {
+		for _, method := range []string{wire.MethodConfigGet, wire.MethodConfigSchema, wire.MethodModelsAuthStatus,
+			wire.MethodModelsList, wire.MethodHealth, wire.MethodStatus, wire.MethodChannelsStatus} {
 			var raw json.RawMessage
 			if err := c.Call(t.Context(), method, nil, &raw); err != nil {
 				t.Errorf("%s: %v", method, err)
@@ -64,12 +66,14 @@ func TestConfigGet(t *testing.T) {
 		return s
 	}
 	s := get()
-	if !s.Valid || !s.Exists || s.Path != o.ConfigPath || s.Hash == "" || s.Hash != s.Applied || s.Hash == tree.Hash() || !strings.Contains(s.Raw, "19000") {
+	if !s.Valid || !s.Exists || s.Path != o.ConfigPath || s.Hash == "" || s.Hash != s.Applied || s.Hash == tree.Hash() ||
+		!strings.Contains(s.Raw, "19000") {
 		t.Errorf("after the start: %+v", s)
 	}
 
 	write(t, o.ConfigPath, strings.Replace(good, "19000", "19001", 1))
-	if s := get(); s.Hash == s.Applied || !strings.Contains(string(s.Parsed), "19001") || !strings.Contains(string(s.Runtime), "19000") {
+	if s := get(); s.Hash == s.Applied || !strings.Contains(string(s.Parsed), "19001") ||
+		!strings.Contains(string(s.Runtime), "19000") {
 		t.Errorf("after an edit: %s, in use %s", s.Parsed, s.Runtime)
 	}
 	write(t, o.ConfigPath, `{gateway: {port: "sk-`+canary+`", auth: {token: ["`+canary+`"]}}}`)

@@ -70,7 +70,8 @@ func TestDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := standardBuild.start(t.Context(), s)
-			if err == nil || !strings.Contains(err.Error(), "state directory "+s.State+" cannot be written") || !strings.Contains(chela.HintOf(err), "--state-dir") {
+			if err == nil || !strings.Contains(err.Error(), "state directory "+s.State+" cannot be written") ||
+				!strings.Contains(chela.HintOf(err), "--state-dir") {
 				t.Errorf("%v (%s)", err, chela.HintOf(err))
 			}
 		})
@@ -84,17 +85,20 @@ func TestLostDatabase(t *testing.T) {
 		lose func(string) error
 		said string
 	}{
-		"an empty database":             {func(path string) error { return os.Truncate(path, 0) }, lost},
-		"no database":                   {os.Remove, lost},
-		"a database of one byte":        {func(path string) error { return os.Truncate(path, 1) }, damaged},
-		"another byte":                  {func(path string) error { return os.WriteFile(path, []byte{0}, 0o600) }, damaged},
-		"the begin of a header":         {func(path string) error { return os.Truncate(path, 16) }, damaged},
-		"a header":                      {func(path string) error { return os.Truncate(path, 100) }, damaged},
-		"the first page":                {func(path string) error { return os.Truncate(path, 4096) }, damaged},
-		"zeros":                         {func(path string) error { return os.WriteFile(path, make([]byte, 8192), 0o600) }, damaged},
-		"a text":                        {func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("text\n"), 2000), 0o600) }, damaged},
-		"a database without tables":     {func(path string) error { return instead(path, "PRAGMA user_version = 0") }, lost},
-		"a database of another program": {func(path string) error { return instead(path, "CREATE TABLE song (title TEXT)") }, damaged},
+		"an empty database":      {func(path string) error { return os.Truncate(path, 0) }, lost},
+		"no database":            {os.Remove, lost},
+		"a database of one byte": {func(path string) error { return os.Truncate(path, 1) }, damaged},
+		"another byte":           {func(path string) error { return os.WriteFile(path, []byte{0}, 0o600) }, damaged},
+		"the begin of a header":  {func(path string) error { return os.Truncate(path, 16) }, damaged},
+		"a header":               {func(path string) error { return os.Truncate(path, 100) }, damaged},
+		"the first page":         {func(path string) error { return os.Truncate(path, 4096) }, damaged},
+		"zeros": {func(path string) error { return os.WriteFile(path, make([]byte, 8192), 0o600) },
+			damaged},
+		"a text": {
+			func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("text\n"), 2000), 0o600) }, damaged},
+		"a database without tables": {func(path string) error { return instead(path, "PRAGMA user_version = 0") }, lost},
+		"a database of another program": {func(path string) error { return instead(path, "CREATE TABLE song (title TEXT)") },
+			damaged},
 	} {
 		lose := c.lose
 		t.Run(name+" beside a state that was used is refused, until it is salvaged", func(t *testing.T) {
@@ -107,7 +111,8 @@ func TestLostDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := standardBuild.start(t.Context(), s)
-			if err == nil || strings.Count(err.Error(), c.said) != 1 || strings.Count(err.Error(), path) != 1 || !strings.Contains(chela.HintOf(err), "chela backup salvage") {
+			if err == nil || strings.Count(err.Error(), c.said) != 1 || strings.Count(err.Error(), path) != 1 ||
+				!strings.Contains(chela.HintOf(err), "chela backup salvage") {
 				t.Fatalf("%v (%s)", err, chela.HintOf(err))
 			}
 			if again, err2 := standardBuild.start(t.Context(), s); err2 == nil || err2.Error() != err.Error() {

@@ -193,7 +193,14 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if o.Run == nil {
 		o.Run = standard.RunProgram
 	}
-	e := &Engine{o: o, registry: o.Registry, started: time.Now(), instance: uuid.NewString(), metrics: metrics.New(), restart: make(chan struct{}, 1)}
+	e := &Engine{
+		o:        o,
+		registry: o.Registry,
+		started:  time.Now(),
+		instance: uuid.NewString(),
+		metrics:  metrics.New(),
+		restart:  make(chan struct{}, 1),
+	}
 	if e.o.Secrets == nil {
 		e.o.Secrets = new(secret.Redactor)
 	}
@@ -224,20 +231,46 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err := e.openStore(ctx, &opts); err != nil {
 		return nil, err
 	}
-	if e.holder, err = leaseholder.New(ctx, leaseholder.Options{Log: o.Log, Store: e.store, ID: e.instance, Step: o.Step, Held: e.held()}); err != nil {
+	if e.holder, err = leaseholder.New(ctx, leaseholder.Options{
+		Log:   o.Log,
+		Store: e.store,
+		ID:    e.instance,
+		Step:  o.Step,
+		Held:  e.held(),
+	}); err != nil {
 		return nil, err
 	}
 	e.bus, e.lanes, e.hooks = bus.New(o.Log), new(lane.Lanes), hook.New(o.Log)
 	// The parts that follow need each other: messages are divided as the channel wants, and
 	// the owner is told about a channel in another one. A function below may name a part
 	// that is made after it, since none is called before run.
-	e.notices = notice.New(notice.Options{OwnerChat: e.current.IsOwnerChat, Sends: e.current.Sends, Chunks: func(a chela.Address) chunk.Options { return e.delivery.Chunks(a) }})
+	e.notices = notice.New(notice.Options{OwnerChat: e.current.IsOwnerChat, Sends: e.current.Sends,
+		Chunks: func(a chela.Address) chunk.Options { return e.delivery.Chunks(a) }})
 	e.channels = channels.New(channels.Options{
-		Log: o.Log, Store: e.store, Bus: e.bus, Notices: e.notices, Moved: e.groupMoved, Owner: e.holder, Factories: append(e.registry.Channels(), e.outgoingWebhooks()), Env: channelEnv(o.Env, o.HTTP), Dir: filepath.Join(o.State, "channels"), Menu: menu(),
+		Log:       o.Log,
+		Store:     e.store,
+		Bus:       e.bus,
+		Notices:   e.notices,
+		Moved:     e.groupMoved,
+		Owner:     e.holder,
+		Factories: append(e.registry.Channels(), e.outgoingWebhooks()),
+		Env:       channelEnv(o.Env, o.HTTP),
+		Dir:       filepath.Join(o.State, "channels"),
+		Menu:      menu(),
 	})
 	e.delivery = deliver.New(deliver.Options{
-		Log: o.Log, Store: e.store, Bus: e.bus, Hooks: e.hooks, Load: e.files.Load, Say: e.current.Say, Style: e.current.Style, Sends: e.current.Sends,
-		Track: e.holder.Track, Channel: e.channels.Acquire, Elsewhere: e.channels.Elsewhere, Limits: e.channels.Limits,
+		Log:       o.Log,
+		Store:     e.store,
+		Bus:       e.bus,
+		Hooks:     e.hooks,
+		Load:      e.files.Load,
+		Say:       e.current.Say,
+		Style:     e.current.Style,
+		Sends:     e.current.Sends,
+		Track:     e.holder.Track,
+		Channel:   e.channels.Acquire,
+		Elsewhere: e.channels.Elsewhere,
+		Limits:    e.channels.Limits,
 		Timeout: func(row outbox.Row) time.Duration {
 			if row.Origin.Kind != chela.OriginSubagent {
 				return 0
@@ -250,12 +283,25 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		},
 	})
 	e.actor = message.New(message.Options{
-		Store: e.store, Publish: e.bus.Publish, Accounts: e.channels.Accounts, Acquire: e.channels.Acquire, Track: e.holder.Track,
-		Chunks: e.delivery.Chunks, Await: e.delivery.Await, Sends: e.current.Sends,
+		Store:    e.store,
+		Publish:  e.bus.Publish,
+		Accounts: e.channels.Accounts,
+		Acquire:  e.channels.Acquire,
+		Track:    e.holder.Track,
+		Chunks:   e.delivery.Chunks,
+		Await:    e.delivery.Await,
+		Sends:    e.current.Sends,
 	})
 	e.budgets = budget.New(budget.Options{Store: e.store, Bus: e.bus, Notices: e.notices})
 	e.beats = heartbeat.New(heartbeat.Options{
-		Log: o.Log, Store: e.store, Bus: e.bus, Hooks: e.hooks, Config: &e.current, Ready: e.channels.Ready, Chunks: e.delivery.Chunks, Step: o.Step,
+		Log:    o.Log,
+		Store:  e.store,
+		Bus:    e.bus,
+		Hooks:  e.hooks,
+		Config: &e.current,
+		Ready:  e.channels.Ready,
+		Chunks: e.delivery.Chunks,
+		Step:   o.Step,
 	})
 	e.spawner = spawn.New(spawn.Options{
 		Log: o.Log, Store: e.store, Bus: e.bus, Config: &e.current, Hooks: e.hooks,
@@ -267,7 +313,11 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		Thread: e.actor.Thread,
 	})
 	e.canvas = canvas.New(canvas.Options{
-		Log: o.Log, Config: e.current.Canvas, Workspace: func(id chela.AgentID) string { return e.now().Workspace(id) }, Publish: e.bus.Publish, URL: portInfo{e}.Pages,
+		Log:       o.Log,
+		Config:    e.current.Canvas,
+		Workspace: func(id chela.AgentID) string { return e.now().Workspace(id) },
+		Publish:   e.bus.Publish,
+		URL:       portInfo{e}.Pages,
 	})
 	e.nodes = nodes.New(nodes.Options{Log: o.Log, Store: e.store, Policy: e.current.Nodes, Params: e.canvas.Params})
 	e.cron = e.scheduler()
@@ -276,7 +326,8 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		Store: e.store, Bus: e.bus, Config: &e.current,
 		Redact: func(s string) string { return secret.RedactCredentials(e.o.Secrets.Redact(s)) },
 	})
-	e.restarts = restart.New(restart.Options{Store: e.store, Owner: e.instance, Sends: e.current.Sends, Chunks: e.delivery.Chunks})
+	e.restarts = restart.New(restart.Options{Store: e.store, Owner: e.instance, Sends: e.current.Sends,
+		Chunks: e.delivery.Chunks})
 	e.proposed = &proposal.Shelf{
 		Dir: filepath.Join(o.State, "proposals"), Step: o.Step, Record: e.recordSkill,
 		Skills: func(id chela.AgentID) string { return e.now().SkillsDir(id) },
@@ -285,10 +336,39 @@ func New(ctx context.Context, o Options) (_ *Engine, err error) {
 		return nil, err
 	}
 	if e.profiles, err = profile.NewFactory(profile.Options{
-		Log: o.Log, Version: Version, Instance: e.instance, State: o.State, Hooks: e.hooks, Budgets: e.budgets, Environ: o.Environ, Getenv: o.Env, Registry: e.registry, Store: e.store, Bus: e.bus, Files: e.files,
-		Spawner: e.spawner, Schedule: e.cron, Journal: e.history, Skills: skillRegistry{e}, Relay: e.relay, Nodes: e.nodes, Canvas: e.canvas, Gateway: e.assistantGateway(), Proposals: e.proposed, Act: e.actor.Do, Redact: e.o.Secrets.Redact, HTTP: o.HTTP, Providers: o.Providers, NoProbe: o.NoProbe, NoGit: o.NoGit,
+		Log:      o.Log,
+		Version:  Version,
+		Instance: e.instance,
+		State:    o.State,
+		Hooks:    e.hooks,
+		Budgets:  e.budgets,
+		Environ:  o.Environ,
+		Getenv:   o.Env,
+		Registry: e.registry,
+		Store:    e.store,
+		Bus:      e.bus,
+		Files:    e.files,
+		Spawner:  e.spawner,
+		Schedule: e.cron,
+		Journal:  e.history,
+		Skills:   skillRegistry{e},
+		Relay:    e.relay,
+		Nodes:    e.nodes,
+
+		Canvas:       e.canvas,
+		Gateway:      e.assistantGateway(),
+		Proposals:    e.proposed,
+		Act:          e.actor.Do,
+		Redact:       e.o.Secrets.Redact,
+		HTTP:         o.HTTP,
+		Providers:    o.Providers,
+		NoProbe:      o.NoProbe,
+		NoGit:        o.NoGit,
 		Reserved:     func(dir string) bool { return inventory.Holds(o.State, dir) },
-		ToolsChanged: func() { e.remake("tools of MCP servers changed") }, Hide: func(v secret.Value) { e.o.Secrets.Add(v) }, Tell: e.tellOwner,
+		ToolsChanged: func() { e.remake("tools of MCP servers changed") },
+		Hide:         func(v secret.Value) { e.o.Secrets.Add(v) },
+
+		Tell: e.tellOwner,
 	}, o.Config); err != nil {
 		return nil, err
 	}
@@ -330,7 +410,8 @@ func (e *Engine) openStore(ctx context.Context, opts *settings.Settings) (err er
 		e.database = l.Location()
 		e.o.Log.Info("conversations are kept in the database of storage.postgres", "database", e.database)
 		if file := filepath.Join(e.o.State, e.registry.DefaultStore().File); exists(file) {
-			e.o.Log.Warn("the database in the state directory is not used; its conversations are not in the other one", "file", file)
+			e.o.Log.Warn("the database in the state directory is not used; its conversations are not in the other one",
+				"file", file)
 		}
 	}
 	e.store = e.db
@@ -357,7 +438,13 @@ func (e *Engine) assemble(ctx context.Context) error {
 	own := hook.New(o.Log)
 	own.AfterToolCall.Add(e.metrics.Hook())
 	e.hooks.Use("metrics", own)
-	e.executor = invoke.New(invoke.Options{Log: o.Log, Redact: o.Secrets.Redact, StoreImage: e.files.StorePart, StoreOutput: e.files.PutOutput, Hooks: e.hooks})
+	e.executor = invoke.New(invoke.Options{
+		Log:         o.Log,
+		Redact:      o.Secrets.Redact,
+		StoreImage:  e.files.StorePart,
+		StoreOutput: e.files.PutOutput,
+		Hooks:       e.hooks,
+	})
 	e.direct = invoke.NewDirect(invoke.DirectOptions{
 		Executor: e.executor, Store: e.store, Default: chela.DefaultAgent, Agent: e.current.HasAgent,
 		Direct: e.current.Direct, Scope: e.current.Scope,
@@ -365,8 +452,19 @@ func (e *Engine) assemble(ctx context.Context) error {
 	e.dispatch = dispatch.New(dispatch.Options{
 		Lanes: e.lanes,
 		Runner: runner.Options{
-			Log: o.Log, Store: e.store, Bus: e.bus, Owner: e.holder, Executor: e.executor, Hooks: e.hooks, Ending: e.ending,
-			Profiles: &e.current, Budgets: e.budgets, Ended: []runner.Ended{e.beats.Ended, e.delivery.Ended, e.spawner.Ended, e.relay.Ended, e.cron.Ended, e.webhooks.Ended}, Children: e.spawner, Step: o.Step,
+			Log:      o.Log,
+			Store:    e.store,
+			Bus:      e.bus,
+			Owner:    e.holder,
+			Executor: e.executor,
+			Hooks:    e.hooks,
+			Ending:   e.ending,
+			Profiles: &e.current,
+			Budgets:  e.budgets,
+			Ended: []runner.Ended{e.beats.Ended, e.delivery.Ended, e.spawner.Ended, e.relay.Ended,
+				e.cron.Ended, e.webhooks.Ended},
+			Children: e.spawner,
+			Step:     o.Step,
 		},
 	})
 	list := tasks.New(tasks.Options{
@@ -380,10 +478,46 @@ func (e *Engine) assemble(ctx context.Context) error {
 	in := e.inbound(e.dispatch, exporter)
 	e.inbox = in
 	e.gateway = methods.New(methods.Options{
-		Log: o.Log, Version: Version, State: o.State, Database: e.database, Instance: e.instance, Started: e.started,
-		Store: e.store, Bus: e.bus, Files: e.files, Inbound: in, Proposals: e.proposed, Export: exporter.Write, Forget: e.forgetter, Dispatcher: e.dispatch, Direct: e.direct, Channels: e.channels, Act: e.actor.Do, Tasks: list, Nodes: e.nodes, Canvas: e.canvas, Scheduler: e.cron, History: e.history,
-		Lanes: e.lanes, Current: &e.current, Config: configuration{e}, Redact: o.Secrets.Redact, Port: portInfo{e}, Backup: e.backup, Heartbeats: e.beats.Settings, Voice: voice{e},
-		Hooks: func() []hookdir.Hook { return *e.found.Load() }, InstallHook: e.installHook, InstallPlugin: e.installPlugin, SkillSource: e.skillSource, MayInstallSkill: func(ctx context.Context, from string) error { return e.mayInstall(ctx, "skill", from) }, RecordSkill: e.recordSkill, RemovePlugin: e.removePlugin, RefreshPlugins: func() { e.remake(pluginsChanged) },
+		Log:        o.Log,
+		Version:    Version,
+		State:      o.State,
+		Database:   e.database,
+		Instance:   e.instance,
+		Started:    e.started,
+		Store:      e.store,
+		Bus:        e.bus,
+		Files:      e.files,
+		Inbound:    in,
+		Proposals:  e.proposed,
+		Export:     exporter.Write,
+		Forget:     e.forgetter,
+		Dispatcher: e.dispatch,
+		Direct:     e.direct,
+		Channels:   e.channels,
+		Act:        e.actor.Do,
+		Tasks:      list,
+		Nodes:      e.nodes,
+		Canvas:     e.canvas,
+		Scheduler:  e.cron,
+		History:    e.history,
+		Lanes:      e.lanes,
+		Current:    &e.current,
+		Config:     configuration{e},
+		Redact:     o.Secrets.Redact,
+		Port:       portInfo{e},
+
+		Backup:        e.backup,
+		Heartbeats:    e.beats.Settings,
+		Voice:         voice{e},
+		Hooks:         func() []hookdir.Hook { return *e.found.Load() },
+		InstallHook:   e.installHook,
+		InstallPlugin: e.installPlugin,
+
+		SkillSource:     e.skillSource,
+		MayInstallSkill: func(ctx context.Context, from string) error { return e.mayInstall(ctx, "skill", from) },
+		RecordSkill:     e.recordSkill,
+		RemovePlugin:    e.removePlugin,
+		RefreshPlugins:  func() { e.remake(pluginsChanged) },
 	})
 	e.makers = e.serviceMakers()
 	e.outbound, e.work = services.New(ctx, o.Log), services.New(ctx, o.Log)
@@ -504,7 +638,8 @@ func (e *Engine) scheduler() *cron.Scheduler {
 			if err != nil {
 				return "", err
 			}
-			a, err := commands().Do(ctx, who, invoke.DirectCall{Tool: e.tools(agent).Role(tool.RunsCommands), Args: args, Agent: string(agent)})
+			a, err := commands().Do(ctx, who, invoke.DirectCall{Tool: e.tools(agent).Role(tool.RunsCommands), Args: args,
+				Agent: string(agent)})
 			if err == nil && a.Refusal != "" {
 				err = errors.New(a.Text)
 			}
@@ -512,18 +647,28 @@ func (e *Engine) scheduler() *cron.Scheduler {
 		},
 	})
 	return cron.New(cron.Options{
-		Log: e.o.Log, Store: e.store, Bus: e.bus, Hooks: e.hooks, Config: &e.current, Has: e.channels.Has, Check: checks.Check, Ready: e.channels.Settled,
+		Log:    e.o.Log,
+		Store:  e.store,
+		Bus:    e.bus,
+		Hooks:  e.hooks,
+		Config: &e.current,
+		Has:    e.channels.Has,
+		Check:  checks.Check,
+		Ready:  e.channels.Settled,
 		Rows: func(base outbox.Row, text string) []outbox.Row {
 			return outbox.Rows(base, text, e.delivery.Chunks(base.Address))
 		},
 		Abort: func(ctx context.Context, key chela.SessionKey, id chela.RunID) ([]chela.RunID, error) {
 			return e.dispatch.Abort(ctx, key, id)
 		},
-		Delete: func(ctx context.Context, key chela.SessionKey, may func(store.Tx, session.Meta) (bool, error)) (bool, error) {
+		Delete: func(ctx context.Context, key chela.SessionKey,
+			may func(store.Tx, session.Meta) (bool, error)) (bool, error) {
 			return e.dispatch.DeleteIdle(ctx, key, may)
 		},
 		Journal: func() bool { return e.now().Settings.Undo.On() },
-		File:    e.jobFile, Now: e.o.Now, Step: e.o.Step,
+		File:    e.jobFile,
+		Now:     e.o.Now,
+		Step:    e.o.Step,
 	})
 }
 
@@ -543,12 +688,67 @@ func together(a, b func(context.Context) error) func(context.Context) error {
 // inbound makes the part that admits messages.
 func (e *Engine) inbound(d *dispatch.Dispatcher, x *export.Exporter) *inbound.Gate {
 	return inbound.New(inbound.Options{
-		Log: e.o.Log, Store: e.store, Bus: e.bus, Version: Version, Started: e.started,
-		Hooks: e.hooks, Workspace: func(id chela.AgentID) string { return e.now().Workspace(id) }, Reserve: d.Reserve, Redact: e.o.Secrets.Redact, Live: d.Live, StopRuns: d.StopRuns, StopChildren: d.StopOthers, Subagents: e.spawner, Coders: coders{&e.current, e.profiles}, Thread: e.actor.Thread, Agents: e.current.Agents, Types: e.current.Types, Decide: d.Decide, Configuration: e.chatConfig, FixedConfig: e.fixedConfig, Debug: e.chatDebug, Chunks: e.delivery.Chunks, StoreMedia: e.files.Store, Fetch: e.channels.Fetch,
-		Route: e.current.Route, Rules: e.current.Admission, Access: e.current.Access, Tools: e.current.Offered, Reset: e.current.Reset, Focus: e.current.Focus,
-		Transcribes: e.current.Transcribes, Transcribe: e.current.Transcribe, Echo: e.current.EchoTranscript, Mentions: e.current.Mentions,
-		Aside: d.Aside, Rights: e.current.Rights, Allowed: e.current.Commands, Admin: e.chatAdmin, Bash: e.shell().run, Skills: e.current.Skills, CallSkill: e.callSkill,
-		Catalog: e.current.Catalog, Model: e.current.Model, Unusable: e.current.Unusable, Window: e.current.Window, Inspect: d.Inspect, Export: x.Save, Undo: e.history, Zone: e.current.Location, Inherit: e.current.Inherited, Forget: e.forgetter, Sends: e.current.Sends, Limits: e.current.Limits, Voice: voice{e}, OwnerChat: e.current.IsOwnerChat, Elevated: e.current.Elevated, Exec: e.current.Exec,
+		Log:           e.o.Log,
+		Store:         e.store,
+		Bus:           e.bus,
+		Version:       Version,
+		Started:       e.started,
+		Hooks:         e.hooks,
+		Workspace:     func(id chela.AgentID) string { return e.now().Workspace(id) },
+		Reserve:       d.Reserve,
+		Redact:        e.o.Secrets.Redact,
+		Live:          d.Live,
+		StopRuns:      d.StopRuns,
+		StopChildren:  d.StopOthers,
+		Subagents:     e.spawner,
+		Coders:        coders{&e.current, e.profiles},
+		Thread:        e.actor.Thread,
+		Agents:        e.current.Agents,
+		Types:         e.current.Types,
+		Decide:        d.Decide,
+		Configuration: e.chatConfig,
+		FixedConfig:   e.fixedConfig,
+		Debug:         e.chatDebug,
+		Chunks:        e.delivery.Chunks,
+		StoreMedia:    e.files.Store,
+		Fetch:         e.channels.Fetch,
+		Route:         e.current.Route,
+		Rules:         e.current.Admission,
+		Access:        e.current.Access,
+		Tools:         e.current.Offered,
+
+		Reset:       e.current.Reset,
+		Focus:       e.current.Focus,
+		Transcribes: e.current.Transcribes,
+		Transcribe:  e.current.Transcribe,
+		Echo:        e.current.EchoTranscript,
+
+		Mentions: e.current.Mentions,
+		Aside:    d.Aside,
+		Rights:   e.current.Rights,
+		Allowed:  e.current.Commands,
+		Admin:    e.chatAdmin,
+		Bash:     e.shell().run,
+
+		Skills:    e.current.Skills,
+		CallSkill: e.callSkill,
+		Catalog:   e.current.Catalog,
+		Model:     e.current.Model,
+		Unusable:  e.current.Unusable,
+		Window:    e.current.Window,
+
+		Inspect:   d.Inspect,
+		Export:    x.Save,
+		Undo:      e.history,
+		Zone:      e.current.Location,
+		Inherit:   e.current.Inherited,
+		Forget:    e.forgetter,
+		Sends:     e.current.Sends,
+		Limits:    e.current.Limits,
+		Voice:     voice{e},
+		OwnerChat: e.current.IsOwnerChat,
+		Elevated:  e.current.Elevated,
+		Exec:      e.current.Exec,
 	})
 }
 
@@ -562,8 +762,13 @@ type coders struct {
 // whatever looks like a credential is hidden, too.
 func (e *Engine) exporter() *export.Exporter {
 	return export.New(export.Options{
-		Store: e.store, Version: Version, Preview: e.dispatch.Preview, Fill: e.files.Fill, Scaled: e.files.FillScaled, Files: e.current.Files,
-		Redact: func(s string) string { return secret.Mask(e.o.Secrets.Redact(s)) },
+		Store:   e.store,
+		Version: Version,
+		Preview: e.dispatch.Preview,
+		Fill:    e.files.Fill,
+		Scaled:  e.files.FillScaled,
+		Files:   e.current.Files,
+		Redact:  func(s string) string { return secret.Mask(e.o.Secrets.Redact(s)) },
 	})
 }
 
@@ -634,7 +839,8 @@ func (e *Engine) backup(ctx context.Context, file string) error {
 	b, ok := e.db.(standard.Backuper)
 	if !ok {
 		st, _ := e.registry.StoreOf(e.o.Config.Section, e.o.Env, e.o.State) // it was opened, so that there is one
-		return &chela.Error{Code: chela.CodeInvalid, Message: "chela does not copy this database: its own programs do", Hint: st.Hint}
+		return &chela.Error{Code: chela.CodeInvalid, Message: "chela does not copy this database: its own programs do",
+			Hint: st.Hint}
 	}
 	g := e.now()
 	if err := backup.Private(file, e.o.State, g.Home(), g.Settings); err != nil {
@@ -660,7 +866,8 @@ func (e *Engine) channelErrors() map[string]string {
 // serve serves a listener until it is closed.
 func (e *Engine) serve(l net.Listener, h http.Handler) {
 	e.serving.Go(func() {
-		if err := e.gateway.Serve(l, h); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+		if err := e.gateway.Serve(l, h); err != nil && !errors.Is(err, net.ErrClosed) &&
+			!errors.Is(err, http.ErrServerClosed) {
 			e.o.Log.Error("gateway stopped serving", "address", l.Addr().String(), "err", err)
 		}
 	})

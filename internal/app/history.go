@@ -17,7 +17,13 @@ import (
 // newHistory makes the journal of changes.
 func (e *Engine) newHistory() *history.History {
 	return history.New(history.Options{
-		Log: e.o.Log, Store: e.store, Files: e.files, Step: e.o.Step, Jobs: e.cron, Redact: e.o.Secrets.Redact, Tools: e.tools,
+		Log:    e.o.Log,
+		Store:  e.store,
+		Files:  e.files,
+		Step:   e.o.Step,
+		Jobs:   e.cron,
+		Redact: e.o.Secrets.Redact,
+		Tools:  e.tools,
 		Config: func() journal.Options { return e.now().Settings.Undo },
 		Workspaces: func() map[chela.AgentID]string {
 			g, out := e.now(), map[chela.AgentID]string{}
@@ -65,7 +71,8 @@ func (e *Engine) recordConfig(ctx context.Context, d *config.Draft) (done func(m
 			before = journal.Content{Exists: true, Data: data, Mode: 0o600}
 		}
 		edits = append(edits, journal.Edit{
-			Kind: journal.Config, Target: pathpolicy.Real(file), Before: before, After: journal.Content{Exists: true, Data: texts[file], Mode: 0o600},
+			Kind: journal.Config, Target: pathpolicy.Real(file), Before: before,
+			After: journal.Content{Exists: true, Data: texts[file], Mode: 0o600},
 		})
 	}
 	return e.history.Plan(journal.WithSource(ctx, src), edits...)

@@ -34,9 +34,21 @@ func (e *Engine) makeHooks(s settings.Sections, g *profile.Generation, env func(
 	}
 	m := new(madeHooks)
 	h := standard.HookEnv{
-		Log: e.o.Log, Redact: e.o.Secrets.Redact, State: e.o.State, Instance: e.instance, Home: env("HOME"), Environ: e.o.Environ, Store: e.store,
-		Broker: broker, Plugins: g.Plugins, Data: g.PluginData, Agents: g.HookAgents(), Private: e.profiles.Private, Section: s.Section,
-		Found: func(list []hookdir.Hook) { m.found = list },
+		Log:      e.o.Log,
+		Redact:   e.o.Secrets.Redact,
+		State:    e.o.State,
+		Instance: e.instance,
+		Home:     env("HOME"),
+		Environ:  e.o.Environ,
+		Store:    e.store,
+		Broker:   broker,
+		Plugins:  g.Plugins,
+		Data:     g.PluginData,
+		Agents:   g.HookAgents(),
+
+		Private: e.profiles.Private,
+		Section: s.Section,
+		Found:   func(list []hookdir.Hook) { m.found = list },
 	}
 	if cage := g.Cage(); cage != nil { // a nil Backend in h.Cage would not be nil
 		h.Cage = cage
@@ -185,7 +197,8 @@ func (e *Engine) notifyStop(ctx context.Context, restart bool) {
 	within(ctx, hook.SessionEndTime, func(ctx context.Context) {
 		e.active.mu.Lock()
 		for key := range e.active.keys {
-			e.hooks.SessionEnd.Notify(ctx, hook.SessionEnd{Context: hook.Context{Agent: key.Agent(), Session: key}, Reason: reason})
+			e.hooks.SessionEnd.Notify(ctx, hook.SessionEnd{Context: hook.Context{Agent: key.Agent(), Session: key},
+				Reason: reason})
 		}
 		e.active.mu.Unlock()
 		e.hooks.SessionEnd.Wait(ctx)

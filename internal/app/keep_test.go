@@ -51,7 +51,8 @@ func TestRepair(t *testing.T) {
 		}
 		write(t, key, "key")
 		long := time.Now().Add(-48 * time.Hour)
-		if err := errors.Join(os.Chtimes(old, long, long), os.Chmod(key, 0o644), os.Chmod(s.Config, 0o644), os.Chmod(s.State, 0o755)); err != nil {
+		if err := errors.Join(os.Chtimes(old, long, long), os.Chmod(key, 0o644), os.Chmod(s.Config, 0o644),
+			os.Chmod(s.State, 0o755)); err != nil {
 			t.Fatal(err)
 		}
 		socket := filepath.Join(s.State, "chela.sock")
@@ -66,7 +67,8 @@ func TestRepair(t *testing.T) {
 			t.Fatal(err)
 		}
 		found := findings(t, s)
-		if len(found["state directory"]) != 1 || len(found["permissions"]) != 2 || len(found["leftovers"]) != 2 || len(found["configuration"]) != 1 {
+		if len(found["state directory"]) != 1 || len(found["permissions"]) != 2 || len(found["leftovers"]) != 2 ||
+			len(found["configuration"]) != 1 {
 			t.Errorf("%+v", found)
 		}
 		if info, err := os.Stat(s.State); err != nil || info.Mode().Perm() != 0o755 {
@@ -90,7 +92,8 @@ func TestRepair(t *testing.T) {
 		if kept, err := os.ReadFile(s.Config + ".bak"); err != nil || !bytes.Equal(kept, before) {
 			t.Errorf("the configuration as it was: %s, %v", kept, err)
 		}
-		if now, err := os.ReadFile(s.Config); err != nil || !strings.Contains(string(now), `"id": "main"`) || !strings.Contains(string(now), `"dmPolicy": "open"`) || strings.Contains(string(now), "agentId") {
+		if now, err := os.ReadFile(s.Config); err != nil || !strings.Contains(string(now), `"id": "main"`) ||
+			!strings.Contains(string(now), `"dmPolicy": "open"`) || strings.Contains(string(now), "agentId") {
 			t.Errorf("%s, %v", now, err)
 		}
 	})
@@ -129,7 +132,8 @@ func TestInventory(t *testing.T) {
 	write(t, filepath.Join(s.State, "mine"), "")
 	in, err = inventory.Read(cli.Start{State: s.State, LastGood: s.LastGood}, "", nil)
 	for _, p := range in.Inside {
-		if name := filepath.Base(p.Path); (name == "mine") != (p.Kind == inventory.Foreign) && !strings.HasPrefix(name, "chela.db") {
+		if name := filepath.Base(p.Path); (name == "mine") != (p.Kind == inventory.Foreign) &&
+			!strings.HasPrefix(name, "chela.db") {
 			t.Errorf("%s is %q", p.Path, p.Kind)
 		}
 	}
@@ -161,7 +165,8 @@ func TestArchiveInterrupted(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].Name() != "y.tar.gz" {
 			t.Errorf("left: %v, %v", list, err)
 		}
-		if info, err := os.Stat(filepath.Join(dir, "y.tar.gz")); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
+		if info, err := os.Stat(filepath.Join(dir, "y.tar.gz")); err != nil ||
+			info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
 			t.Errorf("%v, %v", info.Mode(), err)
 		}
 	})
@@ -181,7 +186,8 @@ func TestArchiveInterrupted(t *testing.T) {
 		if err := os.Chtimes(stale, long, long); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Build(standardBuild.registry).Store.Archive(t.Context(), s, filepath.Join(dir, "x.tar.gz"), cli.ArchiveOptions{}); err != nil {
+		if _, err := Build(standardBuild.registry).Store.Archive(t.Context(), s, filepath.Join(dir, "x.tar.gz"),
+			cli.ArchiveOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(stale); !errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +222,8 @@ func TestDiagnostics(t *testing.T) {
 			}
 		}
 		a := Build(standardBuild.registry)
-		found := append(a.Check(t.Context(), s), cli.Finding{Name: "plug-in canary", Status: cli.StatusWarn, Text: "canary", Hint: "canary"})
+		found := append(a.Check(t.Context(), s), cli.Finding{Name: "plug-in canary", Status: cli.StatusWarn, Text: "canary",
+			Hint: "canary"})
 		var b bytes.Buffer
 		names, err := a.Diagnostics.Export(t.Context(), s, found, &b)
 		if err != nil || len(names) < 5 {
@@ -237,12 +244,17 @@ func TestDiagnostics(t *testing.T) {
 				t.Fatal(err)
 			}
 			all[f.Name] = string(text)
-			if low := strings.ToLower(string(text)); strings.Contains(low, "canary") || strings.Contains(low, strings.ToLower(s.State)) {
+			if low := strings.ToLower(string(text)); strings.Contains(low, "canary") ||
+				strings.Contains(low, strings.ToLower(s.State)) {
 				t.Errorf("%s: %s", f.Name, text)
 			}
 		}
 		for name, want := range map[string]string{
-			"config.json": `"telegram"`, "log.jsonl": `"attempt":3`, "doctor.json": `"plug-in"`, "counts.json": `"entries"`, "version.json": Version,
+			"config.json":  `"telegram"`,
+			"log.jsonl":    `"attempt":3`,
+			"doctor.json":  `"plug-in"`,
+			"counts.json":  `"entries"`,
+			"version.json": Version,
 		} {
 			if !strings.Contains(all[name], want) {
 				t.Errorf("%s lacks %s: %s", name, want, all[name])
@@ -270,7 +282,8 @@ func TestUpdate(t *testing.T) {
 		}
 		env["GOPROXY"] = "http://127.0.0.1:1," + srv.URL + ",direct"
 		got, err := r.Check(t.Context(), s, false)
-		if err != nil || !got.Newer || got.Newest != "9.1.0" || !strings.HasSuffix(got.Command, "go install github.com/chela-ai/chela/cmd/chela@v9.1.0") {
+		if err != nil || !got.Newer || got.Newest != "9.1.0" ||
+			!strings.HasSuffix(got.Command, "go install github.com/chela-ai/chela/cmd/chela@v9.1.0") {
 			t.Errorf("%+v, %v", got, err)
 		}
 		if got, err := r.Status(s); err != nil || got.Newest != "" {
@@ -287,7 +300,8 @@ func TestUpdate(t *testing.T) {
 			t.Errorf("an answer that is no version: %v", err)
 		}
 		srv.Close()
-		if _, err := r.Check(t.Context(), s, true); err == nil || !strings.Contains(err.Error(), "the newest version is not known") {
+		if _, err := r.Check(t.Context(), s, true); err == nil ||
+			!strings.Contains(err.Error(), "the newest version is not known") {
 			t.Errorf("without the network: %v", err)
 		}
 		if got, err := r.Status(s); err != nil || !got.Newer || got.Newest != "9.1.0" || got.Checked == nil {

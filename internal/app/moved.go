@@ -29,7 +29,8 @@ func (e *Engine) groupMoved(ctx context.Context, account chela.Address, from, to
 				continue
 			}
 			if section, ok := groups[from]; ok && groups[to] == nil {
-				edits = append(edits, config.Edit{Path: at + ".groups." + to, Value: section}, config.Edit{Path: at + ".groups." + from})
+				edits = append(edits, config.Edit{Path: at + ".groups." + to, Value: section},
+					config.Edit{Path: at + ".groups." + from})
 			}
 		}
 		moved = len(edits) > 0

@@ -47,9 +47,14 @@ func (b starter) node(ctx context.Context, s cli.Start) (t nodehost.Tools, relea
 	if err != nil {
 		return t, nil, err
 	}
-	rules := nodeRules{opts.CommandRules(allowlist.NewFile(filepath.Join(s.State, allowlist.FileName)), home), opts.Tools.Exec.IsSet()}
+	rules := nodeRules{opts.CommandRules(allowlist.NewFile(filepath.Join(s.State, allowlist.FileName)), home),
+		opts.Tools.Exec.IsSet()}
 	o := config.Options(exec.Options{
-		Broker: broker, Rules: rules.of, Interactive: true, Plain: true, Never: func() []string { return pathpolicy.Trail(s.State) },
+		Broker:      broker,
+		Rules:       rules.of,
+		Interactive: true,
+		Plain:       true,
+		Never:       func() []string { return pathpolicy.Trail(s.State) },
 		RecordUse: func(uses []allowlist.Use, command string) {
 			if err := rules.source.RecordUse(uses, command, time.Now()); err != nil {
 				s.Log.Warn("record the use of an allowlist entry", "err", err)
@@ -101,7 +106,8 @@ func (r nodeRules) of(id chela.AgentID) (*allowlist.Rules, error) {
 	own := *rules
 	own.Policy.Work = false // there is no sandbox
 	if !r.set {
-		own.Policy = own.Policy.Stricter(allowlist.Policy{Security: allowlist.Listed, Ask: allowlist.Off, Fallback: allowlist.Deny})
+		own.Policy = own.Policy.Stricter(allowlist.Policy{Security: allowlist.Listed, Ask: allowlist.Off,
+			Fallback: allowlist.Deny})
 		own.Policy.Ask, own.Policy.Reads = allowlist.Off, false
 	}
 	return &own, nil

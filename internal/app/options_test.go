@@ -22,7 +22,8 @@ func TestBadOptions(t *testing.T) {
 		{"tools", `{"exec": {"safeBinProfiles": {"x": {"minPositional": 2}}}}`, "tools.exec.safeBinProfiles.x"},
 		{"agents", `{"list": [{"id": "a", "tools": {"exec": {"ask": "never"}}}]}`, "agents.list[0].tools.exec.ask"},
 		{"tools", `{"exec": {"dangerousPatterns": ["("]}}`, "dangerous pattern"},
-		{"tools", `{"loopDetection": {"enabled": true, "warningThreshold": 30, "criticalThreshold": 20}}`, "tools.loopDetection"},
+		{"tools", `{"loopDetection": {"enabled": true, "warningThreshold": 30, "criticalThreshold": 20}}`,
+			"tools.loopDetection"},
 	} {
 		t.Run("refused: "+tt.json, func(t *testing.T) {
 			if err := started(conf{tt.section: tt.json}); err == nil || !strings.Contains(err.Error(), tt.want) {

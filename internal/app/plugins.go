@@ -66,7 +66,8 @@ func (e *Engine) remake(why string) {
 	}
 	before := e.now()
 	env := e.envOf(before.Config)
-	g, err := e.profiles.New(context.Background(), profile.Config{Sections: before.Config, Env: env}, before.Settings, before)
+	g, err := e.profiles.New(context.Background(), profile.Config{Sections: before.Config, Env: env},
+		before.Settings, before)
 	if err != nil {
 		e.o.Log.Error("plug-ins cannot be used; continuing with the previous ones", "err", err)
 		return

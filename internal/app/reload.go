@@ -217,7 +217,8 @@ func (e *Engine) reread(ctx context.Context) {
 			e.profiles.Protect(bad.Files...)
 		}
 		if r.reported != err.Error() {
-			log.Error("configuration cannot be used; continuing with the previous one", "err", err, "hint", cmp.Or(chela.HintOf(err), "chela config validate"))
+			log.Error("configuration cannot be used; continuing with the previous one", "err", err,
+				"hint", cmp.Or(chela.HintOf(err), "chela config validate"))
 		}
 		r.reported = err.Error()
 		return
@@ -257,7 +258,8 @@ func (e *Engine) applyLocked(next *config.Tree, c *candidate, restart func(outco
 		e.useHooks(c.hooks)
 	}
 	log := e.o.Log.With("file", next.Path())
-	if started, ok := e.o.Config.(*config.Tree); ok && !slices.ContainsFunc(started.Changes(next), config.Cold) { // otherwise a restart may fail
+	// otherwise a restart may fail
+	if started, ok := e.o.Config.(*config.Tree); ok && !slices.ContainsFunc(started.Changes(next), config.Cold) {
 		if err := next.SaveLastGood(); err != nil {
 			log.Warn("save the configuration as the last good one", "err", err)
 		}
@@ -274,7 +276,8 @@ func (e *Engine) applyLocked(next *config.Tree, c *candidate, restart func(outco
 	if len(out.cold) > 0 && !out.restarts {
 		log.Warn("these keys take effect after a restart", "keys", strings.Join(out.cold, ", "))
 	}
-	e.gateway.Broadcast(chela.ScopeRead, wire.EventConfigChanged, wire.ConfigChanged{Path: next.Path(), Hash: e.view().Sum(next.Hash()), Time: wire.At(time.Now())})
+	e.gateway.Broadcast(chela.ScopeRead, wire.EventConfigChanged,
+		wire.ConfigChanged{Path: next.Path(), Hash: e.view().Sum(next.Hash()), Time: wire.At(time.Now())})
 	return out
 }
 
@@ -316,13 +319,15 @@ func (e *Engine) RestartRequested() <-chan struct{} { return e.restart }
 // the configuration that the edit was made from. restart is that of applyLocked. [anyBase] stands
 // for any; "" is allowed only if there is no file yet. The error of another base has the code
 // conflict, that of a refused configuration the code invalid.
-func (e *Engine) change(ctx context.Context, base string, edit func(now *config.Tree) (*config.Draft, error), restart func(outcome) bool) (outcome, error) {
+func (e *Engine) change(ctx context.Context, base string, edit func(now *config.Tree) (*config.Draft, error),
+	restart func(outcome) bool) (outcome, error) {
 	return e.changeFiles(ctx, base, edit, e.recordConfig, restart)
 }
 
 // changeFiles is change with a function that records what is about to be written, and
 // returns what is called with the number of files that were written.
-func (e *Engine) changeFiles(ctx context.Context, base string, edit func(now *config.Tree) (*config.Draft, error), record func(context.Context, *config.Draft) (func(int), error), restart func(outcome) bool) (outcome, error) {
+func (e *Engine) changeFiles(ctx context.Context, base string, edit func(now *config.Tree) (*config.Draft, error),
+	record func(context.Context, *config.Draft) (func(int), error), restart func(outcome) bool) (outcome, error) {
 	r := &e.reload
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -445,10 +450,11 @@ func (e *Engine) chatConfig() inbound.Configuration {
 	if e.tree() == nil || !e.now().Settings.Slash.Config {
 		return nil
 	}
-	return chatconfig.Config{Tree: e.tree, Change: func(ctx context.Context, edit func(*config.Tree) (*config.Draft, error)) (bool, error) {
-		out, err := e.change(ctx, anyBase, edit, e.requestRestart)
-		return len(out.cold) == 0, err
-	}}
+	return chatconfig.Config{Tree: e.tree,
+		Change: func(ctx context.Context, edit func(*config.Tree) (*config.Draft, error)) (bool, error) {
+			out, err := e.change(ctx, anyBase, edit, e.requestRestart)
+			return len(out.cold) == 0, err
+		}}
 }
 
 // chatDebug returns the overrides of the configuration as /debug changes them; nil when

@@ -43,7 +43,13 @@ func (s says) Stream(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Event, e
 				return
 			}
 		}
-		m := &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("I am " + s.name)}, Provider: s.name, Model: "m", Stop: llm.StopEnd}
+		m := &llm.Message{
+			Role:     llm.RoleAssistant,
+			Parts:    []llm.Part{llm.Text("I am " + s.name)},
+			Provider: s.name,
+			Model:    "m",
+			Stop:     llm.StopEnd,
+		}
 		yield(llm.Event{Kind: llm.Done, Message: m}, nil)
 	}
 }
@@ -168,7 +174,8 @@ func TestConfigWrites(t *testing.T) {
 	e := tune(t, tuning, nil)
 	file := func() string { b, _ := os.ReadFile(e.path); return string(b) }
 	patch := func(raw string, more ...string) (out wire.ConfigWritten, err error) {
-		err = e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: raw, BaseHash: e.snapshot().Hash, ReplacePaths: more}, &out)
+		err = e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: raw, BaseHash: e.snapshot().Hash, ReplacePaths: more},
+			&out)
 		return out, err
 	}
 	t.Run("a patch takes effect for the next run and preserves comments", func(t *testing.T) {
@@ -176,7 +183,8 @@ func TestConfigWrites(t *testing.T) {
 			t.Fatalf("%q answers", got)
 		}
 		out, err := patch(`{agents: {defaults: {model: "two/m"}}}`)
-		if err != nil || !out.OK || out.Restart || !slices.Equal(out.Changed, []string{"agents.defaults.model"}) || out.Hash != e.snapshot().Hash {
+		if err != nil || !out.OK || out.Restart || !slices.Equal(out.Changed, []string{"agents.defaults.model"}) ||
+			out.Hash != e.snapshot().Hash {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		if want := strings.Replace(tuning, "one/m", "two/m", 1); file() != want {
@@ -209,7 +217,8 @@ func TestConfigWrites(t *testing.T) {
 		now := file()
 		for _, base := range []string{old, ""} {
 			err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{messages: null}`, BaseHash: base}, nil)
-			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.InvalidRequest || !strings.Contains(we.Message, "re-run config.get and retry") {
+			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.InvalidRequest ||
+				!strings.Contains(we.Message, "re-run config.get and retry") {
 				t.Errorf("base %q: %v", base, err)
 			}
 		}
@@ -234,10 +243,17 @@ func TestConfigWrites(t *testing.T) {
 	t.Run("EVOLVE-01 an unusable configuration is refused and not written", func(t *testing.T) {
 		before, p := file(), e.now()
 		for raw, want := range map[string]string{
-			`{gatway: {}}`: "gatway", `{agents: {defaults: {userTimezone: "Mars/Base"}}}`: "userTimezone", `{agents: {defaults: {maxConcurrent: "x"}}}`: "maxConcurrent",
-			`{agents: {defaults: {model: ["x"]}}}`: "model", `{models: {providers: {one: {headers: {X: "[redacted]"}}}}}`: "[redacted]", `{`: "", `[]`: "want an object",
+			`{gatway: {}}`: "gatway",
+			`{agents: {defaults: {userTimezone: "Mars/Base"}}}`: "userTimezone",
+			`{agents: {defaults: {maxConcurrent: "x"}}}`:        "maxConcurrent",
+			`{agents: {defaults: {model: ["x"]}}}`:              "model",
+
+			`{models: {providers: {one: {headers: {X: "[redacted]"}}}}}`: "[redacted]",
+			`{`:  "",
+			`[]`: "want an object",
 		} {
-			if _, err := patch(raw); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
+			if _, err := patch(raw); err == nil || !strings.Contains(err.Error(), want) ||
+				strings.Contains(err.Error(), "canary") {
 				t.Errorf("%s: %v", raw, err)
 			}
 		}
@@ -257,38 +273,41 @@ func bubble(t *testing.T, name string, f func(*testing.T)) {
 
 func TestReload(t *testing.T) {
 	t.Parallel()
-	bubble(t, "CF-06 an edit by hand takes effect in less than two seconds, except for runs in progress", func(t *testing.T) {
-		slow := says{"one", make(chan struct{}), make(chan struct{})}
-		e := tune(t, tuning, nil, slow)
-		id := e.send("main")
-		<-slow.asks
-		begun := time.Now()
-		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
-		waittest.Until(t, "an effect of the edit", func() bool { return e.model() == "two/m" })
-		if took := time.Since(begun); took >= 2*time.Second {
-			t.Errorf("after %s", took)
-		}
-		if got := e.ask("agent:main:other"); got != "two" {
-			t.Errorf("%q answers in another session", got)
-		}
-		close(slow.may)
-		if got := e.wait("main", id); got != "one" {
-			t.Errorf("the run that was in progress is answered by %q", got)
-		}
-		if got := e.ask("main"); got != "two" {
-			t.Errorf("%q answers the next one", got)
-		}
-	})
+	bubble(t, "CF-06 an edit by hand takes effect in less than two seconds, except for runs in progress",
+		func(t *testing.T) {
+			slow := says{"one", make(chan struct{}), make(chan struct{})}
+			e := tune(t, tuning, nil, slow)
+			id := e.send("main")
+			<-slow.asks
+			begun := time.Now()
+			write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
+			waittest.Until(t, "an effect of the edit", func() bool { return e.model() == "two/m" })
+			if took := time.Since(begun); took >= 2*time.Second {
+				t.Errorf("after %s", took)
+			}
+			if got := e.ask("agent:main:other"); got != "two" {
+				t.Errorf("%q answers in another session", got)
+			}
+			close(slow.may)
+			if got := e.wait("main", id); got != "one" {
+				t.Errorf("the run that was in progress is answered by %q", got)
+			}
+			if got := e.ask("main"); got != "two" {
+				t.Errorf("%q answers the next one", got)
+			}
+		})
 	bubble(t, "CF-10 a broken file changes nothing and is reported once, and a repaired one is used", func(t *testing.T) {
 		e := tune(t, tuning, nil)
-		for _, broken := range []string{"{broken", "{broken", strings.Replace(tuning, "one/m", "two/m\", userTimezone: \"Mars/Base", 1)} {
+		for _, broken := range []string{"{broken", "{broken",
+			strings.Replace(tuning, "one/m", "two/m\", userTimezone: \"Mars/Base", 1)} {
 			write(t, e.path, broken)
 			time.Sleep(3 * time.Second) // it is noticed within two
 			if got := e.ask("main"); got != "one" {
 				t.Errorf("%q answers", got)
 			}
 		}
-		if said := e.log.String(); !strings.Contains(said, "userTimezone") || strings.Count(said, "want a colon") != 1 || !strings.Contains(said, "line 1, column") || !strings.Contains(said, "chela config validate") {
+		if said := e.log.String(); !strings.Contains(said, "userTimezone") || strings.Count(said, "want a colon") != 1 ||
+			!strings.Contains(said, "line 1, column") || !strings.Contains(said, "chela config validate") {
 			t.Errorf("the log: %s", said)
 		}
 		write(t, e.path, strings.Replace(tuning, "one/m", "two/m", 1))
@@ -304,7 +323,8 @@ func TestReload(t *testing.T) {
 		if s.Valid || s.Hash == "" {
 			t.Fatalf("%+v", s)
 		}
-		if err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{compat: "chela"}`, BaseHash: s.Hash}, nil); err == nil || !strings.Contains(err.Error(), "repaired first") {
+		if err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{compat: "chela"}`, BaseHash: s.Hash}, nil); err ==
+			nil || !strings.Contains(err.Error(), "repaired first") {
 			t.Errorf("a patch of a broken file: %v", err)
 		}
 		text := strings.Replace(tuning, "one/m", "two/m", 1)
@@ -321,7 +341,8 @@ func TestReload(t *testing.T) {
 		}
 		write(t, e.path, "")
 		e.reread(t.Context())
-		if !slices.Equal(e.now().Settings.Tools.Deny, []string{"exec"}) || !strings.Contains(e.log.String(), "the file is empty") {
+		if !slices.Equal(e.now().Settings.Tools.Deny, []string{"exec"}) ||
+			!strings.Contains(e.log.String(), "the file is empty") {
 			t.Errorf("denied are %q", e.now().Settings.Tools.Deny)
 		}
 		if s := e.snapshot(); s.Valid {
@@ -329,7 +350,9 @@ func TestReload(t *testing.T) {
 		}
 		write(t, e.path, tuning)
 		e.reread(t.Context())
-		if said := e.log.String(); len(e.now().Settings.Tools.Deny) > 0 || !strings.Contains(said, `msg="the configuration allows more than before"`) || !strings.Contains(said, "keys=tools.deny") {
+		if said := e.log.String(); len(e.now().Settings.Tools.Deny) > 0 ||
+			!strings.Contains(said, `msg="the configuration allows more than before"`) ||
+			!strings.Contains(said, "keys=tools.deny") {
 			t.Errorf("denied are %q", e.now().Settings.Tools.Deny)
 		}
 	})
@@ -358,19 +381,22 @@ func TestReload(t *testing.T) {
 			starts     bool
 			said       string
 		}{
-			{"off", "2", "one/m", false, "gateway.reload.mode is off"}, {"hot", "2", "two/m", false, "take effect after a restart"},
+			{"off", "2", "one/m", false, "gateway.reload.mode is off"},
+			{"hot", "2", "two/m", false, "take effect after a restart"},
 			{"hybrid", "2", "two/m", true, "configuration changed"}, {"restart", "2", "two/m", true, "configuration changed"},
 			{"hot", "1", "two/m", false, "configuration changed"}, {"hybrid", "1", "two/m", false, "configuration changed"},
 			{"restart", "1", "two/m", true, "configuration changed"},
 		} {
 			with := func(text, port string) string {
-				return strings.Replace(text, "messages:", `gateway: { mode: "local", port: `+port+`, reload: { mode: "`+want.mode+`", debounceMs: 20 } }, messages:`, 1)
+				return strings.Replace(text, "messages:", `gateway: { mode: "local", port: `+port+`, reload: { mode: "`+want.mode+
+					`", debounceMs: 20 } }, messages:`, 1)
 			}
 			e := tune(t, with(tuning, "1"), &endpoint.Listen{Port: -1})
 			write(t, e.path, with(edited, want.port))
 			t.Run(want.mode+" with port "+want.port, func(t *testing.T) { // all wait together
 				t.Parallel()
-				waittest.Until(t, "a line of the log with "+want.said, func() bool { return strings.Contains(e.log.String(), want.said) })
+				waittest.Until(t, "a line of the log with "+want.said,
+					func() bool { return strings.Contains(e.log.String(), want.said) })
 				if got := e.model(); got != want.model {
 					t.Errorf("%s answers, want %s", got, want.model)
 				}
@@ -394,7 +420,8 @@ func TestReload(t *testing.T) {
 	t.Run("a configuration with which the gateway would not start is refused", func(t *testing.T) {
 		t.Parallel()
 		e := tune(t, tuning, &endpoint.Listen{Port: -1})
-		err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{gateway: {bind: "lan"}}`, BaseHash: e.snapshot().Hash}, nil)
+		err := e.call(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{gateway: {bind: "lan"}}`, BaseHash: e.snapshot().Hash},
+			nil)
 		if err == nil || !strings.Contains(err.Error(), "refusing to listen") {
 			t.Errorf("%v", err)
 		}
@@ -427,11 +454,13 @@ func TestReload(t *testing.T) {
 			if strings.Contains(raw, "agents") || strings.Contains(raw, "models") {
 				continue // it would be there twice
 			}
-			if err := e.call(wire.MethodConfigSet, wire.ConfigSet{Raw: whole, BaseHash: e.snapshot().Hash}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			if err := e.call(wire.MethodConfigSet, wire.ConfigSet{Raw: whole, BaseHash: e.snapshot().Hash}, nil); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("config.set %s: %v, want %s", raw, err, want)
 			}
 		}
-		if err := e.call(wire.MethodConfigSet, wire.ConfigSet{Raw: strings.Replace(tuning, "one/m", "nope/x", 1), BaseHash: e.snapshot().Hash}, nil); err == nil || !strings.Contains(err.Error(), `unknown provider "nope"`) {
+		if err := e.call(wire.MethodConfigSet, wire.ConfigSet{Raw: strings.Replace(tuning, "one/m", "nope/x", 1),
+			BaseHash: e.snapshot().Hash}, nil); err == nil || !strings.Contains(err.Error(), `unknown provider "nope"`) {
 			t.Errorf("config.set with an unknown provider: %v", err)
 		}
 		if b, _ := os.ReadFile(e.path); string(b) != tuning {
@@ -450,7 +479,8 @@ func TestRoster(t *testing.T) {
 	e := tune(t, tuning, nil)
 	var made wire.AgentCreated
 	e.must(wire.MethodAgentsCreate, wire.AgentCreate{Name: "Ops Crab", Model: "two/m", Emoji: "🔧"}, &made)
-	if made.AgentID != "ops-crab" || made.Workspace != filepath.Join(e.o.State, "workspace-ops-crab") || made.Model != "two/m" {
+	if made.AgentID != "ops-crab" || made.Workspace != filepath.Join(e.o.State, "workspace-ops-crab") ||
+		made.Model != "two/m" {
 		t.Fatalf("%+v", made)
 	}
 	if one, two := e.ask("main"), e.ask("agent:ops-crab:main"); one != "one" || two != "two" {
@@ -462,9 +492,11 @@ func TestRoster(t *testing.T) {
 	if files.File.Content == nil || !strings.Contains(*files.File.Content, "**Name:** Ops Crab") {
 		t.Errorf("IDENTITY.md: %+v", files.File)
 	}
-	e.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{agents: {entries: {"ops-crab": {identity: {name: "Older"}}}}}`, BaseHash: e.snapshot().Hash}, nil)
+	e.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{agents: {entries: {"ops-crab": {identity: {name: "Older"}}}}}`,
+		BaseHash: e.snapshot().Hash}, nil)
 	var updated wire.AgentUpdated
-	e.must(wire.MethodAgentsUpdate, wire.AgentUpdate{AgentID: "Ops-Crab", Name: "Ops Two", Model: wire.Optional[string]{Set: true}}, &updated)
+	e.must(wire.MethodAgentsUpdate,
+		wire.AgentUpdate{AgentID: "Ops-Crab", Name: "Ops Two", Model: wire.Optional[string]{Set: true}}, &updated)
 	if !updated.OK || updated.AgentID != "ops-crab" {
 		t.Errorf("%+v", updated)
 	}
@@ -474,7 +506,8 @@ func TestRoster(t *testing.T) {
 	}
 	var list wire.AgentsList
 	e.must(wire.MethodAgentsList, nil, &list)
-	if len(list.Agents) != 2 || list.Agents[1].Name != "Ops Two" || list.Agents[1].Identity.Emoji != "🔧" || list.Agents[1].Model.Primary != "one/m" || list.Ownership == "sole" {
+	if len(list.Agents) != 2 || list.Agents[1].Name != "Ops Two" || list.Agents[1].Identity.Emoji != "🔧" ||
+		list.Agents[1].Model.Primary != "one/m" || list.Ownership == "sole" {
 		t.Errorf("%+v", list)
 	}
 	for _, tt := range []struct {
@@ -502,7 +535,11 @@ func TestRoster(t *testing.T) {
 	if kept, _ := filepath.Glob(filepath.Join(e.o.State, "trash", "ops-crab-*", "SOUL.md")); len(kept) != 1 {
 		t.Errorf("the workspace is not in the trash: %v", kept)
 	}
-	if err := e.call("chat.send", map[string]any{"sessionKey": "agent:ops-crab:main", "message": "hello", "idempotencyKey": "late"}, nil); err == nil {
+	if err := e.call("chat.send", map[string]any{
+		"sessionKey":     "agent:ops-crab:main",
+		"message":        "hello",
+		"idempotencyKey": "late",
+	}, nil); err == nil {
 		t.Error("an agent that is no more is written to")
 	}
 	outside := t.TempDir()

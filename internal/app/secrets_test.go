@@ -19,7 +19,8 @@ import (
 func TestKnownSecrets(t *testing.T) {
 	t.Parallel()
 	o := on(t, map[string]string{
-		"GROQ_API_KEY": "canary-1-variable", "OPENAI_API_KEYS": "canary-2-first,canary-2-second", "DEEPSEEK_API_KEY_3": "canary-3-numbered",
+		"GROQ_API_KEY": "canary-1-variable", "OPENAI_API_KEYS": "canary-2-first,canary-2-second",
+		"DEEPSEEK_API_KEY_3": "canary-3-numbered",
 	}, nil)
 	save := func(provider, name, key string) {
 		t.Helper()
@@ -58,7 +59,8 @@ func TestKnownSecrets(t *testing.T) {
 			}
 		}
 	}
-	hidden("canary-1-variable", "canary-2-first", "canary-2-second", "canary-3-numbered", "canary-5-saved", "canary-6-named",
+	hidden("canary-1-variable", "canary-2-first", "canary-2-second", "canary-3-numbered",
+		"canary-5-saved", "canary-6-named",
 		"canary-7-key", "canary-8-header", "canary-9-variable")
 	token, err := os.ReadFile(filepath.Join(o.State, "credentials", "gateway.token"))
 	if err != nil {

@@ -94,7 +94,8 @@ func refusal(closed []config.Problem) error {
 	if n := len(closed) - len(keys); n > 0 {
 		keys = append(keys, fmt.Sprintf("and %d more", n))
 	}
-	return chela.Errorf(chela.CodeForbidden, "refused, nothing was written: you cannot change %s. The person can, for example with: chela config set %s VALUE",
+	return chela.Errorf(chela.CodeForbidden,
+		"refused, nothing was written: you cannot change %s. The person can, for example with: chela config set %s VALUE",
 		strings.Join(keys, ", "), closed[0].Path)
 }
 
@@ -110,12 +111,14 @@ func (e *Engine) untilRestart(d time.Duration) time.Duration {
 	return max(d, restartDelay)
 }
 
-func (s selfConfig) Restart(ctx context.Context, c tool.Call, reason string, delay time.Duration) (time.Duration, error) {
+func (s selfConfig) Restart(ctx context.Context, c tool.Call, reason string,
+	delay time.Duration) (time.Duration, error) {
 	switch {
 	case s.e.port == nil:
 		return 0, chela.Errorf(chela.CodeUnavailable, "this process cannot restart itself; the person must start it again")
 	case !s.e.now().Settings.Slash.Allowed().Restart:
-		return 0, chela.Errorf(chela.CodeForbidden, "restarts are disabled; the person can enable them with: chela config set commands.restart true")
+		return 0, chela.Errorf(chela.CodeForbidden,
+			"restarts are disabled; the person can enable them with: chela config set commands.restart true")
 	}
 	if _, err := s.e.restarts.Record(ctx, c, reason); err != nil {
 		return 0, err

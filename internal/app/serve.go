@@ -69,7 +69,8 @@ func (e *Engine) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &port{o: g, listener: gateway.NewStartupListener(l, e.o.Log, e.starting(access.New(guard))), pin: pin, url: "ws://" + l.Addr().String()}
+	p := &port{o: g, listener: gateway.NewStartupListener(l, e.o.Log, e.starting(access.New(guard))), pin: pin,
+		url: "ws://" + l.Addr().String()}
 	if g.TLS.Enabled {
 		p.url = "wss" + p.url[2:]
 	}
@@ -100,7 +101,8 @@ func (e *Engine) open(ctx context.Context) error {
 	}
 	e.o.Secrets.Add(p.token)
 	if p.o.Opens(env, endpoint.HooksToken(e.o.Config.Section("hooks"), e.o.Env)) {
-		e.o.Log.Warn("hooks.token is the gateway's credential: anybody who may call a hook has full access", "hint", "openssl rand -hex 24")
+		e.o.Log.Warn("hooks.token is the gateway's credential: anybody who may call a hook has full access",
+			"hint", "openssl rand -hex 24")
 	}
 	e.metrics.Watch(e.bus)
 	routes, err := e.routes(p)
@@ -133,7 +135,14 @@ func (e *Engine) announce(p *port) error {
 	}
 	host, _ := os.Hostname() // may be empty
 	host, _, _ = strings.Cut(host, ".")
-	b := cli.Beacon{Name: cmp.Or(host, "chela"), Host: cmp.Or(host, "chela") + ".local", Port: a.Port, TLS: p.o.TLS.Enabled, Fingerprint: p.pin, Addrs: beacon.Addresses()}
+	b := cli.Beacon{
+		Name:        cmp.Or(host, "chela"),
+		Host:        cmp.Or(host, "chela") + ".local",
+		Port:        a.Port,
+		TLS:         p.o.TLS.Enabled,
+		Fingerprint: p.pin,
+		Addrs:       beacon.Addresses(),
+	}
 	if own, ok := netip.AddrFromSlice(a.IP); ok && !a.IP.IsUnspecified() {
 		b.Addrs = []netip.Addr{own.Unmap()}
 	}
@@ -160,7 +169,8 @@ func (e *Engine) forward(ctx context.Context, p *port) (*access.Tailnet, error) 
 		return nil, nil
 	}
 	if b := p.o.Bind; b != "" && b != "loopback" && b != "auto" {
-		e.o.Log.Warn("gateway.bind is not used: with gateway.tailscale.mode, the gateway listens for this machine only", "bind", b)
+		e.o.Log.Warn("gateway.bind is not used: with gateway.tailscale.mode, the gateway listens for this machine only",
+			"bind", b)
 	}
 	f, err := tailscale.Start(ctx, tailscale.Options{
 		Run: e.o.Run, Mode: p.o.Tailscale.Mode, Port: a.Port, TLS: p.o.TLS.Enabled, Reset: p.o.Tailscale.Reset,
@@ -187,13 +197,20 @@ func (e *Engine) routes(p *port) (httpapi.Options, error) {
 	}
 	o.Post, o.Canvas = e.channels.Poster, canvas.New(e.canvas)
 	e.models = modelapi.New(modelapi.Options{
-		Log: e.o.Log, Store: e.store, Bus: e.bus, Gate: e.inbox, Runs: e.dispatch, Agents: e.current.Agents, Started: e.started,
+		Log:     e.o.Log,
+		Store:   e.store,
+		Bus:     e.bus,
+		Gate:    e.inbox,
+		Runs:    e.dispatch,
+		Agents:  e.current.Agents,
+		Started: e.started,
 		Default: func() chela.AgentID { return e.now().Settings.DefaultAgent() },
 		Enabled: func(key string) bool { return g.HTTP.Endpoints[key].Enabled },
 	})
 	o.Models = e.models
 	if h := e.webhooks.Hooks(); h.Path() != "/"+strings.Trim(g.UI.Base, "/") {
-		o.Webhooks = &httpapi.Webhooks{Path: h.Path(), Handler: hookapi.New(hookapi.Options{Log: e.o.Log, Hooks: e.webhooks.Hooks, Accept: e.webhooks.Accept})}
+		o.Webhooks = &httpapi.Webhooks{Path: h.Path(),
+			Handler: hookapi.New(hookapi.Options{Log: e.o.Log, Hooks: e.webhooks.Hooks, Accept: e.webhooks.Accept})}
 	}
 	root, err := g.Files()
 	if err == nil && root == nil && g.HasUI() {
@@ -257,8 +274,15 @@ func (e *Engine) readMetrics(ctx context.Context, p *port) ([]httpapi.Metric, er
 		return nil, err
 	}
 	return e.metrics.Read(metrics.Gauges{
-		Version: Version, Up: time.Since(e.started), Clients: e.gateway.Clients(), Sessions: status.Sessions.Count, Runs: len(status.Runs),
-		Queued: status.Queued, Approvals: status.Approvals, Undelivered: status.Undelivered, Failures: p.auth.Failures(),
+		Version:     Version,
+		Up:          time.Since(e.started),
+		Clients:     e.gateway.Clients(),
+		Sessions:    status.Sessions.Count,
+		Runs:        len(status.Runs),
+		Queued:      status.Queued,
+		Approvals:   status.Approvals,
+		Undelivered: status.Undelivered,
+		Failures:    p.auth.Failures(),
 	}), nil
 }
 
@@ -311,7 +335,8 @@ func (p portInfo) Page() (url string, own bool) {
 	}
 	scheme, _, _ := strings.Cut(p.e.port.url, "://")
 	base := strings.Trim(p.e.port.o.UI.Base, "/")
-	return strings.TrimSuffix(scheme+"://"+net.JoinHostPort(host.String(), strconv.Itoa(a.Port))+"/"+base, "/"), p.e.ui == nil
+	return strings.TrimSuffix(scheme+"://"+net.JoinHostPort(host.String(), strconv.Itoa(a.Port))+"/"+base, "/"),
+		p.e.ui == nil
 }
 
 // Pages returns the address at which people can open pages of the gateway; "": there is none.

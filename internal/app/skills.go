@@ -39,7 +39,8 @@ func (e *Engine) callSkill(ctx context.Context, it queue.Item, c skill.Command, 
 	case err != nil:
 		return "", err
 	case a.Approval:
-		return "", chela.Errorf(chela.CodeInvalid, "the call needs an approval, which a command cannot ask for; ask the assistant to do it instead: %s", a.Text)
+		return "", chela.Errorf(chela.CodeInvalid,
+			"the call needs an approval, which a command cannot ask for; ask the assistant to do it instead: %s", a.Text)
 	case a.Refusal != "" && (a.Refusal != invoke.Failed || len(a.Result.Content) == 0):
 		return "", chela.Errorf(chela.CodeInvalid, "%s", a.Text)
 	case a.Refusal != "":
@@ -149,8 +150,12 @@ func (r skillRegistry) Install(ctx context.Context, name, version, hash string, 
 	}
 	source, dir := r.e.skillSource(), r.e.profiles.ManagedSkills()
 	k, err := skill.Install(dir, skill.Request{
-		Origin: skill.Origin{Source: skillsource.Registry, From: name, Version: version}, Hash: hash, Preview: preview, Now: time.Now(), Record: r.e.recordSkill(ctx, ""),
-		Fetch: func(to string, o *skill.Origin) error { return source.Fetch(ctx, to, o) },
+		Origin:  skill.Origin{Source: skillsource.Registry, From: name, Version: version},
+		Hash:    hash,
+		Preview: preview,
+		Now:     time.Now(),
+		Record:  r.e.recordSkill(ctx, ""),
+		Fetch:   func(to string, o *skill.Origin) error { return source.Fetch(ctx, to, o) },
 	})
 	if k.Skill != nil {
 		k.Skill.File = filepath.Join(dir, k.Dir, skill.FileName)

@@ -13,7 +13,8 @@ import (
 func (e *tuned) command(session, text string) string {
 	e.t.Helper()
 	e.n++
-	e.must(wire.MethodChatSend, wire.ChatSend{SessionKey: session, Message: text, IdempotencyKey: text + string(rune('a'+e.n))}, nil)
+	e.must(wire.MethodChatSend,
+		wire.ChatSend{SessionKey: session, Message: text, IdempotencyKey: text + string(rune('a'+e.n))}, nil)
 	var h wire.History
 	e.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 1}, &h)
 	if len(h.Messages) == 0 {
@@ -94,7 +95,8 @@ func TestConfigCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer writer.Close()
-		err = writer.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "/config show", IdempotencyKey: "w"}, nil)
+		err = writer.Call(t.Context(), wire.MethodChatSend,
+			wire.ChatSend{SessionKey: "main", Message: "/config show", IdempotencyKey: "w"}, nil)
 		if err == nil || !strings.Contains(err.Error(), "config") {
 			t.Errorf("a client without the scope: %v", err)
 		}
@@ -107,7 +109,8 @@ func TestModelCommand(t *testing.T) {
 	t.Run("a model without a key is chosen, and the answer says what is missing", func(t *testing.T) {
 		const missing = "It cannot answer yet: there is no key for openai. In a terminal: chela models auth openai"
 		for _, text := range []string{"/model openai/gpt-5", "/model"} {
-			if got := e.command("main", text); !strings.Contains(got, "Model: openai/gpt-5") || !strings.HasSuffix(got, missing) {
+			if got := e.command("main", text); !strings.Contains(got, "Model: openai/gpt-5") ||
+				!strings.HasSuffix(got, missing) {
 				t.Errorf("%s: %q", text, got)
 			}
 		}
@@ -119,7 +122,8 @@ func TestModelCommand(t *testing.T) {
 
 func TestToolsCommand(t *testing.T) {
 	t.Parallel()
-	e := tune(t, strings.Replace(tuning, "agents: {", "agents: { entries: { guest: { tools: { deny: ['exec', 'group:fs'], alsoAllow: ['ls'] } } }, ", 1), nil)
+	e := tune(t, strings.Replace(tuning, "agents: {",
+		"agents: { entries: { guest: { tools: { deny: ['exec', 'group:fs'], alsoAllow: ['ls'] } } }, ", 1), nil)
 	t.Run("each agent lists its allowed tools", func(t *testing.T) {
 		for _, session := range []string{"agent:main:main", "agent:guest:chat:group:7"} {
 			var can wire.ToolsEffective
@@ -131,16 +135,19 @@ func TestToolsCommand(t *testing.T) {
 				}
 			}
 			got := e.command(session, "/tools")
-			if want := "Tools available here: " + strings.Join(names, ", ") + "\n"; !strings.HasPrefix(got, want) || len(names) == 0 {
+			if want := "Tools available here: " + strings.Join(names, ", ") + "\n"; !strings.HasPrefix(got, want) ||
+				len(names) == 0 {
 				t.Errorf("%s: %q, want %q", session, got, want)
 			}
-			if has := strings.Contains(got, "exec") && strings.Contains(got, "write"); has != strings.Contains(session, ":main:") {
+			if has := strings.Contains(got, "exec") &&
+				strings.Contains(got, "write"); has != strings.Contains(session, ":main:") {
 				t.Errorf("%s sees %q", session, got)
 			}
 		}
 	})
 	t.Run("verbose shows descriptions, and another argument is refused", func(t *testing.T) {
-		if got := e.command("agent:guest:main", "/tools verbose"); !strings.Contains(got, "\n- web_fetch: ") || strings.Contains(got, "\n- exec") {
+		if got := e.command("agent:guest:main", "/tools verbose"); !strings.Contains(got, "\n- web_fetch: ") ||
+			strings.Contains(got, "\n- exec") {
 			t.Errorf("%q", got)
 		}
 		if got := e.command("agent:guest:main", "/tools all"); got != "Usage: /tools [verbose]" {

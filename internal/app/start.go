@@ -41,16 +41,47 @@ func Build(r *standard.Registry) cli.App {
 	s := starter{r}
 	databases := backup.Database{Store: r.DefaultStore(), StoreOf: s.store, Version: Version, Attach: attach}
 	return cli.App{
-		Version: Version, Start: s.start, Attach: Attach, Serve: s.serve, Local: local, Remote: remote, Tunnel: tunnel.Dialer{Broker: standard.Host(), Look: sandbox.Look(os.Environ()), Env: os.Environ()}.Dial, LocalPort: endpoint.LocalPort, Discover: beacon.Find, Providers: model.Known(), Channels: r.Channels(), SaveKey: saveKey,
-		Webhooks: webhooks, Validate: s.validate, Refuse: s.refuse, Ineffective: s.ineffective, Unusable: s.unusable, Check: doctor.Doctor{Registry: r, Validate: s.validate, Ineffective: s.ineffective}.Check, Audit: doctor.Doctor{Registry: r}.Audit,
-		Services: func() (daemon.Manager, error) { return daemon.Open(daemon.Env{Run: standard.RunProgram}) },
-		OpenPage: standard.OpenPage, NodeTools: s.node, NodeRuns: nodeRuns,
-		Store:       databases,
-		Diagnostics: diagnostics.Collector{Version: Version, Names: append(channelNames(r), model.Known()...), Counts: databases.Counts, Attach: Attach, Local: local},
-		Releases:    release.Releases{Version: Version, Env: os.Getenv},
-		Removal:     removal.Remover{StoreOf: s.store, Default: r.DefaultStore()},
+		Version:     Version,
+		Start:       s.start,
+		Attach:      Attach,
+		Serve:       s.serve,
+		Local:       local,
+		Remote:      remote,
+		Tunnel:      tunnel.Dialer{Broker: standard.Host(), Look: sandbox.Look(os.Environ()), Env: os.Environ()}.Dial,
+		LocalPort:   endpoint.LocalPort,
+		Discover:    beacon.Find,
+		Providers:   model.Known(),
+		Channels:    r.Channels(),
+		SaveKey:     saveKey,
+		Webhooks:    webhooks,
+		Validate:    s.validate,
+		Refuse:      s.refuse,
+		Ineffective: s.ineffective,
+		Unusable:    s.unusable,
+
+		Check:     doctor.Doctor{Registry: r, Validate: s.validate, Ineffective: s.ineffective}.Check,
+		Audit:     doctor.Doctor{Registry: r}.Audit,
+		Services:  func() (daemon.Manager, error) { return daemon.Open(daemon.Env{Run: standard.RunProgram}) },
+		OpenPage:  standard.OpenPage,
+		NodeTools: s.node,
+		NodeRuns:  nodeRuns,
+		Store:     databases,
+		Diagnostics: diagnostics.Collector{
+			Version: Version,
+			Names:   append(channelNames(r), model.Known()...),
+			Counts:  databases.Counts,
+			Attach:  Attach,
+			Local:   local,
+		},
+		Releases: release.Releases{Version: Version, Env: os.Getenv},
+		Removal:  removal.Remover{StoreOf: s.store, Default: r.DefaultStore()},
 		Migrate: migrate.Migrator{
-			Store: s.store, Open: standard.OpenForeign, Validate: s.validate, Ineffective: s.ineffective, Providers: model.Known(), Channels: channelNames(r),
+			Store:       s.store,
+			Open:        standard.OpenForeign,
+			Validate:    s.validate,
+			Ineffective: s.ineffective,
+			Providers:   model.Known(),
+			Channels:    channelNames(r),
 		},
 	}
 }
@@ -112,7 +143,8 @@ func (b starter) start(ctx context.Context, s cli.Start) (cli.Engine, error) {
 // unanswered says that the owner of a state directory does not answer.
 func unanswered(dir string, owner process.Process, err error) *chela.Error {
 	return &chela.Error{
-		Code: chela.CodeUnavailable, Message: fmt.Sprintf("%s owns %s and does not answer", owner, dir), Hint: "chela doctor", Err: err,
+		Code: chela.CodeUnavailable, Message: fmt.Sprintf("%s owns %s and does not answer", owner, dir),
+		Hint: "chela doctor", Err: err,
 	}
 }
 
@@ -125,7 +157,8 @@ func Attach(ctx context.Context, s cli.Start) (cli.Engine, error) {
 	case err == nil:
 		return a, nil
 	}
-	return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no gateway is running", Hint: "chela gateway run", Err: err}
+	return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no gateway is running", Hint: "chela gateway run",
+		Err: err}
 }
 
 // serve starts an engine that also serves its port. If it cannot start with a
@@ -183,7 +216,8 @@ func (b starter) serveWith(ctx context.Context, s cli.Start, l cli.Listen, tree 
 
 // beginExclusive starts an engine on a state directory that no other process
 // owns. It waits for an owner that does not answer, because that is stopping.
-func (b starter) beginExclusive(ctx context.Context, s cli.Start, l *endpoint.Listen, tree *config.Tree) (*Engine, error) {
+func (b starter) beginExclusive(ctx context.Context, s cli.Start, l *endpoint.Listen,
+	tree *config.Tree) (*Engine, error) {
 	for limit := time.Now().Add(startLimit); ; {
 		e, err := b.begin(ctx, s, l, tree)
 		if !errors.Is(err, statedir.ErrOwned) {
@@ -194,7 +228,8 @@ func (b starter) beginExclusive(ctx context.Context, s cli.Start, l *endpoint.Li
 		switch {
 		case aerr == nil:
 			return nil, &endpoint.TakenError{Process: owner, Err: &chela.Error{
-				Code: chela.CodeConflict, Message: fmt.Sprintf("%s already serves %s", owner, s.State), Hint: "chela gateway status",
+				Code: chela.CodeConflict, Message: fmt.Sprintf("%s already serves %s", owner, s.State),
+				Hint: "chela gateway status",
 			}}
 		case time.Now().After(limit):
 			return nil, &endpoint.TakenError{Process: owner, Err: unanswered(s.State, owner, aerr)}
@@ -223,7 +258,8 @@ func remote(s cli.Start) (*cli.Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	return endpoint.Remote(tree.Section("gateway"), endpoint.Env{State: s.State, Env: settings.Environ(tree), Secrets: s.Secrets})
+	return endpoint.Remote(tree.Section("gateway"),
+		endpoint.Env{State: s.State, Env: settings.Environ(tree), Secrets: s.Secrets})
 }
 
 // webhooks returns the configured webhooks.
@@ -251,11 +287,20 @@ func (b starter) begin(ctx context.Context, s cli.Start, l *endpoint.Listen, tre
 		s.Log.Warn("configuration", "file", s.Config, "problem", w.String())
 	}
 	if keys := unguarded(tree); len(keys) > 0 {
-		s.Log.Warn("these security keys have no effect in this version", "file", s.Config, "keys", strings.Join(keys, ", "), "hint", "chela doctor")
+		s.Log.Warn("these security keys have no effect in this version", "file", s.Config, "keys", strings.Join(keys, ", "),
+			"hint", "chela doctor")
 	}
 	e, err := New(ctx, Options{
-		Log: s.Log, State: s.State, Config: tree, ConfigPath: s.Config, Env: settings.Environ(tree), EnvOf: settings.Environ, Environ: os.Environ(),
-		Listen: l, Secrets: s.Secrets, Registry: b.registry,
+		Log:        s.Log,
+		State:      s.State,
+		Config:     tree,
+		ConfigPath: s.Config,
+		Env:        settings.Environ(tree),
+		EnvOf:      settings.Environ,
+		Environ:    os.Environ(),
+		Listen:     l,
+		Secrets:    s.Secrets,
+		Registry:   b.registry,
 	})
 	if err != nil {
 		return nil, err

@@ -105,7 +105,8 @@ func TestStart(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		_, err = standardBuild.start(ctx, s)
-		if err == nil || !strings.Contains(err.Error(), " owns "+s.State+" and does not answer") || chela.HintOf(err) != "chela doctor" {
+		if err == nil || !strings.Contains(err.Error(), " owns "+s.State+" and does not answer") ||
+			chela.HintOf(err) != "chela doctor" {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
 		}
 	})
@@ -168,7 +169,8 @@ func TestStart(t *testing.T) {
 	t.Run("attaching says why it failed, unless nobody listens", func(t *testing.T) {
 		s := home(t, offlineConf)
 		const none = "no gateway is running"
-		if _, err := Attach(t.Context(), s); err == nil || err.Error() != none && runtime.GOOS != "windows" || chela.HintOf(err) != "chela gateway run" {
+		if _, err := Attach(t.Context(), s); err == nil || err.Error() != none && runtime.GOOS != "windows" ||
+			chela.HintOf(err) != "chela gateway run" {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
 		}
 		l, err := statedir.Listen(s.State)
@@ -243,7 +245,8 @@ func TestStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		const want = `msg="the configuration allows more than before"`
-		if said := log.String(); strings.Count(said, want) != 1 || !strings.Contains(said, `keys="tools.deny, tools.exec.mode"`) {
+		if said := log.String(); strings.Count(said, want) != 1 ||
+			!strings.Contains(said, `keys="tools.deny, tools.exec.mode"`) {
 			t.Errorf("log: %s", said)
 		}
 		log.Reset()
@@ -362,7 +365,8 @@ func TestFallback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (configuration{first}).Rewrite(t.Context(), methods.Change{Text: "{gateway: {port: " + busy + "}}", Base: anyBase, Merge: true}); err != nil {
+	if _, err := (configuration{first}).Rewrite(t.Context(),
+		methods.Change{Text: "{gateway: {port: " + busy + "}}", Base: anyBase, Merge: true}); err != nil {
 		t.Fatal(err)
 	}
 	waittest.For(t, "the request to restart", first.RestartRequested())
@@ -372,7 +376,8 @@ func TestFallback(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if !strings.HasSuffix(e.URL(), ":"+free) || e.tree().Broken() == nil || !strings.Contains(e.tree().Broken().Error(), busy) {
+		if !strings.HasSuffix(e.URL(), ":"+free) || e.tree().Broken() == nil ||
+			!strings.Contains(e.tree().Broken().Error(), busy) {
 			t.Errorf("%s: %s, %v", name, e.URL(), e.tree().Broken())
 		}
 		e.reread(t.Context())

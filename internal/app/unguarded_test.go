@@ -21,7 +21,8 @@ func TestUnguarded(t *testing.T) {
 			}
 		}
 		all := strings.Join(got, "\n")
-		for _, want := range []string{"gateway.auth.rateLimit: has no effect", "tools.message: has no effect in this version: it does not keep any message from being sent"} {
+		for _, want := range []string{"gateway.auth.rateLimit: has no effect",
+			"tools.message: has no effect in this version: it does not keep any message from being sent"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("%q is not reported:\n%s", want, all)
 			}
@@ -34,7 +35,8 @@ func TestUnguarded(t *testing.T) {
 		var log bytes.Buffer
 		s.Log = slog.New(slog.NewTextHandler(&log, nil))
 		begun(t, s)
-		if n := strings.Count(log.String(), `keys="gateway.auth.rateLimit, tools.message"`); n != 1 || strings.Contains(log.String(), "canary") {
+		if n := strings.Count(log.String(), `keys="gateway.auth.rateLimit, tools.message"`); n != 1 ||
+			strings.Contains(log.String(), "canary") {
 			t.Errorf("logged %d times:\n%s", n, log.String())
 		}
 	})

@@ -52,15 +52,18 @@ func (b starter) validate(ctx context.Context, s cli.Start, t *config.Tree) erro
 	if err != nil {
 		return err
 	}
-	if _, err := r.NewHooks(standard.HookEnv{Log: log, Redact: func(s string) string { return s }}, t.Section); err != nil {
+	if _, err := r.NewHooks(standard.HookEnv{Log: log, Redact: func(s string) string { return s }},
+		t.Section); err != nil {
 		return err
 	}
 	client := func() *http.Client { return egress.Client(egress.Options{}) }
-	accounts := channels.New(channels.Options{Log: log, Factories: r.Channels(), Env: channelEnv(env, nil), Dir: filepath.Join(s.State, "channels")})
+	accounts := channels.New(channels.Options{Log: log, Factories: r.Channels(), Env: channelEnv(env, nil),
+		Dir: filepath.Join(s.State, "channels")})
 	if _, err := accounts.Prepare(t.Section, more...); err != nil {
 		return err
 	}
-	_, err = services.New(ctx, log).Prepare(r.Services(standard.ServiceEnv{Log: log, State: s.State, HTTP: client}), t.Section)
+	_, err = services.New(ctx, log).Prepare(r.Services(standard.ServiceEnv{Log: log, State: s.State, HTTP: client}),
+		t.Section)
 	return err
 }
 
@@ -185,7 +188,8 @@ func checkChange(now *config.Tree, before *model.Set, next *config.Tree, after *
 	had := noBudgets(now)
 	for _, path := range noBudgets(next) {
 		if !slices.Contains(had, path) {
-			return chela.Errorf(chela.CodeInvalid, "%s: 0 does not limit anything; want a larger number, or a negative one for no limit", path)
+			return chela.Errorf(chela.CodeInvalid,
+				"%s: 0 does not limit anything; want a larger number, or a negative one for no limit", path)
 		}
 	}
 	if empty := emptyAddress(next); empty != "" && emptyAddress(now) == "" {
@@ -211,7 +215,8 @@ func tooSmall(t *config.Tree) error {
 		return nil //nolint:nilerr // something else is wrong
 	}
 	if n := opts.Agent.ContextTokens; n != 0 && n < window.MinWindow {
-		return chela.Errorf(chela.CodeInvalid, "agents.defaults.contextTokens: %d tokens are too few for a run; want at least %d", n, window.MinWindow)
+		return chela.Errorf(chela.CodeInvalid,
+			"agents.defaults.contextTokens: %d tokens are too few for a run; want at least %d", n, window.MinWindow)
 	}
 	return nil
 }

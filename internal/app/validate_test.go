@@ -25,11 +25,13 @@ func TestValidate(t *testing.T) {
 		{`{}`, ""},
 		{`{channels: {postbox: {accounts: {home: {number: "1"}, work: {number: "2"}}}}}`, ""},
 		{`{channels: {postbox: {accounts: {home: {}}}}}`, "number is missing"},
-		{`{channels: {postbox: {accounts: {home: {number: "1"}, work: {number: "1"}}}}}`, "the accounts home and work are the same"},
+		{`{channels: {postbox: {accounts: {home: {number: "1"}, work: {number: "1"}}}}}`,
+			"the accounts home and work are the same"},
 		{`{gateway: {port: 70000}}`, "gateway.port"},
 		{`{hooks: {path: "../.."}}`, "hooks.path"},
 		{fmt.Sprintf(`{agents: {defaults: {workspace: %q}}}`, os.Args[0]), "is not a folder"},
-		{fmt.Sprintf(`{agents: {defaults: {workspace: %q}}}`, filepath.Join(os.Args[0], "a", "b")), os.Args[0] + " is not a folder"},
+		{fmt.Sprintf(`{agents: {defaults: {workspace: %q}}}`, filepath.Join(os.Args[0], "a", "b")),
+			os.Args[0] + " is not a folder"},
 		{`{gateway: {bind: "custom"}}`, "customBindHost"},
 		{`{gateway: {controlUi: {root: "/nowhere/ui"}}}`, "gateway.controlUi.root"},
 		{`{gateway: {controlUi: {root: "/nowhere/ui", enabled: false}}}`, ""},
@@ -68,7 +70,8 @@ func TestCreatable(t *testing.T) {
 	file := filepath.Join(s.State, "file")
 	write(t, file, "")
 	read := func(workspace string) *config.Tree {
-		tree, err := config.Options{}.ReadText(s.Config, []byte(`{agents: {defaults: {workspace: `+strconv.Quote(workspace)+`}}}`))
+		tree, err := config.Options{}.ReadText(s.Config,
+			[]byte(`{agents: {defaults: {workspace: `+strconv.Quote(workspace)+`}}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,13 +83,15 @@ func TestCreatable(t *testing.T) {
 	if list, err := os.ReadDir(s.State); err != nil || len(list) != 2 {
 		t.Errorf("it left something: %v, %v", list, err)
 	}
-	if err := workspaces(s, read(filepath.Join(file, "below"))); err == nil || !strings.HasSuffix(err.Error(), "file is not a folder") {
+	if err := workspaces(s, read(filepath.Join(file, "below"))); err == nil ||
+		!strings.HasSuffix(err.Error(), "file is not a folder") {
 		t.Errorf("below a file: %v", err)
 	}
 	if runtime.GOOS != "linux" {
 		return
 	}
-	if err := creatable(s, read("/proc/none")); err == nil || err.Error() != "the workspace of agent main, /proc/none: no folder can be made in /proc: no such file or directory" {
+	if err := creatable(s, read("/proc/none")); err == nil ||
+		err.Error() != "the workspace of agent main, /proc/none: no folder can be made in /proc: no such file or directory" {
 		t.Errorf("where no folder can be made: %v", err)
 	}
 }

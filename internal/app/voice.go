@@ -29,7 +29,8 @@ func (v voice) SetMode(ctx context.Context, m speech.Mode) error {
 
 func (v voice) SetProvider(ctx context.Context, id string) error {
 	if !slices.ContainsFunc(v.Providers(), func(s speech.State) bool { return s.ID == id && s.Configured }) {
-		return &chela.Error{Code: chela.CodeInvalid, Message: "there is no provider " + strconv.Quote(id) + " that speaks", Hint: "chela tts status"}
+		return &chela.Error{Code: chela.CodeInvalid, Message: "there is no provider " + strconv.Quote(id) + " that speaks",
+			Hint: "chela tts status"}
 	}
 	return v.set(ctx, "tts.provider", id)
 }

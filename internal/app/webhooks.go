@@ -21,8 +21,14 @@ func (e *Engine) newWebhooks() error {
 		return err
 	}
 	e.webhooks = webhook.New(webhook.Options{
-		Log: e.o.Log, Store: e.store, Bus: e.bus, Config: &e.current, Channels: e.channels.States, Redact: e.o.Secrets.Redact, Step: e.o.Step,
-		Run: func(ctx context.Context, p webhook.Program) ([]byte, error) { return runProgram(ctx, broker, p) },
+		Log:      e.o.Log,
+		Store:    e.store,
+		Bus:      e.bus,
+		Config:   &e.current,
+		Channels: e.channels.States,
+		Redact:   e.o.Secrets.Redact,
+		Step:     e.o.Step,
+		Run:      func(ctx context.Context, p webhook.Program) ([]byte, error) { return runProgram(ctx, broker, p) },
 	})
 	h, err := e.parseWebhooks(e.o.Config, e.o.Env)
 	if err != nil {
@@ -49,7 +55,10 @@ const maxStderr = 4 << 10
 // no variables but PATH.
 func runProgram(ctx context.Context, b sandbox.Broker, p webhook.Program) ([]byte, error) {
 	res, err := sandbox.Output(ctx, b, sandbox.Plan{
-		Path: p.Path, Argv: append([]string{p.Path}, p.Args...), Dir: p.Dir, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
+		Path:  p.Path,
+		Argv:  append([]string{p.Path}, p.Args...),
+		Dir:   p.Dir,
+		Env:   []string{"PATH=/usr/local/bin:/usr/bin:/bin"},
 		Stdin: bytes.NewReader(p.Input),
 	}, webhook.MaxOutput)
 	switch {
@@ -58,7 +67,8 @@ func runProgram(ctx context.Context, b sandbox.Broker, p webhook.Program) ([]byt
 	case err != nil:
 		return nil, err
 	case res.Exit.Code != 0:
-		return nil, fmt.Errorf("it ended with code %d: %s", res.Exit.Code, strings.TrimSpace(humanize.TruncateBytes(res.Stderr, maxStderr)))
+		return nil, fmt.Errorf("it ended with code %d: %s", res.Exit.Code,
+			strings.TrimSpace(humanize.TruncateBytes(res.Stderr, maxStderr)))
 	}
 	return res.Output, nil
 }

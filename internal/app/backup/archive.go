@@ -71,7 +71,8 @@ func (d Database) plan(s cli.Start, o cli.ArchiveOptions) (*plan, *inventory.Ins
 	}
 	switch {
 	case st.File == "":
-		p.left = append(p.left, archive.Left{Path: "database", Why: "it is not in the state directory; its own programs copy it: " + st.Hint})
+		p.left = append(p.left,
+			archive.Left{Path: "database", Why: "it is not in the state directory; its own programs copy it: " + st.Hint})
 	default:
 		if _, err := os.Stat(filepath.Join(s.State, st.File)); err == nil {
 			p.database = true
@@ -103,12 +104,15 @@ func (d Database) plan(s cli.Start, o cli.ArchiveOptions) (*plan, *inventory.Ins
 		}
 	}
 	if in.Shared {
-		p.left = append(p.left, archive.Left{Path: s.State, Why: "the state directory is a folder with other things: only what is certainly of chela is archived"})
+		p.left = append(p.left,
+			archive.Left{Path: s.State,
+				Why: "the state directory is a folder with other things: only what is certainly of chela is archived"})
 	}
-	p.sources = append(p.sources, archive.Source{Kind: "state", Path: s.State, At: stateAt, Skip: func(name string, info fs.FileInfo) bool {
-		first, below, _ := strings.Cut(name, "/")
-		return skip[first] || below == "" && info.Mode()&fs.ModeSocket != 0 || atomicfile.IsTemp(path.Base(name))
-	}})
+	p.sources = append(p.sources,
+		archive.Source{Kind: "state", Path: s.State, At: stateAt, Skip: func(name string, info fs.FileInfo) bool {
+			first, below, _ := strings.Cut(name, "/")
+			return skip[first] || below == "" && info.Mode()&fs.ModeSocket != 0 || atomicfile.IsTemp(path.Base(name))
+		}})
 	own, _ := os.Stat(s.State)
 	n := map[inventory.Kind]int{}
 	for _, part := range in.Outside {
@@ -117,9 +121,13 @@ func (d Database) plan(s cli.Start, o cli.ArchiveOptions) (*plan, *inventory.Ins
 		}
 		n[part.Kind]++
 		p.sources = append(p.sources, archive.Source{
-			Kind: string(part.Kind), Path: part.Path, Key: part.Key, At: path.Join(p.outside, fmt.Sprintf("%s-%d", part.Kind, n[part.Kind])),
+			Kind: string(part.Kind),
+			Path: part.Path,
+			Key:  part.Key,
+			At:   path.Join(p.outside, fmt.Sprintf("%s-%d", part.Kind, n[part.Kind])),
 			Skip: func(name string, info fs.FileInfo) bool {
-				return atomicfile.IsTemp(path.Base(name)) || own != nil && info.IsDir() && os.SameFile(own, info) // a workspace may contain the state directory
+				// a workspace may contain the state directory
+				return atomicfile.IsTemp(path.Base(name)) || own != nil && info.IsDir() && os.SameFile(own, info)
 			},
 		})
 	}
@@ -185,8 +193,10 @@ func (d Database) Archive(ctx context.Context, s cli.Start, file string, o cli.A
 			return nil, err
 		}
 		p.sources = append(p.sources,
-			archive.Source{Kind: "database", Path: filepath.Join(s.State, in.Database), From: copied, At: path.Join(stateAt, in.Database)},
-			archive.Source{Kind: "media", Path: filepath.Join(s.State, media.Dir), From: mediaOf(copied), At: path.Join(stateAt, media.Dir)})
+			archive.Source{Kind: "database", Path: filepath.Join(s.State, in.Database), From: copied,
+				At: path.Join(stateAt, in.Database)},
+			archive.Source{Kind: "media", Path: filepath.Join(s.State, media.Dir), From: mediaOf(copied),
+				At: path.Join(stateAt, media.Dir)})
 	}
 	root, err := os.OpenRoot(filepath.Dir(file))
 	if err != nil {
@@ -218,7 +228,8 @@ func (p *plan) private(s cli.Start, in *inventory.Installation, file string) err
 	}
 	for _, src := range p.sources {
 		if pathpolicy.Inside(real, pathpolicy.Real(src.Path)) && !(in.Shared && src.Path == s.State) {
-			return &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("%s is in %s, which is archived", file, src.Path), Hint: "chela backup create, which writes to " + filepath.Join(s.State, "backups")}
+			return &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("%s is in %s, which is archived", file, src.Path),
+				Hint: "chela backup create, which writes to " + filepath.Join(s.State, "backups")}
 		}
 	}
 	return nil
@@ -360,7 +371,9 @@ func vacant(dir string) error {
 		return nil
 	}
 	if err == nil && len(list) > 0 {
-		err = &chela.Error{Code: chela.CodeInvalid, Message: dir + " is not empty, and an archive is restored into an empty or a new folder only", Hint: "chela backup restore FILE --target DIR"}
+		err = &chela.Error{Code: chela.CodeInvalid, Message: dir +
+			" is not empty, and an archive is restored into an empty or a new folder only",
+			Hint: "chela backup restore FILE --target DIR"}
 	}
 	return err
 }
@@ -382,7 +395,8 @@ func restored(m *archive.Manifest, target, summary string) *cli.RestoredArchive 
 			continue
 		}
 		lists[s.Key] = append(lists[s.Key], filepath.Join(target, filepath.FromSlash(place(s.At))))
-		out.Moved = append(out.Moved, cli.MovedFolder{From: s.Path, To: filepath.Join(target, filepath.FromSlash(place(s.At)))})
+		out.Moved = append(out.Moved,
+			cli.MovedFolder{From: s.Path, To: filepath.Join(target, filepath.FromSlash(place(s.At)))})
 	}
 	for _, s := range m.Sources {
 		dirs := lists[s.Key]

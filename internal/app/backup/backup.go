@@ -41,7 +41,8 @@ func (d Database) store(s cli.Start) (st standard.Store, path string, err error)
 		return st, "", err
 	}
 	if st.File == "" {
-		return st, "", &chela.Error{Code: chela.CodeInvalid, Message: "the database is not in the state directory: its own programs copy and restore it", Hint: st.Hint}
+		return st, "", &chela.Error{Code: chela.CodeInvalid,
+			Message: "the database is not in the state directory: its own programs copy and restore it", Hint: st.Hint}
 	}
 	return st, filepath.Join(s.State, st.File), nil
 }
@@ -55,7 +56,9 @@ func Private(file, state, home string, opts *settings.Settings) error {
 		protected := pathpolicy.Inside(state, dir) && pathpolicy.Inside(file, state) // tools do not use the state directory
 		if pathpolicy.Inside(file, dir) && !protected {
 			return &chela.Error{
-				Code: chela.CodeInvalid, Message: fmt.Sprintf("%s is in the workspace of the agent %s, whose tools could read all conversations there", file, id),
+				Code: chela.CodeInvalid,
+				Message: fmt.Sprintf("%s is in the workspace of the agent %s, whose tools could read all conversations there", file,
+					id),
 				Hint: "chela backup create, which writes it to " + filepath.Join(state, "backups"),
 			}
 		}
@@ -111,7 +114,13 @@ func (d Database) requestBackup(ctx context.Context, s cli.Start, dst string) er
 	if err != nil {
 		return fmt.Errorf("connect to the running process: %w", err)
 	}
-	c, err := client.Dial(ctx, client.Options{Dial: e.Dial, Name: "chela", Version: d.Version, Mode: wire.ModeCLI, Once: true})
+	c, err := client.Dial(ctx, client.Options{
+		Dial:    e.Dial,
+		Name:    "chela",
+		Version: d.Version,
+		Mode:    wire.ModeCLI,
+		Once:    true,
+	})
 	if err != nil {
 		return fmt.Errorf("connect to the running process: %w", err)
 	}

@@ -28,7 +28,8 @@ var comparable = cmpopts.EquateComparable(netip.Addr{})
 
 func TestTexts(t *testing.T) {
 	t.Parallel()
-	minimal := []string{"role=gateway", "transport=gateway", "displayName=home", "lanHost=home.local", "gatewayPort=18789", "gatewayTls=1", "gatewayTlsSha256=00ff"}
+	minimal := []string{"role=gateway", "transport=gateway", "displayName=home", "lanHost=home.local", "gatewayPort=18789",
+		"gatewayTls=1", "gatewayTlsSha256=00ff"}
 	for mode, want := range map[string][]string{
 		Minimal: minimal, Full: append(minimal[:len(minimal):len(minimal)], "cliPath=/usr/bin/chela", "sshPort=22"),
 	} {
@@ -64,8 +65,10 @@ func TestTexts(t *testing.T) {
 func TestMode(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ section, variable, value, want string }{
-		{"", "", "", Minimal}, {`{}`, "", "", Minimal}, {`{"mdns": {"mode": "full"}}`, "", "", Full}, {`{"mdns": {"mode": "off"}}`, "", "", Off},
-		{`{"mdns": {"mode": "full"}}`, "OPENCLAW_DISABLE_BONJOUR", "1", Off}, {"", "CHELA_DISABLE_BONJOUR", "true", Off}, {"", "CHELA_DISABLE_BONJOUR", "0", Minimal},
+		{"", "", "", Minimal}, {`{}`, "", "", Minimal}, {`{"mdns": {"mode": "full"}}`, "", "", Full},
+		{`{"mdns": {"mode": "off"}}`, "", "", Off},
+		{`{"mdns": {"mode": "full"}}`, "OPENCLAW_DISABLE_BONJOUR", "1", Off}, {"", "CHELA_DISABLE_BONJOUR", "true", Off},
+		{"", "CHELA_DISABLE_BONJOUR", "0", Minimal},
 	} {
 		t.Run("GW-10 "+tc.section+" "+tc.variable+" "+tc.value, func(t *testing.T) {
 			t.Parallel()
@@ -139,7 +142,8 @@ func TestServe(t *testing.T) {
 		}
 	})
 	t.Run("GW-10 only what is asked about the beacon is answered", func(t *testing.T) {
-		other := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName("_http._tcp.local."), Type: dnsmessage.TypePTR, Class: dnsmessage.ClassINET}}}
+		other := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName("_http._tcp.local."),
+			Type: dnsmessage.TypePTR, Class: dnsmessage.ClassINET}}}
 		about, err := other.Pack()
 		if err != nil {
 			t.Fatal(err)

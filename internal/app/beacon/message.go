@@ -26,7 +26,8 @@ const (
 
 // texts returns the content of the TXT record.
 func texts(b cli.Beacon) []string {
-	pairs := [][2]string{{"role", "gateway"}, {"transport", "gateway"}, {"displayName", b.Name}, {"lanHost", b.Host}, {"gatewayPort", strconv.Itoa(b.Port)}}
+	pairs := [][2]string{{"role", "gateway"}, {"transport", "gateway"}, {"displayName", b.Name}, {"lanHost", b.Host},
+		{"gatewayPort", strconv.Itoa(b.Port)}}
 	if b.TLS {
 		pairs = append(pairs, [2]string{"gatewayTls", "1"}, [2]string{"gatewayTlsSha256", b.Fingerprint})
 	}
@@ -83,16 +84,19 @@ func answer(b cli.Beacon, seconds uint32, id uint16, questions []dnsmessage.Ques
 		return dnsmessage.ResourceHeader{Name: name, Class: class, TTL: seconds}
 	}
 	const own = dnsmessage.ClassINET | cacheFlush
-	m.Answers = []dnsmessage.Resource{{Header: head(n.service, dnsmessage.ClassINET), Body: &dnsmessage.PTRResource{PTR: n.instance}}}
+	m.Answers = []dnsmessage.Resource{{Header: head(n.service, dnsmessage.ClassINET),
+		Body: &dnsmessage.PTRResource{PTR: n.instance}}}
 	m.Additionals = []dnsmessage.Resource{
 		{Header: head(n.instance, own), Body: &dnsmessage.SRVResource{Port: uint16(b.Port), Target: n.host}},
 		{Header: head(n.instance, own), Body: &dnsmessage.TXTResource{TXT: texts(b)}},
 	}
 	for _, a := range b.Addrs {
 		if a.Is4() {
-			m.Additionals = append(m.Additionals, dnsmessage.Resource{Header: head(n.host, own), Body: &dnsmessage.AResource{A: a.As4()}})
+			m.Additionals = append(m.Additionals,
+				dnsmessage.Resource{Header: head(n.host, own), Body: &dnsmessage.AResource{A: a.As4()}})
 		} else {
-			m.Additionals = append(m.Additionals, dnsmessage.Resource{Header: head(n.host, own), Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+			m.Additionals = append(m.Additionals,
+				dnsmessage.Resource{Header: head(n.host, own), Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
 		}
 	}
 	return m.Pack()
@@ -104,7 +108,8 @@ func question() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: name, Type: dnsmessage.TypePTR, Class: dnsmessage.ClassINET | unicast}}}
+	m := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: name, Type: dnsmessage.TypePTR,
+		Class: dnsmessage.ClassINET | unicast}}}
 	return m.Pack()
 }
 
@@ -125,7 +130,8 @@ func asked(packet []byte, b cli.Beacon) (id uint16, out []dnsmessage.Question, o
 			}
 			return false
 		}
-		if is(n.service, dnsmessage.TypePTR) || is(n.instance, dnsmessage.TypeSRV, dnsmessage.TypeTXT) || is(n.host, dnsmessage.TypeA, dnsmessage.TypeAAAA) {
+		if is(n.service, dnsmessage.TypePTR) || is(n.instance, dnsmessage.TypeSRV, dnsmessage.TypeTXT) ||
+			is(n.host, dnsmessage.TypeA, dnsmessage.TypeAAAA) {
 			only = only || q.Class&unicast != 0
 			q.Class &^= unicast
 			out = append(out, q)

@@ -29,16 +29,20 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := chatconfig.Config{Tree: func() *config.Tree { return tree }, Change: func(_ context.Context, draft func(*config.Tree) (*config.Draft, error)) (bool, error) {
-		d, err := draft(tree)
-		if err == nil {
-			tree, err = d.Write()
-		}
-		return err == nil, err
-	}}
+	c := chatconfig.Config{Tree: func() *config.Tree { return tree },
+		Change: func(_ context.Context, draft func(*config.Tree) (*config.Draft, error)) (bool, error) {
+			d, err := draft(tree)
+			if err == nil {
+				tree, err = d.Write()
+			}
+			return err == nil, err
+		}}
 	for path, want := range map[string]string{
-		"agents.defaults.model": `"one/m"`, "agents.list[0].id": `"ops"`, "models.providers.one.apiKey": `"[redacted]"`, "agents.list": "[\n  {\n    \"id\": \"ops\"\n  }\n]",
-		"commands.config": "false",
+		"agents.defaults.model":       `"one/m"`,
+		"agents.list[0].id":           `"ops"`,
+		"models.providers.one.apiKey": `"[redacted]"`,
+		"agents.list":                 "[\n  {\n    \"id\": \"ops\"\n  }\n]",
+		"commands.config":             "false",
 	} {
 		if got, err := c.Get(path); got != want || err != nil {
 			t.Errorf("%s: %s, %v; want %s", path, got, err, want)
@@ -51,7 +55,10 @@ func TestConfig(t *testing.T) {
 		t.Errorf("an unknown agent: %s", got)
 	}
 	for _, tt := range []struct{ path, value string }{
-		{"models.providers.one.apiKey", "sk-other"}, {"models.providers.one.apiKey", "[redacted]"}, {"agents.list[0].name", "[redacted]"}, {"models.providers", "{two: {apiKey: 'sk-other', baseUrl: 'http://127.0.0.1:1'}}"}, {"env.vars.A", "b"}, {"a[", "x"}, {"agents.defaults.model", "{a"},
+		{"models.providers.one.apiKey", "sk-other"}, {"models.providers.one.apiKey", "[redacted]"},
+		{"agents.list[0].name", "[redacted]"},
+		{"models.providers", "{two: {apiKey: 'sk-other', baseUrl: 'http://127.0.0.1:1'}}"}, {"env.vars.A", "b"}, {"a[", "x"},
+		{"agents.defaults.model", "{a"},
 	} {
 		if ok, err := c.Set(t.Context(), tt.path, tt.value); ok || err == nil {
 			t.Errorf("%s = %s: %v, %v", tt.path, tt.value, ok, err)
@@ -63,7 +70,8 @@ func TestConfig(t *testing.T) {
 		t.Errorf("a refused value is in the file:\n%s", b)
 	}
 	for _, tt := range []struct{ path, value string }{
-		{"models.providers.one.apiKey", "${ONE_KEY}"}, {"session.reset", "{mode: 'daily', atHour: 4}"}, {"agents.list[0].name", "Ops <1>"},
+		{"models.providers.one.apiKey", "${ONE_KEY}"}, {"session.reset", "{mode: 'daily', atHour: 4}"},
+		{"agents.list[0].name", "Ops <1>"},
 	} {
 		if ok, err := c.Set(t.Context(), tt.path, tt.value); !ok || err != nil {
 			t.Errorf("%s = %s: %v, %v", tt.path, tt.value, ok, err)
@@ -76,7 +84,8 @@ func TestConfig(t *testing.T) {
 		t.Errorf("unset of a missing value: %v", err)
 	}
 	b, _ := os.ReadFile(path)
-	if s := string(b); !strings.Contains(s, "// mine") || !strings.Contains(s, "${ONE_KEY}") || !strings.Contains(s, "Ops <1>") || strings.Contains(s, "daily") {
+	if s := string(b); !strings.Contains(s, "// mine") || !strings.Contains(s, "${ONE_KEY}") ||
+		!strings.Contains(s, "Ops <1>") || strings.Contains(s, "daily") {
 		t.Errorf("the file is\n%s", s)
 	}
 }

@@ -57,7 +57,14 @@ func (c Collector) Export(ctx context.Context, s cli.Start, found []cli.Finding,
 	}{
 		{"README.txt", func(context.Context, cli.Start) []byte { return []byte(readme) }},
 		{"version.json", func(context.Context, cli.Start) []byte {
-			return indented(map[string]any{"version": c.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "processors": runtime.NumCPU(), "created": now})
+			return indented(map[string]any{
+				"version":    c.Version,
+				"go":         runtime.Version(),
+				"os":         runtime.GOOS,
+				"arch":       runtime.GOARCH,
+				"processors": runtime.NumCPU(),
+				"created":    now,
+			})
 		}},
 		{"doctor.json", func(context.Context, cli.Start) []byte { return indented(checks(found)) }},
 		{"config.json", c.config},
@@ -126,7 +133,12 @@ func (c Collector) config(_ context.Context, s cli.Start) []byte {
 	if err := json.Unmarshal(tree.Outline(c.Names), &v); err != nil {
 		return nil
 	}
-	return indented(map[string]any{"exists": tree.Exists(), "broken": tree.Broken() != nil, "warnings": len(tree.Warnings()), "settings": v})
+	return indented(map[string]any{
+		"exists":   tree.Exists(),
+		"broken":   tree.Broken() != nil,
+		"warnings": len(tree.Warnings()),
+		"settings": v,
+	})
 }
 
 // counts returns what the database contains.
@@ -194,7 +206,8 @@ func (c Collector) metrics(ctx context.Context, s cli.Start) []byte {
 
 // harmless are the attributes of log lines that are kept if they are numbers or true or
 // false.
-var harmless = []string{"attempt", "bytes", "code", "count", "entries", "files", "limit", "ms", "n", "sessions", "size", "status", "took", "tokens", "tries", "wait"}
+var harmless = []string{"attempt", "bytes", "code", "count", "entries", "files", "limit", "ms", "n", "sessions", "size",
+	"status", "took", "tokens", "tries", "wait"}
 
 // log returns the last lines of the log: the time, the level, the message, which is a fixed
 // text of the program, and harmless attributes. Other lines are only counted.
@@ -208,7 +221,8 @@ func log(_ context.Context, s cli.Start) []byte {
 			Level string    `json:"level"`
 			Msg   string    `json:"msg"`
 		}
-		if json.Unmarshal(line, &record) != nil || json.Unmarshal(line, &kept) != nil || !slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, kept.Level) {
+		if json.Unmarshal(line, &record) != nil || json.Unmarshal(line, &kept) != nil ||
+			!slices.Contains([]string{"DEBUG", "INFO", "WARN", "ERROR"}, kept.Level) {
 			other++
 			return
 		}

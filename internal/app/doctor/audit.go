@@ -63,7 +63,8 @@ func (d Doctor) Audit(ctx context.Context, s cli.Start, fix bool) ([]cli.Weaknes
 		return nil, err
 	}
 	var wrong error
-	if err := d.withBackends(env.Env, func(all map[string]sandbox.Backend) { wrong = a.sandboxes(ctx, s, tree, all) }); err != nil {
+	if err := d.withBackends(env.Env,
+		func(all map[string]sandbox.Backend) { wrong = a.sandboxes(ctx, s, tree, all) }); err != nil {
 		return nil, err
 	}
 	return a.found, wrong
@@ -99,7 +100,8 @@ func (a *audit) files(s cli.Start, database string) error {
 		a.mode(filepath.Join(s.State, allowlist.FileName), "fs.exec_approvals", 0o600),
 	}
 	if info, err := os.Lstat(s.Config); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		a.add("fs.config.symlink", cli.SeverityWarn, "", "%s is a symbolic link: anybody who may write its target controls this installation", s.Config)
+		a.add("fs.config.symlink", cli.SeverityWarn, "",
+			"%s is a symbolic link: anybody who may write its target controls this installation", s.Config)
 	}
 	credentials := filepath.Join(s.State, "credentials")
 	errs = append(errs, a.mode(credentials, "fs.credentials_dir", 0o700), a.inside(credentials, "fs.credentials"))
@@ -143,7 +145,8 @@ func (a *audit) mode(path, id string, want fs.FileMode) error {
 	if kind == "" {
 		return nil
 	}
-	a.add(id+".perms_"+kind, severity, fmt.Sprintf("chmod %o %s", want, path), "%s is open to other users (%s)", path, have)
+	a.add(id+".perms_"+kind, severity, fmt.Sprintf("chmod %o %s", want, path),
+		"%s is open to other users (%s)", path, have)
 	if !a.fix {
 		return nil
 	}
@@ -191,13 +194,17 @@ func (a *audit) gateway(g *endpoint.Options, env endpoint.Env, tree settings.Sec
 	}
 	switch g.Tailscale.Mode {
 	case tailscale.Funnel:
-		a.add("gateway.tailscale_funnel", cli.SeverityCritical, "chela config set gateway.tailscale.mode serve", "the gateway is on the internet, by Tailscale's funnel: its password is all that is in between")
+		a.add("gateway.tailscale_funnel", cli.SeverityCritical, "chela config set gateway.tailscale.mode serve",
+			"the gateway is on the internet, by Tailscale's funnel: its password is all that is in between")
 	case tailscale.Serve:
-		a.add("gateway.tailscale_serve", cli.SeverityInfo, "chela config set gateway.tailscale.mode off, if that is not wanted", "machines in the Tailscale network reach the gateway")
+		a.add("gateway.tailscale_serve", cli.SeverityInfo,
+			"chela config set gateway.tailscale.mode off, if that is not wanted",
+			"machines in the Tailscale network reach the gateway")
 	}
 	a.secrets(g, env, tree)
 	if slices.Contains(g.UI.Origins, "*") {
-		a.add("gateway.control_ui.allowed_origins_wildcard", cli.SeverityCritical, "name the origins in gateway.controlUi.allowedOrigins",
+		a.add("gateway.control_ui.allowed_origins_wildcard", cli.SeverityCritical,
+			"name the origins in gateway.controlUi.allowedOrigins",
 			"any web page may open a connection to the gateway")
 	}
 	if g.Auth.Mode == access.ModeProxy && len(g.Proxies) == 0 {
@@ -242,7 +249,8 @@ func (a *audit) hooks(g *endpoint.Options, env endpoint.Env, tree settings.Secti
 		a.add("hooks.token_reuse_gateway_token", cli.SeverityCritical, "openssl rand -hex 24",
 			"hooks.token is the gateway's credential: anybody who may call a hook has full access")
 	case len(token.Reveal()) < minToken:
-		a.add("hooks.token_too_short", cli.SeverityWarn, "openssl rand -hex 24", "hooks.token has fewer than %d characters", minToken)
+		a.add("hooks.token_too_short", cli.SeverityWarn, "openssl rand -hex 24",
+			"hooks.token has fewer than %d characters", minToken)
 	}
 }
 
@@ -292,10 +300,12 @@ func (a *audit) commands(s settings.Sections, state string) error {
 		return nil
 	}
 	if err := r.Check(); err != nil {
-		a.add("tools.exec.allowlist_invalid", cli.SeverityWarn, "chela approvals allowlist list", "an invalid entry allows nothing: %v", err)
+		a.add("tools.exec.allowlist_invalid", cli.SeverityWarn, "chela approvals allowlist list",
+			"an invalid entry allows nothing: %v", err)
 	}
 	if r.Policy.Security == allowlist.Full && r.Policy.Ask == allowlist.Off {
-		a.add("tools.exec.security_full", cli.SeverityWarn, "chela exec-policy preset default", "every command runs without approval and without a sandbox (tools.exec.mode full)")
+		a.add("tools.exec.security_full", cli.SeverityWarn, "chela exec-policy preset default",
+			"every command runs without approval and without a sandbox (tools.exec.mode full)")
 	}
 	return nil
 }
@@ -305,7 +315,8 @@ func (a *audit) filters(path string, c allowlist.Config) {
 	interpreters, others := c.Bins().Unprofiled()
 	if len(interpreters) > 0 {
 		a.add("tools.exec.safe_bins_interpreter_unprofiled", cli.SeverityWarn, "remove them from "+path+".safeBins",
-			"%s.safeBins contains interpreters without a profile: %s; they need approval", path, strings.Join(interpreters, ", "))
+			"%s.safeBins contains interpreters without a profile: %s; they need approval", path,
+			strings.Join(interpreters, ", "))
 	}
 	if len(others) > 0 {
 		a.add("tools.exec.safe_bins_unprofiled", cli.SeverityInfo, "add them to "+path+".safeBinProfiles",

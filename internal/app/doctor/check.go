@@ -49,11 +49,13 @@ func (c *checkup) ok(name, format string, args ...any) {
 }
 
 func (c *checkup) warn(name, hint, format string, args ...any) {
-	c.found = append(c.found, cli.Finding{Name: name, Status: cli.StatusWarn, Text: fmt.Sprintf(format, args...), Hint: hint})
+	c.found = append(c.found,
+		cli.Finding{Name: name, Status: cli.StatusWarn, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 func (c *checkup) fail(name, hint, format string, args ...any) {
-	c.found = append(c.found, cli.Finding{Name: name, Status: cli.StatusFail, Text: fmt.Sprintf(format, args...), Hint: hint})
+	c.found = append(c.found,
+		cli.Finding{Name: name, Status: cli.StatusFail, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // Check checks an installation.
@@ -244,7 +246,8 @@ func (c *checkup) model(ctx context.Context, s cli.Start, tree *config.Tree) {
 		return
 	}
 	if opts.NoDefault() {
-		c.warn("agents", settings.SetDefault, "agents.list has no default agent: messages of channels without a binding are refused")
+		c.warn("agents", settings.SetDefault,
+			"agents.list has no default agent: messages of channels without a binding are refused")
 	}
 	o := opts.ModelOptions(s.State, settings.Environ(tree))
 	o.Log, o.HTTP, o.NewProvider = s.Log, model.HTTPClient(o.Config, o.Env), c.Registry.NewProvider

@@ -50,7 +50,8 @@ func (c *checkup) notes(opts *settings.Settings, state, home string, private fun
 			places = append(places[:maxSecrets], fmt.Sprintf("and %d more", n-maxSecrets))
 			fallthrough
 		case n > 0:
-			c.warn("notes", "", "notes of the agent %s in %s seem to contain secrets, which models read: %s", id, dir, strings.Join(places, ", "))
+			c.warn("notes", "", "notes of the agent %s in %s seem to contain secrets, which models read: %s", id, dir,
+				strings.Join(places, ", "))
 		}
 	}
 }

@@ -40,25 +40,30 @@ func (d Doctor) withBackends(getenv func(string) string, f func(map[string]sandb
 }
 
 // sandboxes checks how well commands are confined, and what weakens it.
-func (a *audit) sandboxes(ctx context.Context, s cli.Start, tree *config.Tree, backends map[string]sandbox.Backend) error {
+func (a *audit) sandboxes(ctx context.Context, s cli.Start, tree *config.Tree,
+	backends map[string]sandbox.Backend) error {
 	opts, err := settings.Read(tree)
 	if err != nil {
 		return err
 	}
 	home := settings.Environ(tree)("HOME")
 	if b := backends[sandbox.Native]; b == nil {
-		a.add("sandbox.unavailable", cli.SeverityWarn, "", "this program cannot confine commands on %s, so all but single programs that read need approval", runtime.GOOS)
+		a.add("sandbox.unavailable", cli.SeverityWarn, "",
+			"this program cannot confine commands on %s, so all but single programs that read need approval", runtime.GOOS)
 	} else if l := b.Level(ctx); !l.Complete {
-		a.add("sandbox.unavailable", cli.SeverityWarn, l.Hint, "commands cannot be confined here (%s), so all but single programs that read need approval", l.Reason)
+		a.add("sandbox.unavailable", cli.SeverityWarn, l.Hint,
+			"commands cannot be confined here (%s), so all but single programs that read need approval", l.Reason)
 	} else if l.Reason != "" {
 		a.add("sandbox.level", cli.SeverityInfo, l.Hint, "commands are confined by %s: %s", l.Name, l.Reason)
 	}
 	switch opts.Agent.Elevated {
 	case "", "off":
 	case "full":
-		a.add("agents.defaults.elevated", cli.SeverityCritical, "chela config set agents.defaults.elevatedDefault off", "commands of sandboxed sessions run outside of the sandbox, in tools.exec.mode full without approval")
+		a.add("agents.defaults.elevated", cli.SeverityCritical, "chela config set agents.defaults.elevatedDefault off",
+			"commands of sandboxed sessions run outside of the sandbox, in tools.exec.mode full without approval")
 	default:
-		a.add("agents.defaults.elevated", cli.SeverityWarn, "chela config set agents.defaults.elevatedDefault off", "commands of sandboxed sessions run outside of the sandbox, after approval")
+		a.add("agents.defaults.elevated", cli.SeverityWarn, "chela config set agents.defaults.elevatedDefault off",
+			"commands of sandboxed sessions run outside of the sandbox, after approval")
 	}
 	for _, id := range opts.Roster() {
 		a.sandboxOf(ctx, id, &opts, s, home, backends)
@@ -67,7 +72,8 @@ func (a *audit) sandboxes(ctx context.Context, s cli.Start, tree *config.Tree, b
 }
 
 // sandboxOf checks the sandbox of an agent's sessions, and its workspace.
-func (a *audit) sandboxOf(ctx context.Context, id chela.AgentID, opts *settings.Settings, s cli.Start, home string, backends map[string]sandbox.Backend) {
+func (a *audit) sandboxOf(ctx context.Context, id chela.AgentID, opts *settings.Settings, s cli.Start, home string,
+	backends map[string]sandbox.Backend) {
 	workspace := opts.Workspace(id, s.State, home)
 	if pathpolicy.Inside(pathpolicy.Real(s.Config), pathpolicy.Real(workspace)) {
 		a.add("fs.config.in_workspace", cli.SeverityWarn, "move it, and set CHELA_CONFIG_PATH",
@@ -85,20 +91,26 @@ func (a *audit) sandboxOf(ctx context.Context, id chela.AgentID, opts *settings.
 	if json.Unmarshal(c.Docker, &open) == nil {
 		for _, name := range slices.Sorted(maps.Keys(open)) {
 			if strings.HasPrefix(name, "dangerously") && string(open[name]) == "true" {
-				a.add(at+"."+name, cli.SeverityWarn, "chela config set "+at+".docker."+name+" false", "docker.%s opens the containers of the agent %s to the host", name, id)
+				a.add(at+"."+name, cli.SeverityWarn, "chela config set "+at+".docker."+name+" false",
+					"docker.%s opens the containers of the agent %s to the host", name, id)
 			}
 		}
 		if network := string(open["network"]); network != "" && network != `"none"` && network != `"host"` {
-			a.add(at+".network", cli.SeverityWarn, "chela config set "+at+".docker.network none", "containers of the agent %s have the network %s, without the rules about hosts", id, network)
+			a.add(at+".network", cli.SeverityWarn, "chela config set "+at+".docker.network none",
+				"containers of the agent %s have the network %s, without the rules about hosts", id, network)
 		}
 	}
 	b := backends[c.Backend]
 	if b == nil {
-		a.add(at+".backend_missing", cli.SeverityWarn, "chela config set "+at+".backend native", "the sandbox backend %s does not exist here, so commands of sandboxed sessions of the agent %s are refused", c.Backend, id)
+		a.add(at+".backend_missing", cli.SeverityWarn, "chela config set "+at+".backend native",
+			"the sandbox backend %s does not exist here, so commands of sandboxed sessions of the agent %s are refused",
+			c.Backend, id)
 		return
 	}
 	if l := b.Level(ctx); !l.Complete {
-		a.add(at+".backend_missing", cli.SeverityWarn, l.Hint, "the sandbox backend %s does not work (%s), so commands of sandboxed sessions of the agent %s are refused", c.Backend, l.Reason, id)
+		a.add(at+".backend_missing", cli.SeverityWarn, l.Hint,
+			"the sandbox backend %s does not work (%s), so commands of sandboxed sessions of the agent %s are refused",
+			c.Backend, l.Reason, id)
 	}
 	box := sandbox.New(c, chela.MainSession(id), workspace, filepath.Join(s.State, "sandboxes"))
 	err := b.Prepare(box)
@@ -124,7 +136,9 @@ func (a *audit) hostEntries(path string) error {
 			}
 		}
 		if len(names) > 0 {
-			a.add("tools.exec.allowlist_host", cli.SeverityInfo, "chela approvals allowlist list", "these entries of the allowlist (agent %s) run without approval outside of the sandbox: %s", agent, strings.Join(names, ", "))
+			a.add("tools.exec.allowlist_host", cli.SeverityInfo, "chela approvals allowlist list",
+				"these entries of the allowlist (agent %s) run without approval outside of the sandbox: %s", agent,
+				strings.Join(names, ", "))
 		}
 	}
 	return nil
@@ -136,7 +150,8 @@ func (c *checkup) sandbox(ctx context.Context, s cli.Start, tree *config.Tree, g
 		if b := all[sandbox.Native]; b != nil { // nil: this build has none
 			switch l := b.Level(ctx); {
 			case !l.Complete:
-				c.warn("sandbox", l.Hint, "commands cannot be confined here (%s), so all but single programs that read need approval", l.Reason)
+				c.warn("sandbox", l.Hint,
+					"commands cannot be confined here (%s), so all but single programs that read need approval", l.Reason)
 			case l.Reason != "":
 				c.ok("sandbox", "%s: %s", l.Name, l.Reason)
 			default:

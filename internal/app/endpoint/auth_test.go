@@ -59,7 +59,8 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s with %+v: %v", tt.section, tt.l, err)
 		}
 		if err == nil && (*g.Port != tt.port || g.Bind != tt.bind || g.Auth.Mode != tt.mode) {
-			t.Errorf("%s with %+v: port %d, bind %q, mode %q; want %d, %q, %q", tt.section, tt.l, *g.Port, g.Bind, g.Auth.Mode, tt.port, tt.bind, tt.mode)
+			t.Errorf("%s with %+v: port %d, bind %q, mode %q; want %d, %q, %q", tt.section, tt.l, *g.Port, g.Bind, g.Auth.Mode,
+				tt.port, tt.bind, tt.mode)
 		}
 	}
 }
@@ -109,7 +110,8 @@ func TestAuthenticator(t *testing.T) {
 		if err == nil && token.IsZero() == (a.Mode() == "token") {
 			t.Errorf("%s: a token: %v", tt.section, !token.IsZero())
 		}
-		if got := env.Secrets.Redact("the secret s3-of-some-length"); (tt.want == "password") != (got != "the secret s3-of-some-length") {
+		if got := env.Secrets.Redact("the secret s3-of-some-length"); (tt.want == "password") !=
+			(got != "the secret s3-of-some-length") {
 			t.Errorf("%s: the password is redacted as %q", tt.section, got)
 		}
 	}
@@ -135,7 +137,8 @@ func TestLocal(t *testing.T) {
 	for _, tt := range []struct{ section, url, token, password, opens string }{
 		{`{}`, "ws://127.0.0.1:18789", "made", "", "made"},
 		{`{"port":1,"bind":"lan","auth":{"token":"t"}}`, "ws://127.0.0.1:1", "t", "", "t"},
-		{`{"bind":"custom","customBindHost":"10.0.0.1","auth":{"token":"env:SECRET"}}`, "ws://10.0.0.1:18789", "s3-of-some-length", "", "s3-of-some-length"},
+		{`{"bind":"custom","customBindHost":"10.0.0.1","auth":{"token":"env:SECRET"}}`, "ws://10.0.0.1:18789",
+			"s3-of-some-length", "", "s3-of-some-length"},
 		{`{"bind":"custom","customBindHost":"::1","auth":{"mode":"none","token":"t"}}`, "ws://[::1]:18789", "", "", "t"},
 		{`{"auth":{"password":"p"}}`, "ws://127.0.0.1:18789", "", "p", "p"},
 		{`{"auth":{"token":"t","password":"p","mode":"password"}}`, "ws://127.0.0.1:18789", "", "p", "p"},
@@ -161,7 +164,8 @@ func TestLocal(t *testing.T) {
 			}
 		}
 	}
-	if v := HooksToken(json.RawMessage(`{"token":"env:SECRET"}`), testEnv(t).Env); v.IsZero() || v.Reveal() != "s3-of-some-length" {
+	if v := HooksToken(json.RawMessage(`{"token":"env:SECRET"}`), testEnv(t).Env); v.IsZero() ||
+		v.Reveal() != "s3-of-some-length" {
 		t.Errorf("the token of the hooks is %q", v.Reveal())
 	}
 	for _, none := range []string{`{}`, `{"token":"env:EMPTY"}`, `[]`} {
@@ -198,7 +202,8 @@ func TestCertificate(t *testing.T) {
 	if again, err := open(section); err != nil || again != first {
 		t.Errorf("the second start has the certificate %q, %v, want %q", again, err, first)
 	}
-	if p, err := Local(json.RawMessage(section), env); err != nil || p.URL != "wss://127.0.0.1:18789" || p.Fingerprint != first {
+	if p, err := Local(json.RawMessage(section), env); err != nil || p.URL != "wss://127.0.0.1:18789" ||
+		p.Fingerprint != first {
 		t.Errorf("programs on this machine use %+v, %v", p, err)
 	}
 	if none, err := open(`{}`); err != nil || none != "" {
@@ -212,11 +217,19 @@ func TestCertificateOfPerson(t *testing.T) {
 		section func(certPath, keyPath string) string
 		lose    func(certPath, keyPath string) error
 	}{
-		"no key":                             {func(c, k string) string { return `"certPath": "` + c + `", "keyPath": "` + k + `"` }, func(_, k string) error { return os.Remove(k) }},
-		"no certificate":                     {func(c, k string) string { return `"certPath": "` + c + `", "keyPath": "` + k + `"` }, func(c, _ string) error { return os.Remove(c) }},
-		"a key that is not one":              {func(c, k string) string { return `"certPath": "` + c + `", "keyPath": "` + k + `"` }, func(_, k string) error { return os.WriteFile(k, nil, 0o600) }},
-		"the key is where chela has its own": {func(c, _ string) string { return `"certPath": "` + c + `"` }, func(_, k string) error { return os.Remove(k) }},
-		"only the key is configured":         {func(_, k string) string { return `"keyPath": "` + k + `"` }, func(c, _ string) error { return os.Remove(c) }},
+		"no key": {func(c, k string) string {
+			return `"certPath": "` + c + `", "keyPath": "` + k + `"`
+		}, func(_, k string) error { return os.Remove(k) }},
+		"no certificate": {func(c, k string) string {
+			return `"certPath": "` + c + `", "keyPath": "` + k + `"`
+		}, func(c, _ string) error { return os.Remove(c) }},
+		"a key that is not one": {func(c, k string) string {
+			return `"certPath": "` + c + `", "keyPath": "` + k + `"`
+		}, func(_, k string) error { return os.WriteFile(k, nil, 0o600) }},
+		"the key is where chela has its own": {func(c, _ string) string { return `"certPath": "` + c + `"` },
+			func(_, k string) error { return os.Remove(k) }},
+		"only the key is configured": {func(_, k string) string { return `"keyPath": "` + k + `"` },
+			func(c, _ string) error { return os.Remove(c) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -230,7 +243,8 @@ func TestCertificateOfPerson(t *testing.T) {
 				return string(a) + "|" + string(b)
 			}
 			before := read()
-			g, err := Read([]byte(`{"tls": {"enabled": true, "autoGenerate": true, `+c.section(certPath, keyPath)+`}}`), Listen{Port: -1})
+			g, err := Read([]byte(`{"tls": {"enabled": true, "autoGenerate": true, `+c.section(certPath, keyPath)+`}}`),
+				Listen{Port: -1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -226,14 +226,18 @@ func (g *Options) Forwards() bool {
 func (g *Options) Safe(host netip.Addr, insecure bool) error {
 	if g.Tailscale.Mode == tailscaleFunnel && g.Auth.Mode != access.ModePassword {
 		return &chela.Error{
-			Code: chela.CodeForbidden, Message: fmt.Sprintf("gateway.tailscale.mode funnel puts the gateway on the internet, which needs gateway.auth.mode password, not %s", g.Auth.Mode),
+			Code: chela.CodeForbidden,
+			Message: fmt.Sprintf(
+				"gateway.tailscale.mode funnel puts the gateway on the internet, which needs gateway.auth.mode password, not %s",
+				g.Auth.Mode),
 			Hint: "chela config set gateway.auth.password - && chela config set gateway.auth.mode password",
 		}
 	}
 	if g.Forwards() && g.Auth.Mode == access.ModeNone {
 		return &chela.Error{
-			Code: chela.CodeForbidden, Message: "refusing to serve the Tailscale network without authentication: everybody in it would control this assistant",
-			Hint: "chela config set gateway.auth.mode token",
+			Code:    chela.CodeForbidden,
+			Message: "refusing to serve the Tailscale network without authentication: everybody in it would control this assistant",
+			Hint:    "chela config set gateway.auth.mode token",
 		}
 	}
 	if host.IsLoopback() {
@@ -241,14 +245,17 @@ func (g *Options) Safe(host netip.Addr, insecure bool) error {
 	}
 	if g.Auth.Mode == access.ModeNone {
 		return &chela.Error{
-			Code: chela.CodeForbidden, Message: fmt.Sprintf("refusing to listen on %s without authentication: anybody on the network would control this assistant", host),
+			Code: chela.CodeForbidden,
+			Message: fmt.Sprintf(
+				"refusing to listen on %s without authentication: anybody on the network would control this assistant", host),
 			Hint: "chela config set gateway.auth.mode token",
 		}
 	}
 	if !g.TLS.Enabled && !insecure && g.Auth.Mode != access.ModeProxy {
 		return &chela.Error{
-			Code: chela.CodeForbidden, Message: fmt.Sprintf("refusing to listen on %s without TLS: the credential could be read on the network", host),
-			Hint: `chela config set gateway.tls '{enabled: true, autoGenerate: true}'`,
+			Code:    chela.CodeForbidden,
+			Message: fmt.Sprintf("refusing to listen on %s without TLS: the credential could be read on the network", host),
+			Hint:    `chela config set gateway.tls '{enabled: true, autoGenerate: true}'`,
 		}
 	}
 	return nil
@@ -258,7 +265,8 @@ func (g *Options) Safe(host netip.Addr, insecure bool) error {
 // configured are in the state directory.
 func (g *Options) Pair(state string) (certPath, keyPath string) {
 	dir := filepath.Join(state, "credentials")
-	return cmp.Or(g.TLS.Cert, filepath.Join(dir, "gateway-cert.pem")), cmp.Or(g.TLS.Key, filepath.Join(dir, "gateway-key.pem"))
+	return cmp.Or(g.TLS.Cert, filepath.Join(dir, "gateway-cert.pem")),
+		cmp.Or(g.TLS.Key, filepath.Join(dir, "gateway-key.pem"))
 }
 
 // certificate returns the certificate of the port. With autoGenerate it is made
@@ -317,7 +325,8 @@ func (g *Options) Open(ctx context.Context, env Env, host netip.Addr) (l net.Lis
 			return nil, "", err
 		}
 		fingerprint = cert.Fingerprint(c.Leaf.Raw)
-		secure = &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+		secure = &tls.Config{Certificates: []tls.Certificate{c}, MinVersion: tls.VersionTLS12,
+			NextProtos: []string{"http/1.1"}}
 	}
 	if g.listener != nil {
 		return g.listener, "", nil
@@ -410,7 +419,8 @@ func (g *Options) Files() (*os.Root, error) {
 
 // Authenticator returns the authentication of clients. requested is called for
 // requests for pairing. made reports whether a token was made.
-func (g *Options) Authenticator(env Env, st store.Store, requested func(pairing.Admission)) (_ *access.Authenticator, token secret.Value, made bool, _ error) {
+func (g *Options) Authenticator(env Env, st store.Store, requested func(pairing.Admission)) (_ *access.Authenticator,
+	token secret.Value, made bool, _ error) {
 	a, err := g.credentials(env)
 	if err != nil {
 		return nil, token, false, err
@@ -446,12 +456,14 @@ func (g *Options) credentials(env Env) (access.Options, error) {
 		}
 		if a.Password.IsZero() {
 			return a, &chela.Error{
-				Code: chela.CodeInvalid, Message: "gateway.auth.mode is password, but gateway.auth.password is not set", Hint: "chela config set gateway.auth.password -",
+				Code: chela.CodeInvalid, Message: "gateway.auth.mode is password, but gateway.auth.password is not set",
+				Hint: "chela config set gateway.auth.password -",
 			}
 		}
 	case access.ModeProxy:
 		if a.Proxy.UserHeader == "" || len(a.Proxies) == 0 {
-			return a, errors.New("gateway.auth.mode is trusted-proxy: set gateway.auth.trustedProxy.userHeader and gateway.trustedProxies")
+			return a, errors.New(
+				"gateway.auth.mode is trusted-proxy: set gateway.auth.trustedProxy.userHeader and gateway.trustedProxies")
 		}
 	}
 	return a, nil

@@ -31,17 +31,21 @@ func TestBind(t *testing.T) {
 		container              bool
 		none, token, tls, flag string // the address or the error: mode none; with a token; and TLS; and --allow-insecure
 	}{
-		{"GW-13 GW-22 no configuration, in a container", Options{}, tailnet, true, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
+		{"GW-13 GW-22 no configuration, in a container", Options{}, tailnet, true, "127.0.0.1", "127.0.0.1",
+			"127.0.0.1", "127.0.0.1"},
 		{"GW-22 loopback", Options{Bind: "loopback"}, tailnet, true, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
 		{"GW-22 GW-04 lan", Options{Bind: "lan"}, home, false, unguarded, open, "0.0.0.0", "0.0.0.0"},
 		{"GW-22 tailnet", Options{Bind: "tailnet"}, tailnet, false, unguarded, open, "100.101.102.103", "100.101.102.103"},
-		{"tailnet, on a machine without one", Options{Bind: "tailnet"}, home, false, "no tailnet address", "no tailnet address", "no tailnet address", "no tailnet address"},
+		{"tailnet, on a machine without one", Options{Bind: "tailnet"}, home, false, "no tailnet address",
+			"no tailnet address", "no tailnet address", "no tailnet address"},
 		{"GW-22 auto", Options{Bind: "auto"}, tailnet, false, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1"},
 		{"GW-13 GW-22 auto in a container", Options{Bind: "auto"}, tailnet, true, unguarded, open, "0.0.0.0", "0.0.0.0"},
-		{"GW-22 custom", Options{Bind: "custom", CustomHost: "192.168.1.5"}, home, false, unguarded, open, "192.168.1.5", "192.168.1.5"},
+		{"GW-22 custom", Options{Bind: "custom", CustomHost: "192.168.1.5"}, home, false, unguarded, open,
+			"192.168.1.5", "192.168.1.5"},
 		{"GW-22 custom, IPv6", Options{Bind: "custom", CustomHost: "::"}, home, false, unguarded, open, "::", "::"},
 		{"GW-22 custom on this machine", Options{Bind: "custom", CustomHost: "::1"}, home, false, "::1", "::1", "::1", "::1"},
-		{"custom without an address", Options{Bind: "custom"}, home, false, "customBindHost", "customBindHost", "customBindHost", "customBindHost"},
+		{"custom without an address", Options{Bind: "custom"}, home, false, "customBindHost", "customBindHost",
+			"customBindHost", "customBindHost"},
 		{"nonsense", Options{Bind: "moon"}, home, false, "want loopback", "want loopback", "want loopback", "want loopback"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,7 +97,8 @@ func TestOpen(t *testing.T) {
 		taken      bool
 		want, hint string
 	}{
-		{"an address of no machine", "192.0.2.1", 18789, false, "port 18789 cannot be used", "chela gateway run --port 18790"},
+		{"an address of no machine", "192.0.2.1", 18789, false, "port 18789 cannot be used",
+			"chela gateway run --port 18790"},
 		{"the last port", "192.0.2.1", 65535, false, "port 65535 cannot be used", "chela gateway run --port 1"},
 		{"a used port", "127.0.0.1", used.Addr().(*net.TCPAddr).Port, named, want, "chela gateway run --port"},
 	} {
@@ -104,7 +109,8 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%s was opened", tt.name)
 			continue
 		}
-		if !strings.Contains(err.Error(), tt.want) || !strings.Contains(chela.HintOf(err), tt.hint) || chela.CodeOf(err) != chela.CodeUnavailable {
+		if !strings.Contains(err.Error(), tt.want) || !strings.Contains(chela.HintOf(err), tt.hint) ||
+			chela.CodeOf(err) != chela.CodeUnavailable {
 			t.Errorf("%s: %v (%s), want %q (%s)", tt.name, err, chela.HintOf(err), tt.want, tt.hint)
 		}
 		if _, ok := errors.AsType[*TakenError](err); ok != tt.taken {

@@ -95,8 +95,10 @@ func (o remoteOptions) gateway() (*cli.Remote, error) {
 		if err == nil {
 			u.Scheme = strings.Replace(u.Scheme, "http", "ws", 1) // the address of the web page
 		}
-		if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			return nil, invalid("chela config set gateway.remote.url wss://HOST:18789", "gateway.remote.url is not an address such as wss://HOST:18789")
+		if err != nil || u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.User != nil ||
+			u.RawQuery != "" || u.Fragment != "" {
+			return nil, invalid("chela config set gateway.remote.url wss://HOST:18789",
+				"gateway.remote.url is not an address such as wss://HOST:18789")
 		}
 		r.URL, host, scheme = u.String(), u.Hostname(), u.Scheme
 		if p, err := strconv.Atoi(u.Port()); err == nil {
@@ -106,21 +108,25 @@ func (o remoteOptions) gateway() (*cli.Remote, error) {
 	switch o.Transport {
 	case "", transportDirect:
 		if o.URL == "" {
-			return nil, invalid("chela config set gateway.remote.url wss://HOST:18789", "gateway.mode is remote, but gateway.remote.url is not set")
+			return nil, invalid("chela config set gateway.remote.url wss://HOST:18789",
+				"gateway.mode is remote, but gateway.remote.url is not set")
 		}
 		return r, nil
 	case transportSSH:
 	default:
-		return nil, invalid("chela config set gateway.remote.transport ssh", "gateway.remote.transport: want direct or ssh, not %q", o.Transport)
+		return nil, invalid("chela config set gateway.remote.transport ssh",
+			"gateway.remote.transport: want direct or ssh, not %q", o.Transport)
 	}
 	if o.Port < 0 || o.Port > 65535 {
-		return nil, invalid(fmt.Sprintf("chela config set gateway.remote.remotePort %d", wire.DefaultPort), "gateway.remote.remotePort: %d is not a port number", o.Port)
+		return nil, invalid(fmt.Sprintf("chela config set gateway.remote.remotePort %d", wire.DefaultPort),
+			"gateway.remote.remotePort: %d is not a port number", o.Port)
 	}
 	if o.Target == "" && !loopbackName(host) {
 		o.Target = host
 	}
 	if o.Target == "" {
-		return nil, invalid("chela config set gateway.remote.sshTarget USER@HOST", "gateway.remote.transport is ssh, but gateway.remote.sshTarget is not set")
+		return nil, invalid("chela config set gateway.remote.sshTarget USER@HOST",
+			"gateway.remote.transport is ssh, but gateway.remote.sshTarget is not set")
 	}
 	r.SSH = &cli.SSH{Target: o.Target, Identity: o.Identity, Port: cmp.Or(o.Port, port)}
 	// The gateway gets the connection on its own machine, where this is its address.

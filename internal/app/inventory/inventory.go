@@ -46,11 +46,30 @@ const Temporary = ".chela-backup-"
 // kinds is the kinds of the entries of a state directory. Files of a database are those
 // that begin with its name.
 var kinds = map[string]Kind{
-	"chela.json": Config, "credentials": Credentials, "node": Credentials,
-	media.Dir: Sessions, config.HistoryFile: Sessions, allowlist.FileName: Config, "channels": Sessions, "proposals": Sessions, "migrations": Sessions, "trash": Sessions,
-	"workspace": Workspace, "plugins": Additions, "plugin-data": Additions, settings.SkillsDir: Additions, "hooks": Additions,
-	"browser": Browser, "cache": Cache, "sandboxes": Cache, "sandbox": Cache,
-	"logs": Logs, "backups": Backups, "chela.lock": Running, "chela.sock": Running,
+	"chela.json":       Config,
+	"credentials":      Credentials,
+	"node":             Credentials,
+	media.Dir:          Sessions,
+	config.HistoryFile: Sessions,
+	allowlist.FileName: Config,
+	"channels":         Sessions,
+	"proposals":        Sessions,
+	"migrations":       Sessions,
+	"trash":            Sessions,
+	"workspace":        Workspace,
+	"plugins":          Additions,
+	"plugin-data":      Additions,
+
+	settings.SkillsDir: Additions,
+	"hooks":            Additions,
+	"browser":          Browser,
+	"cache":            Cache,
+	"sandboxes":        Cache,
+	"sandbox":          Cache,
+	"logs":             Logs,
+	"backups":          Backups,
+	"chela.lock":       Running,
+	"chela.sock":       Running,
 }
 
 // Of returns the kind of an entry of a state directory with the database of that name.
@@ -61,7 +80,8 @@ func Of(name, database string) Kind {
 	switch rest, config := strings.CutPrefix(name, "chela.json."); {
 	case config && (rest == "bak" || strings.HasPrefix(rest, "bak.") || strings.HasPrefix(rest, "last-good")):
 		return Config
-	case database != "" && (name == database || strings.HasPrefix(name, database+".") || strings.HasPrefix(name, database+"-")):
+	case database != "" &&
+		(name == database || strings.HasPrefix(name, database+".") || strings.HasPrefix(name, database+"-")):
 		return Database
 	case strings.HasPrefix(name, "workspace-"):
 		return Workspace

@@ -89,7 +89,11 @@ func (o *Options) modelsStatus() wire.ModelsStatus {
 	g.Models.Probe(context.Background()) // has a short time limit of its own
 	ref, why := g.Models.Default()
 	out := wire.ModelsStatus{
-		Default: ref.String(), Reason: why, Fallbacks: []string{}, Aliases: map[string]string{}, Providers: []wire.ProviderStatus{},
+		Default:   ref.String(),
+		Reason:    why,
+		Fallbacks: []string{},
+		Aliases:   map[string]string{},
+		Providers: []wire.ProviderStatus{},
 	}
 	for _, f := range g.Models.Fallbacks() {
 		out.Fallbacks = append(out.Fallbacks, f.String())
@@ -131,7 +135,15 @@ func (o *Options) providers() []models.Provider {
 	set.Probe(context.Background()) // has a short time limit of its own
 	var out []models.Provider
 	for _, s := range set.Providers() {
-		out = append(out, models.Provider{ID: s.ID, Ready: s.Err == nil, Key: s.Key, Env: s.Env, From: s.From, Known: s.Service, Local: s.Local})
+		out = append(out, models.Provider{
+			ID:    s.ID,
+			Ready: s.Err == nil,
+			Key:   s.Key,
+			Env:   s.Env,
+			From:  s.From,
+			Known: s.Service,
+			Local: s.Local,
+		})
 	}
 	return out
 }

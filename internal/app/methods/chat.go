@@ -76,7 +76,8 @@ func (g *Gateway) chatPlugins(ctx context.Context, args string) (string, error) 
 	case len(words) == 0 || len(words) == 1 && words[0] == "list":
 	case len(words) == 2 && (words[0] == "enable" || words[0] == "disable"):
 		var c wire.PluginChanged
-		if err := g.call(ctx, wire.MethodPluginsSetEnabled, wire.PluginsSetEnabled{ID: words[1], Enabled: words[0] == "enable"}, &c); err != nil {
+		if err := g.call(ctx, wire.MethodPluginsSetEnabled,
+			wire.PluginsSetEnabled{ID: words[1], Enabled: words[0] == "enable"}, &c); err != nil {
 			return "", err
 		}
 		return strings.Join(append([]string{words[1] + " is " + words[0] + "d."}, c.Warnings...), "\n"), nil
@@ -117,8 +118,10 @@ func (g *Gateway) chatDiagnostics() string {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	lines := []string{
-		fmt.Sprintf("Chela %s, %s on %s/%s, up %s", g.o.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, humanize.Span(time.Since(g.o.Started))),
-		fmt.Sprintf("Memory: %s of heap, %s", humanize.Bytes(int64(m.HeapAlloc)), humanize.Many(runtime.NumGoroutine(), "goroutine")),
+		fmt.Sprintf("Chela %s, %s on %s/%s, up %s", g.o.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
+			humanize.Span(time.Since(g.o.Started))),
+		fmt.Sprintf("Memory: %s of heap, %s", humanize.Bytes(int64(m.HeapAlloc)),
+			humanize.Many(runtime.NumGoroutine(), "goroutine")),
 		"Database: " + g.o.Database,
 	}
 	states := g.o.channelStates()

@@ -170,10 +170,12 @@ type Gateway struct {
 // New makes the gateway.
 func New(o Options) *Gateway {
 	g := &Gateway{o: o}
-	rows := wireview.Rows{Model: o.sessionModel, Show: o.Files.FillScaled, Subagents: o.Current.Subagents, Sends: o.Current.Sends}
+	rows := wireview.Rows{Model: o.sessionModel, Show: o.Files.FillScaled, Subagents: o.Current.Subagents,
+		Sends: o.Current.Sends}
 	g.system = g.systemOptions(rows)
 	g.set = g.methods(rows).Logging(o.Log).
-		Missing("talk.", "there is no live audio here; send what was said with chat.send, and have the answer said with talk.speak")
+		Missing("talk.",
+			"there is no live audio here; send what was said with chat.send, and have the answer said with talk.speak")
 	g.Server = gateway.New(gateway.Options{
 		Log: o.Log, Version: o.Version, Methods: g.set, Bus: o.Bus, Health: g.system.Health,
 		Defaults: func() wire.SessionDefaults {
@@ -236,7 +238,8 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 		chat.Methods(chat.Options{
 			Store: o.Store, Bus: o.Bus, Gate: o.Inbound, Dispatcher: o.Dispatcher, Rows: rows, Redact: o.Redact,
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Metadata: func() wire.ChatMetadata {
-				return wire.ChatMetadata{Models: o.catalog().List(false).Models, Commands: commands.List(o.Current.Load().Skills(chela.DefaultAgent), true).Commands}
+				return wire.ChatMetadata{Models: o.catalog().List(false).Models,
+					Commands: commands.List(o.Current.Load().Skills(chela.DefaultAgent), true).Commands}
 			},
 		}),
 		sessions.Methods(sessions.Options{
@@ -268,36 +271,73 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			},
 		}),
 		talkmethods.Methods(talkmethods.Options{Words: o.Nodes, Announce: g.announceTo, Voice: o.Current.Talker}),
-		speechmethods.Methods(speechmethods.Options{Voice: o.Voice, Dir: filepath.Join(o.State, media.Dir), Store: o.Files.Store}),
+		speechmethods.Methods(speechmethods.Options{Voice: o.Voice, Dir: filepath.Join(o.State, media.Dir),
+			Store: o.Files.Store}),
 		hooks.Methods(hooks.Options{
-			Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Managed: standard.HookDir(o.State), Hooks: o.Hooks, Install: o.InstallHook,
+			Default:   chela.DefaultAgent,
+			Agent:     o.Current.HasAgent,
+			Managed:   standard.HookDir(o.State),
+			Hooks:     o.Hooks,
+			Install:   o.InstallHook,
 			Workspace: func(id chela.AgentID) string { return o.Current.Load().Workspace(id) },
 		}),
-		browsermethods.Methods(browsermethods.Options{Do: func(ctx context.Context, args json.RawMessage) (map[string]any, error) {
-			return o.Current.Load().Browse(ctx, args)
-		}}),
+		browsermethods.Methods(
+			browsermethods.Options{Do: func(ctx context.Context, args json.RawMessage) (map[string]any, error) {
+				return o.Current.Load().Browse(ctx, args)
+			}}),
 		o.pluginMethods(),
 		approvals.Methods(approvals.Options{
-			Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Publish: o.Bus.Publish, Subscribe: o.Bus.Subscribe,
-			Decide: o.Dispatcher.Decide, Rules: func() *allowlist.Source { return o.Current.Load().Allowed }, Redact: o.Redact,
-			Commands: func() string { return o.Current.Load().Tools(chela.DefaultAgent).Role(tool.RunsCommands) },
+			Store:     o.Store,
+			Default:   chela.DefaultAgent,
+			Agent:     o.Current.HasAgent,
+			Publish:   o.Bus.Publish,
+			Subscribe: o.Bus.Subscribe,
+			Decide:    o.Dispatcher.Decide,
+			Rules:     func() *allowlist.Source { return o.Current.Load().Allowed },
+			Redact:    o.Redact,
+			Commands:  func() string { return o.Current.Load().Tools(chela.DefaultAgent).Role(tool.RunsCommands) },
 		}),
 		models.Methods(o.catalog()),
 		devices.Methods(devices.Options{
-			Store: o.Store, Announce: g.announce, Drop: func(credential string, last func()) { g.Drop(credential, last) }, Endpoint: o.Port.Remote, Page: o.Port.Page, Stop: o.Dispatcher.Revoke,
+			Store:     o.Store,
+			Announce:  g.announce,
+			Drop:      func(credential string, last func()) { g.Drop(credential, last) },
+			Endpoint:  o.Port.Remote,
+			Page:      o.Port.Page,
+			Stop:      o.Dispatcher.Revoke,
 			Connected: func(credential, role string) bool { return g.Connected(credential, role) },
 		}),
-		nodemethods.Methods(nodemethods.Options{Nodes: o.Nodes, Store: o.Store, Gate: o.Inbound, Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
-		canvasmethods.Methods(canvasmethods.Options{Host: o.Canvas, Gate: o.Inbound, Default: chela.DefaultAgent, Agent: o.Current.HasAgent}),
-		channelmethods.Methods(o.guests(channelmethods.Options{Store: o.Store, Accounts: o.Channels.Accounts, Probe: o.probeChannel})),
+		nodemethods.Methods(nodemethods.Options{
+			Nodes:   o.Nodes,
+			Store:   o.Store,
+			Gate:    o.Inbound,
+			Default: chela.DefaultAgent,
+			Agent:   o.Current.HasAgent,
+		}),
+		canvasmethods.Methods(canvasmethods.Options{Host: o.Canvas, Gate: o.Inbound, Default: chela.DefaultAgent,
+			Agent: o.Current.HasAgent}),
+		channelmethods.Methods(o.guests(channelmethods.Options{Store: o.Store, Accounts: o.Channels.Accounts,
+			Probe: o.probeChannel})),
 		messages.Methods(messages.Options{Do: o.Act, Files: o.Files}),
 		o.configMethods(),
 		system.Methods(g.system),
-		taskmethods.Methods(taskmethods.Options{Store: o.Store, List: o.Tasks, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Show: o.Files.FillScaled}),
-		cronmethods.Methods(cronmethods.Options{
-			Scheduler: o.Scheduler, Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Database: o.Database, Instance: o.Instance,
+		taskmethods.Methods(taskmethods.Options{
+			Store:   o.Store,
+			List:    o.Tasks,
+			Default: chela.DefaultAgent,
+			Agent:   o.Current.HasAgent,
+			Show:    o.Files.FillScaled,
 		}),
-		usage.Methods(usage.Options{Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Limits: o.Current.Limits}),
+		cronmethods.Methods(cronmethods.Options{
+			Scheduler: o.Scheduler,
+			Store:     o.Store,
+			Default:   chela.DefaultAgent,
+			Agent:     o.Current.HasAgent,
+			Database:  o.Database,
+			Instance:  o.Instance,
+		}),
+		usage.Methods(usage.Options{Store: o.Store, Default: chela.DefaultAgent, Agent: o.Current.HasAgent,
+			Limits: o.Current.Limits}),
 		memorymethods.Methods(memorymethods.Options{
 			Default: chela.DefaultAgent, Agent: o.Current.HasAgent,
 			Workspace: func(id chela.AgentID) string { return o.Current.Load().Workspace(id) },
@@ -305,7 +345,11 @@ func (g *Gateway) methods(rows wireview.Rows) rpc.Set {
 			Forget:    o.Forget,
 		}),
 		workspace.Methods(workspace.Options{
-			History: o.History, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Zone: o.Current.Location, Redact: o.Redact,
+			History: o.History,
+			Default: chela.DefaultAgent,
+			Agent:   o.Current.HasAgent,
+			Zone:    o.Current.Location,
+			Redact:  o.Redact,
 		}),
 		proposals.Methods(proposals.Options{
 			Shelf: o.Proposals, Default: chela.DefaultAgent, Agent: o.Current.HasAgent, Skills: o.workspaceSkills,

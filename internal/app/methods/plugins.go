@@ -31,8 +31,15 @@ func (o *Options) pluginMethods() []rpc.Method {
 			slices.Sort(points)
 			return slices.Compact(points)
 		},
-		Servers: o.servers, Probe: o.probe, BeginLogin: o.beginLogin, FinishLogin: o.finishLogin, Logout: o.logout, Install: o.InstallPlugin, Remove: o.RemovePlugin, Refresh: o.RefreshPlugins,
-		Set: o.setPlugin,
+		Servers:     o.servers,
+		Probe:       o.probe,
+		BeginLogin:  o.beginLogin,
+		FinishLogin: o.finishLogin,
+		Logout:      o.logout,
+		Install:     o.InstallPlugin,
+		Remove:      o.RemovePlugin,
+		Refresh:     o.RefreshPlugins,
+		Set:         o.setPlugin,
 	})
 }
 
@@ -88,7 +95,14 @@ func (o *Options) servers() []wire.MCPServer {
 
 // loginView describes the login of an MCP server for clients.
 func loginView(l mcptool.Login) wire.MCPLogin {
-	return wire.MCPLogin{State: l.State, Issuer: l.Issuer, Scopes: l.Scopes, Expires: wire.At(l.Expires), Renews: l.Renews, Problem: l.Problem}
+	return wire.MCPLogin{
+		State:   l.State,
+		Issuer:  l.Issuer,
+		Scopes:  l.Scopes,
+		Expires: wire.At(l.Expires),
+		Renews:  l.Renews,
+		Problem: l.Problem,
+	}
 }
 
 // invalidLogin returns an error as one of the request: what a service said about a login is
@@ -104,7 +118,12 @@ func invalidLogin(err error) error {
 func (o *Options) beginLogin(ctx context.Context, name, redirect string) (wire.MCPLoginStarted, error) {
 	b, err := o.Current.Load().BeginLogin(ctx, name, redirect)
 	return wire.MCPLoginStarted{
-		Name: name, URL: b.URL, Redirect: b.Redirect, Issuer: b.Issuer, Scopes: append([]string{}, b.Scopes...), Expires: wire.At(b.Until),
+		Name:     name,
+		URL:      b.URL,
+		Redirect: b.Redirect,
+		Issuer:   b.Issuer,
+		Scopes:   append([]string{}, b.Scopes...),
+		Expires:  wire.At(b.Until),
 	}, invalidLogin(err)
 }
 
@@ -134,7 +153,13 @@ func (o *Options) probe(ctx context.Context, name string) (wire.MCPProbed, error
 	if err != nil {
 		return wire.MCPProbed{}, err
 	}
-	out := wire.MCPProbed{Name: name, Server: cat.Server, Tools: []wire.MCPTool{}, Problems: cat.Refused, TookMS: time.Since(began).Milliseconds()}
+	out := wire.MCPProbed{
+		Name:     name,
+		Server:   cat.Server,
+		Tools:    []wire.MCPTool{},
+		Problems: cat.Refused,
+		TookMS:   time.Since(began).Milliseconds(),
+	}
 	for _, t := range cat.Tools {
 		out.Tools = append(out.Tools, wire.MCPTool{Name: t.Name, Exposed: names[t.Name], Description: t.Description})
 	}

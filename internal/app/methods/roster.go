@@ -66,7 +66,8 @@ func (r roster) Forget(ctx context.Context, id chela.AgentID) (bindings int, err
 		return 0, err
 	}
 	if _, has := d.Agents[string(id)]; exists && has {
-		if _, err := rules.Update("", func(d *allowlist.Document) error { delete(d.Agents, string(id)); return nil }); err != nil {
+		if _, err := rules.Update("", func(d *allowlist.Document) error { delete(d.Agents, string(id)); return nil }); err !=
+			nil {
 			return 0, err
 		}
 	}

@@ -38,7 +38,12 @@ func (o *Options) skillMethods() []rpc.Method {
 			found, err := o.SkillSource().Search(ctx, words, limit)
 			for i, l := range found {
 				out = append(out, wire.SkillListing{
-					Score: 1 / float64(i+1), Slug: l.Slug, Ref: l.Slug, Name: cmp.Or(l.Name, l.Slug), Description: l.Description, Version: l.Version,
+					Score:       1 / float64(i+1),
+					Slug:        l.Slug,
+					Ref:         l.Slug,
+					Name:        cmp.Or(l.Name, l.Slug),
+					Description: l.Description,
+					Version:     l.Version,
 				})
 			}
 			return out, err
@@ -53,7 +58,8 @@ func (o *Options) skillMethods() []rpc.Method {
 
 // detail describes a skill of the registry.
 func detail(d skillsource.Detail) wire.SkillDetail {
-	out := wire.SkillDetail{Skill: wire.RegistrySkill{Slug: d.Slug, Name: cmp.Or(d.Name, d.Slug), Description: d.Description}}
+	out := wire.SkillDetail{Skill: wire.RegistrySkill{Slug: d.Slug, Name: cmp.Or(d.Name, d.Slug),
+		Description: d.Description}}
 	for i, v := range d.Versions {
 		created := int64(0)
 		if !v.Created.IsZero() {

@@ -79,13 +79,15 @@ type Gauges struct {
 
 // Read returns the counts, the gauges and the metrics of the process.
 func (m *Metrics) Read(now Gauges) []httpapi.Metric {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/sched/goroutines:goroutines"}}
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/sched/goroutines:goroutines"}}
 	metrics.Read(sample)
 	one := httpapi.One
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return []httpapi.Metric{
-		{Name: "chela_info", Help: "The running version.", Kind: httpapi.Gauge, Label: "version", Values: map[string]float64{now.Version: 1}},
+		{Name: "chela_info", Help: "The running version.", Kind: httpapi.Gauge, Label: "version",
+			Values: map[string]float64{now.Version: 1}},
 		one("chela_uptime_seconds", "Time since the start of the gateway.", httpapi.Gauge, now.Up.Seconds()),
 		one("chela_clients", "Connected clients.", httpapi.Gauge, float64(now.Clients)),
 		one("chela_sessions", "Stored sessions.", httpapi.Gauge, float64(now.Sessions)),
@@ -93,12 +95,16 @@ func (m *Metrics) Read(now Gauges) []httpapi.Metric {
 		one("chela_messages_queued", "Messages waiting for a run.", httpapi.Gauge, float64(now.Queued)),
 		one("chela_approvals_pending", "Tool calls waiting for approval.", httpapi.Gauge, float64(now.Approvals)),
 		one("chela_deliveries_open", "Parts of answers that are not delivered yet.", httpapi.Gauge, float64(now.Undelivered)),
-		{Name: "chela_runs_total", Help: "Runs that ended, by outcome.", Kind: httpapi.Counter, Label: "outcome", Values: maps.Clone(m.runs)},
-		{Name: "chela_tokens_total", Help: "Tokens of runs that ended.", Kind: httpapi.Counter, Label: "direction", Values: maps.Clone(m.tokens)},
-		{Name: "chela_tool_calls_total", Help: "Tool calls that ran, by outcome.", Kind: httpapi.Counter, Label: "outcome", Values: maps.Clone(m.calls)},
+		{Name: "chela_runs_total", Help: "Runs that ended, by outcome.", Kind: httpapi.Counter, Label: "outcome",
+			Values: maps.Clone(m.runs)},
+		{Name: "chela_tokens_total", Help: "Tokens of runs that ended.", Kind: httpapi.Counter, Label: "direction",
+			Values: maps.Clone(m.tokens)},
+		{Name: "chela_tool_calls_total", Help: "Tool calls that ran, by outcome.", Kind: httpapi.Counter, Label: "outcome",
+			Values: maps.Clone(m.calls)},
 		one("chela_tool_seconds_total", "Time spent in tool calls.", httpapi.Counter, m.took.Seconds()),
 		one("chela_auth_failures_total", "Connections with wrong credentials.", httpapi.Counter, float64(now.Failures)),
-		one("chela_memory_bytes", "Memory that the process has obtained from the system.", httpapi.Gauge, float64(sample[0].Value.Uint64()-sample[1].Value.Uint64())),
+		one("chela_memory_bytes", "Memory that the process has obtained from the system.", httpapi.Gauge,
+			float64(sample[0].Value.Uint64()-sample[1].Value.Uint64())),
 		one("chela_goroutines", "Goroutines.", httpapi.Gauge, float64(sample[2].Value.Uint64())),
 	}
 }

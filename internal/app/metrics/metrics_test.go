@@ -19,7 +19,8 @@ func TestMetrics(t *testing.T) {
 	m, b := metrics.New(), bus.New(slog.New(slog.DiscardHandler))
 	m.Watch(b)
 	for _, outcome := range []chela.Outcome{chela.OutcomeOK, chela.OutcomeOK, chela.OutcomeError} {
-		b.Publish(chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseEnd, End: &chela.EndEvent{Outcome: outcome, Input: 10, Output: 1}})
+		b.Publish(chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseEnd, End: &chela.EndEvent{Outcome: outcome,
+			Input: 10, Output: 1}})
 	}
 	b.Publish(chela.Event{Stream: chela.StreamAssistant, Delta: "x"})
 	for _, d := range []hook.Done{{Took: time.Second}, {IsError: true, Err: errors.New("boom"), Took: time.Second}} {
@@ -29,7 +30,15 @@ func TestMetrics(t *testing.T) {
 	}
 	got := map[string]map[string]float64{}
 	for _, x := range m.Read(metrics.Gauges{
-		Version: "1", Up: 90 * time.Second, Clients: 2, Failures: 3, Sessions: 4, Runs: 5, Queued: 6, Approvals: 7, Undelivered: 8,
+		Version:     "1",
+		Up:          90 * time.Second,
+		Clients:     2,
+		Failures:    3,
+		Sessions:    4,
+		Runs:        5,
+		Queued:      6,
+		Approvals:   7,
+		Undelivered: 8,
 	}) {
 		got[x.Name] = x.Values
 	}

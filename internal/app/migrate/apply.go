@@ -75,7 +75,8 @@ func (m Migrator) Apply(ctx context.Context, s cli.Start, o cli.MigrateOptions) 
 func (p *plan) interrupted(err error) error {
 	return &chela.Error{
 		Code: chela.CodeOf(err), Message: "the migration is not complete", Err: err,
-		Hint: "chela migrate openclaw --apply --from " + shell.Quote(p.home.Dir) + ", which continues, or chela migrate openclaw --undo",
+		Hint: "chela migrate openclaw --apply --from " + shell.Quote(p.home.Dir) +
+			", which continues, or chela migrate openclaw --undo",
 	}
 }
 
@@ -152,7 +153,8 @@ func (a *application) run(ctx context.Context, used bool) error {
 func (a *application) backup(ctx context.Context) error {
 	b, ok := a.db.(standard.Backuper)
 	file := filepath.Join(a.record.dir, "before.db")
-	if !ok || exists(file) || !slices.ContainsFunc(a.record.Steps, func(s step) bool { return s.Kind != kindFile && s.Kind != kindConfig }) {
+	if !ok || exists(file) ||
+		!slices.ContainsFunc(a.record.Steps, func(s step) bool { return s.Kind != kindFile && s.Kind != kindConfig }) {
 		return nil
 	}
 	if err := a.p.m.before("backup"); err != nil {

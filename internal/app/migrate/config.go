@@ -227,7 +227,8 @@ func (p *plan) dropSecrets(theirs map[string]any, tree *config.Tree) {
 	}
 	for _, l := range leaves(theirs, nil) {
 		v, ok := config.ValueAt(shown, l.path)
-		if ok && bytes.Contains(mustJSON(v), []byte(secret.Redacted)) && !bytes.Contains(mustJSON(l.value), []byte(secret.Redacted)) {
+		if ok && bytes.Contains(mustJSON(v), []byte(secret.Redacted)) &&
+			!bytes.Contains(mustJSON(l.value), []byte(secret.Redacted)) {
 			remove(theirs, l.path)
 			p.leave("configuration "+l.name(), "it may be a secret (--no-secrets)")
 		}

@@ -222,12 +222,14 @@ func (p *plan) workspaces(ctx context.Context) error {
 		}
 		rel, elsewhere := p.workspaceOf(id, configs[id])
 		if elsewhere != "" {
-			p.add(item{group: groupWorkspaces, MigratedItem: cli.MigratedItem{What: elsewhere, Action: cli.ItemSame, Note: "outside of OpenClaw's folder"}})
+			p.add(item{group: groupWorkspaces, MigratedItem: cli.MigratedItem{What: elsewhere, Action: cli.ItemSame,
+				Note: "outside of OpenClaw's folder"}})
 			p.notes = append(p.notes, fmt.Sprintf("The workspace of the agent %s is used where it is: %s", id, elsewhere))
 			continue
 		}
 		if to := p.home.LinkOf(rel); to != "" {
-			p.leave(rel, "a symbolic link to "+to+", which is not followed; to use that folder, set it as the workspace of the agent "+id+" (chela config set)")
+			p.leave(rel, "a symbolic link to "+to+
+				", which is not followed; to use that folder, set it as the workspace of the agent "+id+" (chela config set)")
 		}
 		if !p.home.IsDir(rel) || p.moved[rel] != "" {
 			continue
@@ -239,7 +241,8 @@ func (p *plan) workspaces(ctx context.Context) error {
 		to := p.workspace(id)
 		p.moved[rel] = to
 		files := p.copies(rel, to, ".openclaw")
-		if beat := heartbeats[id]; beat != "" && !slices.ContainsFunc(files, func(c *copying) bool { return c.rel == "HEARTBEAT.md" }) {
+		if beat := heartbeats[id]; beat != "" &&
+			!slices.ContainsFunc(files, func(c *copying) bool { return c.rel == "HEARTBEAT.md" }) {
 			files = append(files, &copying{base: to, rel: "HEARTBEAT.md", perm: 0o600, text: []byte(beat)})
 		}
 		p.tree(groupWorkspaces, rel, to, files, func(file string) bool {
@@ -355,7 +358,8 @@ func (p *plan) commands(ctx context.Context) error {
 		return nil
 	}
 	c := &copying{base: p.start.State, rel: allowlist.FileName, perm: 0o600, text: ours.Encode()}
-	i := item{group: groupCommands, MigratedItem: cli.MigratedItem{What: strings.Join(added, ", "), To: file.Path(), Action: cli.ItemAdd}}
+	i := item{group: groupCommands, MigratedItem: cli.MigratedItem{What: strings.Join(added, ", "), To: file.Path(),
+		Action: cli.ItemAdd}}
 	if _, _, err := p.compare(c, func(string) bool { return there }); err != nil {
 		return err
 	}
@@ -396,7 +400,8 @@ func (p *plan) mergeRules(ours, theirs *allowlist.Document) (added []string) {
 		setting(id, &to.Settings, &from.Settings)
 		rules := 0
 		for _, e := range from.Allowlist {
-			if !slices.ContainsFunc(to.Allowlist, func(o allowlist.Entry) bool { return o.Pattern == e.Pattern && o.Args == e.Args }) {
+			if !slices.ContainsFunc(to.Allowlist,
+				func(o allowlist.Entry) bool { return o.Pattern == e.Pattern && o.Args == e.Args }) {
 				to.Allowlist = append(slices.Clip(to.Allowlist), e)
 				rules++
 			}
@@ -453,7 +458,8 @@ func (p *plan) keys(ctx context.Context) error {
 			continue
 		case !chela.ValidAgentID(agent):
 			continue
-		case slices.ContainsFunc(seen, func(o openclaw.Key) bool { return o.Provider == k.Provider && o.Secret.Equal(k.Secret) }):
+		case slices.ContainsFunc(seen,
+			func(o openclaw.Key) bool { return o.Provider == k.Provider && o.Secret.Equal(k.Secret) }):
 			continue // agents inherit it
 		}
 		seen = append(seen, k)

@@ -113,7 +113,8 @@ func own(ctx context.Context, s cli.Start) (*statedir.Lock, error) {
 	lock, err := statedir.OwnIdle(ctx, s.State)
 	if errors.Is(err, statedir.ErrOwned) {
 		return nil, &chela.Error{
-			Code: chela.CodeConflict, Message: fmt.Sprintf("%s is running and uses %s", statedir.Owner(s.State), s.State), Hint: "stop it and try again: chela gateway stop", Err: err,
+			Code: chela.CodeConflict, Message: fmt.Sprintf("%s is running and uses %s", statedir.Owner(s.State), s.State),
+			Hint: "stop it and try again: chela gateway stop", Err: err,
 		}
 	}
 	return lock, err
@@ -139,8 +140,9 @@ func overlap(from, state string) error {
 	a, b := pathpolicy.Real(from), pathpolicy.Real(state)
 	if pathpolicy.Inside(a, b) || pathpolicy.Inside(b, a) {
 		return &chela.Error{
-			Code: chela.CodeInvalid, Message: fmt.Sprintf("the state directory %s and the folder of OpenClaw %s must not be in each other", state, from),
-			Hint: "chela --state-dir ~/.chela migrate openclaw --from " + shell.Quote(from),
+			Code:    chela.CodeInvalid,
+			Message: fmt.Sprintf("the state directory %s and the folder of OpenClaw %s must not be in each other", state, from),
+			Hint:    "chela --state-dir ~/.chela migrate openclaw --from " + shell.Quote(from),
 		}
 	}
 	return nil

@@ -46,11 +46,15 @@ func newMover(t *testing.T, from string) *mover {
 		m: migrate.Migrator{
 			Store: func(cli.Start) (standard.Store, error) {
 				return r.StoreOf(func(string) json.RawMessage { return nil }, nil, "")
-			}, Open: foreign.Tables, Providers: []string{"anthropic", "openai", "groq", "openrouter"}, Channels: []string{"telegram", "discord"},
+			},
+			Open:        foreign.Tables,
+			Providers:   []string{"anthropic", "openai", "groq", "openrouter"},
+			Channels:    []string{"telegram", "discord"},
 			Validate:    func(context.Context, cli.Start, *config.Tree) error { return nil },
 			Ineffective: func(context.Context, cli.Start, *config.Tree) []string { return nil },
 		},
-		s: cli.Start{State: state, Config: filepath.Join(state, "chela.json"), LastGood: filepath.Join(state, "chela.json.last-good"), Log: slog.New(slog.DiscardHandler)},
+		s: cli.Start{State: state, Config: filepath.Join(state, "chela.json"),
+			LastGood: filepath.Join(state, "chela.json.last-good"), Log: slog.New(slog.DiscardHandler)},
 		o: cli.MigrateOptions{From: from},
 	}
 }
@@ -167,7 +171,8 @@ func ids(past []session.Past) (out []string) {
 func (m *mover) files() map[string]string {
 	m.t.Helper()
 	out := map[string]string{}
-	for _, dir := range []string{"workspace", "workspace-work", "skills", "credentials", "chela.json", "exec-approvals.json"} {
+	for _, dir := range []string{"workspace", "workspace-work", "skills", "credentials", "chela.json",
+		"exec-approvals.json"} {
 		_ = filepath.WalkDir(filepath.Join(m.s.State, dir), func(name string, e os.DirEntry, err error) error {
 			if err == nil && !e.IsDir() {
 				b, err := os.ReadFile(name)
@@ -227,22 +232,29 @@ func TestFiles(t *testing.T) {
 		`device ` + openclawtest.Device + ` true import`,
 		`job 33333333-aaaa-4aaa-8aaa-000000000001 morning true true`,
 		`job 33333333-aaaa-4aaa-8aaa-000000000002 stretch false false`,
-		`person telegram default 42 true`, `person telegram default 43 true`, `person telegram default 44 true`, `person telegram work 45 true`,
+		`person telegram default 42 true`, `person telegram default 43 true`, `person telegram default 44 true`,
+		`person telegram work 45 true`,
 	}
 	if got := m.rows(); !slices.Equal(anonymous(got), want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(anonymous(got), "\n"), strings.Join(want, "\n"))
 	}
 	files := m.files()
 	for name, text := range map[string]string{
-		"workspace/AGENTS.md": "# Rules\n\nBe kind.\n", "workspace/memory/2026-03-01.md": "Bought eggs.\n", "workspace-work/AGENTS.md": "# Work\n",
-		"skills/greet/SKILL.md": "---\nname: greet", "credentials/anthropic.key": "sk-ant-test-aaaaaaaaaaaaaaaaaaaa\n", "credentials/work/openai.work.key": "sk-test-work",
-		"exec-approvals.json": "/usr/bin/uptime",
+		"workspace/AGENTS.md":            "# Rules\n\nBe kind.\n",
+		"workspace/memory/2026-03-01.md": "Bought eggs.\n",
+		"workspace-work/AGENTS.md":       "# Work\n",
+		"skills/greet/SKILL.md":          "---\nname: greet",
+		"credentials/anthropic.key":      "sk-ant-test-aaaaaaaaaaaaaaaaaaaa\n",
+
+		"credentials/work/openai.work.key": "sk-test-work",
+		"exec-approvals.json":              "/usr/bin/uptime",
 	} {
 		if !strings.Contains(files[name], text) {
 			t.Errorf("%s: %q", name, files[name])
 		}
 	}
-	for _, name := range []string{"workspace/.openclaw/workspace-state.json", "credentials/openai.login.key", "credentials/groq.old.key", "credentials/mars.key"} {
+	for _, name := range []string{"workspace/.openclaw/workspace-state.json", "credentials/openai.login.key",
+		"credentials/groq.old.key", "credentials/mars.key"} {
 		if _, ok := files[name]; ok {
 			t.Errorf("%s was taken", name)
 		}
@@ -252,7 +264,8 @@ func TestFiles(t *testing.T) {
 	}
 	m.checkConfig()
 	left := fmt.Sprint(out.Left)
-	for _, what := range []string{"telepathy", "agents.defaults.timeoutSeconds", "env.vars.HOUSE", "logs", "openai:login", "groq:old", "mars:default", "openrouter:ref", "deleted in OpenClaw", "telegram *"} {
+	for _, what := range []string{"telepathy", "agents.defaults.timeoutSeconds", "env.vars.HOUSE", "logs", "openai:login",
+		"groq:old", "mars:default", "openrouter:ref", "deleted in OpenClaw", "telegram *"} {
 		if !strings.Contains(left, what) {
 			t.Errorf("not reported: %s\n%s", what, left)
 		}
@@ -307,7 +320,8 @@ func (m *mover) checkConfig() {
 			m.t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
-	if s := string(tree.Section("agents.list")); !strings.Contains(s, filepath.Join(m.s.State, "workspace-work")) || strings.Contains(s, "agentDir") || strings.Contains(s, "telepathy") {
+	if s := string(tree.Section("agents.list")); !strings.Contains(s, filepath.Join(m.s.State, "workspace-work")) ||
+		strings.Contains(s, "agentDir") || strings.Contains(s, "telepathy") {
 		m.t.Errorf("agents.list: %s", s)
 	}
 	for _, path := range []string{"meta", "wizard", "telepathy", "agents.defaults.timeoutSeconds"} {
@@ -334,7 +348,8 @@ func TestTables(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(anonymous(got), "\n"), strings.Join(want, "\n"))
 	}
 	files := m.files()
-	if files["workspace/HEARTBEAT.md"] != "Look at the mail.\n" || files["credentials/anthropic.manual.key"] == "" || files["credentials/openai.manual.key"] == "" {
+	if files["workspace/HEARTBEAT.md"] != "Look at the mail.\n" || files["credentials/anthropic.manual.key"] == "" ||
+		files["credentials/openai.manual.key"] == "" {
 		t.Errorf("%v", slices.Sorted(keys(files)))
 	}
 	if !strings.Contains(fmt.Sprint(out.Left), "1 job that OpenClaw made for itself") {
@@ -553,20 +568,37 @@ func TestConflicts(t *testing.T) {
 		t.Fatal("no template", err)
 	}
 	mine := map[string]string{
-		"workspace/AGENTS.md": string(template), "workspace/MEMORY.md": "my own\n", "credentials/anthropic.key": "sk-mine\n", "skills/greet/SKILL.md": "mine\n",
-		"chela.json":          "{\n  // mine\n  gateway: { port: 1234 },\n  models: { providers: { other: { baseUrl: 'http://127.0.0.1:8/v1' } } },\n}\n",
-		"exec-approvals.json": `{"version":1,"agents":{"main":{"allowlist":[{"pattern":"/bin/mine"}]}}}`,
+		"workspace/AGENTS.md":       string(template),
+		"workspace/MEMORY.md":       "my own\n",
+		"credentials/anthropic.key": "sk-mine\n",
+		"skills/greet/SKILL.md":     "mine\n",
+		"chela.json":                "{\n  // mine\n  gateway: { port: 1234 },\n  models: { providers: { other: { baseUrl: 'http://127.0.0.1:8/v1' } } },\n}\n",
+		"exec-approvals.json":       `{"version":1,"agents":{"main":{"allowlist":[{"pattern":"/bin/mine"}]}}}`,
 	}
 	for name, text := range mine {
 		m.write(name, text)
 	}
 	main := chela.MainSession(chela.DefaultAgent)
 	now := time.Now()
-	morning := job.Job{ID: "33333333-aaaa-4aaa-8aaa-000000000001", Name: "mine", Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 3_600_000}, Payload: job.Payload{Kind: job.SystemEvent, Text: "x"}, Target: job.TargetMain}
+	morning := job.Job{
+		ID:       "33333333-aaaa-4aaa-8aaa-000000000001",
+		Name:     "mine",
+		Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 3_600_000},
+		Payload:  job.Payload{Kind: job.SystemEvent, Text: "x"},
+		Target:   job.TargetMain,
+	}
 	m.db(func(db standard.Database) {
 		if err := db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
 			return errors.Join(
-				tx.Sessions().Put(session.Meta{Key: main, ID: "mine", Agent: "main", Created: now, Started: now, Updated: now, Title: "my own"}),
+				tx.Sessions().Put(session.Meta{
+					Key:     main,
+					ID:      "mine",
+					Agent:   "main",
+					Created: now,
+					Started: now,
+					Updated: now,
+					Title:   "my own",
+				}),
 				tx.Sessions().Append("mine", &session.Entry{ID: "e", Kind: session.KindNotice, Time: now, Text: "my own"}),
 				tx.Jobs().Put(morning),
 			)
@@ -578,17 +610,27 @@ func TestConflicts(t *testing.T) {
 	out := m.apply()
 	got := actions(out)
 	for what, want := range map[string]string{
-		"workspace/MEMORY.md": cli.ItemConflict, "anthropic:default of the agent main": cli.ItemConflict, "skills/greet": cli.ItemConflict,
-		"gateway.port": cli.ItemConflict, "gateway.bind": cli.ItemAdd, string(main): cli.ItemConflict, "agent:work:main": cli.ItemAdd, "morning": cli.ItemConflict,
+		"workspace/MEMORY.md":                 cli.ItemConflict,
+		"anthropic:default of the agent main": cli.ItemConflict,
+		"skills/greet":                        cli.ItemConflict,
+		"gateway.port":                        cli.ItemConflict,
+		"gateway.bind":                        cli.ItemAdd,
+		string(main):                          cli.ItemConflict,
+
+		"agent:work:main": cli.ItemAdd,
+		"morning":         cli.ItemConflict,
 	} {
 		if got[what] != want {
 			t.Errorf("%s: %s, want %s", what, got[what], want)
 		}
 	}
 	after := m.files()
-	if after["workspace/AGENTS.md"] != "# Rules\n\nBe kind.\n" || after["workspace/MEMORY.md"] != "my own\n" || after["credentials/anthropic.key"] != "sk-mine\n" ||
-		!strings.Contains(after["chela.json"], "// mine") || !strings.Contains(after["chela.json"], "1234") || !strings.Contains(after["chela.json"], "loopback") ||
-		!strings.Contains(after["exec-approvals.json"], "/bin/mine") || !strings.Contains(after["exec-approvals.json"], "uptime") {
+	if after["workspace/AGENTS.md"] != "# Rules\n\nBe kind.\n" || after["workspace/MEMORY.md"] != "my own\n" ||
+		after["credentials/anthropic.key"] != "sk-mine\n" ||
+		!strings.Contains(after["chela.json"], "// mine") || !strings.Contains(after["chela.json"], "1234") ||
+		!strings.Contains(after["chela.json"], "loopback") ||
+		!strings.Contains(after["exec-approvals.json"], "/bin/mine") ||
+		!strings.Contains(after["exec-approvals.json"], "uptime") {
 		t.Errorf("%q", after)
 	}
 	m.undo()
@@ -605,7 +647,8 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("conflicts with --overwrite: %v", actions(out))
 	}
 	after = m.files()
-	if after["workspace/MEMORY.md"] != "Ada likes crabs.\n" || !strings.Contains(after["chela.json"], "18789") || strings.Contains(after["skills/greet/SKILL.md"], "mine") {
+	if after["workspace/MEMORY.md"] != "Ada likes crabs.\n" || !strings.Contains(after["chela.json"], "18789") ||
+		strings.Contains(after["skills/greet/SKILL.md"], "mine") {
 		t.Errorf("%q", after)
 	}
 	if got := strings.Join(m.rows(), "\n"); !strings.Contains(got, "A claw.") || !strings.Contains(got, "morning") {
@@ -643,11 +686,13 @@ func TestSourceChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.apply()
-		if f := m.files(); f["workspace/MEMORY.md"] != fmt.Sprintf("Ada likes %d crabs.\n", n) || !strings.Contains(f["chela.json"], "18789") {
+		if f := m.files(); f["workspace/MEMORY.md"] != fmt.Sprintf("Ada likes %d crabs.\n", n) ||
+			!strings.Contains(f["chela.json"], "18789") {
 			t.Errorf("killed at step %d: %q, %s", n, f["workspace/MEMORY.md"], f["chela.json"])
 		}
 		m.undo()
-		if f := m.files(); len(f) != 2 || f["workspace/MEMORY.md"] != "mine\n" || f["chela.json"] != "{ gateway: { port: 1234 } }\n" {
+		if f := m.files(); len(f) != 2 || f["workspace/MEMORY.md"] != "mine\n" ||
+			f["chela.json"] != "{ gateway: { port: 1234 } }\n" {
 			t.Errorf("killed at step %d, and taken back: %q", n, f)
 		}
 		if err := os.WriteFile(source, old, 0o600); err != nil {
@@ -669,7 +714,8 @@ func TestChangedSince(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err = config.Edited(text, config.Edit{Path: "gateway.port", Value: json.RawMessage("4321")}, config.Edit{Path: "tools.profile", Value: json.RawMessage(`"minimal"`)})
+	text, err = config.Edited(text, config.Edit{Path: "gateway.port", Value: json.RawMessage("4321")},
+		config.Edit{Path: "tools.profile", Value: json.RawMessage(`"minimal"`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -688,7 +734,9 @@ func TestChangedSince(t *testing.T) {
 			j.State.Last, j.State.LastStatus = job.At(time.Now()), job.OK // it ran
 			other, err := tx.Jobs().Get("33333333-aaaa-4aaa-8aaa-000000000002")
 			other.Name = "renamed"
-			return errors.Join(err, tx.Jobs().Put(j), tx.Jobs().Put(other), tx.Sessions().Append(meta.ID, &session.Entry{ID: "new", Kind: session.KindNotice, Time: time.Now(), Text: "it went on"}))
+			return errors.Join(err, tx.Jobs().Put(j), tx.Jobs().Put(other),
+				tx.Sessions().Append(meta.ID,
+					&session.Entry{ID: "new", Kind: session.KindNotice, Time: time.Now(), Text: "it went on"}))
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -702,7 +750,8 @@ func TestChangedSince(t *testing.T) {
 			t.Errorf("%s: %q, want %s", what, got[what], want)
 		}
 	}
-	if f := m.files(); f["workspace/MEMORY.md"] != "Ada likes crabs and eggs.\n" || !strings.Contains(f["chela.json"], "4321") || !strings.Contains(f["chela.json"], "minimal") ||
+	if f := m.files(); f["workspace/MEMORY.md"] != "Ada likes crabs and eggs.\n" ||
+		!strings.Contains(f["chela.json"], "4321") || !strings.Contains(f["chela.json"], "minimal") ||
 		strings.Contains(f["chela.json"], "house") || len(f) != 2 {
 		t.Errorf("%q", f)
 	}
@@ -724,7 +773,8 @@ func TestNoSecrets(t *testing.T) {
 				}
 			}
 		}
-		if rows := strings.Join(m.rows(), "\n"); strings.Contains(rows, "device") || !strings.Contains(rows, "agent:main:main") {
+		if rows := strings.Join(m.rows(), "\n"); strings.Contains(rows, "device") ||
+			!strings.Contains(rows, "agent:main:main") {
 			t.Error(rows)
 		}
 		if left := fmt.Sprint(out.Left); strings.Count(left, "--no-secrets") < 3 {
@@ -738,11 +788,13 @@ func TestAgent(t *testing.T) {
 	m := newMover(t, openclawtest.Files(t))
 	m.o.Agent = "work"
 	m.apply()
-	if rows := m.rows(); len(rows) != 2 || !strings.HasPrefix(rows[0], "agent:work:main") || !strings.Contains(rows[1], "stretch") {
+	if rows := m.rows(); len(rows) != 2 || !strings.HasPrefix(rows[0], "agent:work:main") ||
+		!strings.Contains(rows[1], "stretch") {
 		t.Errorf("%q", rows)
 	}
 	files := m.files()
-	if files["workspace-work/AGENTS.md"] == "" || files["workspace/AGENTS.md"] != "" || files["skills/greet/SKILL.md"] != "" || strings.Contains(files["chela.json"], "telegram") {
+	if files["workspace-work/AGENTS.md"] == "" || files["workspace/AGENTS.md"] != "" ||
+		files["skills/greet/SKILL.md"] != "" || strings.Contains(files["chela.json"], "telegram") {
 		t.Errorf("%q", files)
 	}
 	m.o.Agent = "nobody"
@@ -758,7 +810,8 @@ func TestRefused(t *testing.T) {
 	if err := os.MkdirAll(m.s.State, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.m.Plan(t.Context(), m.s, m.o); err == nil || !strings.Contains(err.Error(), "must not be in each other") {
+	if _, err := m.m.Plan(t.Context(), m.s, m.o); err == nil ||
+		!strings.Contains(err.Error(), "must not be in each other") {
 		t.Error(err)
 	}
 	m.o.From = filepath.Join(t.TempDir(), "none")

@@ -38,7 +38,8 @@ const (
 	groupCount
 )
 
-var groupNames = [groupCount]string{cli.GroupSettings, "Keys", "Sessions", "Scheduled jobs", "People", "Devices", "Workspaces and memory", "Skills", "Rules about commands"}
+var groupNames = [groupCount]string{cli.GroupSettings, "Keys", "Sessions", "Scheduled jobs", "People", "Devices",
+	"Workspaces and memory", "Skills", "Rules about commands"}
 
 // item is one thing that is shown, with what is done for it.
 type item struct {
@@ -80,7 +81,8 @@ func (m Migrator) prepare(ctx context.Context, s cli.Start, o cli.MigrateOptions
 		return nil, err
 	}
 	if _, err := os.Stat(dir); err != nil {
-		return nil, &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("%s cannot be read", dir), Hint: "chela migrate openclaw --from FOLDER", Err: err}
+		return nil, &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("%s cannot be read", dir),
+			Hint: "chela migrate openclaw --from FOLDER", Err: err}
 	}
 	home, err := openclaw.Open(dir, m.Open)
 	if err != nil {
@@ -96,7 +98,8 @@ func (m Migrator) prepare(ctx context.Context, s cli.Start, o cli.MigrateOptions
 		return nil, err
 	}
 	if p.last != nil && p.last.State == undoing {
-		return nil, &chela.Error{Code: chela.CodeConflict, Message: "undoing the last migration did not finish", Hint: "chela migrate openclaw --undo"}
+		return nil, &chela.Error{Code: chela.CodeConflict, Message: "undoing the last migration did not finish",
+			Hint: "chela migrate openclaw --undo"}
 	}
 	if p.last != nil && p.last.State != applying {
 		p.last = nil
@@ -114,7 +117,8 @@ func (m Migrator) prepare(ctx context.Context, s cli.Start, o cli.MigrateOptions
 		return nil, err
 	}
 	if err := p.ours.Broken(); err != nil {
-		return nil, &chela.Error{Code: chela.CodeInvalid, Message: s.Config + " is invalid", Hint: "chela config validate", Err: err}
+		return nil, &chela.Error{Code: chela.CodeInvalid, Message: s.Config + " is invalid", Hint: "chela config validate",
+			Err: err}
 	}
 	if p.opts, err = settings.Read(p.ours); err != nil {
 		return nil, err
@@ -122,7 +126,8 @@ func (m Migrator) prepare(ctx context.Context, s cli.Start, o cli.MigrateOptions
 	p.config = home.Config()
 	p.running = home.Running(os.TempDir(), alive)
 	if o.Agent != "" && !slices.Contains(p.agents(), o.Agent) {
-		return nil, chela.Errorf(chela.CodeInvalid, "OpenClaw has no agent %s in %s; it has %s", o.Agent, dir, strings.Join(p.agents(), ", "))
+		return nil, chela.Errorf(chela.CodeInvalid, "OpenClaw has no agent %s in %s; it has %s", o.Agent, dir,
+			strings.Join(p.agents(), ", "))
 	}
 	return p, p.collect(ctx)
 }

@@ -227,7 +227,13 @@ func addressOf(s *openclaw.Session) chela.Address {
 	if c.Channel == "" {
 		d := s.Delivery
 		to := channel.ParseTarget(cmp.Or(d.To, s.To))
-		c = openclaw.Chat{Channel: cmp.Or(d.Channel, s.Entry.Channel), Account: cmp.Or(d.Account, s.Account), Kind: cmp.Or(s.ChatType, string(to.Kind)), Peer: to.ID, Thread: to.Thread}
+		c = openclaw.Chat{
+			Channel: cmp.Or(d.Channel, s.Entry.Channel),
+			Account: cmp.Or(d.Account, s.Account),
+			Kind:    cmp.Or(s.ChatType, string(to.Kind)),
+			Peer:    to.ID,
+			Thread:  to.Thread,
+		}
 		for _, t := range [...]any{d.Thread, s.Thread} {
 			if t != nil && c.Thread == "" {
 				c.Thread = fmt.Sprint(t)
@@ -242,18 +248,21 @@ func addressOf(s *openclaw.Session) chela.Address {
 	if c.Peer == "" || kind == "" {
 		return chela.Address{}
 	}
-	return chela.Address{Channel: c.Channel, Account: chela.AccountID(cmp.Or(c.Account, "default")), Peer: chela.Peer{Kind: kind, ID: c.Peer}, Thread: c.Thread}
+	return chela.Address{Channel: c.Channel, Account: chela.AccountID(cmp.Or(c.Account, "default")),
+		Peer: chela.Peer{Kind: kind, ID: c.Peer}, Thread: c.Thread}
 }
 
 // mark returns what shows that a person changed a session.
 func mark(m session.Meta) string {
-	return hashOf(mustJSON([]any{m.Label, m.Title, m.Category, m.Model, m.Think, m.Verbose, m.Reasoning, m.Send, m.Archived.IsZero(), m.Pinned.IsZero()}))
+	return hashOf(mustJSON([]any{m.Label, m.Title, m.Category, m.Model, m.Think, m.Verbose, m.Reasoning, m.Send,
+		m.Archived.IsZero(), m.Pinned.IsZero()}))
 }
 
 // addSession adds the item of a conversation.
 func (p *plan) addSession(ctx context.Context, s *openclaw.Session, c *conversation) error {
 	meta := c.meta
-	i := item{group: groupSessions, size: c.messages, MigratedItem: cli.MigratedItem{What: string(meta.Key), Action: cli.ItemAdd}}
+	i := item{group: groupSessions, size: c.messages,
+		MigratedItem: cli.MigratedItem{What: string(meta.Key), Action: cli.ItemAdd}}
 	i.Note = humanize.Many(c.messages, "message")
 	if n := len(c.parts); n > 1 {
 		i.Note += " in " + humanize.Many(n, "transcript")
@@ -270,7 +279,8 @@ func (p *plan) addSession(ctx context.Context, s *openclaw.Session, c *conversat
 		return err
 	}
 	if i.Action == cli.ItemAdd || i.Action == cli.ItemReplace {
-		st := step{Kind: kindSession, Name: string(meta.Key), After: mark(meta), Entries: c.parts[len(c.parts)-1].past.Entries}
+		st := step{Kind: kindSession, Name: string(meta.Key), After: mark(meta),
+			Entries: c.parts[len(c.parts)-1].past.Entries}
 		for _, part := range slices.Backward(c.parts) {
 			st.Transcripts = append(st.Transcripts, part.past.ID)
 		}
@@ -332,7 +342,13 @@ func (a *application) writeSession(ctx context.Context, s *openclaw.Session, id 
 		case err == nil:
 			n, err := t.Count(old.ID)
 			if err == nil {
-				err = t.Archive(old.Key, session.Past{ID: old.ID, Started: old.Started, Ended: a.p.now, Reason: "reset", Entries: n})
+				err = t.Archive(old.Key, session.Past{
+					ID:      old.ID,
+					Started: old.Started,
+					Ended:   a.p.now,
+					Reason:  "reset",
+					Entries: n,
+				})
 			}
 			if err != nil {
 				return err
@@ -415,7 +431,8 @@ func (p *plan) job(raw openclaw.Job) (job.Job, error) {
 	if !chela.ValidAgentID(string(j.ForAgent())) {
 		return j, fmt.Errorf("%q cannot be the id of an agent of Chela", j.ForAgent())
 	}
-	j.State = job.State{Last: j.State.Last, LastStatus: j.State.LastStatus, LastError: j.State.LastError, Errors: j.State.Errors}
+	j.State = job.State{Last: j.State.Last, LastStatus: j.State.LastStatus, LastError: j.State.LastError,
+		Errors: j.State.Errors}
 	j.Created = cmp.Or(j.Created, job.At(p.now))
 	j.Principal, j.Source = chela.Owner("import"), "openclaw:"+raw.File
 	switch {
@@ -584,21 +601,33 @@ func (a *application) writePerson(ctx context.Context, g admission.Guest) error 
 func (p *plan) devices(ctx context.Context) error {
 	all := p.home.Devices(ctx)
 	if len(all) > 0 && (p.o.NoSecrets || p.o.Agent != "") {
-		p.leave(humanize.Many(len(all), "paired device"), "their tokens are keys, and belong to no agent; pair them again: chela devices invite")
+		p.leave(humanize.Many(len(all), "paired device"),
+			"their tokens are keys, and belong to no agent; pair them again: chela devices invite")
 		return nil
 	}
 	for _, d := range all {
-		what := cmp.Or(d.Label, d.DisplayName, strings.TrimSpace(d.ClientID+" "+d.Platform)) + " " + humanize.TruncateBytes(d.ID, 12)
+		what := cmp.Or(d.Label, d.DisplayName, strings.TrimSpace(d.ClientID+" "+d.Platform)) + " " +
+			humanize.TruncateBytes(d.ID, 12)
 		var grants []pairing.Issued
 		for _, role := range sortedKeys(d.Tokens) {
 			t := d.Tokens[role]
 			if t.Revoked == 0 {
-				grants = append(grants, pairing.Issued{Role: cmp.Or(t.Role, role), Scopes: t.Scopes, Token: t.Token, Created: or(t.Created, p.now)})
+				grants = append(grants, pairing.Issued{Role: cmp.Or(t.Role, role), Scopes: t.Scopes, Token: t.Token,
+					Created: or(t.Created, p.now)})
 			}
 		}
 		dev, err := pairing.Adopt(pairing.Device{
-			ID: d.ID, PublicKey: d.PublicKey, DisplayName: d.DisplayName, Label: d.Label, Platform: d.Platform, Family: d.Family,
-			ClientID: d.ClientID, ClientMode: d.ClientMode, Created: or(d.Created, time.Time{}), Approved: or(d.Approved, time.Time{}), LastSeen: or(d.LastSeen, time.Time{}),
+			ID:          d.ID,
+			PublicKey:   d.PublicKey,
+			DisplayName: d.DisplayName,
+			Label:       d.Label,
+			Platform:    d.Platform,
+			Family:      d.Family,
+			ClientID:    d.ClientID,
+			ClientMode:  d.ClientMode,
+			Created:     or(d.Created, time.Time{}),
+			Approved:    or(d.Approved, time.Time{}),
+			LastSeen:    or(d.LastSeen, time.Time{}),
 		}, grants, p.now)
 		if err != nil {
 			p.leave("device "+what, err.Error())

@@ -53,7 +53,8 @@ func groupOf(s step) group {
 func (m Migrator) Undo(ctx context.Context, s cli.Start) (_ cli.Migrated, err error) {
 	if last, err := lastRecord(s.State); err != nil || last == nil {
 		if err == nil {
-			err = &chela.Error{Code: chela.CodeNotFound, Message: "nothing was migrated from OpenClaw into " + s.State, Hint: "chela migrate openclaw"}
+			err = &chela.Error{Code: chela.CodeNotFound, Message: "nothing was migrated from OpenClaw into " + s.State,
+				Hint: "chela migrate openclaw"}
 		}
 		return cli.Migrated{}, err
 	}
@@ -71,7 +72,8 @@ func (m Migrator) Undo(ctx context.Context, s cli.Start) (_ cli.Migrated, err er
 	}
 	defer func() { err = errors.Join(err, u.db.Close()) }()
 	if err := u.run(ctx); err != nil {
-		return cli.Migrated{}, &chela.Error{Code: chela.CodeOf(err), Message: "the migration was not undone completely", Err: err, Hint: "chela migrate openclaw --undo, which continues"}
+		return cli.Migrated{}, &chela.Error{Code: chela.CodeOf(err), Message: "the migration was not undone completely",
+			Err: err, Hint: "chela migrate openclaw --undo, which continues"}
 	}
 	out := u.shown()
 	out.Report = filepath.Join(u.record.dir, "undo.txt")
@@ -328,7 +330,8 @@ func restoreSession(t session.Table, s step, meta session.Meta) error {
 				return err
 			}
 		}
-		if err := t.Archive(meta.Key, session.Past{ID: id, Started: time.Unix(ended, 0), Ended: time.Unix(ended, 0), Reason: "deleted"}); err != nil {
+		if err := t.Archive(meta.Key, session.Past{ID: id, Started: time.Unix(ended, 0), Ended: time.Unix(ended, 0),
+			Reason: "deleted"}); err != nil {
 			return err
 		}
 	}
@@ -400,7 +403,13 @@ func undoDevice(tx store.Tx, s step, i *cli.MigratedItem) error {
 
 // shown returns what was taken back.
 func (u *removal) shown() cli.Migrated {
-	m := cli.Migrated{From: u.record.From, State: u.start.State, Groups: []cli.MigratedGroup{}, Left: []cli.NotMigrated{}, Problems: []cli.NotMigrated{}}
+	m := cli.Migrated{
+		From:     u.record.From,
+		State:    u.start.State,
+		Groups:   []cli.MigratedGroup{},
+		Left:     []cli.NotMigrated{},
+		Problems: []cli.NotMigrated{},
+	}
 	for g, items := range u.items {
 		if len(items) == 0 {
 			continue
@@ -415,7 +424,8 @@ func (u *removal) shown() cli.Migrated {
 		}
 		m.Groups = append(m.Groups, cli.MigratedGroup{
 			Name: name, Items: items,
-			Summary: fmt.Sprintf("%d removed, %d restored, %d kept", count[cli.ItemRemove], count[cli.ItemRestore], count[cli.ItemKeep]),
+			Summary: fmt.Sprintf("%d removed, %d restored, %d kept", count[cli.ItemRemove],
+				count[cli.ItemRestore], count[cli.ItemKeep]),
 		})
 	}
 	return m

@@ -11,13 +11,18 @@ func TestCredentials(t *testing.T) {
 	t.Parallel()
 	o := on(t, map[string]string{"GROQ_API_KEY": "env"}, nil)
 	write(t, filepath.Join(o.Keys, "groq.work.key"), "w")
-	m, err := begin(t, conf{"models": two, "agents.defaults": `{"model": {"primary": "one/m1", "fallbacks": ["groq/llama"]}}`}, o)
+	m, err := begin(t,
+		conf{"models": two, "agents.defaults": `{"model": {"primary": "one/m1", "fallbacks": ["groq/llama"]}}`}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for id, want := range map[string][]string{
-		"groq": {"groq:GROQ_API_KEY groq/llama", "groq:work groq/llama saved"}, "one": {"one:config one/m1"}, "two": {"two:config two/m2"},
-		"offline": {"offline offline/assistant"}, "openai": nil, "nobody": nil,
+		"groq":    {"groq:GROQ_API_KEY groq/llama", "groq:work groq/llama saved"},
+		"one":     {"one:config one/m1"},
+		"two":     {"two:config two/m2"},
+		"offline": {"offline offline/assistant"},
+		"openai":  nil,
+		"nobody":  nil,
 	} {
 		var got []string
 		for _, w := range m.Credentials(id) {
@@ -48,7 +53,8 @@ func TestRemoveKeys(t *testing.T) {
 		t.Errorf("an unknown key: %v, %v", gone, err)
 	}
 	for _, tt := range []struct{ ids, want []string }{
-		{[]string{"groq:work", "groq:work"}, []string{"groq:work"}}, {nil, []string{"groq:default", "groq:home"}}, {nil, []string{}},
+		{[]string{"groq:work", "groq:work"}, []string{"groq:work"}}, {nil, []string{"groq:default", "groq:home"}},
+		{nil, []string{}},
 	} {
 		got, err := RemoveKeys(dir, "groq", tt.ids)
 		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {

@@ -36,12 +36,14 @@ func (m *Set) Embedding(id string) (embed.Options, error) {
 	out.BaseURL, out.Key, out.Header = o.BaseURL, o.Key, o.Header
 	if provider == Offline.Provider || provider == "anthropic" {
 		return out, &chela.Error{
-			Code: chela.CodeInvalid, Message: fmt.Sprintf("%s makes no vectors of texts", provider), Hint: "chela config set agents.defaults.memorySearch.provider openai",
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("%s makes no vectors of texts", provider),
+			Hint: "chela config set agents.defaults.memorySearch.provider openai",
 		}
 	}
 	if serviceOf(provider).env != nil && !isLocal(provider) && o.Key.IsZero() && m.o.Providers[provider].BaseURL == "" {
 		return out, &chela.Error{
-			Code: chela.CodeInvalid, Message: fmt.Sprintf("there is no key for %s", provider), Hint: "chela config set models.providers." + provider + ".apiKey KEY",
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("there is no key for %s", provider),
+			Hint: "chela config set models.providers." + provider + ".apiKey KEY",
 		}
 	}
 	return out, nil

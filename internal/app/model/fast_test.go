@@ -24,11 +24,13 @@ func TestFastTier(t *testing.T) {
 		{`{"providers": {"openai": {"baseUrl": "http://api.openai.com/v1"}}}`, "openai/gpt-5.5", 0},
 		{`{"providers": {"openai": {"baseUrl": "https://api.openai.com:8443/v1"}}}`, "openai/gpt-5.5", 0},
 		{`{"providers": {"openai": {"baseUrl": "https://api.openai.com/v1", "apiKey": "k"}}}`, "openai/gpt-5.5", 2.5},
-		{`{"providers": {"openai": {"models": [{"id": "gpt-5.5", "cost": {"input": 1, "output": 2}}, {"id": "other"}]}}}`, "openai/gpt-5.5", 2.5},
+		{`{"providers": {"openai": {"models": [{"id": "gpt-5.5", "cost": {"input": 1, "output": 2}}, {"id": "other"}]}}}`,
+			"openai/gpt-5.5", 2.5},
 		{`{"providers": {"openai": {"models": [{"id": "other"}]}}}`, "openai/other", 0},
 		{`{"providers": {"work": {"baseUrl": "https://api.anthropic.com", "api": "anthropic-messages", "models": [{"id": "claude-opus-5-5"}]}}}`, "work/claude-opus-5-5", 2},
 		{`{"providers": {"work": {"baseUrl": "https://api.anthropic.com.example.org", "api": "anthropic-messages", "models": [{"id": "claude-opus-5-5"}]}}}`, "work/claude-opus-5-5", 0},
-		{`{"providers": {"anthropic": {"baseUrl": "https://proxy.example.org", "models": [{"id": "claude-opus-5-5"}]}}}`, "anthropic/claude-opus-5-5", 0},
+		{`{"providers": {"anthropic": {"baseUrl": "https://proxy.example.org", "models": [{"id": "claude-opus-5-5"}]}}}`,
+			"anthropic/claude-opus-5-5", 0},
 	} {
 		o := Options{NoProbe: true, Env: func(string) string { return "" }}
 		if err := json.Unmarshal([]byte(tt.config), &o.Config); err != nil {
@@ -44,7 +46,8 @@ func TestFastTier(t *testing.T) {
 		}
 	}
 	o := Options{NoProbe: true, Env: func(string) string { return "" }}
-	o.Params, o.Models = json.RawMessage(`{"fastMode": "auto"}`), map[string]Settings{"openai/gpt-5.5": {Params: json.RawMessage(`{"fastMode": false}`)}}
+	o.Params, o.Models = json.RawMessage(`{"fastMode": "auto"}`),
+		map[string]Settings{"openai/gpt-5.5": {Params: json.RawMessage(`{"fastMode": false}`)}}
 	m, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

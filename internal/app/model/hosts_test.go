@@ -16,7 +16,9 @@ import (
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	listen := func() *httptest.Server {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNoContent)
+		}))
 		t.Cleanup(s.Close)
 		return s
 	}
@@ -42,12 +44,17 @@ func TestHosts(t *testing.T) {
 		if no, ok := errors.AsType[*egress.Refused](try(conf, other.URL)); !ok {
 			t.Errorf("another port: %v", no)
 		}
-		if err := try(strings.Replace(conf, `/v1"`, `/v1", "request": {"allowPrivateNetwork": true}`, 1), other.URL); err != nil {
+		if err := try(strings.Replace(conf, `/v1"`, `/v1", "request": {"allowPrivateNetwork": true}`, 1),
+			other.URL); err != nil {
 			t.Errorf("another port, allowed: %v", err)
 		}
 	})
 	t.Run("an address without a port has that of its scheme", func(t *testing.T) {
-		c := Config{Providers: map[string]Provider{"a": {BaseURL: "http://10.0.0.5/v1"}, "b": {BaseURL: "https://[fd00::1]/v1"}, "c": {BaseURL: "nonsense"}}}
+		c := Config{Providers: map[string]Provider{
+			"a": {BaseURL: "http://10.0.0.5/v1"},
+			"b": {BaseURL: "https://[fd00::1]/v1"},
+			"c": {BaseURL: "nonsense"},
+		}}
 		got := c.Hosts()
 		for _, want := range []string{"10.0.0.5:80", "[fd00::1]:443", "api.openai.com:443", "127.0.0.1:8000"} {
 			if !slices.Contains(got, want) {

@@ -11,7 +11,8 @@ func TestHTTPClient(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
 	for config, reached := range map[string]bool{
-		`{}`: false, `{"providers": {"mine": {"baseUrl": "` + s.URL + `/v1"}}}`: true, `{"providers": {"mine": {"baseUrl": "http://127.0.0.1:1/v1"}}}`: false,
+		`{}`: false, `{"providers": {"mine": {"baseUrl": "` + s.URL + `/v1"}}}`: true,
+		`{"providers": {"mine": {"baseUrl": "http://127.0.0.1:1/v1"}}}`: false,
 	} {
 		var o Config
 		if err := json.Unmarshal([]byte(config), &o); err != nil {

@@ -84,7 +84,8 @@ func (m *Set) own(id string) (out []key) {
 // shared returns the keys of all agents.
 func (m *Set) shared(id string, saved func() map[string][]string) []key {
 	// a variable that is not set remains in the text
-	if v, err := m.o.Providers[id].APIKey.Resolve(m.o.Env); err == nil && !v.IsZero() && !strings.Contains(v.Reveal(), "${") {
+	if v, err := m.o.Providers[id].APIKey.Resolve(m.o.Env); err == nil && !v.IsZero() &&
+		!strings.Contains(v.Reveal(), "${") {
 		return []key{{id + ":config", v, inConfig}}
 	}
 	var out []key
@@ -95,7 +96,8 @@ func (m *Set) shared(id string, saved func() map[string][]string) []key {
 		}
 	}
 	for _, name := range serviceOf(id).env {
-		for i, text := range strings.FieldsFunc(m.o.Env(name+"S"), func(r rune) bool { return strings.ContainsRune(",; \n", r) }) {
+		for i, text := range strings.FieldsFunc(m.o.Env(name+"S"),
+			func(r rune) bool { return strings.ContainsRune(",; \n", r) }) {
 			add(fmt.Sprintf("%s:%sS/%d", id, name, i+1), text, name+"S")
 		}
 		add(id+":"+name, m.o.Env(name), name)

@@ -58,7 +58,8 @@ func (m *Set) take(models []llm.Model) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.Catalog()
-	known := llm.Catalog{Aliases: old.Aliases, Closed: old.Closed, Providers: old.Providers, Models: slices.Clone(old.Models[:len(old.Models)-m.found])}
+	known := llm.Catalog{Aliases: old.Aliases, Closed: old.Closed, Providers: old.Providers,
+		Models: slices.Clone(old.Models[:len(old.Models)-m.found])}
 	m.found = 0
 	for _, info := range models {
 		if _, listed := known.Lookup(info.Ref()); !listed {
@@ -113,11 +114,18 @@ func (m *Set) ask(ctx context.Context, l service) []found {
 		if d.ID == "" {
 			continue
 		}
-		f := found{model: llm.Model{Provider: l.id, ID: d.ID, Name: d.ID, Context: max(d.Length, d.Meta.Length), Price: &llm.Price{}}}
+		f := found{model: llm.Model{
+			Provider: l.id,
+			ID:       d.ID,
+			Name:     d.ID,
+			Context:  max(d.Length, d.Meta.Length),
+			Price:    &llm.Price{},
+		}}
 		if f.model.Context == 0 {
 			f.model.Context = d.Meta.Trained
 		}
-		f.other = slices.ContainsFunc([]string{"embed", "rerank", "whisper"}, func(w string) bool { return strings.Contains(strings.ToLower(d.ID), w) })
+		f.other = slices.ContainsFunc([]string{"embed", "rerank", "whisper"},
+			func(w string) bool { return strings.Contains(strings.ToLower(d.ID), w) })
 		all = append(all, f)
 	}
 	root := strings.TrimSuffix(base, "/v1")

@@ -38,7 +38,8 @@ func (m *machine) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, io.ErrUnexpectedEOF
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)),
+		Request: r}, nil
 }
 
 const (
@@ -73,9 +74,12 @@ func TestProbe(t *testing.T) {
 		no, yes := false, true
 		free := &llm.Price{}
 		want := []llm.Model{
-			{Provider: "ollama", ID: "plain", Name: "plain", Context: 32768, Price: free, Compat: llm.Compat{SupportsTools: &no}},
-			{Provider: "ollama", ID: "small", Name: "small", Context: 8192, Price: free, Compat: llm.Compat{SupportsTools: &yes}},
-			{Provider: "ollama", ID: "able", Name: "able", Context: 32768, Images: true, Levels: []llm.Level{llm.Low, llm.Medium, llm.High}, Price: free, Compat: llm.Compat{SupportsTools: &yes}},
+			{Provider: "ollama", ID: "plain", Name: "plain", Context: 32768, Price: free,
+				Compat: llm.Compat{SupportsTools: &no}},
+			{Provider: "ollama", ID: "small", Name: "small", Context: 8192, Price: free,
+				Compat: llm.Compat{SupportsTools: &yes}},
+			{Provider: "ollama", ID: "able", Name: "able", Context: 32768, Images: true,
+				Levels: []llm.Level{llm.Low, llm.Medium, llm.High}, Price: free, Compat: llm.Compat{SupportsTools: &yes}},
 		}
 		all := m.Catalog().Models
 		if d := cmp.Diff(want, all[len(all)-3:]); d != "" {
@@ -108,7 +112,8 @@ func TestProbe(t *testing.T) {
 				got = append(got, x.Ref(), describe(x))
 			}
 		}
-		want := []string{"lmstudio/gpt-oss", "20000", "lmstudio/see", "4096 images", "llamacpp/gemma", "16384", "vllm/Qwen/Qwen3-8B", "32768"}
+		want := []string{"lmstudio/gpt-oss", "20000", "lmstudio/see", "4096 images", "llamacpp/gemma", "16384",
+			"vllm/Qwen/Qwen3-8B", "32768"}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
@@ -127,9 +132,11 @@ func TestProbe(t *testing.T) {
 	})
 	t.Run("a server at the configured address", func(t *testing.T) {
 		t.Parallel()
-		m, _ := on(t, conf{"models": `{"providers": {"vllm": {"baseUrl": "http://box:9000/v1/", "compat": {"supportsTools": true}}}}`}, map[string]string{
-			"GET http://box:9000/v1/models": `{"data":[{"id":"far"}]}`,
-		})
+		m, _ := on(t,
+			conf{"models": `{"providers": {"vllm": {"baseUrl": "http://box:9000/v1/", "compat": {"supportsTools": true}}}}`},
+			map[string]string{
+				"GET http://box:9000/v1/models": `{"data":[{"id":"far"}]}`,
+			})
 		if got := m.choice.String(); got != "vllm/far" {
 			t.Errorf("chose %s", got)
 		}
@@ -163,7 +170,8 @@ func TestParams(t *testing.T) {
 	t.Run("PROV-13 the most specific section wins for each field of params", func(t *testing.T) {
 		t.Parallel()
 		d := &backend{}
-		m := with(t, d, `{"c": 4}`, `{"a": 2, "b": 2, "temperature": 0.1}`, `{"b": 3, "c": 3, "temperature": 0.7, "maxTokens": 77, "extra_body": {"seed": 5}, "transport": "sse"}`)
+		m := with(t, d, `{"c": 4}`, `{"a": 2, "b": 2, "temperature": 0.1}`,
+			`{"b": 3, "c": 3, "temperature": 0.7, "maxTokens": 77, "extra_body": {"seed": 5}, "transport": "sse"}`)
 		if _, _, err := turn(t, m, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -192,8 +200,9 @@ func TestParams(t *testing.T) {
 		} {
 			script := llmtest.NewScript(llmtest.Say("ok"))
 			m := open(t, Options{
-				Made:     map[string]llm.Provider{"one": script},
-				Defaults: Defaults{Model: Choice{Primary: "one/m"}, Models: map[string]Settings{"one/m": {Params: []byte(tt.params)}}},
+				Made: map[string]llm.Provider{"one": script},
+				Defaults: Defaults{Model: Choice{Primary: "one/m"},
+					Models: map[string]Settings{"one/m": {Params: []byte(tt.params)}}},
 			})
 			if _, _, err := turn(t, m, ""); err != nil {
 				t.Fatal(err)
@@ -211,8 +220,10 @@ func TestParams(t *testing.T) {
 	})
 	t.Run("invalid params are an error of the request", func(t *testing.T) {
 		t.Parallel()
-		for _, bad := range []string{`[1]`, `{"temperature": "hot"}`, `{"extra_body": 1}`, `{"thinking": "x", "maxTokens": "y"}`} {
-			if _, _, err := with(t, &backend{}, ``, ``, bad).Resolve(""); err == nil || !strings.Contains(err.Error(), "params") {
+		for _, bad := range []string{`[1]`, `{"temperature": "hot"}`, `{"extra_body": 1}`,
+			`{"thinking": "x", "maxTokens": "y"}`} {
+			if _, _, err := with(t, &backend{}, ``, ``, bad).Resolve(""); err == nil ||
+				!strings.Contains(err.Error(), "params") {
 				t.Errorf("%s: %v", bad, err)
 			}
 		}
@@ -232,14 +243,17 @@ func TestCompatOfModels(t *testing.T) {
 	}
 	for model, warm := range map[string]bool{"m1": false, "m2": true, "unlisted": false} {
 		info := m.info("one", model)
-		if c := info.Compat; c.MaxTokensField != "max_completion_tokens" || c.SupportsTemperature == nil || *c.SupportsTemperature != warm || info.MaxOutput != 500 {
+		if c := info.Compat; c.MaxTokensField != "max_completion_tokens" || c.SupportsTemperature == nil ||
+			*c.SupportsTemperature != warm || info.MaxOutput != 500 {
 			t.Errorf("%s: %+v, puts out %d", model, c, info.MaxOutput)
 		}
 	}
 	if n := m.info("one", "m2").Context; n != 8000 {
 		t.Errorf("window %d", n)
 	}
-	if _, err := begin(t, conf{"models": `{"providers": {"one": {"models": [{"id": "m", "compat": {"supportsTools": "no"}}]}}}`}, on(t, nil, nil)); err == nil || !strings.Contains(err.Error(), "compat of m") {
+	if _, err := begin(t,
+		conf{"models": `{"providers": {"one": {"models": [{"id": "m", "compat": {"supportsTools": "no"}}]}}}`},
+		on(t, nil, nil)); err == nil || !strings.Contains(err.Error(), "compat of m") {
 		t.Errorf("an invalid compat: %v", err)
 	}
 }

@@ -64,7 +64,14 @@ func (m *Set) paramsOf(info llm.Model) (*params, error) {
 // take separates the fields that have a meaning for every service.
 func take(all map[string]json.RawMessage) (*params, error) {
 	p := &params{}
-	for name, to := range map[string]any{"temperature": &p.temperature, "maxTokens": &p.maxTokens, "cacheRetention": &p.cache, "fastMode": &p.fast, "contextTokensOverride": &p.window, "context1m": &p.million} {
+	for name, to := range map[string]any{
+		"temperature":           &p.temperature,
+		"maxTokens":             &p.maxTokens,
+		"cacheRetention":        &p.cache,
+		"fastMode":              &p.fast,
+		"contextTokensOverride": &p.window,
+		"context1m":             &p.million,
+	} {
 		raw, ok := all[name]
 		if !ok || string(raw) == "null" && name == "temperature" {
 			continue

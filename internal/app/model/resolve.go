@@ -107,7 +107,8 @@ func (m *Set) Cheapest(named string, than llm.Model) (llm.Model, llm.Provider, b
 	var provider llm.Provider
 	for _, name := range names {
 		info, err := m.Catalog().Resolve(name)
-		if err != nil || info.Price == nil || than.Price != nil && !cheaper(info, than) || best.Price != nil && !cheaper(info, best) {
+		if err != nil || info.Price == nil || than.Price != nil && !cheaper(info, than) ||
+			best.Price != nil && !cheaper(info, best) {
 			continue
 		}
 		if _, p, err := m.Resolve(info.Ref()); err == nil {

@@ -41,7 +41,8 @@ func (d *backend) RoundTrip(r *http.Request) (*http.Response, error) {
 		body = fmt.Sprintf("data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", "from "+key)
 	}
 	return &http.Response{
-		StatusCode: status, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r,
+		StatusCode: status, Header: http.Header{"Content-Type": {"text/event-stream"}},
+		Body: io.NopCloser(strings.NewReader(body)), Request: r,
 	}, nil
 }
 
@@ -98,7 +99,8 @@ func TestResolve(t *testing.T) {
 		}
 		return m, o
 	}
-	fallbacks := conf{"models": two, "agents.defaults": `{"model": {"primary": "one/m1", "fallbacks": ["quick", "one/m1"]}, "models": {"two/m2": {"alias": "quick"}}}`}
+	fallbacks := conf{"models": two,
+		"agents.defaults": `{"model": {"primary": "one/m1", "fallbacks": ["quick", "one/m1"]}, "models": {"two/m2": {"alias": "quick"}}}`}
 
 	t.Run("PROV-07 after a 429 the next of several keys in a variable is used in the same turn", func(t *testing.T) {
 		t.Parallel()
@@ -177,14 +179,16 @@ func TestResolve(t *testing.T) {
 	t.Run("a default model without a key, and a fallback with one", func(t *testing.T) {
 		t.Parallel()
 		d := &backend{}
-		m, _ := with(t, d, conf{"models": two, "agents.defaults": `{"model": {"primary": "groq/x", "fallbacks": ["two/m2"]}}`}, nil)
+		m, _ := with(t, d,
+			conf{"models": two, "agents.defaults": `{"model": {"primary": "groq/x", "fallbacks": ["two/m2"]}}`}, nil)
 		if text, by, err := turn(t, m, ""); text != "from k2" || by == nil || err != nil {
 			t.Errorf("%q by %v, %v", text, by, err)
 		}
 	})
 	t.Run("an unknown fallback is refused at the start", func(t *testing.T) {
 		t.Parallel()
-		_, err := begin(t, conf{"agents.defaults": `{"model": {"primary": "one/m1", "fallbacks": ["nonsense"]}}`}, on(t, nil, nil))
+		_, err := begin(t, conf{"agents.defaults": `{"model": {"primary": "one/m1", "fallbacks": ["nonsense"]}}`},
+			on(t, nil, nil))
 		if err == nil || !strings.Contains(err.Error(), `agents.defaults.model.fallbacks[0]: model "nonsense"`) {
 			t.Error(err)
 		}

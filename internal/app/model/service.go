@@ -21,7 +21,8 @@ type service struct {
 var services = [...]service{
 	{"anthropic", standard.Anthropic, "https://api.anthropic.com", []string{"ANTHROPIC_API_KEY"}, "claude-sonnet-4-5"},
 	{"openai", standard.OpenAI, "https://api.openai.com/v1", []string{"OPENAI_API_KEY"}, "gpt-5"},
-	{"google", standard.OpenAI, "https://generativelanguage.googleapis.com/v1beta/openai", []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "gemini-2.5-flash"},
+	{"google", standard.OpenAI, "https://generativelanguage.googleapis.com/v1beta/openai",
+		[]string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, "gemini-2.5-flash"},
 	{"openrouter", standard.OpenAI, "https://openrouter.ai/api/v1", []string{"OPENROUTER_API_KEY"}, "openrouter/auto"},
 	{"groq", standard.OpenAI, "https://api.groq.com/openai/v1", []string{"GROQ_API_KEY"}, "openai/gpt-oss-120b"},
 	{"deepseek", standard.OpenAI, "https://api.deepseek.com/v1", []string{"DEEPSEEK_API_KEY"}, "deepseek-v4-pro"},

@@ -68,7 +68,8 @@ func Open(ctx context.Context, o Options) (*Set, error) {
 	if want := o.Model.Primary; want != "" {
 		info, err := known.Resolve(want)
 		if err != nil {
-			return nil, &chela.Error{Code: chela.CodeInvalid, Message: "agents.defaults.model", Hint: "chela config set agents.defaults.model PROVIDER/MODEL", Err: err}
+			return nil, &chela.Error{Code: chela.CodeInvalid, Message: "agents.defaults.model",
+				Hint: "chela config set agents.defaults.model PROVIDER/MODEL", Err: err}
 		}
 		m.choice, m.why = llm.Ref{Provider: info.Provider, Model: info.ID}, "configured"
 		return m, nil
@@ -121,7 +122,13 @@ func (m *Set) With(choice Choice, params json.RawMessage, at, own string) (*Set,
 		return m, nil
 	}
 	n := &Set{
-		o: m.o, compat: m.compat, catalog: m.catalog, choice: m.choice, why: m.why, health: m.health, made: map[string]llm.Provider{},
+		o:       m.o,
+		compat:  m.compat,
+		catalog: m.catalog,
+		choice:  m.choice,
+		why:     m.why,
+		health:  m.health,
+		made:    map[string]llm.Provider{},
 	}
 	n.o.AgentParams, n.o.Own = params, own
 	if choice.Primary == "" {
@@ -129,7 +136,8 @@ func (m *Set) With(choice Choice, params json.RawMessage, at, own string) (*Set,
 	}
 	info, err := n.Catalog().Resolve(choice.Primary)
 	if err != nil {
-		return nil, &chela.Error{Code: chela.CodeInvalid, Message: at + ".model", Hint: "chela config unset " + at + ".model", Err: err}
+		return nil, &chela.Error{Code: chela.CodeInvalid, Message: at + ".model", Hint: "chela config unset " + at + ".model",
+			Err: err}
 	}
 	n.o.Model, n.choice, n.why = choice, llm.Ref{Provider: info.Provider, Model: info.ID}, "configured"
 	return n, n.checkFallbacks(at)
@@ -171,7 +179,8 @@ func (m *Set) known() (llm.Catalog, error) {
 		p := m.o.Providers[id]
 		c, err := compat(p.Compat)
 		if err != nil {
-			return out, &chela.Error{Code: chela.CodeInvalid, Message: "models.providers." + id + ".compat", Hint: "chela config unset models.providers." + id + ".compat", Err: err}
+			return out, &chela.Error{Code: chela.CodeInvalid, Message: "models.providers." + id + ".compat",
+				Hint: "chela config unset models.providers." + id + ".compat", Err: err}
 		}
 		m.compat[id] = c
 		for i := range p.Models {
@@ -259,7 +268,14 @@ func (m *Set) info(provider, model string) llm.Model {
 // config returns the dialect and the options of the provider with the id, under
 // one of its keys.
 func (m *Set) config(id string, k key) (api string, c dialect.Options, err error) {
-	c = dialect.Options{Name: id, Key: k.value, HTTP: m.o.HTTP, Image: m.o.Image, Log: m.o.Log, Model: func(model string) llm.Model { return m.info(id, model) }}
+	c = dialect.Options{
+		Name:  id,
+		Key:   k.value,
+		HTTP:  m.o.HTTP,
+		Image: m.o.Image,
+		Log:   m.o.Log,
+		Model: func(model string) llm.Model { return m.info(id, model) },
+	}
 	if id == Offline.Provider {
 		return standard.Offline, c, nil
 	}
@@ -280,7 +296,8 @@ func (m *Set) config(id string, k key) (api string, c dialect.Options, err error
 	}
 	if c.BaseURL == "" { // never that of another service
 		return "", c, &chela.Error{
-			Code: chela.CodeInvalid, Message: "models.providers." + id + ".baseUrl is not set", Hint: "chela config set " + shell.Quote("models.providers."+id+".baseUrl") + " URL",
+			Code: chela.CodeInvalid, Message: "models.providers." + id + ".baseUrl is not set", Hint: "chela config set " +
+				shell.Quote("models.providers."+id+".baseUrl") + " URL",
 		}
 	}
 	if k.value.IsZero() && !o.APIKey.IsZero() {
@@ -305,5 +322,6 @@ func (m *Set) config(id string, k key) (api string, c dialect.Options, err error
 // unknownProvider returns the error about a provider that is neither known nor configured.
 func unknownProvider(id string) error {
 	text := fmt.Sprintf("unknown provider %q%s", id, spelling.DidYouMean(id, Known()))
-	return &chela.Error{Code: chela.CodeInvalid, Message: text, Hint: "chela config set " + shell.Quote("models.providers."+id+".baseUrl") + " URL"}
+	return &chela.Error{Code: chela.CodeInvalid, Message: text, Hint: "chela config set " +
+		shell.Quote("models.providers."+id+".baseUrl") + " URL"}
 }

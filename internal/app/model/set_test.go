@@ -26,13 +26,15 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, io.ErrUnexpectedEOF
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)),
+		Request: r}, nil
 }
 
 // on returns options with the environment and the network of a machine.
 func on(t *testing.T, env map[string]string, net answers) Options {
 	t.Helper()
-	return Options{Env: func(name string) string { return env[name] }, HTTP: &http.Client{Transport: net}, Keys: t.TempDir()}
+	return Options{Env: func(name string) string { return env[name] },
+		HTTP: &http.Client{Transport: net}, Keys: t.TempDir()}
 }
 
 // openWith opens the models with the standard dialects.
@@ -75,15 +77,22 @@ func TestChoice(t *testing.T) {
 		want string
 		why  string
 	}{
-		{"the configured model before keys and servers", conf{"agents.defaults": `{"model": "openai/gpt-5-mini"}`}, keys, ollama, "openai/gpt-5-mini", "configured"},
-		{"with fallbacks", conf{"agents.defaults": `{"model": {"primary": "mine/m", "fallbacks": ["a/b"]}}`}, keys, nil, "mine/m", "configured"},
-		{"by its alias", conf{"agents.defaults": `{"model": "quick", "models": {"mine/small": {"alias": "quick"}}}`}, nil, nil, "mine/small", "configured"},
-		{"a configured provider before keys", conf{"models": `{"providers": {"zeta": {"models": [{"id": "z"}]}, "beta": {"models": [{"id": "b"}, {"id": "c"}]}, "alpha": {}}}`}, keys, ollama, "beta/b", "provider beta"},
+		{"the configured model before keys and servers", conf{"agents.defaults": `{"model": "openai/gpt-5-mini"}`}, keys,
+			ollama, "openai/gpt-5-mini", "configured"},
+		{"with fallbacks", conf{"agents.defaults": `{"model": {"primary": "mine/m", "fallbacks": ["a/b"]}}`}, keys, nil,
+			"mine/m", "configured"},
+		{"by its alias", conf{"agents.defaults": `{"model": "quick", "models": {"mine/small": {"alias": "quick"}}}`}, nil,
+			nil, "mine/small", "configured"},
+		{"a configured provider before keys",
+			conf{"models": `{"providers": {"zeta": {"models": [{"id": "z"}]}, "beta": {"models": [{"id": "b"}, {"id": "c"}]}, "alpha": {}}}`}, keys, ollama, "beta/b", "provider beta"},
 		{"keys in the order of the services", nil, keys, ollama, "anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY"},
 		{"a server on this machine", nil, nil, ollama, "ollama/first:7b", "on this machine"},
-		{"the first of two servers", nil, nil, answers{"http://127.0.0.1:8080/v1/models": listed, "http://127.0.0.1:1234/v1/models": listed}, "lmstudio/first:7b", "on this machine"},
-		{"a server without models is ignored", nil, nil, answers{"http://127.0.0.1:11434/v1/models": `{"data":[]}`, "http://127.0.0.1:8080/v1/models": listed}, "llamacpp/first:7b", "on this machine"},
-		{"another server is ignored", nil, nil, answers{"http://127.0.0.1:8080/v1/models": `<html>`}, "offline/assistant", "no key"},
+		{"the first of two servers", nil, nil, answers{"http://127.0.0.1:8080/v1/models": listed,
+			"http://127.0.0.1:1234/v1/models": listed}, "lmstudio/first:7b", "on this machine"},
+		{"a server without models is ignored", nil, nil, answers{"http://127.0.0.1:11434/v1/models": `{"data":[]}`,
+			"http://127.0.0.1:8080/v1/models": listed}, "llamacpp/first:7b", "on this machine"},
+		{"another server is ignored", nil, nil, answers{"http://127.0.0.1:8080/v1/models": `<html>`},
+			"offline/assistant", "no key"},
 		{"nothing", nil, nil, nil, "offline/assistant", "no key"},
 	}
 	for _, s := range services {
@@ -122,12 +131,14 @@ func TestChoice(t *testing.T) {
 	}
 	t.Run("an invalid model name is an error with a hint", func(t *testing.T) {
 		_, err := begin(t, conf{"agents.defaults": `{"model": "nonsense"}`}, on(t, nil, nil))
-		if err == nil || !strings.Contains(err.Error(), `agents.defaults.model: model "nonsense"`) || !strings.HasPrefix(chela.HintOf(err), "chela config set agents.defaults.model") {
+		if err == nil || !strings.Contains(err.Error(), `agents.defaults.model: model "nonsense"`) ||
+			!strings.HasPrefix(chela.HintOf(err), "chela config set agents.defaults.model") {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
 		}
 	})
 	t.Run("with mode replace only the configured models are listed", func(t *testing.T) {
-		m, err := begin(t, conf{"models": `{"mode": "replace", "providers": {"p": {"models": [{"id": "m", "reasoning": true, "input": ["text", "image"]}]}}}`}, on(t, nil, nil))
+		m, err := begin(t,
+			conf{"models": `{"mode": "replace", "providers": {"p": {"models": [{"id": "m", "reasoning": true, "input": ["text", "image"]}]}}}`}, on(t, nil, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +165,8 @@ func TestKeys(t *testing.T) {
 	}{
 		{"in the configuration", "openai", provider(`"plain-text"`), "plain-text", "the configuration"},
 		{"a reference to a variable", "openai", provider(`"env:OTHER"`), "from-other", "the configuration"},
-		{"a reference as an object", "openai", provider(`{"source": "env", "id": "OTHER"}`), "from-other", "the configuration"},
+		{"a reference as an object", "openai", provider(`{"source": "env", "id": "OTHER"}`),
+			"from-other", "the configuration"},
 		{"a reference to a file", "openai", provider(`"file:` + file + `"`), "from-file", "the configuration"},
 		{"in the environment", "openai", nil, "from-env", "OPENAI_API_KEY"},
 		{"in the second of two variables", "google", nil, "second", "GOOGLE_API_KEY"},
@@ -178,10 +190,17 @@ func TestKeys(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	for base, want := range map[string]bool{
-		"http://127.0.0.1:11434/v1": true, "http://localhost:1234": true, "http://[::1]:80": true, "http://0.0.0.0:8080": true, "http://box.local/v1": true,
-		"https://api.acme.example/v1": false, "http://192.168.1.5:11434": false, "http://localhost.acme.example": false,
+		"http://127.0.0.1:11434/v1":     true,
+		"http://localhost:1234":         true,
+		"http://[::1]:80":               true,
+		"http://0.0.0.0:8080":           true,
+		"http://box.local/v1":           true,
+		"https://api.acme.example/v1":   false,
+		"http://192.168.1.5:11434":      false,
+		"http://localhost.acme.example": false,
 	} {
-		m, err := begin(t, conf{"models": `{"providers": {"acme": {"baseUrl": "` + base + `", "apiKey": "k"}}}`}, on(t, nil, nil))
+		m, err := begin(t, conf{"models": `{"providers": {"acme": {"baseUrl": "` + base + `", "apiKey": "k"}}}`},
+			on(t, nil, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,8 +223,13 @@ func TestProviderErrors(t *testing.T) {
 	}{
 		{"no key", nil, "openai", "there is no key for openai", "chela models auth openai"},
 		{"not known", nil, "acme", `unknown provider "acme"`, "chela config set models.providers.acme.baseUrl URL"},
-		{"a key that is missing", conf{"models": `{"providers": {"acme": {"baseUrl": "http://h", "apiKey": "env:GONE"}}}`}, "acme", "the key of acme: secret env:GONE: the variable is not set", "chela config set models.providers.acme.apiKey KEY"},
-		{"an unknown api", conf{"models": `{"providers": {"acme": {"baseUrl": "http://h", "api": "telepathy"}}}`}, "acme", `provider acme: api "telepathy" is not supported yet; use one of ` + standard.Anthropic + ", " + standard.OpenAI + ", " + standard.Responses + ", " + standard.Gemini + ", " + standard.Ollama + ", " + standard.Offline, "chela config set models.providers.acme.api " + standard.OpenAI},
+		{"a key that is missing", conf{"models": `{"providers": {"acme": {"baseUrl": "http://h", "apiKey": "env:GONE"}}}`},
+			"acme", "the key of acme: secret env:GONE: the variable is not set",
+			"chela config set models.providers.acme.apiKey KEY"},
+		{"an unknown api", conf{"models": `{"providers": {"acme": {"baseUrl": "http://h", "api": "telepathy"}}}`}, "acme",
+			`provider acme: api "telepathy" is not supported yet; use one of ` + standard.Anthropic + ", " + standard.OpenAI +
+				", " + standard.Responses + ", " + standard.Gemini + ", " + standard.Ollama + ", " + standard.Offline,
+			"chela config set models.providers.acme.api " + standard.OpenAI},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -233,7 +257,8 @@ func TestProviderErrors(t *testing.T) {
 		if err != nil || api != standard.OpenAI || c.BaseURL != "http://h/v1" || c.Header.Get("X-Team") != "a" {
 			t.Errorf("%+v %v", c, err)
 		}
-		m, err = begin(t, conf{"models": `{"providers": {"deepseek": {"baseUrl": "http://h", "api": "anthropic-messages"}}}`}, on(t, nil, nil))
+		m, err = begin(t, conf{"models": `{"providers": {"deepseek": {"baseUrl": "http://h", "api": "anthropic-messages"}}}`},
+			on(t, nil, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +277,8 @@ func TestWith(t *testing.T) {
 	base := open(t, Options{
 		Defaults: Defaults{Model: Choice{Primary: "a/one", Fallbacks: []string{"a/two"}}},
 		Config: Config{Providers: map[string]Provider{
-			"a": {BaseURL: "http://127.0.0.1:1", Models: []Entry{{ID: "one"}, {ID: "two"}}}, "b": {BaseURL: "http://127.0.0.1:1", Models: []Entry{{ID: "three"}}},
+			"a": {BaseURL: "http://127.0.0.1:1", Models: []Entry{{ID: "one"}, {ID: "two"}}},
+			"b": {BaseURL: "http://127.0.0.1:1", Models: []Entry{{ID: "three"}}},
 		}},
 	})
 	same, err := base.With(Choice{}, nil, "agents.list[0]", "")
@@ -265,13 +291,15 @@ func TestWith(t *testing.T) {
 	}
 	ref, _ := own.Default()
 	old, _ := base.Default()
-	if ref.String() != "b/three" || old.String() != "a/one" || len(own.Fallbacks()) != 1 || own.Fallbacks()[0].String() != "a/one" || own.health != base.health {
+	if ref.String() != "b/three" || old.String() != "a/one" || len(own.Fallbacks()) != 1 ||
+		own.Fallbacks()[0].String() != "a/one" || own.health != base.health {
 		t.Errorf("%s with %v beside %s", ref, own.Fallbacks(), old)
 	}
 	if info, _, err := own.Resolve(""); err != nil || info.ID != "three" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if _, err := base.With(Choice{Primary: "b/three", Fallbacks: []string{"/"}}, nil, "agents.list[0]", ""); err == nil || !strings.Contains(err.Error(), "agents.list[0].model.fallbacks[0]") {
+	if _, err := base.With(Choice{Primary: "b/three", Fallbacks: []string{"/"}}, nil, "agents.list[0]", ""); err == nil ||
+		!strings.Contains(err.Error(), "agents.list[0].model.fallbacks[0]") {
 		t.Errorf("an unknown fallback: %v", err)
 	}
 	next := open(t, Options{Defaults: Defaults{Model: Choice{Primary: "offline/assistant"}}, Before: base})
@@ -317,7 +345,8 @@ func TestVision(t *testing.T) {
 		{`, "imageModel": "openai/gpt-5"`, "", "", "no key for openai"},
 	} {
 		info, p, err := with(tt.images).Vision(tt.session)
-		if (err == nil) != (p != nil) || err == nil && (tt.err != "" || info.Ref() != tt.want) || err != nil && (tt.err == "" || !strings.Contains(err.Error(), tt.err)) {
+		if (err == nil) != (p != nil) || err == nil && (tt.err != "" || info.Ref() != tt.want) ||
+			err != nil && (tt.err == "" || !strings.Contains(err.Error(), tt.err)) {
 			t.Errorf("%s in a session with %q: %s, %v; want %q, %q", tt.images, tt.session, info.Ref(), err, tt.want, tt.err)
 		}
 	}

@@ -71,7 +71,8 @@ func onThisMachine(base string) bool {
 	}
 	host := strings.ToLower(u.Hostname())
 	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || strings.HasSuffix(host, ".local") || err == nil && (ip.Unmap().IsLoopback() || ip.IsUnspecified())
+	return host == "localhost" || strings.HasSuffix(host, ".local") ||
+		err == nil && (ip.Unmap().IsLoopback() || ip.IsUnspecified())
 }
 
 // Unusable returns why a provider cannot be asked, such as a missing key; nil: it can.
@@ -130,7 +131,8 @@ func (m *Set) BadProvider() error {
 				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.models: number %d has no id", id, i+1)
 			}
 			if least := min(e.Context, e.ContextTokens, e.MaxTokens); least < 0 {
-				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.models: %s has %d tokens; leave out what is not known", id, e.ID, least)
+				return chela.Errorf(chela.CodeInvalid, "models.providers.%s.models: %s has %d tokens; leave out what is not known",
+					id, e.ID, least)
 			}
 		}
 	}

@@ -52,7 +52,8 @@ func (g *Generation) Browse(ctx context.Context, args json.RawMessage) (map[stri
 		return nil, err
 	}
 	if !c.On() || g.browsers == nil {
-		return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "the browser is off", Hint: "chela config set browser.enabled true"}
+		return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "the browser is off",
+			Hint: "chela config set browser.enabled true"}
 	}
 	rule := g.Settings.Paths(chela.DefaultAgent, g.private)
 	in.Read = func(path string) ([]byte, error) {

@@ -27,8 +27,13 @@ import (
 // newCoders returns the programs of coding agents.
 func (f *Factory) newCoders() *acptool.Pool {
 	return acptool.New(acptool.Options{
-		Log: f.o.Log, Broker: f.broker, Environ: f.Environ(), Version: f.o.Version, Redact: f.o.Redact, Image: f.o.Files.Scaled,
-		State: f.external,
+		Log:     f.o.Log,
+		Broker:  f.broker,
+		Environ: f.Environ(),
+		Version: f.o.Version,
+		Redact:  f.o.Redact,
+		Image:   f.o.Files.Scaled,
+		State:   f.external,
 		Record: func(ctx context.Context, key chela.SessionKey, change func(*session.External)) error {
 			return f.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 				m, err := tx.Sessions().Get(key)
@@ -52,7 +57,8 @@ var errNotExternal = chela.Errorf(chela.CodeConflict, "no coding agent answers i
 
 // external returns what a session has to do with its coding agent.
 func (f *Factory) external(ctx context.Context, key chela.SessionKey) (session.External, error) {
-	m, err := store.Get(ctx, f.o.Store, func(r store.Reader) (session.Meta, error) { return session.Lookup(r.Sessions(), key) })
+	m, err := store.Get(ctx, f.o.Store,
+		func(r store.Reader) (session.Meta, error) { return session.Lookup(r.Sessions(), key) })
 	if err != nil {
 		return session.External{}, err
 	}
@@ -133,10 +139,12 @@ func (g *Generation) findCoders(c Config) error {
 func (g *Generation) resolveExternal(m session.Meta, r run.Run) (*runner.Profile, error) {
 	x := m.External
 	if x.By != "" && r.Principal.ID != x.By && !r.Principal.May(chela.ScopeAdmin) {
-		return nil, chela.Errorf(chela.CodeForbidden, "the coding agent %s answers here only to the person who started it", x.Agent)
+		return nil, chela.Errorf(chela.CodeForbidden, "the coding agent %s answers here only to the person who started it",
+			x.Agent)
 	}
 	if r.Kind == run.Compact {
-		return nil, chela.Errorf(chela.CodeInvalid, "a coding agent keeps its own conversation, which is not compacted here; /new begins another one")
+		return nil, chela.Errorf(chela.CodeInvalid,
+			"a coding agent keeps its own conversation, which is not compacted here; /new begins another one")
 	}
 	name, prog, err := g.Coders.Find(x.Agent)
 	if err != nil {

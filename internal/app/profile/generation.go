@@ -162,7 +162,13 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	}))
 	f := &Factory{
 		deferred: deferred,
-		o:        o, started: time.Now(), rules: allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)), files: map[string]*prompt.Workspace{}, folders: map[string]bool{}, warned: map[string]bool{}, fresh: make(chan string, maxFresh),
+		o:        o,
+		started:  time.Now(),
+		rules:    allowlist.NewFile(filepath.Join(o.State, allowlist.FileName)),
+		files:    map[string]*prompt.Workspace{},
+		folders:  map[string]bool{},
+		warned:   map[string]bool{},
+		fresh:    make(chan string, maxFresh),
 		commands: exec.NewCommands(c.CommandOptions(exec.CommandOptions{
 			Log: o.Log, Dir: filepath.Join(o.State, "cache", "output"), Defer: deferred,
 		})),
@@ -178,7 +184,13 @@ func NewFactory(o Options, s settings.Sections) (*Factory, error) {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	f.backends = o.Registry.NewBackends(standard.SandboxEnv{State: o.State, Home: home, Never: f.private, Log: o.Log, Getenv: getenv})
+	f.backends = o.Registry.NewBackends(standard.SandboxEnv{
+		State:  o.State,
+		Home:   home,
+		Never:  f.private,
+		Log:    o.Log,
+		Getenv: getenv,
+	})
 	if o.Store == nil {
 		return f, nil
 	}
@@ -286,7 +298,8 @@ func (f *Factory) New(ctx context.Context, c Config, opts *settings.Settings, be
 		f.o.Log.Warn(`compat is "openclaw": commands run without approval unless tools.exec says otherwise`)
 	}
 	if opts.NoDefault() {
-		f.o.Log.Warn("agents.list has no default agent: messages of channels without a binding are refused", "hint", settings.SetDefault)
+		f.o.Log.Warn("agents.list has no default agent: messages of channels without a binding are refused",
+			"hint", settings.SetDefault)
 	}
 	for _, id := range opts.Roster() { // so that Ready succeeds for a session's first run
 		_, _, _ = g.AgentModels(id).Resolve("")
@@ -308,9 +321,17 @@ func (f *Factory) Validate(ctx context.Context, c Config, opts *settings.Setting
 // build makes a Generation from a configuration. It writes nothing. The order matters where a
 // step reads what an earlier one found: plug-ins have channels, which routes name; tools use
 // models, plug-ins and sandboxes.
-func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, before *Generation) (*Generation, error) {
+func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings,
+	before *Generation) (*Generation, error) {
 	g := &Generation{
-		Factory: f, number: f.generations.Add(1), Settings: opts, Config: c.Sections, agentModels: map[chela.AgentID]*model.Set{}, home: c.Env("HOME"), env: c.Env, refused: map[string][]string{},
+		Factory:     f,
+		number:      f.generations.Add(1),
+		Settings:    opts,
+		Config:      c.Sections,
+		agentModels: map[chela.AgentID]*model.Set{},
+		home:        c.Env("HOME"),
+		env:         c.Env,
+		refused:     map[string][]string{},
 	}
 	if err := g.openModels(ctx, c, before); err != nil {
 		return nil, err
@@ -325,7 +346,8 @@ func (f *Factory) build(ctx context.Context, c Config, opts *settings.Settings, 
 	for _, id := range opts.Roster() {
 		if dir := g.Workspace(id); f.o.Reserved != nil && f.o.Reserved(dir) {
 			return nil, chela.Errorf(chela.CodeInvalid,
-				"the workspace of agent %s, %s, is where Chela keeps its state, which tools do not use; choose another folder", id, dir)
+				"the workspace of agent %s, %s, is where Chela keeps its state, which tools do not use; choose another folder", id,
+				dir)
 		}
 	}
 	g.mentions = map[chela.AgentID][]*regexp.Regexp{}
@@ -372,13 +394,15 @@ func (g *Generation) channel(name string) *channel.Factory {
 // their own.
 func (g *Generation) openModels(ctx context.Context, c Config, before *Generation) error {
 	o := g.Settings.ModelOptions(g.o.State, c.Env)
-	o.HTTP, o.Log, o.Image, o.NoProbe, o.Made, o.NewProvider = g.o.HTTP, g.o.Log, g.o.Files.Scaled, g.o.NoProbe, g.o.Providers, g.o.Registry.NewProvider
+	o.HTTP, o.Log, o.Image, o.NoProbe, o.Made, o.NewProvider = g.o.HTTP, g.o.Log, g.o.Files.Scaled, g.o.NoProbe,
+		g.o.Providers, g.o.Registry.NewProvider
 	if o.HTTP == nil {
 		conf, err := understanding.ParseConfig(c.Sections.Section("tools.media"))
 		if err != nil {
 			return fmt.Errorf("configuration, tools.media: %w", err)
 		}
-		o.HTTP = model.HTTPClient(o.Config, c.Env, slices.Concat(conf.URLs(), g.Settings.MemoryURLs(), g.Settings.Speech.URLs(), g.Settings.Talk.URLs())...)
+		o.HTTP = model.HTTPClient(o.Config, c.Env,
+			slices.Concat(conf.URLs(), g.Settings.MemoryURLs(), g.Settings.Speech.URLs(), g.Settings.Talk.URLs())...)
 	}
 	g.http = o.HTTP
 	if before != nil {
@@ -419,7 +443,8 @@ func (g *Generation) Tools(id chela.AgentID) tool.Set { return g.tools[id] }
 // Resolve makes the profile of a run. It may read keys from files.
 func (g *Generation) Resolve(m session.Meta, r run.Run) (*runner.Profile, error) {
 	if !g.Settings.Has(m.Agent) {
-		return nil, &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("the agent %q was deleted", m.Agent), Hint: "chela agents list"}
+		return nil, &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("the agent %q was deleted", m.Agent),
+			Hint: "chela agents list"}
 	}
 	if m.External != nil {
 		return g.resolveExternal(m, r)
@@ -470,7 +495,8 @@ func (g *Generation) Ready(m session.Meta, r run.Run) (*runner.Profile, bool) {
 // profile returns the profile of a run with a resolved model. It does no I/O. What needs a file,
 // or the principal of a call, is a function in the profile, which the run calls outside of
 // transactions.
-func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider llm.Provider, box *sandbox.Session) *runner.Profile {
+func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider llm.Provider,
+	box *sandbox.Session) *runner.Profile {
 	agent, _ := g.Settings.Of(m.Agent)
 	window := g.window(m, info)
 	if !window.Assumed() {
@@ -490,7 +516,8 @@ func (g *Generation) profile(m session.Meta, r run.Run, info llm.Model, provider
 		answer.MaxAck = g.Settings.Heartbeat(m.Agent).MaxAck
 	}
 	if m.IsChild() { // a subagent: its requester reads the answer, whatever began the run
-		answer, rounds = run.AnswerTo(chela.Origin{Kind: chela.OriginAgent}), cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
+		answer, rounds = run.AnswerTo(chela.Origin{Kind: chela.OriginAgent}),
+			cmp.Or(g.Settings.Subagents(m.Agent).Rounds(), rounds)
 	}
 	catalog, pruning := g.catalogs[m.Agent], g.Settings.Pruning(m.Agent)
 	pruning.Tools.Allow, pruning.Tools.Deny = catalog.Expand(pruning.Tools.Allow), catalog.Expand(pruning.Tools.Deny)
@@ -716,7 +743,8 @@ func (g *Generation) agents() []chela.Agent {
 	var out []chela.Agent
 	for _, id := range g.Settings.Roster() {
 		a, _ := g.Settings.Of(id)
-		out = append(out, chela.Agent{ID: id, Name: cmp.Or(a.Identity.Name, a.Name), Model: g.Model(session.Meta{Agent: id}).Ref()})
+		out = append(out, chela.Agent{ID: id, Name: cmp.Or(a.Identity.Name, a.Name),
+			Model: g.Model(session.Meta{Agent: id}).Ref()})
 	}
 	return out
 }
@@ -880,7 +908,8 @@ func (c *Current) Offered(ctx context.Context, who chela.Principal, key chela.Se
 }
 
 // Rules returns the rules about tools for a run that a principal starts.
-func (c *Current) Rules(ctx context.Context, who chela.Principal, key chela.SessionKey, v policy.Conversation) (policy.Pipeline, llm.Ref, error) {
+func (c *Current) Rules(ctx context.Context, who chela.Principal, key chela.SessionKey,
+	v policy.Conversation) (policy.Pipeline, llm.Ref, error) {
 	return c.Load().Rules(ctx, who, key, v)
 }
 

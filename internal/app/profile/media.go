@@ -64,7 +64,8 @@ func (g *Generation) makeUnderstander(c Config, broker sandbox.Broker) error {
 		Record: func(ctx context.Context, by understanding.Caller, m llm.Model, u llm.Usage) error {
 			row := usage.RowOf(m, u, time.Now())
 			row.Run, row.Session, row.Agent = by.Run, by.Session, by.Agent
-			return g.o.Store.Update(context.WithoutCancel(ctx), store.Ordered, func(tx store.Tx) error { return tx.Usage().Add(row) })
+			return g.o.Store.Update(context.WithoutCancel(ctx), store.Ordered,
+				func(tx store.Tx) error { return tx.Usage().Add(row) })
 		},
 	})
 	return nil
@@ -96,7 +97,8 @@ func (g *Generation) painter(broker sandbox.Broker) drawing.Painter {
 					return nil, err
 				}
 			}
-			return g.o.Budgets.Provider(p, m, budget.Call{Run: by.Run, Agent: by.Agent, Session: by.Session}, g.Settings.Limits(by.Agent, g.zone)), nil
+			return g.o.Budgets.Provider(p, m, budget.Call{Run: by.Run, Agent: by.Agent, Session: by.Session},
+				g.Settings.Limits(by.Agent, g.zone)), nil
 		},
 	})
 }
@@ -127,7 +129,8 @@ func (g *Generation) helpers(broker sandbox.Broker) sandbox.Programs {
 func attachmentDir(state string) string { return filepath.Join(state, "cache", "attachments") }
 
 // configuredWay returns how a model of tools.media is asked.
-func (g *Generation) configuredWay(k media.Kind, m understanding.Model, by understanding.Caller, programs understanding.Programs) (understanding.Way, error) {
+func (g *Generation) configuredWay(k media.Kind, m understanding.Model, by understanding.Caller,
+	programs understanding.Programs) (understanding.Way, error) {
 	if m.Program() {
 		return understanding.Way{Name: m.Command, Reader: programs.Reader(m.Command, m.Args)}, nil
 	}
@@ -174,7 +177,8 @@ func (g *Generation) sighted(by understanding.Caller) (out []understanding.Way) 
 	models := g.AgentModels(by.Agent)
 	add := func(m llm.Model, p llm.Provider, err error) {
 		if err == nil && !slices.ContainsFunc(out, func(w understanding.Way) bool { return w.Name == m.Ref() }) {
-			out = append(out, understanding.Way{Name: m.Ref(), Reader: understanding.Vision(m, g.payFor(by, m, p), g.Settings.Agent.ImageSide)})
+			out = append(out, understanding.Way{Name: m.Ref(), Reader: understanding.Vision(m, g.payFor(by, m, p),
+				g.Settings.Agent.ImageSide)})
 		}
 	}
 	add(models.Vision(by.Model))
@@ -187,7 +191,8 @@ func (g *Generation) sighted(by understanding.Caller) (out []understanding.Way) 
 // payFor returns a provider whose calls are paid from the budgets of those for whom an
 // attachment is read.
 func (g *Generation) payFor(by understanding.Caller, m llm.Model, p llm.Provider) llm.Provider {
-	return g.o.Budgets.Provider(p, m, budget.Call{Run: by.Run, Agent: by.Agent, Session: by.Session}, g.Settings.Limits(by.Agent, g.zone))
+	return g.o.Budgets.Provider(p, m, budget.Call{Run: by.Run, Agent: by.Agent, Session: by.Session},
+		g.Settings.Limits(by.Agent, g.zone))
 }
 
 // listeners returns the services with a key that transcribe recordings, that of the
@@ -230,7 +235,8 @@ func readBy(m session.Meta, r run.Run, info llm.Model) (understanding.Caller, []
 }
 
 // understand returns the functions of a run's profile that read attachments.
-func (g *Generation) understand(m session.Meta, info llm.Model) (reads func(run.Run, []chela.Media) bool, read func(context.Context, run.Run, []chela.Media) ([]chela.Media, error)) {
+func (g *Generation) understand(m session.Meta, info llm.Model) (reads func(run.Run, []chela.Media) bool,
+	read func(context.Context, run.Run, []chela.Media) ([]chela.Media, error)) {
 	reads = func(r run.Run, list []chela.Media) bool {
 		by, kinds := readBy(m, r, info)
 		return g.reader.Reads(by, list, kinds...)
@@ -244,7 +250,8 @@ func (g *Generation) understand(m session.Meta, info llm.Model) (reads func(run.
 
 // transcriber returns for whom the recordings of a message are transcribed.
 func transcriber(it queue.Item) understanding.Caller {
-	return understanding.Caller{Run: chela.RunID(it.ID), Session: it.Session, Agent: it.Session.Agent(), Address: it.Inbound.Address}
+	return understanding.Caller{Run: chela.RunID(it.ID), Session: it.Session, Agent: it.Session.Agent(),
+		Address: it.Inbound.Address}
 }
 
 // Transcribes reports whether the recordings of a message are transcribed before it is

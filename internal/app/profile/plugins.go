@@ -39,8 +39,18 @@ func (f *Factory) newPool(c settings.Sections) (*mcptool.Pool, error) {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	o := mcptool.Options{
-		Log: f.o.Log, Broker: f.broker, Environ: f.o.Environ, State: f.o.State, HTTP: f.serverClient, Redact: f.o.Redact, Label: untrusted.New(),
-		Version: f.o.Version, Changed: f.o.ToolsChanged, LoginHTTP: f.loginClient, Hide: f.o.Hide, Lapsed: f.o.Tell,
+		Log:       f.o.Log,
+		Broker:    f.broker,
+		Environ:   f.o.Environ,
+		State:     f.o.State,
+		HTTP:      f.serverClient,
+		Redact:    f.o.Redact,
+		Label:     untrusted.New(),
+		Version:   f.o.Version,
+		Changed:   f.o.ToolsChanged,
+		LoginHTTP: f.loginClient,
+		Hide:      f.o.Hide,
+		Lapsed:    f.o.Tell,
 	}
 	if o.Environ == nil {
 		o.Environ = os.Environ()
@@ -78,7 +88,8 @@ func (f *Factory) loginClient(s mcp.Server) *http.Client {
 		u = &url.URL{}
 	}
 	var p egress.Policy
-	if s.Rights == nil || slices.Contains(s.Rights.Hosts, u.Hostname()) || slices.Contains(s.Rights.Hosts, standard.HostPort(u)) {
+	if s.Rights == nil || slices.Contains(s.Rights.Hosts, u.Hostname()) ||
+		slices.Contains(s.Rights.Hosts, standard.HostPort(u)) {
 		ip, err := netip.ParseAddr(u.Hostname())
 		p.Hosts = []string{standard.HostPort(u)}
 		p.Private = strings.EqualFold(u.Hostname(), "localhost") || err == nil && (ip.IsLoopback() || ip.IsPrivate())
@@ -164,7 +175,8 @@ func (g *Generation) channelOf(p *plugindir.Plugin) (channel.Factory, bool, erro
 		return channel.Factory{}, false, err
 	}
 	if g.channel(p.Channel.Name) != nil {
-		return channel.Factory{}, false, fmt.Errorf("its channel %s is ignored, because there is a channel with this name", p.Channel.Name)
+		return channel.Factory{}, false, fmt.Errorf("its channel %s is ignored, because there is a channel with this name",
+			p.Channel.Name)
 	}
 	o := external.Options{
 		Name: p.Channel.Name, Abilities: p.Channel.Abilities, Hints: p.Channel.Hints,
@@ -238,7 +250,8 @@ func (g *Generation) findServers(c Config) error {
 	g.Servers, g.idle = map[string]mcp.Server{}, own.Idle()
 	for name, v := range own.Servers {
 		s := v.Server
-		if err := s.Validate(); err != nil && (s.On() || s.Command+s.URL != "") { // without either, it switches that of a plug-in off
+		// without either, it switches that of a plug-in off
+		if err := s.Validate(); err != nil && (s.On() || s.Command+s.URL != "") {
 			return fmt.Errorf("configuration, mcp.servers.%s: %w", name, err)
 		}
 		for header, ref := range v.Headers {
@@ -272,7 +285,8 @@ func (g *Generation) findServers(c Config) error {
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			if other, taken := g.Servers[name]; taken {
 				if other.Plugin != "" {
-					p.Warnings = append(slices.Clip(p.Warnings), fmt.Sprintf("its server %s is ignored, because the plug-in %s has one with this name", name, other.Plugin))
+					p.Warnings = append(slices.Clip(p.Warnings),
+						fmt.Sprintf("its server %s is ignored, because the plug-in %s has one with this name", name, other.Plugin))
 				}
 				continue
 			}

@@ -17,8 +17,14 @@ import (
 
 // rules returns the rules about tools for a principal in a session.
 func (g *Generation) rules(m session.Meta, model llm.Model, who chela.Principal) policy.Pipeline {
-	return g.sessionRules(m, policy.Conversation{Provider: model.Provider, Model: model.ID, Sender: sender(who), Sandboxed: g.isSandboxed(m),
-		Depth: m.Depth(), MaxDepth: g.Settings.Subagents(m.Agent).Depth()})
+	return g.sessionRules(m, policy.Conversation{
+		Provider:  model.Provider,
+		Model:     model.ID,
+		Sender:    sender(who),
+		Sandboxed: g.isSandboxed(m),
+		Depth:     m.Depth(),
+		MaxDepth:  g.Settings.Subagents(m.Agent).Depth(),
+	})
 }
 
 // sessionRules returns the rules about tools for a conversation in a session: those of
@@ -49,7 +55,8 @@ func (g *Generation) pipeline(id chela.AgentID, c policy.Conversation) policy.Pi
 	if len(models) == 0 || slices.Contains(models, c.Model) || slices.Contains(models, c.Provider+"/"+c.Model) {
 		return rules
 	}
-	return append(rules, policy.Step{Label: "model", Key: "tools.exec.applyPatch.allowModels", Deny: catalog.Having(tool.PatchesFiles)})
+	return append(rules,
+		policy.Step{Label: "model", Key: "tools.exec.applyPatch.allowModels", Deny: catalog.Having(tool.PatchesFiles)})
 }
 
 // isSandboxed reports whether a session is sandboxed.
@@ -71,7 +78,8 @@ func sender(who chela.Principal) policy.Sender {
 // Rules returns the rules about tools for a run that a principal starts in a
 // session, and the model that answers. Fields of c that are set are used instead
 // of the session's.
-func (g *Generation) Rules(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
+func (g *Generation) Rules(ctx context.Context, who chela.Principal, key chela.SessionKey,
+	c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
 	m, err := g.meta(ctx, key)
 	if err != nil {
 		return nil, llm.Ref{}, err
@@ -118,7 +126,16 @@ func (g *Generation) Scope(ctx context.Context, who chela.Principal, key chela.S
 		dir, box = box.Workspace, g.elevate(m, box)(who)
 	}
 	return invoke.Scope{
-		Env:   func() map[string]string { return g.SkillEnv(key.Agent()) },
-		Agent: key.Agent(), Dir: dir, Folder: m.Bounds.Folder, Sandbox: box, Private: !m.Shared(run.Run{}), Exec: m.Exec.Within(m.Bounds.Exec), Tools: g.tools[key.Agent()], Policy: rules, Budget: g.Settings.RunBudget(key.Agent()), Loop: g.Settings.Tools.Loop,
+		Env:     func() map[string]string { return g.SkillEnv(key.Agent()) },
+		Agent:   key.Agent(),
+		Dir:     dir,
+		Folder:  m.Bounds.Folder,
+		Sandbox: box,
+		Private: !m.Shared(run.Run{}),
+		Exec:    m.Exec.Within(m.Bounds.Exec),
+		Tools:   g.tools[key.Agent()],
+		Policy:  rules,
+		Budget:  g.Settings.RunBudget(key.Agent()),
+		Loop:    g.Settings.Tools.Loop,
 	}, nil
 }

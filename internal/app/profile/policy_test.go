@@ -23,17 +23,20 @@ func read(t *testing.T, tools string) *settings.Settings {
 
 func TestPatchOfSomeModels(t *testing.T) {
 	set := tool.NewSet(fs.New(fs.Options{})...)
-	p := Generation{catalogs: map[chela.AgentID]policy.Catalog{"main": policy.NewCatalog(set)}, Settings: read(t, `{"exec": {"applyPatch": {"allowModels": ["gpt-5", "anthropic/opus"]}}}`)}
+	p := Generation{catalogs: map[chela.AgentID]policy.Catalog{"main": policy.NewCatalog(set)},
+		Settings: read(t, `{"exec": {"applyPatch": {"allowModels": ["gpt-5", "anthropic/opus"]}}}`)}
 	for _, tt := range []struct {
 		provider, model string
 		offered         bool
 	}{{"openai", "gpt-5", true}, {"anthropic", "opus", true}, {"anthropic", "haiku", false}, {"other", "opus", false}} {
-		e := p.pipeline("main", policy.Conversation{Provider: tt.provider, Model: tt.model}).Explain("apply_patch", set.Specs())
+		e := p.pipeline("main", policy.Conversation{Provider: tt.provider, Model: tt.model}).Explain(
+			"apply_patch", set.Specs())
 		if e.Allowed != tt.offered || !e.Allowed && e.Steps[len(e.Steps)-1].Key != "tools.exec.applyPatch.allowModels" {
 			t.Errorf("%s/%s: %+v", tt.provider, tt.model, e)
 		}
 	}
-	if e := (&Generation{Settings: read(t, "{}")}).pipeline("main", policy.Conversation{}).Explain("apply_patch", set.Specs()); !e.Allowed {
+	if e := (&Generation{Settings: read(t, "{}")}).pipeline("main", policy.Conversation{}).Explain("apply_patch",
+		set.Specs()); !e.Allowed {
 		t.Errorf("without the key: %+v", e)
 	}
 }

@@ -106,7 +106,8 @@ func (f *Factory) makeFolder(s *sandbox.Session) error {
 		if pe, ok := errors.AsType[*fs.PathError](err); ok {
 			err = pe.Err // without the path, which is none of a chat's business
 		}
-		return &chela.Error{Code: chela.CodeUnavailable, Message: "the folder of the sandbox cannot be made", Hint: "chela doctor", Err: err}
+		return &chela.Error{Code: chela.CodeUnavailable, Message: "the folder of the sandbox cannot be made",
+			Hint: "chela doctor", Err: err}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +120,8 @@ func note(s *sandbox.Session) string {
 	if s == nil {
 		return ""
 	}
-	text := "Commands and file tools work in a sandbox (" + s.Backend + "): other files of the host and most of the network are not there."
+	text := "Commands and file tools work in a sandbox (" + s.Backend +
+		"): other files of the host and most of the network are not there."
 	if s.Container != "" {
 		text += " Commands see the working directory as " + s.Workdir + "."
 	}
@@ -134,7 +136,8 @@ func note(s *sandbox.Session) string {
 
 // ExplainSandbox returns the sandbox of a session as it is for a principal, or as it
 // would be if the session were sandboxed.
-func (g *Generation) ExplainSandbox(ctx context.Context, who chela.Principal, key chela.SessionKey) (methods.Explained, error) {
+func (g *Generation) ExplainSandbox(ctx context.Context, who chela.Principal,
+	key chela.SessionKey) (methods.Explained, error) {
 	m, err := g.meta(ctx, key)
 	if err != nil {
 		return methods.Explained{}, err

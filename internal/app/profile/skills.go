@@ -91,7 +91,8 @@ func (g *Generation) SkillEnv(id chela.AgentID) map[string]string {
 	for name := range vars {
 		if !exec.MayAdd(name) {
 			delete(vars, name)
-			g.warnOnce("skills", "variable", name, "it is not set, because commands have it already, or it changes which code runs")
+			g.warnOnce("skills", "variable", name,
+				"it is not set, because commands have it already, or it changes which code runs")
 		}
 	}
 	return vars

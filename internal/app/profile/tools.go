@@ -38,8 +38,16 @@ func (g *Generation) makeTools(c Config) error {
 		Store: g.o.Store, Location: g.zone,
 		Files: standard.FileEnv{Media: g.o.Files, Vision: g.vision, ImageSide: g.Settings.Agent.ImageSide},
 		Commands: exec.Options{
-			Broker: broker, Backends: g.backends, Granted: standard.Granted(g.o.Store), Never: g.private, Notes: g.notes, Commands: g.commands,
-			Rules: g.Allowed.Rules, RecordUse: g.recordUse, Environ: g.o.Environ, Interactive: true,
+			Broker:      broker,
+			Backends:    g.backends,
+			Granted:     standard.Granted(g.o.Store),
+			Never:       g.private,
+			Notes:       g.notes,
+			Commands:    g.commands,
+			Rules:       g.Allowed.Rules,
+			RecordUse:   g.recordUse,
+			Environ:     g.o.Environ,
+			Interactive: true,
 		},
 		Sessions: standard.SessionEnv{
 			Publish: g.o.Bus.Publish, Status: g.status, Memory: g.Memory,
@@ -48,8 +56,14 @@ func (g *Generation) makeTools(c Config) error {
 				Allowed: func(from, to chela.AgentID) bool { return g.Settings.Subagents(from).Allows(from, to) },
 			},
 		},
-		Web:       standard.WebEnv{Log: g.o.Log, Getenv: c.Env, Plugins: c.Sections.Section("plugins"), Browsers: g.browsers},
-		Assistant: standard.AssistantEnv{Act: g.o.Act, Actions: g.actions(c), Gateway: g.o.Gateway, Proposals: g.o.Proposals, Said: g.Settings.Speech.Limit()},
+		Web: standard.WebEnv{Log: g.o.Log, Getenv: c.Env, Plugins: c.Sections.Section("plugins"), Browsers: g.browsers},
+		Assistant: standard.AssistantEnv{
+			Act:       g.o.Act,
+			Actions:   g.actions(c),
+			Gateway:   g.o.Gateway,
+			Proposals: g.o.Proposals,
+			Said:      g.Settings.Speech.Limit(),
+		},
 	}
 	// A nil pointer in an interface is not nil.
 	if g.Settings.Skills.Registry.URL != "" && g.o.Skills != nil {
@@ -66,7 +80,9 @@ func (g *Generation) makeTools(c Config) error {
 	}
 	if g.o.Journal != nil {
 		env.Files.Journal = g.o.Journal
-		env.Commands.Starts = func(ctx context.Context) func() []string { return g.o.Journal.Started(ctx, journal.SourceFrom(ctx)) }
+		env.Commands.Starts = func(ctx context.Context) func() []string {
+			return g.o.Journal.Started(ctx, journal.SourceFrom(ctx))
+		}
 	}
 	if g.o.Spawner != nil {
 		env.Sessions.Spawner, env.Sessions.Coders = g.o.Spawner, g.readyCoders()
@@ -90,7 +106,8 @@ func (g *Generation) makeTools(c Config) error {
 	if err != nil {
 		return err
 	}
-	g.tools, g.catalogs, g.roles = map[chela.AgentID]tool.Set{}, map[chela.AgentID]policy.Catalog{}, map[chela.AgentID]map[tool.Role]string{}
+	g.tools, g.catalogs, g.roles = map[chela.AgentID]tool.Set{}, map[chela.AgentID]policy.Catalog{},
+		map[chela.AgentID]map[tool.Role]string{}
 	for _, id := range g.Settings.Roster() {
 		rule := g.Settings.Paths(id, g.private)
 		rule.Library = func() []string { return g.libraries(id) }
@@ -150,7 +167,8 @@ func (g *Generation) recordUse(uses []allowlist.Use, command string) {
 
 // meta returns a session, also one that is not stored yet.
 func (g *Generation) meta(ctx context.Context, key chela.SessionKey) (session.Meta, error) {
-	m, err := store.Get(ctx, g.o.Store, func(r store.Reader) (session.Meta, error) { return session.Lookup(r.Sessions(), key) })
+	m, err := store.Get(ctx, g.o.Store,
+		func(r store.Reader) (session.Meta, error) { return session.Lookup(r.Sessions(), key) })
 	if err != nil {
 		return m, fmt.Errorf("session %s: %w", key, err)
 	}
@@ -170,8 +188,16 @@ func (g *Generation) status(ctx context.Context, key chela.SessionKey) (status.S
 		}
 	}
 	s := status.Status{
-		Model: info.Ref(), Context: int(m.Context), Window: g.window(m, info).Tokens, Input: m.Tokens.Prompt(), Output: m.Tokens.Output,
-		Session: key, SessionID: m.ID, Queue: g.queueMode(m), Version: g.o.Version, Uptime: time.Since(g.started),
+		Model:     info.Ref(),
+		Context:   int(m.Context),
+		Window:    g.window(m, info).Tokens,
+		Input:     m.Tokens.Prompt(),
+		Output:    m.Tokens.Output,
+		Session:   key,
+		SessionID: m.ID,
+		Queue:     g.queueMode(m),
+		Version:   g.o.Version,
+		Uptime:    time.Since(g.started),
 	}
 	if m.Priced {
 		s.Cost = float64(m.NanoUSD) / 1e9
@@ -193,5 +219,6 @@ func (g *Generation) vision(ctx context.Context, c tool.Call) (llm.Model, llm.Pr
 	if err != nil {
 		return llm.Model{}, nil, err
 	}
-	return info, g.o.Budgets.Provider(p, info, budget.Call{Run: c.Run, Agent: c.Agent, Session: c.Session}, g.Settings.Limits(c.Agent, g.zone)), nil
+	return info, g.o.Budgets.Provider(p, info, budget.Call{Run: c.Run, Agent: c.Agent, Session: c.Session},
+		g.Settings.Limits(c.Agent, g.zone)), nil
 }

@@ -30,7 +30,8 @@ func (g *Generation) makeWorkspaces(ctx context.Context) error {
 func (g *Generation) makeWorkspace(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		if to, lerr := os.Readlink(dir); lerr == nil {
-			return chela.Errorf(chela.CodeUnavailable, "the workspace %s is a link to %s, where no folder is: is a disk missing?", dir, to)
+			return chela.Errorf(chela.CodeUnavailable,
+				"the workspace %s is a link to %s, where no folder is: is a disk missing?", dir, to)
 		}
 		if _, serr := os.Stat(dir); serr == nil {
 			return chela.Errorf(chela.CodeInvalid, "the workspace %s is not a folder", dir)

@@ -162,7 +162,8 @@ func (r Releases) proxies() ([]*url.URL, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, &chela.Error{Code: chela.CodeInvalid, Message: "GOPROXY names no address that can be asked for versions", Hint: "GOPROXY=" + proxy + " chela update"}
+		return nil, &chela.Error{Code: chela.CodeInvalid, Message: "GOPROXY names no address that can be asked for versions",
+			Hint: "GOPROXY=" + proxy + " chela update"}
 	}
 	return out, nil
 }
@@ -181,7 +182,8 @@ func (r Releases) newest(ctx context.Context) (string, error) {
 		}
 		errs = append(errs, err)
 	}
-	return "", &chela.Error{Code: chela.CodeUnavailable, Message: "the newest version is not known", Hint: "chela update status, which needs no network", Err: errors.Join(errs...)}
+	return "", &chela.Error{Code: chela.CodeUnavailable, Message: "the newest version is not known",
+		Hint: "chela update status, which needs no network", Err: errors.Join(errs...)}
 }
 
 // ask asks a module proxy.
@@ -196,7 +198,8 @@ func (r Releases) ask(ctx context.Context, base *url.URL) (string, error) {
 	get := r.HTTP
 	if get == nil {
 		get = func(host string) *http.Client {
-			return egress.Client(egress.Options{Policy: egress.Policy{Hosts: []string{host}}, Proxy: egress.Proxies(r.Env), ProxyResolves: true})
+			return egress.Client(egress.Options{Policy: egress.Policy{Hosts: []string{host}}, Proxy: egress.Proxies(r.Env),
+				ProxyResolves: true})
 		}
 	}
 	res, err := get(hostPort(at)).Do(req)

@@ -33,7 +33,8 @@ var _ cli.Removal = Remover{}
 // rest is, goes almost last, and the lock, by which a state directory is known, last: what is
 // interrupted is finished by the next call.
 var order = []inventory.Kind{
-	inventory.Leftover, inventory.Cache, inventory.Logs, inventory.Browser, inventory.Sessions, inventory.Database, inventory.Additions, inventory.Workspace,
+	inventory.Leftover, inventory.Cache, inventory.Logs, inventory.Browser, inventory.Sessions, inventory.Database,
+	inventory.Additions, inventory.Workspace,
 	inventory.Credentials, inventory.Config, inventory.Running,
 }
 
@@ -78,7 +79,8 @@ func (r Remover) Plan(s cli.Start, o cli.RemovalOptions) (*cli.Removed, error) {
 		case p.Kind == inventory.Foreign && o.Rest:
 			out.Stay = append(out.Stay, cli.LeftOut{Path: p.Path, Why: "it is not known to be of chela"})
 		case p.Kind == inventory.Backups && (o.Rest || o.Sessions):
-			out.Stay = append(out.Stay, cli.LeftOut{Path: p.Path, Why: "backups stay; to remove them: rm -r " + shell.Quote(p.Path)})
+			out.Stay = append(out.Stay,
+				cli.LeftOut{Path: p.Path, Why: "backups stay; to remove them: rm -r " + shell.Quote(p.Path)})
 		}
 	}
 	for _, p := range in.Outside {
@@ -87,14 +89,19 @@ func (r Remover) Plan(s cli.Start, o cli.RemovalOptions) (*cli.Removed, error) {
 		case p.Kind == inventory.Config && p.Path == s.Config:
 			out.Remove = append(out.Remove, cli.RemovedPart{Kind: string(p.Kind), Path: p.Path})
 		case exists(p.Path):
-			out.Stay = append(out.Stay, cli.LeftOut{Path: p.Path, Why: fmt.Sprintf("the %s is outside of the state directory and may hold files of yours; to remove it: rm -r %s", p.Kind, shell.Quote(p.Path))})
+			out.Stay = append(out.Stay,
+				cli.LeftOut{Path: p.Path,
+					Why: fmt.Sprintf("the %s is outside of the state directory and may hold files of yours; to remove it: rm -r %s",
+						p.Kind, shell.Quote(p.Path))})
 		}
 	}
 	if st.File == "" && o.Sessions {
-		out.Stay = append(out.Stay, cli.LeftOut{Path: "database", Why: "it is not in the state directory; its own programs remove it"})
+		out.Stay = append(out.Stay,
+			cli.LeftOut{Path: "database", Why: "it is not in the state directory; its own programs remove it"})
 	}
 	if in.Shared && len(out.Stay) > 0 {
-		out.Stay = append(out.Stay[:0], cli.LeftOut{Path: s.State, Why: "it is your home folder or the root, whose other things stay"})
+		out.Stay = append(out.Stay[:0],
+			cli.LeftOut{Path: s.State, Why: "it is your home folder or the root, whose other things stay"})
 	}
 	slices.SortStableFunc(out.Remove, func(a, b cli.RemovedPart) int { return cmp.Compare(rank(a), rank(b)) })
 	return out, nil
@@ -121,7 +128,8 @@ func owned(s cli.Start, err error) error {
 		return err
 	}
 	return &chela.Error{
-		Code: chela.CodeConflict, Message: fmt.Sprintf("%s uses %s", statedir.Owner(s.State), s.State), Hint: "chela gateway stop, or Ctrl-C in its terminal", Err: err,
+		Code: chela.CodeConflict, Message: fmt.Sprintf("%s uses %s", statedir.Owner(s.State), s.State),
+		Hint: "chela gateway stop, or Ctrl-C in its terminal", Err: err,
 	}
 }
 
@@ -145,7 +153,8 @@ func (r Remover) Remove(ctx context.Context, s cli.Start, o cli.RemovalOptions) 
 			continue
 		}
 		if err := remove(p.Path); err != nil {
-			return nil, errors.Join(fmt.Errorf("remove %s: %w; to continue, run the same command again", p.Path, err), lock.Unlock())
+			return nil, errors.Join(fmt.Errorf("remove %s: %w; to continue, run the same command again", p.Path, err),
+				lock.Unlock())
 		}
 	}
 	if err := lock.Unlock(); err != nil {

@@ -152,7 +152,8 @@ func (s *Supervisor) start(r *running) {
 	go func() {
 		defer close(done)
 		err := run.Run(ctx)
-		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) && !errors.Is(err, http.ErrServerClosed) {
+		if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, net.ErrClosed) &&
+			!errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("service failed", "service", r.name, "err", err)
 			s.fail(r.name, err)
 		}

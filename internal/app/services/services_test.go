@@ -117,7 +117,8 @@ func TestSupervisor(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := &events{}
 			makers := []Maker{
-				{Name: "plain", Section: "plain", New: func(raw json.RawMessage) (service.Service, error) { return runs("plain", raw, e), nil }},
+				{Name: "plain", Section: "plain",
+					New: func(raw json.RawMessage) (service.Service, error) { return runs("plain", raw, e), nil }},
 				{Name: "able", Section: "able", New: func(raw json.RawMessage) (service.Service, error) {
 					if string(raw) == "0" {
 						return nil, nil // it is off

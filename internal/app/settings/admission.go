@@ -131,8 +131,16 @@ func isFalse(b *bool) bool { return b != nil && !*b }
 // rules returns the rules of an account.
 func (s *admissionSection) rules(groups map[string]AccessGroup, history int) *admission.Rules {
 	r := &admission.Rules{
-		DM: cmp.Or(s.Policy, s.DM.Policy), Allow: s.Allow, Group: s.Group, GroupAllow: s.GroupAllow,
-		Bots: admission.Bots(s.Bots), History: history, Visibility: s.Visibility, NoReactions: s.Reactions == "off", Chats: map[string]admission.Chat{}, Groups: map[string]map[string][]string{},
+		DM:          cmp.Or(s.Policy, s.DM.Policy),
+		Allow:       s.Allow,
+		Group:       s.Group,
+		GroupAllow:  s.GroupAllow,
+		Bots:        admission.Bots(s.Bots),
+		History:     history,
+		Visibility:  s.Visibility,
+		NoReactions: s.Reactions == "off",
+		Chats:       map[string]admission.Chat{},
+		Groups:      map[string]map[string][]string{},
 	}
 	if r.Allow == nil {
 		r.Allow = s.DM.Allow
@@ -199,7 +207,8 @@ func (o *Settings) account(a chela.Address) account {
 	if c, ok := accounts[""]; ok {
 		return c
 	}
-	return account{rules: &admission.Rules{DM: admission.Disabled, Group: admission.Disabled}} // the channel is not configured
+	// the channel is not configured
+	return account{rules: &admission.Rules{DM: admission.Disabled, Group: admission.Disabled}}
 }
 
 // joinAccounts reads the sections of all accounts: that of channels.defaults, over which
@@ -280,5 +289,6 @@ func readPart(section map[string]json.RawMessage, names []string, into any) erro
 
 // admissionKeys are the members of admissionSection.
 var admissionKeys = []string{
-	"dmPolicy", "dm", "allowFrom", "groupPolicy", "groupAllowFrom", "groups", "channels", "guilds", "direct", "allowBots", "historyLimit", "contextVisibility", "reactionNotifications",
+	"dmPolicy", "dm", "allowFrom", "groupPolicy", "groupAllowFrom", "groups", "channels", "guilds", "direct", "allowBots",
+	"historyLimit", "contextVisibility", "reactionNotifications",
 }

@@ -25,7 +25,8 @@ func TestContexts(t *testing.T) {
 		return string(b)
 	}
 	plain := read(t, conf{"agents.defaults": defaults})
-	if diff := cmp.Diff(text(plain.Compaction("main"))+text(plain.Pruning("main")), text(o.Compaction("main"))+text(o.Pruning("main"))); diff != "" {
+	if diff := cmp.Diff(text(plain.Compaction("main"))+text(plain.Pruning("main")), text(o.Compaction("main"))+
+		text(o.Pruning("main"))); diff != "" {
 		t.Errorf("an agent without settings of its own (-want +got):\n%s", diff)
 	}
 	if got, want := text(o.Compaction("work")), `{"enabled":false,"recentTurnsPreserve":1,"postCompactionSections":["Three"],"memoryFlush":{"enabled":true,"model":"a/b"}}`; got != want {
@@ -41,16 +42,20 @@ func TestBadContexts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ defaults, agents, want string }{
 		{`{"compaction": {"mode": "fast"}}`, `{}`, `agents.defaults.compaction.mode "fast": want auto, default or safeguard`},
-		{`{"contextPruning": {"softTrimRatio": 2}}`, `{"entries": {"work": {"contextPruning": {}}}}`, `agents.defaults.contextPruning.softTrimRatio 2: want a number from 0 to 1`},
-		{`{}`, `{"entries": {"work": {"compaction": {"mode": "fast"}}}}`, `agents.entries.work.compaction.mode "fast": want auto, default or safeguard`},
-		{`{}`, `{"list": [{"id": "work", "contextPruning": {"mode": "on"}}]}`, `agents.list[0].contextPruning.mode "on": want off or cache-ttl`},
+		{`{"contextPruning": {"softTrimRatio": 2}}`, `{"entries": {"work": {"contextPruning": {}}}}`,
+			`agents.defaults.contextPruning.softTrimRatio 2: want a number from 0 to 1`},
+		{`{}`, `{"entries": {"work": {"compaction": {"mode": "fast"}}}}`,
+			`agents.entries.work.compaction.mode "fast": want auto, default or safeguard`},
+		{`{}`, `{"list": [{"id": "work", "contextPruning": {"mode": "on"}}]}`,
+			`agents.list[0].contextPruning.mode "on": want off or cache-ttl`},
 	} {
 		o := read(t, conf{"agents.defaults": c.defaults, "agents": c.agents})
 		if err := o.Check(); err == nil || err.Error() != c.want {
 			t.Errorf("%s %s: %v, want %s", c.defaults, c.agents, err, c.want)
 		}
 	}
-	if _, err := Read(conf{"agents": `{"list": [{"id": "work", "compaction": {"mode": 1}}]}`}); err == nil || !strings.HasPrefix(err.Error(), "configuration, agents.list[0].compaction: ") {
+	if _, err := Read(conf{"agents": `{"list": [{"id": "work", "compaction": {"mode": 1}}]}`}); err == nil ||
+		!strings.HasPrefix(err.Error(), "configuration, agents.list[0].compaction: ") {
 		t.Errorf("a setting of the wrong type: %v", err)
 	}
 }

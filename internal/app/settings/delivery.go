@@ -71,7 +71,8 @@ type styleSection struct {
 }
 
 // styleKeys are the members of styleSection.
-var styleKeys = []string{"streaming", "streamMode", "blockStreaming", "blockStreamingCoalesce", "replyToMode", "textChunkLimit", "ackReaction", "responsePrefix"}
+var styleKeys = []string{"streaming", "streamMode", "blockStreaming", "blockStreamingCoalesce", "replyToMode",
+	"textChunkLimit", "ackReaction", "responsePrefix"}
 
 // streaming is a mode, true or false, or an object with a mode.
 type streaming deliver.Stream
@@ -99,10 +100,12 @@ func (s *streaming) UnmarshalJSON(b []byte) error {
 
 var (
 	streams = []deliver.Stream{"", deliver.StreamOff, deliver.StreamPartial, deliver.StreamBlock, deliver.StreamProgress}
-	typings = []deliver.Typing{"", deliver.TypingNever, deliver.TypingInstant, deliver.TypingThinking, deliver.TypingMessage}
+	typings = []deliver.Typing{"", deliver.TypingNever, deliver.TypingInstant,
+		deliver.TypingThinking, deliver.TypingMessage}
 	replies = []deliver.Reply{"", deliver.ReplyOff, deliver.ReplyFirst, deliver.ReplyAll, "batched"}
 	scopes  = []deliver.Acknowledge{
-		"", "none", deliver.AcknowledgeOff, deliver.AcknowledgeDirect, deliver.AcknowledgeMentions, deliver.AcknowledgeGroups, deliver.AcknowledgeAll,
+		"", "none", deliver.AcknowledgeOff, deliver.AcknowledgeDirect, deliver.AcknowledgeMentions, deliver.AcknowledgeGroups,
+		deliver.AcknowledgeAll,
 	}
 )
 
@@ -149,7 +152,8 @@ func (o *Settings) checkDelivery() error {
 		check(at, a.Delivery)
 	}
 	if !slices.Contains(scopes, o.Messages.Scope) {
-		errs = append(errs, fmt.Errorf("configuration, messages: %w", oneOf("ackReactionScope", string(o.Messages.Scope), scopes)))
+		errs = append(errs, fmt.Errorf("configuration, messages: %w",
+			oneOf("ackReactionScope", string(o.Messages.Scope), scopes)))
 	}
 	return errors.Join(errs...)
 }
@@ -161,12 +165,18 @@ func (o *Settings) Style(id chela.AgentID, to chela.Address, own Identity) deliv
 	name := cmp.Or(agent.Identity.Name, own.Name)
 	c := o.account(to).style
 	s := deliver.Style{
-		Stream: cmp.Or(deliver.Stream(c.Streaming), deliver.Stream(c.Mode)), Reply: c.Reply, Limit: c.Limit,
-		BlockMin: cmp.Or(c.Size.Min, o.Agent.Blocks.Size.Min), BlockMax: cmp.Or(c.Size.Max, o.Agent.Blocks.Size.Max), Whole: o.Agent.Blocks.Break == "message_end",
-		Typing:  cmp.Or(agent.Delivery.Typing, o.Agent.Delivery.Typing, o.Session.Typing),
-		Refresh: time.Duration(min(max(cmp.Or(agent.Delivery.TypingSeconds, o.Agent.Delivery.TypingSeconds, o.Session.TypingSeconds), 0), 60)) * time.Second,
+		Stream:   cmp.Or(deliver.Stream(c.Streaming), deliver.Stream(c.Mode)),
+		Reply:    c.Reply,
+		Limit:    c.Limit,
+		BlockMin: cmp.Or(c.Size.Min, o.Agent.Blocks.Size.Min),
+		BlockMax: cmp.Or(c.Size.Max, o.Agent.Blocks.Size.Max),
+		Whole:    o.Agent.Blocks.Break == "message_end",
+		Typing:   cmp.Or(agent.Delivery.Typing, o.Agent.Delivery.Typing, o.Session.Typing),
+		Refresh: time.Duration(min(max(cmp.Or(agent.Delivery.TypingSeconds, o.Agent.Delivery.TypingSeconds,
+			o.Session.TypingSeconds), 0), 60)) * time.Second,
 
-		Acknowledge: cmp.Or(o.Messages.Scope, deliver.AcknowledgeMentions), Withdraw: o.Messages.Withdraw,
+		Acknowledge: cmp.Or(o.Messages.Scope, deliver.AcknowledgeMentions),
+		Withdraw:    o.Messages.Withdraw,
 	}
 	if o.Speech.Auto != speech.Off {
 		s.Aloud, s.Said = o.Speech.Auto, o.Speech.Limit()

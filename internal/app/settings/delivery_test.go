@@ -14,7 +14,8 @@ import (
 func TestStyle(t *testing.T) {
 	t.Parallel()
 	at := func(account string) chela.Address {
-		return chela.Address{Channel: "fake", Account: chela.AccountID(account), Peer: chela.Peer{Kind: chela.Direct, ID: "1"}}
+		return chela.Address{Channel: "fake", Account: chela.AccountID(account),
+			Peer: chela.Peer{Kind: chela.Direct, ID: "1"}}
 	}
 	usual := deliver.Style{Reaction: "👀", Acknowledge: deliver.AcknowledgeMentions}
 	with := func(f func(*deliver.Style)) deliver.Style {
@@ -30,7 +31,8 @@ func TestStyle(t *testing.T) {
 		"nothing is configured": {nil, "a", usual},
 		"the account over the channel over all channels": {
 			conf{"channels": `{"defaults": {"streaming": "block", "replyToMode": "all", "textChunkLimit": 500},
-				"fake": {"streaming": "progress", "replyToMode": "first", "accounts": {"a": {"streaming": {"mode": "off"}}}}}`}, "a",
+				"fake": {"streaming": "progress", "replyToMode": "first", "accounts": {"a": {"streaming": {"mode": "off"}}}}}`},
+			"a",
 			with(func(s *deliver.Style) { s.Stream, s.Reply, s.Limit = deliver.StreamOff, deliver.ReplyFirst, 500 }),
 		},
 		"another account": {
@@ -54,7 +56,8 @@ func TestStyle(t *testing.T) {
 				"agents":          `{"list": [{"id": "main", "typingMode": "message", "humanDelay": {"mode": "custom", "minMs": 10, "maxMs": 20}}]}`,
 			}, "a",
 			with(func(s *deliver.Style) {
-				s.Typing, s.Refresh, s.PauseMin, s.PauseMax = deliver.TypingMessage, 9*time.Second, 10*time.Millisecond, 20*time.Millisecond
+				s.Typing, s.Refresh, s.PauseMin, s.PauseMax = deliver.TypingMessage, 9*time.Second,
+					10*time.Millisecond, 20*time.Millisecond
 			}),
 		},
 		"reactions and prefix": {
@@ -67,7 +70,8 @@ func TestStyle(t *testing.T) {
 			}),
 		},
 		"no reaction on the channel": {
-			conf{"messages": `{"ackReaction": "✅"}`, "channels": `{"fake": {"ackReaction": "", "responsePrefix": "{model}:"}}`}, "a",
+			conf{"messages": `{"ackReaction": "✅"}`, "channels": `{"fake": {"ackReaction": "", "responsePrefix": "{model}:"}}`},
+			"a",
 			with(func(s *deliver.Style) { s.Reaction, s.Prefix = "", "{model}: " }),
 		},
 	} {
@@ -82,10 +86,12 @@ func TestStyle(t *testing.T) {
 	}
 	for want, config := range map[string]conf{
 		`streaming is "blocks"; want off, partial, block, progress`: {"channels": `{"fake": {"streaming": "blocks"}}`},
-		`replyToMode is "always"`:                                   {"channels": `{"fake": {"accounts": {"a": {"replyToMode": "always"}}}}`},
-		`agents.defaults: typingMode is "later"`:                    {"agents.defaults": `{"typingMode": "later"}`},
-		`humanDelay.mode is "slow"; want off, natural, custom`:      {"agents": `{"list": [{"id": "x", "humanDelay": {"mode": "slow"}}]}`},
-		`ackReactionScope is "some"`:                                {"messages": `{"ackReactionScope": "some"}`},
+		`replyToMode is "always"`: {
+			"channels": `{"fake": {"accounts": {"a": {"replyToMode": "always"}}}}`},
+		`agents.defaults: typingMode is "later"`: {"agents.defaults": `{"typingMode": "later"}`},
+		`humanDelay.mode is "slow"; want off, natural, custom`: {
+			"agents": `{"list": [{"id": "x", "humanDelay": {"mode": "slow"}}]}`},
+		`ackReactionScope is "some"`: {"messages": `{"ackReactionScope": "some"}`},
 	} {
 		if _, err := Read(config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %s", config, err, want)

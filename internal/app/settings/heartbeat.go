@@ -77,5 +77,6 @@ func (o *Settings) IsOwnerChat(a chela.Address) bool {
 	if a.Peer.Kind != chela.Direct || a.Local() {
 		return false
 	}
-	return slices.Contains(o.Senders()[a.Channel], a.Peer.ID) || lists(o.Slash.Owners, chela.ChannelSender{Channel: a.Channel, ID: a.Peer.ID})
+	return slices.Contains(o.Senders()[a.Channel], a.Peer.ID) ||
+		lists(o.Slash.Owners, chela.ChannelSender{Channel: a.Channel, ID: a.Peer.ID})
 }

@@ -50,7 +50,14 @@ func (inside) Run(context.Context, tool.Call) (tool.Result, error) { return tool
 func calls(t *testing.T, o *Settings) string {
 	t.Helper()
 	a, at := o.Of("ops")
-	c := policy.Conversation{Provider: "p", Model: "m", Sender: policy.Sender{Channel: "telegram", ID: "5"}, Sandboxed: true, Depth: 1, MaxDepth: 2}
+	c := policy.Conversation{
+		Provider:  "p",
+		Model:     "m",
+		Sender:    policy.Sender{Channel: "telegram", ID: "5"},
+		Sandboxed: true,
+		Depth:     1,
+		MaxDepth:  2,
+	}
 	set := tool.NewSet(inside("exec"), inside("read"), inside("write"))
 	names := policy.NewCatalog(set).Pipeline(o.Tools.Config, a.Tools.Config, at, c).Apply(set.Specs()).Allowed
 	return strings.Join(names, " ")
@@ -71,19 +78,25 @@ func TestLevels(t *testing.T) {
 		get  func(*testing.T, *Settings) string
 		want [6]string // all x, own x, all y, own y, all x own y, all y own x
 	}{
-		{"exec.mode", `"deny"`, `"full"`, mode, [6]string{"deny off", "deny off", "full off", "full off", "full off", "deny off"}},
-		{"exec.security", `"deny"`, `"full"`, mode, [6]string{"deny on-miss", "deny on-miss", "full on-miss", "full on-miss", "full on-miss", "deny on-miss"}},
-		{"exec.ask", `"off"`, `"always"`, mode, [6]string{"allowlist off", "allowlist off", "allowlist always", "allowlist always", "allowlist always", "allowlist off"}},
+		{"exec.mode", `"deny"`, `"full"`, mode,
+			[6]string{"deny off", "deny off", "full off", "full off", "full off", "deny off"}},
+		{"exec.security", `"deny"`, `"full"`, mode, [6]string{"deny on-miss", "deny on-miss", "full on-miss", "full on-miss",
+			"full on-miss", "deny on-miss"}},
+		{"exec.ask", `"off"`, `"always"`, mode, [6]string{"allowlist off", "allowlist off", "allowlist always",
+			"allowlist always", "allowlist always", "allowlist off"}},
 		{
-			"exec.strictInlineEval", `true`, `false`, func(t *testing.T, o *Settings) string { return fmt.Sprint(commands(t, o).StrictInline) },
+			"exec.strictInlineEval", `true`, `false`,
+			func(t *testing.T, o *Settings) string { return fmt.Sprint(commands(t, o).StrictInline) },
 			[6]string{"true", "true", "false", "false", "false", "true"},
 		},
 		{
-			"exec.safeBins", `["cat"]`, `[]`, func(t *testing.T, o *Settings) string { return fmt.Sprintf("%q", commands(t, o).Bins.Names) },
+			"exec.safeBins", `["cat"]`, `[]`,
+			func(t *testing.T, o *Settings) string { return fmt.Sprintf("%q", commands(t, o).Bins.Names) },
 			[6]string{`["cat"]`, `["cat"]`, `[]`, `[]`, `[]`, `["cat"]`},
 		},
 		{
-			"exec.safeBinTrustedDirs", `["/x"]`, `["/y"]`, func(t *testing.T, o *Settings) string { return fmt.Sprint(commands(t, o).Bins.Dirs) },
+			"exec.safeBinTrustedDirs", `["/x"]`, `["/y"]`,
+			func(t *testing.T, o *Settings) string { return fmt.Sprint(commands(t, o).Bins.Dirs) },
 			[6]string{"[/x]", "[/x]", "[/y]", "[/y]", "[/x /y]", "[/y /x]"},
 		},
 		{
@@ -92,24 +105,34 @@ func TestLevels(t *testing.T) {
 			[6]string{"1", "1", "2", "2", "2", "1"},
 		},
 		{
-			"fs.workspaceOnly", `true`, `false`, func(_ *testing.T, o *Settings) string { return fmt.Sprint(!o.Paths("ops", nil).Outside) },
+			"fs.workspaceOnly", `true`, `false`,
+			func(_ *testing.T, o *Settings) string { return fmt.Sprint(!o.Paths("ops", nil).Outside) },
 			[6]string{"true", "true", "false", "false", "false", "true"},
 		},
-		{"profile", `"minimal"`, `"full"`, calls, [6]string{"", "", "exec read write", "exec read write", "exec read write", ""}},
+		{"profile", `"minimal"`, `"full"`, calls,
+			[6]string{"", "", "exec read write", "exec read write", "exec read write", ""}},
 		{"deny", noExec, noRead, calls, [6]string{"read write", "read write", "exec write", "exec write", "write", "write"}},
 		{"allow", noExec, `["exec", "read"]`, calls, [6]string{"exec", "exec", "exec read", "exec read", "exec", "exec"}},
-		{"byProvider.p.deny", noExec, noRead, calls, [6]string{"read write", "read write", "exec write", "exec write", "write", "write"}},
-		{"byProvider.p.profile", `"minimal"`, `"full"`, calls, [6]string{"", "", "exec read write", "exec read write", "exec read write", ""}},
-		{"toolsBySender.5.deny", noExec, noRead, calls, [6]string{"read write", "read write", "exec write", "exec write", "exec write", "read write"}},
-		{"sandbox.tools.deny", noExec, noRead, calls, [6]string{"read write", "read write", "exec write", "exec write", "exec write", "read write"}},
-		{"subagents.tools.deny", noExec, noRead, calls, [6]string{"read write", "read write", "exec write", "exec write", "write", "write"}},
+		{"byProvider.p.deny", noExec, noRead, calls,
+			[6]string{"read write", "read write", "exec write", "exec write", "write", "write"}},
+		{"byProvider.p.profile", `"minimal"`, `"full"`, calls,
+			[6]string{"", "", "exec read write", "exec read write", "exec read write", ""}},
+		{"toolsBySender.5.deny", noExec, noRead, calls,
+			[6]string{"read write", "read write", "exec write", "exec write", "exec write", "read write"}},
+		{"sandbox.tools.deny", noExec, noRead, calls,
+			[6]string{"read write", "read write", "exec write", "exec write", "exec write", "read write"}},
+		{"subagents.tools.deny", noExec, noRead, calls,
+			[6]string{"read write", "read write", "exec write", "exec write", "write", "write"}},
 	} {
 		t.Run(tt.path, func(t *testing.T) {
 			for i, level := range [6][2]string{{tt.x, ""}, {"", tt.x}, {tt.y, ""}, {"", tt.y}, {tt.x, tt.y}, {tt.y, tt.x}} {
 				all, own := nested(tt.path, level[0]), nested(tt.path, level[1])
 				for name, agents := range map[string]string{
-					"list":    fmt.Sprintf(`{"list": [{"id": "a", "tools": %[1]s}, {"id": "ops", "tools": %s}, {"id": "z", "tools": %[1]s}]}`, nested(tt.path, tt.y), own),
-					"entries": fmt.Sprintf(`{"entries": {"a": {"tools": %[1]s}, "Ops": {"tools": %s}, "z": {"tools": %[1]s}}}`, nested(tt.path, tt.y), own),
+					"list": fmt.Sprintf(
+						`{"list": [{"id": "a", "tools": %[1]s}, {"id": "ops", "tools": %s}, {"id": "z", "tools": %[1]s}]}`,
+						nested(tt.path, tt.y), own),
+					"entries": fmt.Sprintf(`{"entries": {"a": {"tools": %[1]s}, "Ops": {"tools": %s}, "z": {"tools": %[1]s}}}`,
+						nested(tt.path, tt.y), own),
 				} {
 					if got := tt.get(t, read(t, conf{"tools": all, "agents": agents})); got != tt.want[i] {
 						t.Errorf("all %q, own %q (agents.%s): %s, want %s", level[0], level[1], name, got, tt.want[i])
@@ -127,13 +150,15 @@ func TestLevels(t *testing.T) {
 		{"thinkingDefault", "ops", "low", "high", func(o *Settings, _ Agent) string { return string(o.Think("ops", "")) }},
 		{"fastModeDefault", "ops", "on", "auto", func(o *Settings, _ Agent) string { return string(o.Fast("ops", "")) }},
 		{"verboseDefault", "ops", "on", "full", func(_ *Settings, a Agent) string { return a.Verbose }},
-		{"model", chela.DefaultAgent, "p/x", "p/y", func(o *Settings, _ Agent) string { return o.ModelOptions("", nil).Model.Primary }},
+		{"model", chela.DefaultAgent, "p/x", "p/y",
+			func(o *Settings, _ Agent) string { return o.ModelOptions("", nil).Model.Primary }},
 	} {
 		t.Run(tt.key, func(t *testing.T) {
 			for _, level := range [4][3]string{{tt.x, "", tt.x}, {"", tt.x, tt.x}, {tt.x, tt.y, tt.y}, {tt.y, tt.x, tt.x}} {
 				o := read(t, conf{
 					"agents.defaults": fmt.Sprintf(`{%q: %q}`, tt.key, level[0]),
-					"agents":          fmt.Sprintf(`{"list": [{"id": "a", %[1]q: %[2]q}, {"id": %[3]q, %[1]q: %[4]q}]}`, tt.key, tt.y, tt.id, level[1]),
+					"agents": fmt.Sprintf(`{"list": [{"id": "a", %[1]q: %[2]q}, {"id": %[3]q, %[1]q: %[4]q}]}`, tt.key,
+						tt.y, tt.id, level[1]),
 				})
 				a, _ := o.Of(tt.id)
 				if got := tt.get(o, a); got != level[2] {
@@ -157,10 +182,13 @@ func TestElevated(t *testing.T) {
 		{all, "{}", "telegram:5 telegram:6 telegram:7 slack:9 open:1", "the sender is not in tools.elevated.allowFrom."},
 		{all, `{"elevated": {"allowFrom": {"telegram": ["5", "99"]}}}`, "telegram:5", ""},
 		{all, `{"elevated": {"allowFrom": {"slack": ["*"]}}}`, "slack:9", ""},
-		{`{"elevated": {"allowFrom": {"telegram": ["*"], "slack": ["*"], "open": ["*"], "other": ["*"]}}}`, `{"elevated": {"allowFrom": {}}}`, "", ".tools.elevated.allowFrom."},
+		{`{"elevated": {"allowFrom": {"telegram": ["*"], "slack": ["*"], "open": ["*"], "other": ["*"]}}}`,
+			`{"elevated": {"allowFrom": {}}}`, "", ".tools.elevated.allowFrom."},
 		{"{}", all, "", "the sender is not in tools.elevated.allowFrom."},
-		{strings.Replace(all, `{"a`, `{"enabled": true, "a`, 1), `{"elevated": {"enabled": true}}`, "telegram:5 telegram:6 telegram:7 slack:9 open:1", ""},
-		{strings.Replace(all, `{"a`, `{"enabled": false, "a`, 1), `{"elevated": {"enabled": true}}`, "", "tools.elevated.enabled is false"},
+		{strings.Replace(all, `{"a`, `{"enabled": true, "a`, 1), `{"elevated": {"enabled": true}}`,
+			"telegram:5 telegram:6 telegram:7 slack:9 open:1", ""},
+		{strings.Replace(all, `{"a`, `{"enabled": false, "a`, 1), `{"elevated": {"enabled": true}}`, "",
+			"tools.elevated.enabled is false"},
 		{all, `{"elevated": {"enabled": false}}`, "", ".tools.elevated.enabled is false"},
 	} {
 		for agents, at := range map[string]string{
@@ -170,8 +198,10 @@ func TestElevated(t *testing.T) {
 			o := read(t, conf{"tools": tt.tools, "agents": agents})
 			var may []string
 			for _, who := range []chela.ChannelSender{
-				{Channel: "telegram", ID: "5"}, {Channel: "telegram", ID: "6"}, {Channel: "telegram", ID: "7"}, {Channel: "telegram", ID: "8"},
-				{Channel: "telegram", ID: "9"}, {Channel: "slack", ID: "9"}, {Channel: "open", ID: "1"}, {Channel: "other", ID: "5"},
+				{Channel: "telegram", ID: "5"}, {Channel: "telegram", ID: "6"}, {Channel: "telegram", ID: "7"},
+				{Channel: "telegram", ID: "8"},
+				{Channel: "telegram", ID: "9"}, {Channel: "slack", ID: "9"}, {Channel: "open", ID: "1"},
+				{Channel: "other", ID: "5"},
 			} {
 				e := o.ElevatedFor("ops", chela.Principal{ID: who.String(), Scopes: []chela.Scope{chela.ScopeWrite}}, "full")
 				switch {
@@ -193,7 +223,8 @@ func TestElevated(t *testing.T) {
 			if e := o.ElevatedFor("ops", chela.Owner("process"), ""); (e.Reason == "") != enabled || e.Level != "off" {
 				t.Errorf("%s, own %s: the owner: %+v", tt.tools, tt.own, e)
 			}
-			if e := o.ElevatedFor("ops", chela.Principal{ID: "device:5", Scopes: []chela.Scope{chela.ScopeWrite}}, ""); e.Reason == "" {
+			if e := o.ElevatedFor("ops", chela.Principal{ID: "device:5", Scopes: []chela.Scope{chela.ScopeWrite}},
+				""); e.Reason == "" {
 				t.Errorf("%s, own %s: a device without all rights may", tt.tools, tt.own)
 			}
 			var keys []string
@@ -209,7 +240,8 @@ func TestElevated(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.Contains(tt.tools, "allowFrom") != strings.Contains(string(from), "telegram") || string(from) == "null" ||
-				gates["tools.elevated.enabled"] == strings.Contains(tt.tools, `"enabled": false`) || gates["agents.defaults.elevatedDefault"] != "off" {
+				gates["tools.elevated.enabled"] == strings.Contains(tt.tools, `"enabled": false`) ||
+				gates["agents.defaults.elevatedDefault"] != "off" {
 				t.Errorf("%s: the gates of all agents are %v", tt.tools, gates)
 			}
 			if got, want := slices.Contains(keys, "allowFrom"), strings.Contains(tt.own, "allowFrom"); got != want {

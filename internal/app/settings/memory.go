@@ -11,11 +11,12 @@ import (
 
 // Memory is agents.defaults.memorySearch, or that of an agent.
 type Memory struct {
-	Enabled  *bool    `json:"enabled"`    // nil: true
-	Extra    []string `json:"extraPaths"` // further files and folders with notes
-	Provider string   `json:"provider"`   // of vectors; none: notes are found by their words; auto: the first one with a key
-	Model    string   `json:"model"`      // that makes the vectors; "": that of the provider
-	Fallback string   `json:"fallback"`   // provider that is used when the other one fails; "" or none: there is none
+	Enabled *bool    `json:"enabled"`    // nil: true
+	Extra   []string `json:"extraPaths"` // further files and folders with notes
+	// of vectors; none: notes are found by their words; auto: the first one with a key
+	Provider string `json:"provider"`
+	Model    string `json:"model"`    // that makes the vectors; "": that of the provider
+	Fallback string `json:"fallback"` // provider that is used when the other one fails; "" or none: there is none
 	Remote   struct {
 		BaseURL string            `json:"baseUrl"`
 		APIKey  secret.Ref        `json:"apiKey"`
@@ -71,7 +72,8 @@ func (m Memory) or(all Memory) Memory {
 	if m.Extra == nil {
 		m.Extra = all.Extra
 	}
-	m.Provider, m.Model, m.Fallback = cmp.Or(m.Provider, all.Provider), cmp.Or(m.Model, all.Model), cmp.Or(m.Fallback, all.Fallback)
+	m.Provider, m.Model, m.Fallback = cmp.Or(m.Provider, all.Provider), cmp.Or(m.Model, all.Model),
+		cmp.Or(m.Fallback, all.Fallback)
 	m.Remote.BaseURL = cmp.Or(m.Remote.BaseURL, all.Remote.BaseURL)
 	if m.Remote.APIKey.IsZero() {
 		m.Remote.APIKey = all.Remote.APIKey
@@ -82,10 +84,13 @@ func (m Memory) or(all Memory) Memory {
 	q, d := &m.Query, all.Query
 	q.Max, q.MinScore = cmp.Or(q.Max, d.Max), cmp.Or(q.MinScore, d.MinScore)
 	h, e := &q.Hybrid, d.Hybrid
-	h.Enabled, h.VectorWeight, h.TextWeight = cmp.Or(h.Enabled, e.Enabled), cmp.Or(h.VectorWeight, e.VectorWeight), cmp.Or(h.TextWeight, e.TextWeight)
+	h.Enabled, h.VectorWeight, h.TextWeight = cmp.Or(h.Enabled, e.Enabled), cmp.Or(h.VectorWeight, e.VectorWeight),
+		cmp.Or(h.TextWeight, e.TextWeight)
 	h.Multiplier = cmp.Or(h.Multiplier, e.Multiplier)
-	h.Diversity.Enabled, h.Diversity.Lambda = cmp.Or(h.Diversity.Enabled, e.Diversity.Enabled), cmp.Or(h.Diversity.Lambda, e.Diversity.Lambda)
-	h.Decay.Enabled, h.Decay.HalfLife = cmp.Or(h.Decay.Enabled, e.Decay.Enabled), cmp.Or(h.Decay.HalfLife, e.Decay.HalfLife)
+	h.Diversity.Enabled, h.Diversity.Lambda = cmp.Or(h.Diversity.Enabled, e.Diversity.Enabled),
+		cmp.Or(h.Diversity.Lambda, e.Diversity.Lambda)
+	h.Decay.Enabled, h.Decay.HalfLife = cmp.Or(h.Decay.Enabled, e.Decay.Enabled),
+		cmp.Or(h.Decay.HalfLife, e.Decay.HalfLife)
 	m.Cache.Enabled, m.Cache.Max = cmp.Or(m.Cache.Enabled, all.Cache.Enabled), cmp.Or(m.Cache.Max, all.Cache.Max)
 	return m
 }

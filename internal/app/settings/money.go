@@ -28,9 +28,14 @@ type Budget struct {
 // or returns the budget with the values of other for those that are not set.
 func (b Budget) or(other Budget) Budget {
 	return Budget{
-		Calls: cmp.Or(b.Calls, other.Calls), Failures: cmp.Or(b.Failures, other.Failures), Identical: cmp.Or(b.Identical, other.Identical),
-		Minutes: cmp.Or(b.Minutes, other.Minutes), Tokens: cmp.Or(b.Tokens, other.Tokens),
-		USD: cmp.Or(b.USD, other.USD), Task: cmp.Or(b.Task, other.Task), Day: cmp.Or(b.Day, other.Day),
+		Calls:     cmp.Or(b.Calls, other.Calls),
+		Failures:  cmp.Or(b.Failures, other.Failures),
+		Identical: cmp.Or(b.Identical, other.Identical),
+		Minutes:   cmp.Or(b.Minutes, other.Minutes),
+		Tokens:    cmp.Or(b.Tokens, other.Tokens),
+		USD:       cmp.Or(b.USD, other.USD),
+		Task:      cmp.Or(b.Task, other.Task),
+		Day:       cmp.Or(b.Day, other.Day),
 	}
 }
 
@@ -66,7 +71,8 @@ func (o *Settings) checkMoney() error {
 	steps := []string{runner.StepCheaper, runner.StepSmaller, runner.StepWait}
 	for _, s := range m.Ladder {
 		if !slices.Contains(steps, s) {
-			return invalid("budget.ladder", fmt.Sprintf("unknown step %q", s), "cheaper, smaller and wait", `'["cheaper", "wait"]'`)
+			return invalid("budget.ladder", fmt.Sprintf("unknown step %q", s), "cheaper, smaller and wait",
+				`'["cheaper", "wait"]'`)
 		}
 	}
 	if w := m.Warn; w != nil && (*w < 0 || *w > 1 || math.IsNaN(*w)) {
@@ -98,7 +104,14 @@ func (o *Settings) RunBudget(id chela.AgentID) usage.Budget {
 // Limits returns the budgets of money of an agent's runs.
 func (o *Settings) Limits(id chela.AgentID, zone *time.Location) usage.Limits {
 	b := o.budget(id)
-	l := usage.Limits{Day: nano(o.Money.Day), Agent: nano(b.Day), Task: nano(b.Task), Run: nano(b.USD), Warn: defaultWarn, Zone: zone}
+	l := usage.Limits{
+		Day:   nano(o.Money.Day),
+		Agent: nano(b.Day),
+		Task:  nano(b.Task),
+		Run:   nano(b.USD),
+		Warn:  defaultWarn,
+		Zone:  zone,
+	}
 	if o.Money.Warn != nil {
 		l.Warn = *o.Money.Warn
 	}

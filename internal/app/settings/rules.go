@@ -14,18 +14,23 @@ func (o *Settings) Check() error {
 		return fmt.Errorf("tools.loopDetection: %w", err)
 	}
 	errs := []error{
-		o.Tools.Config.Check("tools"), commandsAt("tools.exec", o.Tools.Exec.Config), o.Agent.Sandbox.Check("agents.defaults.sandbox"), o.checkElevated(),
-		o.Agent.Subagents.Check("agents.defaults.subagents"), o.Session.AgentToAgent.Check("session.agentToAgent"), o.checkBindings(),
+		o.Tools.Config.Check("tools"), commandsAt("tools.exec", o.Tools.Exec.Config),
+		o.Agent.Sandbox.Check("agents.defaults.sandbox"), o.checkElevated(),
+		o.Agent.Subagents.Check("agents.defaults.subagents"), o.Session.AgentToAgent.Check("session.agentToAgent"),
+		o.checkBindings(),
 	}
 	errs = append(errs, o.checkContexts()...)
 	errs = append(errs, o.checkHeartbeats()...)
 	for id, a := range o.Agents.Entries {
 		at := "agents.entries." + id + ".tools"
-		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec), a.Sandbox.Check("agents.entries."+id+".sandbox"), a.Subagents.Check("agents.entries."+id+".subagents"))
+		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec),
+			a.Sandbox.Check("agents.entries."+id+".sandbox"), a.Subagents.Check("agents.entries."+id+".subagents"))
 	}
 	for i, a := range o.Agents.List {
 		at := fmt.Sprintf("agents.list[%d].tools", i)
-		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec), a.Sandbox.Check(fmt.Sprintf("agents.list[%d].sandbox", i)), a.Subagents.Check(fmt.Sprintf("agents.list[%d].subagents", i)))
+		errs = append(errs, a.Tools.Config.Check(at), commandsAt(at+".exec", a.Tools.Exec),
+			a.Sandbox.Check(fmt.Sprintf("agents.list[%d].sandbox", i)),
+			a.Subagents.Check(fmt.Sprintf("agents.list[%d].subagents", i)))
 	}
 	return errors.Join(errs...)
 }

@@ -77,7 +77,8 @@ func listed(list []Person, id string) bool {
 // checkElevated returns the error in agents.defaults.elevatedDefault.
 func (o *Settings) checkElevated() error {
 	if level := o.Agent.Elevated; level != "" && !slices.Contains(sandbox.ElevatedLevels, level) {
-		return fmt.Errorf("agents.defaults.elevatedDefault: %q is not one of %s", level, strings.Join(sandbox.ElevatedLevels, ", "))
+		return fmt.Errorf("agents.defaults.elevatedDefault: %q is not one of %s", level,
+			strings.Join(sandbox.ElevatedLevels, ", "))
 	}
 	return nil
 }
@@ -113,7 +114,8 @@ type Gate struct {
 // agent's sessions.
 func (o *Settings) ElevatedGates(id chela.AgentID) []Gate {
 	a, at := o.Agents.find(id)
-	gates := []Gate{{"agents.defaults.elevatedDefault", cmp.Or(o.Agent.Elevated, "off")}, {"tools.elevated.enabled", o.Tools.Elevated.Enabled == nil || *o.Tools.Elevated.Enabled}}
+	gates := []Gate{{"agents.defaults.elevatedDefault", cmp.Or(o.Agent.Elevated, "off")},
+		{"tools.elevated.enabled", o.Tools.Elevated.Enabled == nil || *o.Tools.Elevated.Enabled}}
 	from := o.Tools.Elevated.AllowFrom
 	if from == nil {
 		from = map[string][]Person{}

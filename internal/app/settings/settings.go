@@ -79,16 +79,17 @@ type Settings struct {
 
 // Slash is commands: what slash commands may do.
 type Slash struct {
-	Text      *bool               `json:"text"`   // commands in chat apps; nil: true
-	Config    bool                `json:"config"` // /config shows and changes the configuration
-	Debug     bool                `json:"debug"`  // /debug overrides it
-	Bash      bool                `json:"bash"`
-	BashMS    *int                `json:"bashForegroundMs"` // nil: 2000
-	MCP       bool                `json:"mcp"`
-	Plugins   bool                `json:"plugins"`
-	Restart   *bool               `json:"restart"`        // nil: true
-	Owners    []Person            `json:"ownerAllowFrom"` // ids of people, or channel:id, who may use every command
-	AllowFrom map[string][]Person `json:"allowFrom"`      // who may use commands and directives, by channel or "*"; nil: who is listed on the channel
+	Text    *bool    `json:"text"`   // commands in chat apps; nil: true
+	Config  bool     `json:"config"` // /config shows and changes the configuration
+	Debug   bool     `json:"debug"`  // /debug overrides it
+	Bash    bool     `json:"bash"`
+	BashMS  *int     `json:"bashForegroundMs"` // nil: 2000
+	MCP     bool     `json:"mcp"`
+	Plugins bool     `json:"plugins"`
+	Restart *bool    `json:"restart"`        // nil: true
+	Owners  []Person `json:"ownerAllowFrom"` // ids of people, or channel:id, who may use every command
+	// who may use commands and directives, by channel or "*"; nil: who is listed on the channel
+	AllowFrom map[string][]Person `json:"allowFrom"`
 }
 
 // Allowed returns which commands are permitted.
@@ -348,13 +349,15 @@ func Read(s Sections) (Settings, error) {
 	if o.Talk, err = talk.Parse(s.Section("talk")); err != nil {
 		return o, err
 	}
-	if o.Drawing, err = drawing.Parse(s.Section("agents.defaults.mediaModels.image"), s.Section("agents.defaults.imageGenerationModel")); err != nil {
+	if o.Drawing, err = drawing.Parse(s.Section("agents.defaults.mediaModels.image"),
+		s.Section("agents.defaults.imageGenerationModel")); err != nil {
 		return o, err
 	}
 	if o.Canvas, err = canvas.ParseConfig(s.Section("canvasHost"), s.Section("plugins")); err != nil {
 		return o, err
 	}
-	return o, errors.Join(o.joinAccounts(s), o.joinContexts(), o.checkDelivery(), o.checkReset(), o.Logging.check(), o.Cron.Check(), o.checkMoney())
+	return o, errors.Join(o.joinAccounts(s), o.joinContexts(), o.checkDelivery(), o.checkReset(), o.Logging.check(),
+		o.Cron.Check(), o.checkMoney())
 }
 
 // Logging is the part of the section logging that is checked here; the command line has
@@ -367,7 +370,8 @@ type Logging struct {
 func (l *Logging) check() error {
 	for _, p := range l.Patterns {
 		if _, err := regexp.Compile(p); err != nil {
-			return &chela.Error{Code: chela.CodeInvalid, Message: "logging.redactPatterns", Err: err, Hint: "chela config set logging.redactPatterns '[]'"}
+			return &chela.Error{Code: chela.CodeInvalid, Message: "logging.redactPatterns", Err: err,
+				Hint: "chela config set logging.redactPatterns '[]'"}
 		}
 	}
 	return nil
@@ -441,7 +445,8 @@ func (o *Settings) Location() (*time.Location, error) {
 	zone, err := time.LoadLocation(o.Agent.Timezone)
 	if err != nil {
 		return nil, &chela.Error{
-			Code: chela.CodeInvalid, Message: "agents.defaults.userTimezone", Hint: "chela config set agents.defaults.userTimezone Europe/Berlin", Err: err,
+			Code: chela.CodeInvalid, Message: "agents.defaults.userTimezone",
+			Hint: "chela config set agents.defaults.userTimezone Europe/Berlin", Err: err,
 		}
 	}
 	return zone, nil

@@ -52,7 +52,8 @@ func TestBadOptions(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.section+" "+tt.json, func(t *testing.T) {
 			_, err := Read(conf{tt.section: tt.json})
-			if err == nil || !strings.HasPrefix(err.Error(), "configuration, "+tt.section+": ") || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || !strings.HasPrefix(err.Error(), "configuration, "+tt.section+": ") ||
+				!strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -73,7 +74,13 @@ func TestDefaults(t *testing.T) {
 	if got := o.Timeout(); got != 48*time.Hour {
 		t.Errorf("timeout %s", got)
 	}
-	if diff := cmp.Diff(usage.Budget{ToolCalls: 500, Failures: 20, Identical: 100, Time: 4 * time.Hour, Tokens: 20_000_000}, o.RunBudget("main")); diff != "" {
+	if diff := cmp.Diff(usage.Budget{
+		ToolCalls: 500,
+		Failures:  20,
+		Identical: 100,
+		Time:      4 * time.Hour,
+		Tokens:    20_000_000,
+	}, o.RunBudget("main")); diff != "" {
 		t.Errorf("budget: %s", diff)
 	}
 	if got := o.Concurrent(); got != 4*runtime.NumCPU() {
@@ -118,13 +125,19 @@ func TestCommandRules(t *testing.T) {
 		{"EX-24 security sudo", conf{"tools": `{"exec": {"security": "sudo"}}`}, "main", asking},
 		{"EX-24 ask true", conf{"tools": `{"exec": {"ask": true}}`}, "main", with("allowlist", "always", true)},
 		{"EX-24 ask false has no effect", conf{"tools": `{"exec": {"ask": false}}`}, "main", fresh},
-		{"only the allowlist", conf{"tools": `{"exec": {"security": "allowlist", "ask": "off"}}`}, "main", with("allowlist", "off", false)},
-		{"the stricter of a mode and a pair", conf{"tools": `{"exec": {"mode": "full", "ask": "always"}}`}, "main", with("full", "always", true)},
-		{"configured for the agent", conf{"tools": `{"exec": {"mode": "full"}}`, "agents": `{"list": [{"id": "ops", "tools": {"exec": {"mode": "deny"}}}]}`}, "ops", with("deny", "off", true)},
-		{"configured for another agent", conf{"tools": `{"exec": {"mode": "full"}}`, "agents": `{"list": [{"id": "ops", "tools": {"exec": {"mode": "deny"}}}]}`}, "main", allowlist.Permissive()},
-		{"an agent's ask overrides the pair of all agents", conf{"tools": `{"exec": {"security": "full", "ask": "off"}}`, "agents": `{"entries": {"ops": {"tools": {"exec": {"ask": "always"}}}}}`}, "ops", with("full", "always", true)},
+		{"only the allowlist", conf{"tools": `{"exec": {"security": "allowlist", "ask": "off"}}`}, "main",
+			with("allowlist", "off", false)},
+		{"the stricter of a mode and a pair", conf{"tools": `{"exec": {"mode": "full", "ask": "always"}}`}, "main",
+			with("full", "always", true)},
+		{"configured for the agent", conf{"tools": `{"exec": {"mode": "full"}}`,
+			"agents": `{"list": [{"id": "ops", "tools": {"exec": {"mode": "deny"}}}]}`}, "ops", with("deny", "off", true)},
+		{"configured for another agent", conf{"tools": `{"exec": {"mode": "full"}}`,
+			"agents": `{"list": [{"id": "ops", "tools": {"exec": {"mode": "deny"}}}]}`}, "main", allowlist.Permissive()},
+		{"an agent's ask overrides the pair of all agents", conf{"tools": `{"exec": {"security": "full", "ask": "off"}}`,
+			"agents": `{"entries": {"ops": {"tools": {"exec": {"ask": "always"}}}}}`}, "ops", with("full", "always", true)},
 		{"compat openclaw", conf{"compat": `"openclaw"`}, "main", allowlist.Permissive()},
-		{"compat openclaw with ask always", conf{"compat": `"openclaw"`, "tools": `{"exec": {"ask": "always"}}`}, "main", with("full", "always", true)},
+		{"compat openclaw with ask always", conf{"compat": `"openclaw"`, "tools": `{"exec": {"ask": "always"}}`}, "main",
+			with("full", "always", true)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := policyOf(t, read(t, tt.conf), tt.agent); got != tt.want {
@@ -148,7 +161,13 @@ func TestSet(t *testing.T) {
 	if got := o.Timeout(); got != 0 {
 		t.Errorf("timeout %s", got)
 	}
-	if diff := cmp.Diff(usage.Budget{ToolCalls: 9, Failures: 20, Identical: 100, Time: 4 * time.Hour, Tokens: 1000}, o.RunBudget("main")); diff != "" {
+	if diff := cmp.Diff(usage.Budget{
+		ToolCalls: 9,
+		Failures:  20,
+		Identical: 100,
+		Time:      4 * time.Hour,
+		Tokens:    1000,
+	}, o.RunBudget("main")); diff != "" {
 		t.Errorf("budget: %s", diff)
 	}
 	if got := o.Concurrent(); got != 3 {
@@ -157,7 +176,8 @@ func TestSet(t *testing.T) {
 	if got := policyOf(t, o, "main"); got.Security != allowlist.Full || got.Ask != allowlist.Off {
 		t.Errorf("commands %+v", got)
 	}
-	if diff := cmp.Diff(map[string][]string{"telegram": {"*"}, "signal": {"+49", "12345678901"}, "irc": {"ann"}}, map[string][]string(o.Senders())); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"telegram": {"*"}, "signal": {"+49", "12345678901"}, "irc": {"ann"}},
+		map[string][]string(o.Senders())); diff != "" {
 		t.Errorf("senders: %s", diff)
 	}
 }
@@ -180,7 +200,8 @@ func TestWorkspace(t *testing.T) {
 		{"", "~/desk", "work", "/home/p/desk"},
 		{"home", "own", chela.DefaultAgent, "/state/own"},
 	} {
-		o := &Settings{Agent: Defaults{Workspace: tt.set}, Agents: Agents{List: []Agent{{ID: string(tt.agent), Workspace: tt.own}}}}
+		o := &Settings{Agent: Defaults{Workspace: tt.set},
+			Agents: Agents{List: []Agent{{ID: string(tt.agent), Workspace: tt.own}}}}
 		if got := o.Workspace(tt.agent, "/state", "/home/p"); got != filepath.FromSlash(tt.want) {
 			t.Errorf("%q, %q of %s: %s, want %s", tt.set, tt.own, tt.agent, got, tt.want)
 		}
@@ -206,7 +227,8 @@ func TestRoster(t *testing.T) {
 		{"gone", "agents.entries.gone", "", "", "low", "on"},
 	} {
 		a, at := o.Of(tt.id)
-		if at != tt.at || a.Name != tt.name || a.Model.Primary != tt.model || string(o.Think(tt.id, "")) != tt.think || a.Verbose != tt.v {
+		if at != tt.at || a.Name != tt.name || a.Model.Primary != tt.model || string(o.Think(tt.id, "")) != tt.think ||
+			a.Verbose != tt.v {
 			t.Errorf("%s: %s %+v", tt.id, at, a)
 		}
 	}
@@ -248,7 +270,8 @@ func TestPaths(t *testing.T) {
 		{"openclaw", in, `{}`, false},
 		{"openclaw", `{}`, in, false},
 	} {
-		o := read(t, conf{"compat": `"` + tt.compat + `"`, "tools": tt.all, "agents": `{"list": [{"id": "other", "tools": ` + tt.all + `}, {"id": "ops", "tools": ` + tt.own + `}]}`})
+		o := read(t, conf{"compat": `"` + tt.compat + `"`, "tools": tt.all, "agents": `{"list": [{"id": "other", "tools": ` +
+			tt.all + `}, {"id": "ops", "tools": ` + tt.own + `}]}`})
 		if diff := cmp.Diff(pathpolicy.Rule{Outside: tt.want}, o.Paths("ops", nil)); diff != "" {
 			t.Errorf("%+v: %s", tt, diff)
 		}

@@ -20,5 +20,6 @@ func (s *Settings) SkillFolders(id chela.AgentID, state, home string) []skill.Fo
 	if home != "" {
 		folders = append(folders, skill.Folder{Dir: filepath.Join(home, shared), Source: skill.Personal})
 	}
-	return append(folders, skill.Folder{Dir: filepath.Join(workspace, shared), Source: skill.Project}, skill.Folder{Dir: filepath.Join(workspace, SkillsDir), Source: skill.Workspace})
+	return append(folders, skill.Folder{Dir: filepath.Join(workspace, shared), Source: skill.Project},
+		skill.Folder{Dir: filepath.Join(workspace, SkillsDir), Source: skill.Workspace})
 }

@@ -83,7 +83,8 @@ const (
 
 // clean makes the texts of strangers short ones on one line.
 func (l *Listing) clean() {
-	l.Name, l.Description, l.Version = skill.OneLine(l.Name, maxWord), skill.OneLine(l.Description, maxSentence), skill.OneLine(l.Version, maxWord)
+	l.Name, l.Description, l.Version = skill.OneLine(l.Name, maxWord), skill.OneLine(l.Description, maxSentence),
+		skill.OneLine(l.Version, maxWord)
 }
 
 // Detail returns a skill.
@@ -124,7 +125,8 @@ func codeOf(err error) chela.Code {
 
 // errNone says that there is no registry.
 func errNone() error {
-	return &chela.Error{Code: chela.CodeInvalid, Message: "no registry of skills is configured", Hint: "chela config set skills.registry.url https://…"}
+	return &chela.Error{Code: chela.CodeInvalid, Message: "no registry of skills is configured",
+		Hint: "chela config set skills.registry.url https://…"}
 }
 
 // Search returns the skills of the registry that fit some words.

@@ -68,7 +68,8 @@ func (f *Fetcher) Fetch(ctx context.Context, to string, o *skill.Origin) error {
 	case Registry:
 		return f.registry(ctx, to, o)
 	}
-	return chela.Errorf(chela.CodeInvalid, "the source %q of skills is unknown: want %s, %s, %s or %s", o.Source, Path, URL, Git, Registry)
+	return chela.Errorf(chela.CodeInvalid, "the source %q of skills is unknown: want %s, %s, %s or %s", o.Source,
+		Path, URL, Git, Registry)
 }
 
 // path copies a folder or unpacks an archive.
@@ -178,19 +179,23 @@ func (f *Fetcher) git(ctx context.Context, to string, o *skill.Origin) error {
 		return chela.Errorf(chela.CodeUnavailable, "git is not installed; install from a folder or an archive instead")
 	}
 	clone := to + ".git"
-	argv := []string{"git", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never", "-c", "submodule.recurse=false",
+	argv := []string{"git", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c",
+		"protocol.ext.allow=never", "-c", "submodule.recurse=false",
 		"clone", "--quiet", "--depth", "1", "--single-branch", "--no-tags", "--no-recurse-submodules", "--template="}
 	if o.Ref != "" {
 		argv = append(argv, "--branch="+o.Ref)
 	}
-	env := []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0", "GIT_LFS_SKIP_SMUDGE=1", "LC_ALL=C"}
+	env := []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_TERMINAL_PROMPT=0",
+		"GIT_LFS_SKIP_SMUDGE=1", "LC_ALL=C"}
 	for _, v := range f.Environ {
-		if name, _, _ := strings.Cut(v, "="); name == "PATH" || name == "HOME" || name == "SSH_AUTH_SOCK" || strings.HasSuffix(strings.ToLower(name), "_proxy") {
+		if name, _, _ := strings.Cut(v, "="); name == "PATH" || name == "HOME" || name == "SSH_AUTH_SOCK" ||
+			strings.HasSuffix(strings.ToLower(name), "_proxy") {
 			env = append(env, v)
 		}
 	}
 	limited, stop := limitSize(ctx, clone, maxClone)
-	res, err := sandbox.Output(limited, f.Broker, sandbox.Plan{Path: git, Argv: append(argv, "--", o.From, clone), Dir: filepath.Dir(to), Env: env}, 64<<10)
+	res, err := sandbox.Output(limited, f.Broker,
+		sandbox.Plan{Path: git, Argv: append(argv, "--", o.From, clone), Dir: filepath.Dir(to), Env: env}, 64<<10)
 	if large := stop(); large != nil {
 		return chela.Errorf(chela.CodeInvalid, "git clone %s: %w", o.From, large)
 	}
@@ -314,7 +319,8 @@ func Parse(text string, isPath func(string) bool) (o skill.Origin, err error) {
 			return skill.Origin{Source: URL, From: base}, nil
 		}
 		return skill.Origin{Source: Git, From: base, Ref: ref}, nil
-	case strings.HasPrefix(text, ".") || strings.HasPrefix(text, "~") || filepath.IsAbs(text) || strings.ContainsRune(text, os.PathSeparator) && isPath(text) || isPath(text):
+	case strings.HasPrefix(text, ".") || strings.HasPrefix(text, "~") || filepath.IsAbs(text) ||
+		strings.ContainsRune(text, os.PathSeparator) && isPath(text) || isPath(text):
 		return skill.Origin{Source: Path, From: text}, nil
 	}
 	name, version, _ := strings.Cut(text, "@")

@@ -14,15 +14,18 @@ import (
 // TestPasswords checks that an address with a password is refused, and not shown.
 func TestPasswords(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"https://a:hidden@x.example/r", "https://hidden@x.example/r", "ssh://a:hidden@x.example/r"} {
+	for _, address := range []string{"https://a:hidden@x.example/r", "https://hidden@x.example/r",
+		"ssh://a:hidden@x.example/r"} {
 		o := skill.Origin{Source: Git, From: address}
 		err := (&Fetcher{}).Fetch(t.Context(), filepath.Join(t.TempDir(), "to"), &o)
-		if err == nil || !strings.Contains(err.Error(), "must not have a password") || strings.Contains(err.Error(), "hidden") {
+		if err == nil || !strings.Contains(err.Error(), "must not have a password") ||
+			strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%v", err)
 		}
 	}
 	o := skill.Origin{Source: Git, From: "ssh://git@x.example/r"}
-	if err := (&Fetcher{}).Fetch(t.Context(), filepath.Join(t.TempDir(), "to"), &o); err == nil || !strings.Contains(err.Error(), "git is not installed") {
+	if err := (&Fetcher{}).Fetch(t.Context(), filepath.Join(t.TempDir(), "to"), &o); err == nil ||
+		!strings.Contains(err.Error(), "git is not installed") {
 		t.Errorf("a user without a password: %v", err)
 	}
 }

@@ -45,12 +45,19 @@ func plugins(env DoctorEnv) []cli.Finding {
 		return nil // the configuration is invalid, which another check says
 	}
 	var out []cli.Finding
-	for _, p := range plugindir.Find(plugindir.Options{Config: c, State: env.State, Home: env.Getenv("HOME"), Known: web.Providers(), Getenv: env.Getenv}) {
+	for _, p := range plugindir.Find(plugindir.Options{
+		Config: c,
+		State:  env.State,
+		Home:   env.Getenv("HOME"),
+		Known:  web.Providers(),
+		Getenv: env.Getenv,
+	}) {
 		switch {
 		case p.Loadable():
 			out = append(out, cli.Finding{Name: "plug-in " + p.ID, Status: cli.StatusOK, Text: p.Dir})
 		case p.Enabled && len(p.Reasons) > 0 && p.Source != plugindir.Missing:
-			out = append(out, cli.Finding{Name: "plug-in " + p.ID, Status: cli.StatusWarn, Text: p.Reasons[0], Hint: "chela plugins info " + p.ID})
+			out = append(out, cli.Finding{Name: "plug-in " + p.ID, Status: cli.StatusWarn, Text: p.Reasons[0],
+				Hint: "chela plugins info " + p.ID})
 		}
 	}
 	return out

@@ -59,13 +59,14 @@ func Hooks(r *Registry) {
 // command, the address of a page or a file would give it away. It is called
 // last, when the arguments are final.
 func secretsHook(redact func(string) string) hook.Before {
-	return hook.Before{Name: "secrets", Priority: -1000, Quick: true, Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
-		args := string(c.Args)
-		return hook.Verdict{
-			Ask:    redact(args) != args,
-			Reason: "its arguments contain a secret that Chela stores (a key of a service, or the gateway's credential)",
-		}, nil
-	}}
+	return hook.Before{Name: "secrets", Priority: -1000, Quick: true,
+		Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
+			args := string(c.Args)
+			return hook.Verdict{
+				Ask:    redact(args) != args,
+				Reason: "its arguments contain a secret that Chela stores (a key of a service, or the gateway's credential)",
+			}, nil
+		}}
 }
 
 // environ returns the variables for programs.
@@ -90,8 +91,14 @@ func FindHooks(env HookEnv, raw json.RawMessage) ([]hookdir.Hook, error) {
 		}
 	}
 	o := hookdir.Options{
-		Config: c, Managed: HookDir(env.State), Agents: env.Agents, Home: env.Home, Events: hook.New(nil).Names(), Look: sandbox.Look(env.environ()),
-		Section: env.Section, Getenv: os.Getenv,
+		Config:  c,
+		Managed: HookDir(env.State),
+		Agents:  env.Agents,
+		Home:    env.Home,
+		Events:  hook.New(nil).Names(),
+		Look:    sandbox.Look(env.environ()),
+		Section: env.Section,
+		Getenv:  os.Getenv,
 	}
 	if o.Section == nil {
 		o.Section = func(string) json.RawMessage { return nil }
@@ -156,7 +163,13 @@ func addInstalled(env HookEnv, h *hookdir.Hook, to *hook.Points) (used bool, err
 		all := bundled.All()
 		i := slices.IndexFunc(all, func(b bundled.Hook) bool { return b.Name == h.Name })
 		return false, all[i].Add(bundled.Env{
-			Log: env.Log, State: env.State, Instance: env.Instance, Store: env.Store, Agents: env.Agents, Private: env.Private, Redact: env.Redact,
+			Log:      env.Log,
+			State:    env.State,
+			Instance: env.Instance,
+			Store:    env.Store,
+			Agents:   env.Agents,
+			Private:  env.Private,
+			Redact:   env.Redact,
 		}, h.Entry.Raw, to)
 	}
 	own := *h
@@ -247,8 +260,12 @@ func configuredHooks(env HookEnv, raw json.RawMessage, to *hook.Points) error {
 func addConfigured(env HookEnv, h PointHook, i int, to *hook.Points) error {
 	yes := func(b *bool) bool { return b == nil || *b }
 	p := hook.Program{
-		Name: cmp.Or(h.Name, fmt.Sprintf("%s-%d", h.Point, i)), Priority: h.Priority, Timeout: hookdir.Entry{TimeoutMS: h.TimeoutMS}.Timeout(), Tools: h.Tools,
-		Conversation: yes(h.Conversation), Prompt: yes(h.Prompt),
+		Name:         cmp.Or(h.Name, fmt.Sprintf("%s-%d", h.Point, i)),
+		Priority:     h.Priority,
+		Timeout:      hookdir.Entry{TimeoutMS: h.TimeoutMS}.Timeout(),
+		Tools:        h.Tools,
+		Conversation: yes(h.Conversation),
+		Prompt:       yes(h.Prompt),
 	}
 	switch {
 	case (len(h.Command) == 0) == (h.URL == ""):

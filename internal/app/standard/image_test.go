@@ -93,7 +93,8 @@ func TestImages(t *testing.T) {
 				t.Fatal(err)
 			}
 			body := string(e.Requests()[0].Body)
-			if strings.Contains(body, data) || !strings.Contains(body, "media:"+pic.Ref) || !strings.Contains(body, "image tool") {
+			if strings.Contains(body, data) || !strings.Contains(body, "media:"+pic.Ref) ||
+				!strings.Contains(body, "image tool") {
 				t.Errorf("sent: %s", body)
 			}
 		})
@@ -122,7 +123,8 @@ func TestImages(t *testing.T) {
 		each(t, func(t *testing.T, api string) {
 			e := openVision(t, api, true, llmtest.Say("ok"))
 			gone := llm.Part{Kind: llm.PartImage, MIME: media.PNG, Ref: strings.Repeat("0", 32), Bytes: 9}
-			if _, err := e.ask(t, user(llm.Text("see"), gone)); err != nil || !bytes.Contains(e.Requests()[0].Body, []byte("its file is missing")) {
+			if _, err := e.ask(t, user(llm.Text("see"), gone)); err != nil ||
+				!bytes.Contains(e.Requests()[0].Body, []byte("its file is missing")) {
 				t.Errorf("%v, sent %s", err, e.Requests()[0].Body)
 			}
 		})
@@ -134,7 +136,8 @@ func TestImages(t *testing.T) {
 		call := &llm.Message{Role: llm.RoleAssistant, Stop: llm.StopTools, Parts: []llm.Part{
 			{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "c", Name: "read", Args: json.RawMessage(`{}`)}},
 		}}
-		if _, err := e.ask(t, user(llm.Text("look")), call, &llm.Message{Role: llm.RoleTool, CallID: "c", ToolName: "read", Parts: []llm.Part{pic}}); err != nil {
+		if _, err := e.ask(t, user(llm.Text("look")), call,
+			&llm.Message{Role: llm.RoleTool, CallID: "c", ToolName: "read", Parts: []llm.Part{pic}}); err != nil {
 			t.Fatal(err)
 		}
 		var sent struct {
@@ -166,11 +169,15 @@ func TestRefusedImages(t *testing.T) {
 		name, api, words string
 		bad              int // which of the pictures is replaced
 	}{
-		{"PROV-22 Anthropic names the place", standard.Anthropic, "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum", 0},
-		{"PROV-22 Anthropic names a place in a result", standard.Anthropic, "messages.2.content.0.tool_result.content.1.image.source.base64: image dimensions exceed 8000 pixels", 1},
-		{"PROV-22 OpenAI names the place", standard.OpenAI, "Invalid value: 'messages[0].content[1].image_url'. The image is not supported", 0},
+		{"PROV-22 Anthropic names the place", standard.Anthropic,
+			"messages.0.content.1.image.source.base64: image exceeds 5 MB maximum", 0},
+		{"PROV-22 Anthropic names a place in a result", standard.Anthropic,
+			"messages.2.content.0.tool_result.content.1.image.source.base64: image dimensions exceed 8000 pixels", 1},
+		{"PROV-22 OpenAI names the place", standard.OpenAI,
+			"Invalid value: 'messages[0].content[1].image_url'. The image is not supported", 0},
 		{"PROV-22 no place is named: the last one", standard.OpenAI, "You uploaded an unsupported image.", 2},
-		{"PROV-22 a place that is none: the last one", standard.Anthropic, "messages.9.content.7: Could not process image", 2},
+		{"PROV-22 a place that is none: the last one", standard.Anthropic,
+			"messages.9.content.7: Could not process image", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -185,10 +192,12 @@ func TestRefusedImages(t *testing.T) {
 			}}
 			msgs := []*llm.Message{
 				user(llm.Text("one"), pics[0]), call,
-				{Role: llm.RoleTool, CallID: "c", ToolName: "read", Parts: []llm.Part{llm.Text("two"), pics[1]}}, user(llm.Text("three"), pics[2]),
+				{Role: llm.RoleTool, CallID: "c", ToolName: "read", Parts: []llm.Part{llm.Text("two"), pics[1]}},
+				user(llm.Text("three"), pics[2]),
 			}
 			done, err := e.ask(t, msgs...)
-			if err != nil || done.Message.PlainText() != "I see two" || !strings.Contains(done.Note, "left out") || !strings.Contains(done.Note, "image") {
+			if err != nil || done.Message.PlainText() != "I see two" || !strings.Contains(done.Note, "left out") ||
+				!strings.Contains(done.Note, "image") {
 				t.Fatalf("%+v, note %q, %v", done.Message, done.Note, err)
 			}
 			again, err := e.ask(t, msgs...) // it is not tried again
@@ -212,10 +221,12 @@ func TestRefusedImages(t *testing.T) {
 	}
 	t.Run("PROV-22 only one further call", func(t *testing.T) {
 		t.Parallel()
-		e := openVision(t, standard.Anthropic, true, llmtest.Status(400, "Could not process image"), llmtest.Status(400, "Could not process image"))
+		e := openVision(t, standard.Anthropic, true, llmtest.Status(400, "Could not process image"),
+			llmtest.Status(400, "Could not process image"))
 		pic, _ := e.store(t, 3)
 		other, _ := e.store(t, 4)
-		if _, err := e.ask(t, user(llm.Text("x"), pic, other)); llm.ClassOf(err) != llm.ClassFormat || len(e.Requests()) != 2 {
+		if _, err := e.ask(t, user(llm.Text("x"), pic, other)); llm.ClassOf(err) != llm.ClassFormat ||
+			len(e.Requests()) != 2 {
 			t.Errorf("%v after %d calls", err, len(e.Requests()))
 		}
 	})

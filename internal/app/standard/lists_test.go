@@ -65,26 +65,36 @@ func TestLists(t *testing.T) {
 		got  []string
 		want string
 	}{
-		{"denied to calls from outside", catalog.Direct(nil, nil, false).Deny, "exec process spawn fs_write fs_delete fs_move apply_patch terminal portal sessions_spawn sessions_send " +
-			"conversations_list conversations_send conversations_turn cron gateway plugins nodes computer mobile_ui"},
+		{"denied to calls from outside", catalog.Direct(nil, nil, false).Deny,
+			"exec process spawn fs_write fs_delete fs_move apply_patch terminal portal sessions_spawn sessions_send " +
+				"conversations_list conversations_send conversations_turn cron gateway plugins nodes computer mobile_ui"},
 		{"denied in a sandbox", boxed[0].Deny, "browser canvas nodes computer mobile_ui cron gateway message tts"},
-		{"allowed in a sandbox", boxed[0].Allow, "read write edit apply_patch ls find grep exec process image sessions_list sessions_history " +
-			"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status plan"},
+		{"allowed in a sandbox", boxed[0].Allow,
+			"read write edit apply_patch ls find grep exec process image sessions_list sessions_history " +
+				"sessions_search sessions_send sessions_spawn sessions_yield subagents session_status plan"},
 		{"denied to a child", leaf[0].Deny, "gateway agents_list cron message sessions_send sessions_delete skills tts"},
-		{"denied to a child that may have none", leaf[1].Deny, "sessions_list sessions_history sessions_search sessions_spawn"},
-		{"the profile coding", pipeline("coding", policy.Conversation{})[0].Allow, "read write edit apply_patch ls find grep exec process code_execution terminal " +
-			"web_search web_fetch x_search sessions_list sessions_history sessions_send sessions_spawn sessions_search sessions_yield subagents session_status memory_search memory_get " +
-			"agents_list get_goal create_goal update_goal plan ask_user skill_workshop skills cron image image_generate music_generate video_generate bundle-mcp"},
+		{"denied to a child that may have none", leaf[1].Deny,
+			"sessions_list sessions_history sessions_search sessions_spawn"},
+		{"the profile coding", pipeline("coding", policy.Conversation{})[0].Allow,
+			"read write edit apply_patch ls find grep exec process code_execution terminal " +
+				"web_search web_fetch x_search sessions_list sessions_history sessions_send sessions_spawn sessions_search sessions_yield subagents session_status memory_search memory_get " +
+				"agents_list get_goal create_goal update_goal plan ask_user skill_workshop skills cron image image_generate music_generate video_generate bundle-mcp"},
 		{"the profile minimal", pipeline("minimal", policy.Conversation{})[0].Allow, "session_status"},
-		{"the profile messaging", pipeline("messaging", policy.Conversation{})[0].Allow, "message sessions_list sessions_history sessions_send sessions_spawn subagents session_status bundle-mcp"},
-		{"other groups", catalog.Expand([]string{"group:ui", "group:automation", "group:media"}), "browser canvas screen dashboard show_widget portal cron gateway heartbeat_respond " +
-			"image image_generate tts music_generate video_generate"},
-		{"tools of ours except files and commands", catalog.Expand([]string{"group:openclaw"}), "web_search web_fetch x_search memory_search memory_get sessions_list sessions_history sessions_send " +
-			"sessions_spawn sessions_search sessions_yield subagents session_status browser screen dashboard show_widget portal cron gateway heartbeat_respond message nodes computer mobile_ui " +
-			"agents_list get_goal create_goal update_goal plan ask_user skill_workshop skills image image_generate tts music_generate video_generate"},
-		{"tools that only read", catalog.Expand([]string{tool.Reading}), "read ls find grep exec web_fetch web_search image session_status memory_search memory_get"},
+		{"the profile messaging", pipeline("messaging", policy.Conversation{})[0].Allow,
+			"message sessions_list sessions_history sessions_send sessions_spawn subagents session_status bundle-mcp"},
+		{"other groups", catalog.Expand([]string{"group:ui", "group:automation", "group:media"}),
+			"browser canvas screen dashboard show_widget portal cron gateway heartbeat_respond " +
+				"image image_generate tts music_generate video_generate"},
+		{"tools of ours except files and commands", catalog.Expand([]string{"group:openclaw"}),
+			"web_search web_fetch x_search memory_search memory_get sessions_list sessions_history sessions_send " +
+				"sessions_spawn sessions_search sessions_yield subagents session_status browser screen dashboard show_widget portal cron gateway heartbeat_respond message nodes computer mobile_ui " +
+				"agents_list get_goal create_goal update_goal plan ask_user skill_workshop skills image image_generate tts music_generate video_generate"},
+		{"tools that only read", catalog.Expand([]string{tool.Reading}),
+			"read ls find grep exec web_fetch web_search image session_status memory_search memory_get"},
 		{"tools that change files", catalog.Writers(), "write edit apply_patch"},
-		{"other names", catalog.Expand(strings.Fields("bash shell automations view_image list_dir update_plan progress_card")), "exec exec cron image ls plan plan"},
+		{"other names",
+			catalog.Expand(strings.Fields("bash shell automations view_image list_dir update_plan progress_card")),
+			"exec exec cron image ls plan plan"},
 	} {
 		want := slices.Sorted(strings.FieldsSeq(tt.want))
 		if diff := cmp.Diff(want, slices.Sorted(slices.Values(tt.got))); diff != "" {

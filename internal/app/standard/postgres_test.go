@@ -16,7 +16,12 @@ func TestPostgres(t *testing.T) {
 	server := postgrestest.Start(t)
 	address := strings.Replace(server.URL(), "chela@", "chela:hidden@", 1)
 	r := standard.New()
-	for raw, want := range map[string]string{``: "chela.db", `{}`: "chela.db", `{"postgres": ""}`: "chela.db", `{"postgres": "env:DB"}`: ""} {
+	for raw, want := range map[string]string{
+		``:                       "chela.db",
+		`{}`:                     "chela.db",
+		`{"postgres": ""}`:       "chela.db",
+		`{"postgres": "env:DB"}`: "",
+	} {
 		s, err := r.StoreOf(func(string) json.RawMessage { return json.RawMessage(raw) }, nil, "")
 		if err != nil || s.File != want {
 			t.Errorf("%s selects a store with the file %q, %v; want %q", raw, s.File, err, want)
@@ -43,7 +48,8 @@ func TestPostgres(t *testing.T) {
 		t.Errorf("location %s", where)
 	}
 	host, _ := os.Hostname()
-	if got, want := server.Exec(t, address, "SELECT name FROM owner"), fmt.Sprintf("%s (process %d, /state)", host, os.Getpid()); got != want {
+	if got, want := server.Exec(t, address, "SELECT name FROM owner"),
+		fmt.Sprintf("%s (process %d, /state)", host, os.Getpid()); got != want {
 		t.Errorf("owner %q, want %q", got, want)
 	}
 	if s.Hint == "" {

@@ -19,7 +19,8 @@ func RunProgram(ctx context.Context, name string, args ...string) (string, error
 		return "", fmt.Errorf("%s: %w", name, fs.ErrNotExist)
 	}
 	var out bytes.Buffer
-	p, err := host.Broker{}.Start(ctx, sandbox.Plan{Path: path, Argv: append([]string{name}, args...), Dir: os.TempDir(), Env: os.Environ()}, &out)
+	p, err := host.Broker{}.Start(ctx, sandbox.Plan{Path: path, Argv: append([]string{name}, args...), Dir: os.TempDir(),
+		Env: os.Environ()}, &out)
 	if err != nil {
 		return "", err
 	}

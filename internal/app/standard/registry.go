@@ -98,7 +98,8 @@ func (r *Registry) NewProvider(api string, o dialect.Options) (llm.Provider, err
 	f, ok := r.providers.get(api)
 	if !ok {
 		return nil, &chela.Error{
-			Code: chela.CodeInvalid, Message: fmt.Sprintf("provider %s: api %q is not supported yet; use one of %s", o.Name, api, strings.Join(r.providers.names, ", ")),
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("provider %s: api %q is not supported yet; use one of %s", o.Name, api,
+				strings.Join(r.providers.names, ", ")),
 			Hint: "chela config set " + shell.Quote("models.providers."+o.Name+".api") + " " + OpenAI,
 		}
 	}
@@ -113,14 +114,16 @@ type toolEntry struct {
 
 // Tool registers tools that are the same for all agents. No tools: they are off.
 func (r *Registry) Tool(name, section string, f func(env ToolEnv, raw json.RawMessage) ([]tool.Tool, error)) {
-	r.tools.add("tool", name, toolEntry{section, false, func(env ToolEnv, _ pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
-		return f(env, raw)
-	}})
+	r.tools.add("tool", name,
+		toolEntry{section, false, func(env ToolEnv, _ pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
+			return f(env, raw)
+		}})
 }
 
 // FileTool registers tools that name files. They are made for each agent, with
 // the rule about the files that the agent may name.
-func (r *Registry) FileTool(name, section string, f func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error)) {
+func (r *Registry) FileTool(name, section string,
+	f func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error)) {
 	r.tools.add("tool", name, toolEntry{section, true, f})
 }
 
@@ -131,11 +134,13 @@ func (r *Registry) NewTools(env ToolEnv, section func(path string) json.RawMessa
 }
 
 // NewFileTools makes the tools that name files, for agents with the rule.
-func (r *Registry) NewFileTools(env ToolEnv, rule pathpolicy.Rule, section func(path string) json.RawMessage) ([]tool.Tool, error) {
+func (r *Registry) NewFileTools(env ToolEnv, rule pathpolicy.Rule,
+	section func(path string) json.RawMessage) ([]tool.Tool, error) {
 	return r.makeTools(env, rule, section, true)
 }
 
-func (r *Registry) makeTools(env ToolEnv, rule pathpolicy.Rule, section func(string) json.RawMessage, agent bool) ([]tool.Tool, error) {
+func (r *Registry) makeTools(env ToolEnv, rule pathpolicy.Rule, section func(string) json.RawMessage,
+	agent bool) ([]tool.Tool, error) {
 	var all []tool.Tool
 	for _, t := range r.tools.parts {
 		if t.agent != agent {
@@ -168,15 +173,19 @@ type Store struct {
 	Selects func(raw json.RawMessage) (bool, error)
 	Hint    string // how a database elsewhere is copied and restored
 	Open    func(ctx context.Context, path string, o StoreOptions) (Database, error)
-	Verify  func(ctx context.Context, file string) (summary string, err error)     // reads a copy
-	Restore func(ctx context.Context, copied, path string) (old string, err error) // replaces the database; old: the name of its copy
-	Recover func(ctx context.Context, path string) (report []string, err error)    // saves what can be read of a damaged one
+	Verify  func(ctx context.Context, file string) (summary string, err error) // reads a copy
+	// replaces the database; old: the name of its copy
+	Restore func(ctx context.Context, copied, path string) (old string, err error)
+	// saves what can be read of a damaged one
+	Recover func(ctx context.Context, path string) (report []string, err error)
 }
 
 // StoreOptions says how a database is opened.
 type StoreOptions struct {
-	Log     *slog.Logger
-	Used    bool                // the state directory was used before: a database without content is an error, and no new one is made
+	Log *slog.Logger
+	// the state directory was used before: a database without content is an error, and no new one is
+	// made
+	Used    bool
 	Section json.RawMessage     // of Store.Section
 	Env     func(string) string // environment variables
 	State   string              // the state directory, which names this process to others
@@ -349,9 +358,10 @@ func (r *Registry) Service(name, section string, f ServiceFunc) {
 func (r *Registry) Services(env ServiceEnv) []services.Maker {
 	var all []services.Maker
 	for i, s := range r.services.parts {
-		all = append(all, services.Maker{Name: r.services.names[i], Section: s.section, New: func(raw json.RawMessage) (service.Service, error) {
-			return s.make(env, raw)
-		}})
+		all = append(all, services.Maker{Name: r.services.names[i], Section: s.section,
+			New: func(raw json.RawMessage) (service.Service, error) {
+				return s.make(env, raw)
+			}})
 	}
 	return all
 }

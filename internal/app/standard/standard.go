@@ -147,7 +147,8 @@ func Tools(r *Registry) {
 			}
 		}
 		o.Coders = env.Sessions.Coders
-		return offered(env.Sessions.Spawner != nil, sessions.NewSpawn(env.Sessions.Spawner, o), sessions.NewSubagents(env.Sessions.Spawner), sessions.NewYield(env.Sessions.Spawner)), nil
+		return offered(env.Sessions.Spawner != nil, sessions.NewSpawn(env.Sessions.Spawner, o),
+			sessions.NewSubagents(env.Sessions.Spawner), sessions.NewYield(env.Sessions.Spawner)), nil
 	})
 	r.Tool("sessions_send", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		return offered(env.Sessions.Sender != nil, sessions.NewSend(env.Sessions.Sender)), nil
@@ -159,7 +160,8 @@ func Tools(r *Registry) {
 		return offered(env.Assistant.Skills != nil, skills.New(env.Assistant.Skills)), nil
 	})
 	r.Tool("cron", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Assistant.Scheduler != nil, cron.New(cron.Options{Scheduler: env.Assistant.Scheduler, Store: env.Store, Location: env.Location})), nil
+		return offered(env.Assistant.Scheduler != nil,
+			cron.New(cron.Options{Scheduler: env.Assistant.Scheduler, Store: env.Store, Location: env.Location})), nil
 	})
 	r.Tool("gateway", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		return offered(env.Assistant.Gateway != nil, gateway.New(env.Assistant.Gateway)), nil
@@ -177,7 +179,8 @@ func Tools(r *Registry) {
 				return nil, err
 			}
 		}
-		return offered(env.Sessions.Memory != nil && slots.Memory != "none", memory.New(memory.Options{Index: env.Sessions.Memory})...), nil
+		return offered(env.Sessions.Memory != nil && slots.Memory != "none",
+			memory.New(memory.Options{Index: env.Sessions.Memory})...), nil
 	})
 	r.Tool("nodes", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		return offered(env.Nodes != nil, nodes.New(nodes.Options{Nodes: env.Nodes, Files: env.Files.Media})), nil
@@ -194,19 +197,23 @@ func Tools(r *Registry) {
 		}
 		return env.Web.Servers(), nil
 	})
-	r.FileTool("fs", "tools.exec.applyPatch", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
-		var output func(string) (*os.File, error)
-		if env.Files.Media != nil {
-			output = env.Files.Media.OpenOutput
-		}
-		return fs.Configured(raw, rule, output, docs.Pages, r.BundledSkills(), env.Files.Journal)
-	})
+	r.FileTool("fs", "tools.exec.applyPatch",
+		func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
+			var output func(string) (*os.File, error)
+			if env.Files.Media != nil {
+				output = env.Files.Media.OpenOutput
+			}
+			return fs.Configured(raw, rule, output, docs.Pages, r.BundledSkills(), env.Files.Journal)
+		})
 	r.FileTool("image", "", func(env ToolEnv, rule pathpolicy.Rule, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Files.Vision != nil, media.New(media.Options{Files: env.Files.Media, Paths: rule, Side: env.Files.ImageSide, Model: env.Files.Vision})), nil
+		return offered(env.Files.Vision != nil,
+				media.New(media.Options{Files: env.Files.Media, Paths: rule, Side: env.Files.ImageSide, Model: env.Files.Vision})),
+			nil
 	})
 	r.Tool("tts", "", func(env ToolEnv, _ json.RawMessage) ([]tool.Tool, error) {
 		a := env.Assistant
-		return offered(a.Act != nil && a.Speaker != nil && speech.Active(a.Speaker) != "", media.NewSpeech(media.SpeechOptions{Speaker: a.Speaker, Limit: a.Said, Files: env.Files.Media, Do: a.Act})), nil
+		return offered(a.Act != nil && a.Speaker != nil && speech.Active(a.Speaker) != "",
+			media.NewSpeech(media.SpeechOptions{Speaker: a.Speaker, Limit: a.Said, Files: env.Files.Media, Do: a.Act})), nil
 	})
 	r.FileTool("image_generate", "", func(env ToolEnv, rule pathpolicy.Rule, _ json.RawMessage) ([]tool.Tool, error) {
 		a := env.Assistant
@@ -218,14 +225,16 @@ func Tools(r *Registry) {
 		return browser.Configured(raw, env.Web.Browsers, rule)
 	})
 	r.FileTool("canvas", "", func(env ToolEnv, rule pathpolicy.Rule, _ json.RawMessage) ([]tool.Tool, error) {
-		return offered(env.Canvas != nil, canvas.New(canvas.Options{Host: env.Canvas, Nodes: env.Nodes, Files: env.Files.Media, Paths: rule})), nil
+		return offered(env.Canvas != nil,
+			canvas.New(canvas.Options{Host: env.Canvas, Nodes: env.Nodes, Files: env.Files.Media, Paths: rule})), nil
 	})
-	r.FileTool("message", "tools.message", func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
-		t, err := message.Configured(raw, message.Options{
-			Do: env.Assistant.Act, Files: env.Files.Media, Paths: rule, Actions: env.Assistant.Actions,
+	r.FileTool("message", "tools.message",
+		func(env ToolEnv, rule pathpolicy.Rule, raw json.RawMessage) ([]tool.Tool, error) {
+			t, err := message.Configured(raw, message.Options{
+				Do: env.Assistant.Act, Files: env.Files.Media, Paths: rule, Actions: env.Assistant.Actions,
+			})
+			return offered(env.Assistant.Act != nil, t), err
 		})
-		return offered(env.Assistant.Act != nil, t), err
-	})
 }
 
 // one returns a single tool as a list.
@@ -250,7 +259,13 @@ func Services(r *Registry) {
 		return service.Func(func(ctx context.Context) error {
 			deleted, cancel := deletions(env.Bus)
 			defer cancel()
-			return maintenance.Worker{Log: env.Log, Store: env.Store, Check: env.Check, Sweep: env.Sweep, Deleted: deleted}.Run(ctx)
+			return maintenance.Worker{
+				Log:     env.Log,
+				Store:   env.Store,
+				Check:   env.Check,
+				Sweep:   env.Sweep,
+				Deleted: deleted,
+			}.Run(ctx)
 		}), nil
 	})
 	r.Service("sessions", "session.maintenance", func(env ServiceEnv, raw json.RawMessage) (service.Service, error) {
@@ -350,7 +365,14 @@ func Sandboxes(r *Registry) {
 // containers registers a program that runs commands in containers.
 func containers(r *Registry, program string) {
 	r.Sandbox(program, Sandbox{Containers: true, Confine: func(env SandboxEnv) sandbox.Backend {
-		return docker.New(docker.Options{Log: env.Log, Program: program, Host: host.Broker{}, Getenv: env.Getenv, State: env.State, Never: env.Never})
+		return docker.New(docker.Options{
+			Log:     env.Log,
+			Program: program,
+			Host:    host.Broker{},
+			Getenv:  env.Getenv,
+			State:   env.State,
+			Never:   env.Never,
+		})
 	}})
 }
 
@@ -396,7 +418,8 @@ func Stores(r *Registry) {
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("complete; %s, %s, %s, %s waiting, %s to be delivered", humanize.Many(s.Sessions, "session"), humanize.Many(s.Entries, "entry"),
+			return fmt.Sprintf("complete; %s, %s, %s, %s waiting, %s to be delivered", humanize.Many(s.Sessions, "session"),
+				humanize.Many(s.Entries, "entry"),
 				humanize.Many(s.Runs, "run"), humanize.Many(s.Waiting, "message"), humanize.Many(s.Undelivered, "part")), nil
 		},
 		Restore: sqlite.Restore,
@@ -442,7 +465,8 @@ func openPostgres(ctx context.Context, _ string, o StoreOptions) (Database, erro
 		return nil, err
 	}
 	db, err := postgres.Open(ctx, postgres.Options{
-		URL: address.Reveal(), Log: o.Log, Standby: o.Standby, Name: fmt.Sprintf("%s (process %d, %s)", host, os.Getpid(), o.State),
+		URL: address.Reveal(), Log: o.Log, Standby: o.Standby,
+		Name: fmt.Sprintf("%s (process %d, %s)", host, os.Getpid(), o.State),
 	})
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ func TestProvider(t *testing.T) {
 		}
 	}
 	_, err := r.NewProvider("smoke", dialect.Options{Name: "p"})
-	if err == nil || !strings.Contains(err.Error(), `provider p: api "smoke"`) || !strings.Contains(err.Error(), standard.Anthropic) {
+	if err == nil || !strings.Contains(err.Error(), `provider p: api "smoke"`) ||
+		!strings.Contains(err.Error(), standard.Anthropic) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -55,7 +56,8 @@ func TestTools(t *testing.T) {
 	r := standard.New()
 	env := environ(t, r)
 	set := made(t, r, env)
-	want := []string{"apply_patch", "edit", "exec", "find", "grep", "ls", "process", "read", "session_status", "web_fetch", "web_search", "write"}
+	want := []string{"apply_patch", "edit", "exec", "find", "grep", "ls", "process", "read", "session_status",
+		"web_fetch", "web_search", "write"}
 	got := slices.Sorted(slices.Values(set.Names()))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("tools: %s", diff)
@@ -85,16 +87,20 @@ func TestTools(t *testing.T) {
 		tools, err := r.NewTools(env, c.Section)
 		return len(tool.NewSet(tools...).Names()), err
 	}
-	if _, err := with(nil, conf{"tools.web.search": `{"provider": "altavista"}`}); err == nil || !strings.HasPrefix(err.Error(), "configuration, tools.web.search: ") {
+	if _, err := with(nil, conf{"tools.web.search": `{"provider": "altavista"}`}); err == nil ||
+		!strings.HasPrefix(err.Error(), "configuration, tools.web.search: ") {
 		t.Errorf("an unknown search service: error %v", err)
 	}
-	if n, err := with(nil, conf{"tools.web.fetch": `{"enabled": false}`, "tools.web.search": `{"enabled": false}`}); err != nil || n != 2 {
+	if n, err := with(nil, conf{"tools.web.fetch": `{"enabled": false}`, "tools.web.search": `{"enabled": false}`}); err !=
+		nil || n != 2 {
 		t.Errorf("%d tools without the web and the background, %v", n, err)
 	}
-	if _, err := with(nil, conf{"tools.exec": `{"dangerousPatterns": ["("]}`}); err == nil || !strings.HasPrefix(err.Error(), "configuration, tools.exec: ") {
+	if _, err := with(nil, conf{"tools.exec": `{"dangerousPatterns": ["("]}`}); err == nil ||
+		!strings.HasPrefix(err.Error(), "configuration, tools.exec: ") {
 		t.Errorf("an invalid pattern: error %v", err)
 	}
-	if _, err := with(nil, conf{"tools.exec": `{"dangerousPatterns": "rm"}`}); err == nil || !strings.Contains(err.Error(), "dangerousPatterns") {
+	if _, err := with(nil, conf{"tools.exec": `{"dangerousPatterns": "rm"}`}); err == nil ||
+		!strings.Contains(err.Error(), "dangerousPatterns") {
 		t.Errorf("a pattern that is no list: error %v", err)
 	}
 }

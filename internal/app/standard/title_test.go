@@ -17,7 +17,8 @@ func TestTitles(t *testing.T) {
 		{"process", `{"action":"poll","sessionId":"a","timeout":"x"}`, "process poll a"},
 		{"apply_patch", `{"input":"*** Begin Patch\n*** Update File: a.go\n*** Move to: b.go\n@@\n-x\n*** Add File: c d\n+*** Delete File: no\n*** End Patch"}`, "apply_patch a.go, b.go, c d"},
 		{"apply_patch", `{"input":"no patch"}`, "apply_patch"},
-		{"plan", `{"steps":[{"title":"a","state":"completed"},{"title":"b","state":"in_progress"},{"title":"c"}]}`, "plan 1/3 b"},
+		{"plan", `{"steps":[{"title":"a","state":"completed"},{"title":"b","state":"in_progress"},{"title":"c"}]}`,
+			"plan 1/3 b"},
 		{"plan", `[`, "plan"},
 		{"none", `{"path":"p"}`, "none p"},
 	} {

@@ -240,11 +240,13 @@ func Writable(dir string) error {
 		return nil
 	case errors.Is(err, syscall.ENOSPC):
 		return &chela.Error{
-			Code: chela.CodeFull, Message: "the disk of the state directory " + dir + " is full", Hint: "free some room on the disk of " + dir, Err: chela.ErrFull,
+			Code: chela.CodeFull, Message: "the disk of the state directory " + dir + " is full",
+			Hint: "free some room on the disk of " + dir, Err: chela.ErrFull,
 		}
 	}
 	return &chela.Error{
-		Code: chela.CodeUnavailable, Message: "state directory " + dir + " cannot be written", Hint: "make it writable for you, or use another one: chela --state-dir DIR …", Err: err,
+		Code: chela.CodeUnavailable, Message: "state directory " + dir + " cannot be written",
+		Hint: "make it writable for you, or use another one: chela --state-dir DIR …", Err: err,
 	}
 }
 

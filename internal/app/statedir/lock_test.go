@@ -37,7 +37,8 @@ func TestOwn(t *testing.T) {
 	})
 	t.Run("the next owner learns that the previous one was killed", func(t *testing.T) {
 		dir := t.TempDir()
-		for i, step := range []struct{ killed, leaves bool }{{false, false}, {true, false}, {true, true}, {false, true}, {false, false}, {true, true}} {
+		for i, step := range []struct{ killed, leaves bool }{{false, false}, {true, false}, {true, true}, {false, true},
+			{false, false}, {true, true}} {
 			l, err := Own(dir)
 			if err != nil {
 				t.Fatal(err)
@@ -102,7 +103,8 @@ func TestOwn(t *testing.T) {
 			t.Fatal("the lock was taken for one that holds")
 		}
 		err := lockError("/net/home", cause)
-		if !strings.Contains(err.Error(), "/net/home") || !strings.Contains(err.Error(), "same lock twice") || !strings.Contains(chela.HintOf(err), "--state-dir") {
+		if !strings.Contains(err.Error(), "/net/home") || !strings.Contains(err.Error(), "same lock twice") ||
+			!strings.Contains(chela.HintOf(err), "--state-dir") {
 			t.Errorf("%v (%s)", err, chela.HintOf(err))
 		}
 		if chela.CodeOf(err) != chela.CodeUnavailable {
@@ -237,7 +239,8 @@ func TestSocket(t *testing.T) {
 	})
 	refused := func(t *testing.T, tmp string) {
 		t.Helper()
-		if _, err := socketIn(tmp, long); err == nil || !strings.Contains(err.Error(), "not a private directory of this user") {
+		if _, err := socketIn(tmp, long); err == nil ||
+			!strings.Contains(err.Error(), "not a private directory of this user") {
 			t.Errorf("error %v", err)
 		}
 	}

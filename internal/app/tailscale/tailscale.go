@@ -135,7 +135,9 @@ func (f *Forwarding) machine(ctx context.Context) (string, error) {
 	}
 	name := strings.ToLower(strings.TrimSuffix(s.Self.DNSName, "."))
 	if s.BackendState != "" && s.BackendState != "Running" || name == "" {
-		return "", &chela.Error{Code: chela.CodeUnavailable, Message: fmt.Sprintf("gateway.tailscale.mode is %s, but this machine is not connected to a Tailscale network", f.o.Mode), Hint: "tailscale up"}
+		return "", &chela.Error{Code: chela.CodeUnavailable,
+			Message: fmt.Sprintf("gateway.tailscale.mode is %s, but this machine is not connected to a Tailscale network",
+				f.o.Mode), Hint: "tailscale up"}
 	}
 	return name, nil
 }
@@ -191,8 +193,9 @@ func (f *Forwarding) run(ctx context.Context, args ...string) (string, error) {
 		return out, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return "", &chela.Error{
-			Code: chela.CodeUnavailable, Message: fmt.Sprintf("gateway.tailscale.mode is %s, but the program tailscale is not installed", f.o.Mode),
-			Hint: "install it, or chela config set gateway.tailscale.mode off",
+			Code:    chela.CodeUnavailable,
+			Message: fmt.Sprintf("gateway.tailscale.mode is %s, but the program tailscale is not installed", f.o.Mode),
+			Hint:    "install it, or chela config set gateway.tailscale.mode off",
 		}
 	}
 	line := "tailscale " + strings.Join(args, " ")
@@ -200,7 +203,8 @@ func (f *Forwarding) run(ctx context.Context, args ...string) (string, error) {
 	if limited.Err() != nil {
 		err = errors.New("it did not end in time; it may wait for HTTPS or Funnel to be allowed for the network")
 	}
-	e := &chela.Error{Code: chela.CodeUnavailable, Message: line, Err: err, Hint: line + ", to see more; without Tailscale: chela config set gateway.tailscale.mode off"}
+	e := &chela.Error{Code: chela.CodeUnavailable, Message: line, Err: err, Hint: line +
+		", to see more; without Tailscale: chela config set gateway.tailscale.mode off"}
 	if why != "" {
 		e.Err = fmt.Errorf("%w: %s", err, truncate(why))
 	}

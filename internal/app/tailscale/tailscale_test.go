@@ -56,13 +56,17 @@ func TestForwarding(t *testing.T) {
 		want    []string
 	}{
 		{"serve", tailscale.Options{Mode: tailscale.Serve}, nil, []string{"serve --bg --yes 18789"}},
-		{"serve, ended with the gateway", tailscale.Options{Mode: tailscale.Serve, Reset: true}, nil, []string{"serve --bg --yes 18789", "serve --https=443 off"}},
-		{"funnel", tailscale.Options{Mode: tailscale.Funnel, Reset: true}, nil, []string{"funnel --bg --yes 18789", "funnel --https=443 off"}},
-		{"a port with TLS", tailscale.Options{Mode: tailscale.Serve, TLS: true}, nil, []string{"serve --bg --yes https+insecure://127.0.0.1:18789"}},
+		{"serve, ended with the gateway", tailscale.Options{Mode: tailscale.Serve, Reset: true}, nil,
+			[]string{"serve --bg --yes 18789", "serve --https=443 off"}},
+		{"funnel", tailscale.Options{Mode: tailscale.Funnel, Reset: true}, nil,
+			[]string{"funnel --bg --yes 18789", "funnel --https=443 off"}},
+		{"a port with TLS", tailscale.Options{Mode: tailscale.Serve, TLS: true}, nil,
+			[]string{"serve --bg --yes https+insecure://127.0.0.1:18789"}},
 		{"serve before 1.52", tailscale.Options{Mode: tailscale.Serve, Reset: true}, map[string]string{"serve --bg": old},
 			[]string{"serve --bg --yes 18789", "serve https / http://127.0.0.1:18789", "serve https / off"}},
 		{"funnel before 1.52", tailscale.Options{Mode: tailscale.Funnel, Reset: true}, map[string]string{"funnel --bg": old},
-			[]string{"funnel --bg --yes 18789", "serve https / http://127.0.0.1:18789", "funnel 443 on", "funnel 443 off", "serve https / off"}},
+			[]string{"funnel --bg --yes 18789", "serve https / http://127.0.0.1:18789", "funnel 443 on",
+				"funnel 443 off", "serve https / off"}},
 	} {
 		t.Run("GW-09 "+tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -101,10 +105,14 @@ func TestStartFails(t *testing.T) {
 		run        func(context.Context, string, ...string) (string, error)
 		text, hint string
 	}{
-		{"the program is not there", missing, "the program tailscale is not installed", "chela config set gateway.tailscale.mode off"},
-		{"not connected", program(map[string]string{"status": `{"BackendState": "NeedsLogin", "Self": {"DNSName": ""}}`}), "not connected to a Tailscale network", "tailscale up"},
-		{"no rights", program(map[string]string{"serve": "!Access denied: serve config denied"}), "Access denied", "sudo tailscale set --operator=$USER"},
-		{"another failure", program(map[string]string{"serve": "!HTTPS is not enabled:\nhttps://login.example/f"}), "HTTPS is not enabled: https://login.example/f", "tailscale serve --bg --yes 18789"},
+		{"the program is not there", missing, "the program tailscale is not installed",
+			"chela config set gateway.tailscale.mode off"},
+		{"not connected", program(map[string]string{"status": `{"BackendState": "NeedsLogin", "Self": {"DNSName": ""}}`}),
+			"not connected to a Tailscale network", "tailscale up"},
+		{"no rights", program(map[string]string{"serve": "!Access denied: serve config denied"}), "Access denied",
+			"sudo tailscale set --operator=$USER"},
+		{"another failure", program(map[string]string{"serve": "!HTTPS is not enabled:\nhttps://login.example/f"}),
+			"HTTPS is not enabled: https://login.example/f", "tailscale serve --bg --yes 18789"},
 		{"an answer that is no JSON", program(map[string]string{"status": "hello"}), "not JSON", ""},
 	} {
 		t.Run("GW-09 "+tc.name, func(t *testing.T) {
@@ -126,7 +134,8 @@ func TestStartFails(t *testing.T) {
 				return "To enable, visit: https://login.example/f", ctx.Err()
 			}
 			_, err := tailscale.Start(t.Context(), tailscale.Options{Run: hangs, Mode: tailscale.Serve, Port: 1})
-			if err == nil || !strings.Contains(err.Error(), "did not end in time") || !strings.Contains(err.Error(), "https://login.example/f") {
+			if err == nil || !strings.Contains(err.Error(), "did not end in time") ||
+				!strings.Contains(err.Error(), "https://login.example/f") {
 				t.Error(err)
 			}
 		})

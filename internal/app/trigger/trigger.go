@@ -56,7 +56,8 @@ const absent = "absent"
 
 // Check performs the check of a trigger for an agent. seen identifies what was found; it
 // is never empty. found describes it for the model.
-func (c *Checker) Check(ctx context.Context, who chela.Principal, agent chela.AgentID, t job.Trigger) (seen, found string, err error) {
+func (c *Checker) Check(ctx context.Context, who chela.Principal, agent chela.AgentID,
+	t job.Trigger) (seen, found string, err error) {
 	switch kind, object := t.Parts(); kind {
 	case job.CheckFile:
 		seen, err = c.file(ctx, agent, object)
@@ -171,7 +172,8 @@ func visible(page []byte) string {
 		case html.ErrorToken:
 			return strings.TrimSpace(out.String())
 		case html.StartTagToken:
-			if name, _ := z.TagName(); hidden == "" && (string(name) == "script" || string(name) == "style" || string(name) == "noscript" || string(name) == "template") {
+			if name, _ := z.TagName(); hidden == "" &&
+				(string(name) == "script" || string(name) == "style" || string(name) == "noscript" || string(name) == "template") {
 				hidden = string(name)
 			}
 		case html.EndTagToken:

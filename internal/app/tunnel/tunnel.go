@@ -53,7 +53,8 @@ func (d Dialer) Dial(ctx context.Context, t cli.SSH) (net.Conn, error) {
 	}
 	path := d.Look("ssh")
 	if path == "" {
-		return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "the program ssh is not installed", Hint: "install OpenSSH's client, or chela config set gateway.remote.transport direct"}
+		return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "the program ssh is not installed",
+			Hint: "install OpenSSH's client, or chela config set gateway.remote.transport direct"}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -85,7 +86,8 @@ func arguments(t cli.SSH) ([]string, error) {
 	odd := func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("'\"`$\\;&|<>(){}*?!#", r)
 	}
-	if host == "" || strings.HasPrefix(host, "-") || strings.HasSuffix(host, "@") || strings.HasPrefix(host, "@") || strings.ContainsFunc(host, odd) {
+	if host == "" || strings.HasPrefix(host, "-") || strings.HasSuffix(host, "@") || strings.HasPrefix(host, "@") ||
+		strings.ContainsFunc(host, odd) {
 		return nil, wrongTarget(t.Target)
 	}
 	argv := []string{
@@ -103,7 +105,8 @@ func arguments(t cli.SSH) ([]string, error) {
 
 func wrongTarget(target string) error {
 	return &chela.Error{
-		Code: chela.CodeInvalid, Message: fmt.Sprintf("gateway.remote.sshTarget: want USER@HOST, not %q", target), Hint: "chela config set gateway.remote.sshTarget USER@HOST",
+		Code: chela.CodeInvalid, Message: fmt.Sprintf("gateway.remote.sshTarget: want USER@HOST, not %q", target),
+		Hint: "chela config set gateway.remote.sshTarget USER@HOST",
 	}
 }
 
@@ -212,14 +215,23 @@ func (m *message) String() string {
 
 // reasons are the failures of ssh that are known, by what it says.
 var reasons = [...]struct{ says, text, hint string }{
-	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key is not the one that this machine knows; somebody may be in between", "find out why the key changed; if you changed it: ssh-keygen -R HOST, and then ssh TARGET"},
-	{"Host key verification failed", "this machine does not know its host key yet", "ssh TARGET, compare the fingerprint, and accept it"},
-	{"Permission denied", "it does not accept the user name or the key (ssh must not need a password)", "ssh-copy-id TARGET; for a key with a passphrase: ssh-add; for another user: chela config set gateway.remote.sshTarget USER@HOST"},
-	{"Too many authentication failures", "it does not accept the keys of this machine", "chela config set gateway.remote.sshIdentity ~/.ssh/KEY"},
-	{"Could not resolve hostname", "there is no machine with this name", "chela config set gateway.remote.sshTarget USER@HOST"},
-	{"administratively prohibited", "its SSH server does not allow connections to the gateway", "allow AllowTcpForwarding there"},
-	{"open failed: connect failed", "no gateway listens there at port PORT", "ssh TARGET chela gateway status; for another port: chela config set gateway.remote.remotePort N"},
-	{"stdio forwarding failed", "no gateway listens there at port PORT", "ssh TARGET chela gateway status; for another port: chela config set gateway.remote.remotePort N"},
+	{"REMOTE HOST IDENTIFICATION HAS CHANGED",
+		"its host key is not the one that this machine knows; somebody may be in between",
+		"find out why the key changed; if you changed it: ssh-keygen -R HOST, and then ssh TARGET"},
+	{"Host key verification failed", "this machine does not know its host key yet",
+		"ssh TARGET, compare the fingerprint, and accept it"},
+	{"Permission denied", "it does not accept the user name or the key (ssh must not need a password)",
+		"ssh-copy-id TARGET; for a key with a passphrase: ssh-add; for another user: chela config set gateway.remote.sshTarget USER@HOST"},
+	{"Too many authentication failures", "it does not accept the keys of this machine",
+		"chela config set gateway.remote.sshIdentity ~/.ssh/KEY"},
+	{"Could not resolve hostname", "there is no machine with this name",
+		"chela config set gateway.remote.sshTarget USER@HOST"},
+	{"administratively prohibited", "its SSH server does not allow connections to the gateway",
+		"allow AllowTcpForwarding there"},
+	{"open failed: connect failed", "no gateway listens there at port PORT",
+		"ssh TARGET chela gateway status; for another port: chela config set gateway.remote.remotePort N"},
+	{"stdio forwarding failed", "no gateway listens there at port PORT",
+		"ssh TARGET chela gateway status; for another port: chela config set gateway.remote.remotePort N"},
 	{"Connection refused", "no SSH server answers there", "ssh TARGET"},
 	{"No route to host", "it cannot be reached from this network", "ssh TARGET"},
 	{"Network is unreachable", "it cannot be reached from this network", "ssh TARGET"},
@@ -233,7 +245,8 @@ func explain(t cli.SSH, said, status string) error {
 	if _, h, ok := strings.Cut(host, "@"); ok {
 		host = h
 	}
-	fill := strings.NewReplacer("TARGET", t.Typed(), "USER@HOST", "USER@HOST", "HOST", shell.Quote(host), "PORT", strconv.Itoa(t.Port))
+	fill := strings.NewReplacer("TARGET", t.Typed(), "USER@HOST", "USER@HOST", "HOST", shell.Quote(host),
+		"PORT", strconv.Itoa(t.Port))
 	e := &chela.Error{Code: chela.CodeUnavailable, Hint: fill.Replace("ssh TARGET")}
 	for _, r := range reasons {
 		if strings.Contains(said, r.says) {

@@ -102,15 +102,21 @@ func TestDial(t *testing.T) {
 		}
 	})
 	for _, tc := range []struct{ says, text, hint string }{
-		{"Host key verification failed.", "does not know its host key yet", "ssh -p 22 me@home, compare the fingerprint, and accept it"},
-		{"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.", "somebody may be in between", "ssh-keygen -R home"},
-		{"me@home: Permission denied (publickey,password).", "does not accept the user name or the key", "ssh-copy-id -p 22 me@home"},
-		{"ssh: Could not resolve hostname home: Name or service not known", "no machine with this name", "gateway.remote.sshTarget USER@HOST"},
+		{"Host key verification failed.", "does not know its host key yet",
+			"ssh -p 22 me@home, compare the fingerprint, and accept it"},
+		{"@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
+			"somebody may be in between", "ssh-keygen -R home"},
+		{"me@home: Permission denied (publickey,password).", "does not accept the user name or the key",
+			"ssh-copy-id -p 22 me@home"},
+		{"ssh: Could not resolve hostname home: Name or service not known", "no machine with this name",
+			"gateway.remote.sshTarget USER@HOST"},
 		{"ssh: connect to host home port 22: Connection refused", "no SSH server answers", "ssh -p 22 me@home"},
 		{"ssh: connect to host home port 22: No route to host", "cannot be reached", "ssh -p 22 me@home"},
 		{"ssh: connect to host home port 22: Connection timed out", "does not answer", "ssh -p 22 me@home"},
-		{"channel 0: open failed: administratively prohibited: open failed\nstdio forwarding failed", "does not allow connections", "AllowTcpForwarding"},
-		{"Warning: Permanently added 'home' to the list.\nsomething new\n", "ssh to me@home:22: something new", "ssh -p 22 me@home"},
+		{"channel 0: open failed: administratively prohibited: open failed\nstdio forwarding failed",
+			"does not allow connections", "AllowTcpForwarding"},
+		{"Warning: Permanently added 'home' to the list.\nsomething new\n",
+			"ssh to me@home:22: something new", "ssh -p 22 me@home"},
 	} {
 		t.Run("GW-25 "+tc.says, func(t *testing.T) {
 			t.Parallel()
@@ -140,15 +146,18 @@ func TestDial(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if _, err := c.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("no gateway listens there at port %d", port)) {
+		if _, err := c.Read(make([]byte, 1)); err == nil ||
+			!strings.Contains(err.Error(), fmt.Sprintf("no gateway listens there at port %d", port)) {
 			t.Error(err)
 		}
 	})
 	t.Run("a target that ssh would take for an option, or a shell for more, is refused", func(t *testing.T) {
 		t.Parallel()
 		d, log := dialer(t)
-		for _, target := range []string{"", "-oProxyCommand=x", "a b", "home:port", "home:70000", "@home", "me@", "home;x", "$(x)", "me@home\n"} {
-			if c, err := d.Dial(t.Context(), cli.SSH{Target: target, Port: 1}); err == nil || !strings.Contains(err.Error(), "want USER@HOST") {
+		for _, target := range []string{"", "-oProxyCommand=x", "a b", "home:port", "home:70000", "@home", "me@",
+			"home;x", "$(x)", "me@home\n"} {
+			if c, err := d.Dial(t.Context(), cli.SSH{Target: target, Port: 1}); err == nil ||
+				!strings.Contains(err.Error(), "want USER@HOST") {
 				t.Errorf("%q: %v, %v", target, c, err)
 			}
 		}
@@ -160,7 +169,8 @@ func TestDial(t *testing.T) {
 		t.Parallel()
 		d, _ := dialer(t)
 		d.Look = func(string) string { return "" }
-		if _, err := d.Dial(t.Context(), cli.SSH{Target: "home", Port: 1}); err == nil || !strings.Contains(err.Error(), "ssh is not installed") {
+		if _, err := d.Dial(t.Context(), cli.SSH{Target: "home", Port: 1}); err == nil ||
+			!strings.Contains(err.Error(), "ssh is not installed") {
 			t.Error(err)
 		}
 	})

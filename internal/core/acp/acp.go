@@ -100,7 +100,8 @@ func (c Config) Names() []string {
 
 // allows reports whether the list of allowed agents has the name.
 func (c Config) allows(name string) bool {
-	return len(c.Allowed) == 0 || slices.ContainsFunc(c.Allowed, func(a string) bool { return a == "*" || strings.EqualFold(a, name) })
+	return len(c.Allowed) == 0 ||
+		slices.ContainsFunc(c.Allowed, func(a string) bool { return a == "*" || strings.EqualFold(a, name) })
 }
 
 // On returns an error if agents are switched off.
@@ -109,8 +110,9 @@ func (c Config) On() error {
 		return nil
 	}
 	return &chela.Error{
-		Code: chela.CodeForbidden, Message: "coding agents are switched off (acp.enabled): they are programs that run with all rights of yours",
-		Hint: "chela config set acp.enabled true",
+		Code:    chela.CodeForbidden,
+		Message: "coding agents are switched off (acp.enabled): they are programs that run with all rights of yours",
+		Hint:    "chela config set acp.enabled true",
 	}
 }
 
@@ -141,7 +143,8 @@ func (c Config) Find(name string) (string, Program, error) {
 	}
 	if !c.allows(name) {
 		return "", Program{}, &chela.Error{
-			Code: chela.CodeForbidden, Message: fmt.Sprintf("the coding agent %q is not in acp.allowedAgents (%s)", name, strings.Join(c.Allowed, ", ")),
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("the coding agent %q is not in acp.allowedAgents (%s)", name,
+				strings.Join(c.Allowed, ", ")),
 			Hint: "chela config set acp.allowedAgents",
 		}
 	}

@@ -30,7 +30,8 @@ func TestFind(t *testing.T) {
 		{`{"enabled": true, "agents": {"gemini": {"args": ["--other"]}}}`, "gemini", "gemini --other", ""},
 		{`{"enabled": true, "agents": {"gemini": {"command": "/g"}}}`, "gemini", "/g", ""},
 		{`{"enabled": true}`, "mine", "", `there is no coding agent "mine"; there are: claude, codex, gemini, opencode`},
-		{`{"enabled": true, "allowedAgents": ["codex"]}`, "claude", "", `the coding agent "claude" is not in acp.allowedAgents (codex)`},
+		{`{"enabled": true, "allowedAgents": ["codex"]}`, "claude", "",
+			`the coding agent "claude" is not in acp.allowedAgents (codex)`},
 		{`{"enabled": true, "allowedAgents": ["CLAUDE"]}`, "claude", "claude-agent-acp", ""},
 		{`{"enabled": true, "allowedAgents": ["*"]}`, "claude", "claude-agent-acp", ""},
 		{`{"enabled": true, "allowedAgents": ["codex"], "defaultAgent": "claude"}`, "", "", "is not in acp.allowedAgents"},
@@ -40,7 +41,8 @@ func TestFind(t *testing.T) {
 		if err != nil {
 			text = err.Error()
 		}
-		if err == nil && p.Line() != c.want || (c.err == "") != (err == nil) || !strings.Contains(text+chela.HintOf(err), c.err) {
+		if err == nil && p.Line() != c.want || (c.err == "") != (err == nil) ||
+			!strings.Contains(text+chela.HintOf(err), c.err) {
 			t.Errorf("%s with %q: %q, %v", c.section, c.name, p.Line(), err)
 		}
 	}
@@ -49,9 +51,12 @@ func TestFind(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for section, want := range map[string]string{
-		`{}`: "", `{"agents": {"claude": {}}}`: "", `{"agents": {"mine": {}}}`: "acp.agents.mine.command is missing",
-		`{"agents": {"My Agent": {"command": "x"}}}`: "want a name", `{"maxConcurrentSessions": 33}`: "acp.maxConcurrentSessions",
-		`{"runtime": {"ttlMinutes": -1}}`: "acp.runtime.ttlMinutes",
+		`{}`:                         "",
+		`{"agents": {"claude": {}}}`: "",
+		`{"agents": {"mine": {}}}`:   "acp.agents.mine.command is missing",
+		`{"agents": {"My Agent": {"command": "x"}}}`: "want a name",
+		`{"maxConcurrentSessions": 33}`:              "acp.maxConcurrentSessions",
+		`{"runtime": {"ttlMinutes": -1}}`:            "acp.runtime.ttlMinutes",
 	} {
 		err := config(t, section).Check()
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -62,7 +67,13 @@ func TestCheck(t *testing.T) {
 
 func TestFolder(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]string{"": "/w", "~": "/h", "~/src/shop": "/h/src/shop", "/a/../b": "/b", "src": "/w/src"} {
+	for path, want := range map[string]string{
+		"":           "/w",
+		"~":          "/h",
+		"~/src/shop": "/h/src/shop",
+		"/a/../b":    "/b",
+		"src":        "/w/src",
+	} {
 		if got := Folder(path, "/h", "/w"); got != want {
 			t.Errorf("%q is %s, want %s", path, got, want)
 		}

@@ -37,7 +37,8 @@ type kind struct {
 
 // kinds are all actions, in the order in which they are listed.
 var kinds = [...]kind{
-	{Send, []string{"reply", "sendattachment", "thread-reply"}, func(channel.Channel) bool { return true }, []string{"sendMessage", "messages"}},
+	{Send, []string{"reply", "sendattachment", "thread-reply"}, func(channel.Channel) bool { return true },
+		[]string{"sendMessage", "messages"}},
 	{Broadcast, nil, func(channel.Channel) bool { return true }, []string{"send", "sendMessage", "messages"}},
 	{Poll, nil, is[channel.Poller], []string{"polls"}},
 	{React, []string{"reactions", "reaction"}, is[channel.Reactor], []string{"reactions"}},
@@ -47,7 +48,8 @@ var kinds = [...]kind{
 	{Unpin, nil, is[channel.Pinner], []string{"pin", "pins"}},
 	{Read, nil, is[channel.Reader], []string{"readMessages", "messages"}},
 	{Thread, []string{"thread", "topic-create"}, is[channel.Threader], []string{"threads", "createForumTopic"}},
-	{Search, []string{"member-info", "channel-list", "directory"}, is[channel.Directory], []string{"memberInfo", "channelInfo"}},
+	{Search, []string{"member-info", "channel-list", "directory"}, is[channel.Directory],
+		[]string{"memberInfo", "channelInfo"}},
 }
 
 // is reports whether a channel has an ability. The channel may be a nil pointer of its type.

@@ -79,7 +79,15 @@ func newCode() string {
 // wait. Requests that have expired are deleted.
 func Ask(t Table, in chela.Inbound, now time.Time) (Guest, bool, error) {
 	a := in.Address
-	g := Guest{Channel: a.Channel, Account: a.Account, ID: in.Sender.ID, Name: in.Sender.Name, Address: a, Code: newCode(), Asked: now}
+	g := Guest{
+		Channel: a.Channel,
+		Account: a.Account,
+		ID:      in.Sender.ID,
+		Name:    in.Sender.Name,
+		Address: a,
+		Code:    newCode(),
+		Asked:   now,
+	}
 	list, err := t.List()
 	if err != nil {
 		return g, false, err
@@ -115,10 +123,12 @@ func Find(r Reader, channel string, account chela.AccountID, code string, now ti
 	}
 	code = strings.ToUpper(strings.TrimSpace(code))
 	i := slices.IndexFunc(list, func(g Guest) bool {
-		return g.Channel == channel && (account == "" || g.Account == account) && g.Code == code && code != "" && g.Pending(now)
+		return g.Channel == channel && (account == "" || g.Account == account) && g.Code == code &&
+			code != "" && g.Pending(now)
 	})
 	if i < 0 {
-		return Guest{}, chela.Errorf(chela.CodeNotFound, "no request on %s has the code %q; codes are valid for an hour (chela pairing list)", channel, code)
+		return Guest{}, chela.Errorf(chela.CodeNotFound,
+			"no request on %s has the code %q; codes are valid for an hour (chela pairing list)", channel, code)
 	}
 	return list[i], nil
 }

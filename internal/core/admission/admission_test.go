@@ -44,34 +44,69 @@ func TestDecide(t *testing.T) {
 		want  admission.Verdict
 	}{
 		{name: "SE-01 a stranger", in: direct("7"), want: admission.Verdict{Outcome: admission.Stranger}},
-		{name: "a guest", in: direct("7"), guest: true, want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
-		{name: "a listed person", rules: admission.Rules{Allow: []string{"7"}}, in: direct("7"), want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
-		{name: "listed with the channel", rules: admission.Rules{Allow: []string{"telegram:7"}}, in: direct("7"), want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
-		{name: "listed on another channel", rules: admission.Rules{Allow: []string{"signal:7"}, DM: admission.Listed}, in: direct("7"), want: admission.Verdict{Reason: "the sender is not in allowFrom"}},
-		{name: "a sender whose id is *", rules: admission.Rules{Allow: []string{"*"}}, in: direct("*"), want: admission.Verdict{Outcome: admission.Admit, Unprompted: true}},
-		{name: "SE-05 open without *", rules: admission.Rules{DM: admission.Open, Allow: []string{"8"}}, in: direct("7"), want: admission.Verdict{Reason: "the sender is not in allowFrom"}},
-		{name: "open", rules: admission.Rules{DM: admission.Open, Allow: []string{"*"}}, in: direct("7"), want: admission.Verdict{Outcome: admission.Admit, Unprompted: true}},
-		{name: "SE-06 disabled", rules: admission.Rules{DM: admission.Disabled, Allow: []string{"7"}}, in: direct("7"), guest: true, want: admission.Verdict{Reason: "direct chats are disabled"}},
-		{name: "an unknown policy", rules: admission.Rules{DM: "paring"}, in: direct("7"), want: admission.Verdict{Reason: "unknown dmPolicy paring"}},
-		{name: "an access group", rules: admission.Rules{Allow: []string{"accessGroup:family"}, Groups: groups}, in: direct("7"), want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
-		{name: "an access group for all channels", rules: admission.Rules{Allow: []string{"accessGroup:family"}, Groups: groups}, in: direct("8"), want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
-		{name: "SE-10 a missing access group", rules: admission.Rules{DM: admission.Listed, Allow: []string{"accessGroup:friends"}, Groups: groups}, in: direct("7"), want: admission.Verdict{Reason: "the sender is not in allowFrom"}},
-		{name: "a program", rules: admission.Rules{DM: admission.Open, Allow: []string{"*"}}, in: bot, want: admission.Verdict{Reason: "the sender is a program (allowBots)"}},
-		{name: "a program that is heard", rules: admission.Rules{DM: admission.Open, Allow: []string{"*"}, Bots: admission.EveryBot}, in: bot, want: admission.Verdict{Outcome: admission.Admit, Unprompted: true}},
-		{name: "a program in private, with mentions", rules: admission.Rules{DM: admission.Open, Allow: []string{"*"}, Bots: admission.BotsMention}, in: mention, want: admission.Verdict{Outcome: admission.Admit, Unprompted: true}},
+		{name: "a guest", in: direct("7"), guest: true,
+			want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
+		{name: "a listed person", rules: admission.Rules{Allow: []string{"7"}}, in: direct("7"),
+			want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
+		{name: "listed with the channel", rules: admission.Rules{Allow: []string{"telegram:7"}}, in: direct("7"),
+			want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
+		{name: "listed on another channel", rules: admission.Rules{Allow: []string{"signal:7"}, DM: admission.Listed},
+			in: direct("7"), want: admission.Verdict{Reason: "the sender is not in allowFrom"}},
+		{name: "a sender whose id is *", rules: admission.Rules{Allow: []string{"*"}}, in: direct("*"),
+			want: admission.Verdict{Outcome: admission.Admit, Unprompted: true}},
+		{name: "SE-05 open without *", rules: admission.Rules{DM: admission.Open, Allow: []string{"8"}}, in: direct("7"),
+			want: admission.Verdict{Reason: "the sender is not in allowFrom"}},
+		{name: "open", rules: admission.Rules{DM: admission.Open, Allow: []string{"*"}}, in: direct("7"),
+			want: admission.Verdict{Outcome: admission.Admit, Unprompted: true}},
+		{name: "SE-06 disabled", rules: admission.Rules{DM: admission.Disabled, Allow: []string{"7"}}, in: direct("7"),
+			guest: true, want: admission.Verdict{Reason: "direct chats are disabled"}},
+		{name: "an unknown policy", rules: admission.Rules{DM: "paring"}, in: direct("7"),
+			want: admission.Verdict{Reason: "unknown dmPolicy paring"}},
+		{name: "an access group", rules: admission.Rules{Allow: []string{"accessGroup:family"}, Groups: groups},
+			in: direct("7"), want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
+		{name: "an access group for all channels", rules: admission.Rules{Allow: []string{"accessGroup:family"},
+			Groups: groups}, in: direct("8"), want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
+		{name: "SE-10 a missing access group", rules: admission.Rules{DM: admission.Listed,
+			Allow: []string{"accessGroup:friends"}, Groups: groups}, in: direct("7"),
+			want: admission.Verdict{Reason: "the sender is not in allowFrom"}},
+		{name: "a program", rules: admission.Rules{DM: admission.Open, Allow: []string{"*"}}, in: bot,
+			want: admission.Verdict{Reason: "the sender is a program (allowBots)"}},
+		{name: "a program that is heard", rules: admission.Rules{DM: admission.Open, Allow: []string{"*"},
+			Bots: admission.EveryBot}, in: bot, want: admission.Verdict{Outcome: admission.Admit, Unprompted: true}},
+		{name: "a program in private, with mentions", rules: admission.Rules{DM: admission.Open, Allow: []string{"*"},
+			Bots: admission.BotsMention}, in: mention, want: admission.Verdict{Outcome: admission.Admit, Unprompted: true}},
 
-		{name: "SE-07 a guest in a group", in: group("g", "7"), guest: true, want: admission.Verdict{Reason: "the sender is not in groupAllowFrom"}},
-		{name: "a listed person in a group", rules: admission.Rules{Allow: []string{"7"}, History: 50}, in: group("g", "7"), want: admission.Verdict{Outcome: admission.Admit, Named: true, History: 50}},
-		{name: "listed for groups only", rules: admission.Rules{Allow: []string{"7"}, GroupAllow: []string{}}, in: group("g", "7"), want: admission.Verdict{Reason: "the sender is not in groupAllowFrom"}},
-		{name: "open groups", rules: admission.Rules{Group: admission.Open}, in: group("g", "7"), want: admission.Verdict{Outcome: admission.Admit}},
-		{name: "no groups", rules: admission.Rules{Group: admission.Disabled, Allow: []string{"7"}}, in: group("g", "7"), want: admission.Verdict{Named: true, Reason: "groups are disabled"}},
-		{name: "TG-13 another group than the listed ones", rules: admission.Rules{Group: admission.Open, Chats: map[string]admission.Chat{"h": {}}}, in: group("g", "7"), want: admission.Verdict{Reason: "the group is not in groups"}},
-		{name: "a closed group among all", rules: admission.Rules{Group: admission.Open, Chats: map[string]admission.Chat{"*": {}, "g": {Closed: true}}}, in: group("g", "7"), want: admission.Verdict{Reason: "the group is not in groups"}},
-		{name: "a group's own people", rules: admission.Rules{Allow: []string{"1"}, Chats: map[string]admission.Chat{"g": {Allow: []string{"7"}}}}, in: group("g", "7"), want: admission.Verdict{Outcome: admission.Admit, Named: true}},
-		{name: "the rules of a group are over those of all", rules: admission.Rules{Allow: []string{"7"}, Chats: map[string]admission.Chat{"*": {Unprompted: &no, History: &three}, "g": {Unprompted: &yes}}}, in: group("g", "7"), want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true, History: 3}},
-		{name: "a topic", rules: admission.Rules{Allow: []string{"7"}, Chats: map[string]admission.Chat{"g": {Topics: map[string]admission.Chat{"42": {Unprompted: &yes}}}}}, in: topic, want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
-		{name: "a room of a listed server", rules: admission.Rules{Allow: []string{"7"}, Chats: map[string]admission.Chat{"guild:g1": {}}}, in: server, want: admission.Verdict{Outcome: admission.Admit, Named: true}},
-		{name: "another room of a server with listed rooms", rules: admission.Rules{Allow: []string{"7"}, Chats: map[string]admission.Chat{"guild:g1": {Closed: true}, "other": {}}}, in: server, want: admission.Verdict{Named: true, Reason: "the group is not in groups"}},
+		{name: "SE-07 a guest in a group", in: group("g", "7"), guest: true,
+			want: admission.Verdict{Reason: "the sender is not in groupAllowFrom"}},
+		{name: "a listed person in a group", rules: admission.Rules{Allow: []string{"7"}, History: 50}, in: group("g", "7"),
+			want: admission.Verdict{Outcome: admission.Admit, Named: true, History: 50}},
+		{name: "listed for groups only", rules: admission.Rules{Allow: []string{"7"}, GroupAllow: []string{}},
+			in: group("g", "7"), want: admission.Verdict{Reason: "the sender is not in groupAllowFrom"}},
+		{name: "open groups", rules: admission.Rules{Group: admission.Open}, in: group("g", "7"),
+			want: admission.Verdict{Outcome: admission.Admit}},
+		{name: "no groups", rules: admission.Rules{Group: admission.Disabled, Allow: []string{"7"}}, in: group("g", "7"),
+			want: admission.Verdict{Named: true, Reason: "groups are disabled"}},
+		{name: "TG-13 another group than the listed ones", rules: admission.Rules{Group: admission.Open,
+			Chats: map[string]admission.Chat{"h": {}}}, in: group("g", "7"),
+			want: admission.Verdict{Reason: "the group is not in groups"}},
+		{name: "a closed group among all", rules: admission.Rules{Group: admission.Open,
+			Chats: map[string]admission.Chat{"*": {}, "g": {Closed: true}}}, in: group("g", "7"),
+			want: admission.Verdict{Reason: "the group is not in groups"}},
+		{name: "a group's own people", rules: admission.Rules{Allow: []string{"1"},
+			Chats: map[string]admission.Chat{"g": {Allow: []string{"7"}}}}, in: group("g", "7"),
+			want: admission.Verdict{Outcome: admission.Admit, Named: true}},
+		{name: "the rules of a group are over those of all", rules: admission.Rules{Allow: []string{"7"},
+			Chats: map[string]admission.Chat{"*": {Unprompted: &no, History: &three}, "g": {Unprompted: &yes}}},
+			in: group("g", "7"), want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true, History: 3}},
+		{name: "a topic", rules: admission.Rules{Allow: []string{"7"},
+			Chats: map[string]admission.Chat{"g": {Topics: map[string]admission.Chat{"42": {Unprompted: &yes}}}}}, in: topic,
+			want: admission.Verdict{Outcome: admission.Admit, Named: true, Unprompted: true}},
+		{name: "a room of a listed server", rules: admission.Rules{Allow: []string{"7"},
+			Chats: map[string]admission.Chat{"guild:g1": {}}}, in: server,
+			want: admission.Verdict{Outcome: admission.Admit, Named: true}},
+		{name: "another room of a server with listed rooms", rules: admission.Rules{Allow: []string{"7"},
+			Chats: map[string]admission.Chat{"guild:g1": {Closed: true}, "other": {}}}, in: server,
+			want: admission.Verdict{Named: true, Reason: "the group is not in groups"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.rules.Decide(c.in, c.guest); got != c.want {
@@ -85,7 +120,12 @@ func TestQuotes(t *testing.T) {
 	t.Parallel()
 	in := group("g", "7")
 	in.Quote = chela.Quote{Sender: chela.Sender{ID: "9"}, Text: "quoted"}
-	for v, want := range map[admission.Visibility]bool{"": true, admission.SeeAll: true, admission.SeeListed: false, admission.SeeQuotes: true} {
+	for v, want := range map[admission.Visibility]bool{
+		"":                  true,
+		admission.SeeAll:    true,
+		admission.SeeListed: false,
+		admission.SeeQuotes: true,
+	} {
 		r := admission.Rules{Allow: []string{"7"}, Visibility: v}
 		if got := r.Quotes(in); got != want {
 			t.Errorf("%q: %v", v, got)
@@ -100,12 +140,14 @@ func TestQuotes(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	r := admission.Rules{DM: admission.Pairing, Group: admission.Open, Chats: map[string]admission.Chat{"g": {Policy: admission.Disabled}}}
+	r := admission.Rules{DM: admission.Pairing, Group: admission.Open,
+		Chats: map[string]admission.Chat{"g": {Policy: admission.Disabled}}}
 	if err := r.Check(); err != nil {
 		t.Error(err)
 	}
 	for want, r := range map[string]admission.Rules{
-		`dmPolicy: "everyone"`: {DM: "everyone"}, `groupPolicy: "pairing"`: {Group: admission.Pairing}, `contextVisibility: "some"`: {Visibility: "some"},
+		`dmPolicy: "everyone"`: {DM: "everyone"}, `groupPolicy: "pairing"`: {Group: admission.Pairing},
+		`contextVisibility: "some"`: {Visibility: "some"},
 		`groups.g.groupPolicy: "x"`: {Chats: map[string]admission.Chat{"g": {Policy: "x"}}},
 	} {
 		if err := r.Check(); err == nil || !strings.Contains(err.Error(), want) {
@@ -182,7 +224,8 @@ func TestGuests(t *testing.T) {
 		if !ok {
 			t.Fatal("no code")
 		}
-		if got, err := approve(" "+strings.ToLower(g.Code)+"\n", now.Add(3*time.Hour)); err != nil || got.ID != "7" || got.Code != "" || got.Admitted.IsZero() {
+		if got, err := approve(" "+strings.ToLower(g.Code)+"\n", now.Add(3*time.Hour)); err != nil || got.ID != "7" ||
+			got.Code != "" || got.Admitted.IsZero() {
 			t.Errorf("%+v, %v", got, err)
 		}
 		if _, err := approve(g.Code, now.Add(3*time.Hour)); chela.CodeOf(err) != chela.CodeNotFound {
@@ -200,7 +243,8 @@ func TestGuests(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		err := db.View(t.Context(), func(r store.Reader) error { _, err := r.Guests().Get("telegram", "default", "8"); return err })
+		err := db.View(t.Context(),
+			func(r store.Reader) error { _, err := r.Guests().Get("telegram", "default", "8"); return err })
 		if !errors.Is(err, chela.ErrNotFound) {
 			t.Error(err)
 		}

@@ -249,7 +249,8 @@ func (r *Rules) names(list []string, channel, id string) bool {
 	return slices.ContainsFunc(list, func(entry string) bool {
 		if name, ok := strings.CutPrefix(entry, groupsPrefix); ok {
 			members := r.Groups[name] // a missing group has no members
-			return slices.Contains(members[channel], id) || slices.Contains(members[Everybody], id) || slices.Contains(members[Everybody], channel+":"+id)
+			return slices.Contains(members[channel], id) || slices.Contains(members[Everybody], id) ||
+				slices.Contains(members[Everybody], channel+":"+id)
 		}
 		return entry == id || entry == channel+":"+id
 	})

@@ -186,23 +186,133 @@ func TestSafeBins(t *testing.T) {
 	t.Parallel()
 	pl, j := machine(t)
 	empty := `{"version": 1, "defaults": {"security": "allowlist"}}`
-	all := allowlist.Config{SafeBins: []string{"cut", "uniq", "head", "tail", "tr", "wc", "sort", "grep", "rg", "awk", "sed", "jq", "python3"}, Profiles: map[string]allowlist.Profile{
+	all := allowlist.Config{SafeBins: []string{"cut", "uniq", "head", "tail", "tr", "wc", "sort", "grep", "rg", "awk",
+		"sed", "jq", "python3"}, Profiles: map[string]allowlist.Profile{
 		"rg":  {Max: 1, Valued: []string{"--max-count", "-m"}, Plain: []string{"-i"}, Denied: []string{"-f"}},
 		"awk": {Max: 5}, "sed": {Max: 5},
 	}}
 	r := rules(t, empty, all, pl)
 	for command, want := range map[string]bool{
-		"head": true, "head -5": true, "head -n 5": true, "head -n5": true, "head --lines=5": true, "head --lines 5": true, "head -qn 5": true, "head -c 10 -q": true, "head --": true,
-		"head x": false, "head -5 x": false, "head -n": false, "head --line=5": false, "head --unknown": false, "head -x": false, "head -n $X": false, "head -n *": false, "head -": false, "head -- x": false, "head -n ./x": false, "head -n './x'": false, "head -n '../x'": false, "head -n '~'": false, "head -n~x": false, "head --lines=~x": false, "head -n .": false, "head -n ..": false, "head -n '.x'": true, "head --lines=/etc/x": false,
-		"tail -5": true, "tail -n +2": true, "tail -f": false, "tail -fn 5": false, "tail -F": false, "tail --follow": false, "tail --follow=name": false, "tail --retry": false, "tail --pid=1": false,
-		"wc": true, "wc -l": true, "wc -lw": true, "wc --lines": true, "wc --files0-from=x": false, "wc --files0-from x": false, "wc x": false,
-		"cut -d, -f2": true, "cut -d ' ' -f 1-3": true, "cut -d/ -f1": true, "cut -f1 x": false, "cut --complement -f1": true,
-		"uniq": true, "uniq -c": true, "uniq -f 1": true, "uniq a b": false, "uniq a": false, "uniq --group x": false, "uniq -w 3 -c": true,
-		"tr a b": true, "tr -d x": true, "tr -cd '[:alnum:]'": true, "tr / _": true, "tr": false, "tr a b c": false, "tr a-z A-Z": true, "tr ./x y": false, "tr $X y": false, "tr * y": false, "tr \"$X\" y": false, "tr '*' y": true,
-		"sort": true, "sort -r": true, "sort -k2 -n": true, "sort -t, -k 2": true, "sort -o x": false, "sort -ox": false, "sort -ro x": false, "sort --output=x": false, "sort --outp=x": false, "sort -T /tmp": false, "sort --compress-program=x": false, "sort --files0-from=x": false, "sort x": false, "sort -R": false, "sort --random-source=x": false,
-		"grep -e x": true, "grep -ie x": true, "grep -i -e x -A 3": true, "grep x": false, "grep -e x f": false, "grep -f x": false, "grep -r -e x": false, "grep -R": false, "grep --file=x": false, "grep -d recurse -e x": false, "grep --recursive -e x": false, "grep --exclude-from=x -e y": false,
-		"rg x": true, "rg -i x": true, "rg -m 3 x": true, "rg -m3 x": true, "rg x y": false, "rg -f x": false, "rg --pre x": false, "rg ./x": false, "rg a/b": false, "rg ~": false, "rg ../x": false,
-		"awk x": false, "sed x": false, "jq .": false, "python3 -": false, "python3": false,
+		"head":           true,
+		"head -5":        true,
+		"head -n 5":      true,
+		"head -n5":       true,
+		"head --lines=5": true,
+		"head --lines 5": true,
+		"head -qn 5":     true,
+		"head -c 10 -q":  true,
+		"head --":        true,
+		"head x":         false,
+		"head -5 x":      false,
+		"head -n":        false,
+		"head --line=5":  false,
+		"head --unknown": false,
+
+		"head -x":             false,
+		"head -n $X":          false,
+		"head -n *":           false,
+		"head -":              false,
+		"head -- x":           false,
+		"head -n ./x":         false,
+		"head -n './x'":       false,
+		"head -n '../x'":      false,
+		"head -n '~'":         false,
+		"head -n~x":           false,
+		"head --lines=~x":     false,
+		"head -n .":           false,
+		"head -n ..":          false,
+		"head -n '.x'":        true,
+		"head --lines=/etc/x": false,
+		"tail -5":             true,
+		"tail -n +2":          true,
+		"tail -f":             false,
+		"tail -fn 5":          false,
+		"tail -F":             false,
+		"tail --follow":       false,
+
+		"tail --follow=name": false,
+		"tail --retry":       false,
+		"tail --pid=1":       false,
+		"wc":                 true,
+		"wc -l":              true,
+		"wc -lw":             true,
+		"wc --lines":         true,
+		"wc --files0-from=x": false,
+
+		"wc --files0-from x":   false,
+		"wc x":                 false,
+		"cut -d, -f2":          true,
+		"cut -d ' ' -f 1-3":    true,
+		"cut -d/ -f1":          true,
+		"cut -f1 x":            false,
+		"cut --complement -f1": true,
+		"uniq":                 true,
+		"uniq -c":              true,
+		"uniq -f 1":            true,
+		"uniq a b":             false,
+		"uniq a":               false,
+
+		"uniq --group x":     false,
+		"uniq -w 3 -c":       true,
+		"tr a b":             true,
+		"tr -d x":            true,
+		"tr -cd '[:alnum:]'": true,
+		"tr / _":             true,
+		"tr":                 false,
+		"tr a b c":           false,
+
+		"tr a-z A-Z":    true,
+		"tr ./x y":      false,
+		"tr $X y":       false,
+		"tr * y":        false,
+		"tr \"$X\" y":   false,
+		"tr '*' y":      true,
+		"sort":          true,
+		"sort -r":       true,
+		"sort -k2 -n":   true,
+		"sort -t, -k 2": true,
+		"sort -o x":     false,
+		"sort -ox":      false,
+
+		"sort -ro x":                false,
+		"sort --output=x":           false,
+		"sort --outp=x":             false,
+		"sort -T /tmp":              false,
+		"sort --compress-program=x": false,
+		"sort --files0-from=x":      false,
+		"sort x":                    false,
+		"sort -R":                   false,
+		"sort --random-source=x":    false,
+		"grep -e x":                 true,
+		"grep -ie x":                true,
+		"grep -i -e x -A 3":         true,
+		"grep x":                    false,
+		"grep -e x f":               false,
+
+		"grep -f x":                  false,
+		"grep -r -e x":               false,
+		"grep -R":                    false,
+		"grep --file=x":              false,
+		"grep -d recurse -e x":       false,
+		"grep --recursive -e x":      false,
+		"grep --exclude-from=x -e y": false,
+		"rg x":                       true,
+		"rg -i x":                    true,
+		"rg -m 3 x":                  true,
+		"rg -m3 x":                   true,
+		"rg x y":                     false,
+		"rg -f x":                    false,
+
+		"rg --pre x": false,
+		"rg ./x":     false,
+		"rg a/b":     false,
+		"rg ~":       false,
+		"rg ../x":    false,
+		"awk x":      false,
+		"sed x":      false,
+		"jq .":       false,
+		"python3 -":  false,
+		"python3":    false,
 	} {
 		m, err := match(r, j, pl, command)
 		if got := err == nil; got != want {
@@ -241,7 +351,9 @@ func TestDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := d.Settings("main"), (allowlist.Settings{Security: "allowlist", Ask: "off", Fallback: "deny"}); got.Security != want.Security || got.Ask != want.Ask || got.Fallback != want.Fallback {
+	if got, want := d.Settings("main"),
+		(allowlist.Settings{Security: "allowlist", Ask: "off", Fallback: "deny"}); got.Security != want.Security ||
+		got.Ask != want.Ask || got.Fallback != want.Fallback {
 		t.Errorf("main: %+v", got)
 	}
 	var patterns []string
@@ -252,7 +364,8 @@ func TestDocument(t *testing.T) {
 		t.Errorf("the list of the agent formerly called default: %s", diff)
 	}
 	b := string(d.Encode())
-	for _, part := range []string{`"token": "t"`, `"later": [`, `"autoAllowSkills": true`, `"mcpTools": []`, `"why": "mine"`, `"commandText": "b"`, `"lastUsedAt": 1700000000000`} {
+	for _, part := range []string{`"token": "t"`, `"later": [`, `"autoAllowSkills": true`, `"mcpTools": []`,
+		`"why": "mine"`, `"commandText": "b"`, `"lastUsedAt": 1700000000000`} {
 		if !strings.Contains(b, part) {
 			t.Errorf("%s is missing in\n%s", part, b)
 		}
@@ -276,14 +389,38 @@ func TestDocument(t *testing.T) {
 		agents += fmt.Sprintf(`,"a%d":{}`, i)
 	}
 	for name, bad := range map[string]string{
-		"AP-16 empty file": "", "AP-16 incomplete": `{"version": 1, "agents`, "AP-16 not an object": `[]`, "AP-16 null": `null`, "AP-16 trailing text": `{"version": 1} x`, "AP-16 no version": `{}`, "AP-16 another version": `{"version": 2}`,
-		"AP-16 a version as text": `{"version": "one"}`, "AP-16 security": `{"version": 1, "defaults": {"security": "fulll"}}`, "AP-16 security in mixed case": `{"version": 1, "defaults": {"security": "Deny"}}`,
-		"AP-16 legacy security": `{"version": 1, "defaults": {"security": "off"}}`, "AP-16 ask": `{"version": 1, "agents": {"main": {"ask": "never"}}}`, "AP-16 fallback": `{"version": 1, "defaults": {"askFallback": "ask"}}`,
-		"AP-16 security of the wrong type": `{"version": 1, "defaults": {"security": true}}`, "AP-16 agents of the wrong type": `{"version": 1, "agents": []}`, "AP-16 an agent of the wrong type": `{"version": 1, "agents": {"a": []}}`,
-		"AP-16 a list of the wrong type": `{"version": 1, "agents": {"a": {"allowlist": {}}}}`, "AP-16 an entry of the wrong type": `{"version": 1, "agents": {"a": {"allowlist": [5]}}}`, "AP-16 an entry without a pattern": `{"version": 1, "agents": {"a": {"allowlist": [{}]}}}`,
-		"AP-16 an empty pattern": `{"version": 1, "agents": {"a": {"allowlist": [" "]}}}`, "AP-16 a long pattern": `{"version": 1, "agents": {"a": {"allowlist": ["` + strings.Repeat("x", 2000) + `"]}}}`,
-		"AP-16 too many entries": `{"version": 1, "agents": {"a": {"allowlist": [` + many(3000, `"x"`) + `]}}}`, "AP-16 too many agents": `{"version": 1, "agents": {"x":{}` + agents + `}}`,
-		"AP-16 too long": `{"version": 1, "note": "` + strings.Repeat("x", 1<<20) + `"}`, "AP-16 too deep": strings.Repeat(`{"version":`, 20_000),
+		"AP-16 empty file":        "",
+		"AP-16 incomplete":        `{"version": 1, "agents`,
+		"AP-16 not an object":     `[]`,
+		"AP-16 null":              `null`,
+		"AP-16 trailing text":     `{"version": 1} x`,
+		"AP-16 no version":        `{}`,
+		"AP-16 another version":   `{"version": 2}`,
+		"AP-16 a version as text": `{"version": "one"}`,
+
+		"AP-16 security":               `{"version": 1, "defaults": {"security": "fulll"}}`,
+		"AP-16 security in mixed case": `{"version": 1, "defaults": {"security": "Deny"}}`,
+		"AP-16 legacy security":        `{"version": 1, "defaults": {"security": "off"}}`,
+
+		"AP-16 ask":                        `{"version": 1, "agents": {"main": {"ask": "never"}}}`,
+		"AP-16 fallback":                   `{"version": 1, "defaults": {"askFallback": "ask"}}`,
+		"AP-16 security of the wrong type": `{"version": 1, "defaults": {"security": true}}`,
+
+		"AP-16 agents of the wrong type":   `{"version": 1, "agents": []}`,
+		"AP-16 an agent of the wrong type": `{"version": 1, "agents": {"a": []}}`,
+		"AP-16 a list of the wrong type":   `{"version": 1, "agents": {"a": {"allowlist": {}}}}`,
+
+		"AP-16 an entry of the wrong type": `{"version": 1, "agents": {"a": {"allowlist": [5]}}}`,
+		"AP-16 an entry without a pattern": `{"version": 1, "agents": {"a": {"allowlist": [{}]}}}`,
+		"AP-16 an empty pattern":           `{"version": 1, "agents": {"a": {"allowlist": [" "]}}}`,
+
+		"AP-16 a long pattern":   `{"version": 1, "agents": {"a": {"allowlist": ["` + strings.Repeat("x", 2000) + `"]}}}`,
+		"AP-16 too many entries": `{"version": 1, "agents": {"a": {"allowlist": [` + many(3000, `"x"`) + `]}}}`,
+
+		"AP-16 too many agents": `{"version": 1, "agents": {"x":{}` + agents + `}}`,
+		"AP-16 too long":        `{"version": 1, "note": "` + strings.Repeat("x", 1<<20) + `"}`,
+
+		"AP-16 too deep": strings.Repeat(`{"version":`, 20_000),
 	} {
 		if d, err := allowlist.Parse([]byte(bad)); err == nil {
 			t.Errorf("%s: %s", name, d.Encode())
@@ -437,9 +574,11 @@ func TestSource(t *testing.T) {
 // it is encoded.
 func FuzzDocument(f *testing.F) {
 	for _, s := range []string{
-		`{"version": 1}`, list, `{"version": 1, "defaults": {"security": "full", "ask": "off", "askFallback": "full"}, "x": {}}`, `{"version": 1.0}`,
+		`{"version": 1}`, list,
+		`{"version": 1, "defaults": {"security": "full", "ask": "off", "askFallback": "full"}, "x": {}}`, `{"version": 1.0}`,
 		`{"version": 1, "agents": {"default": {"allowlist": ["a"]}, "*": {"ask": "always", "allowlist": [{"id": "é", "pattern": "**/*", "argPattern": "(", "lastUsedAt": 1e99, "z": null}]}}}`,
-		`{"version": 1, "agents": {"": {}}}`, `{"version": 1, "version": 2}`, `{"version": null}`, "{\"version\": 1, \"\\u0000\": \"\xff\"}", `{"version": 1, "socket": 5, "agents": null, "defaults": null}`,
+		`{"version": 1, "agents": {"": {}}}`, `{"version": 1, "version": 2}`, `{"version": null}`,
+		"{\"version\": 1, \"\\u0000\": \"\xff\"}", `{"version": 1, "socket": 5, "agents": null, "defaults": null}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -458,7 +597,13 @@ func FuzzDocument(f *testing.F) {
 		}
 		for id := range d.Agents {
 			r, err := allowlist.Config{}.Rules(allowlist.Default(), d, chela.AgentID(id), "/home/anna")
-			if err != nil || r.Policy != r.Policy.Stricter(allowlist.Policy{Security: allowlist.Default().Security, Ask: allowlist.Off, Fallback: allowlist.Full, Reads: true, Work: true}) {
+			if err != nil || r.Policy != r.Policy.Stricter(allowlist.Policy{
+				Security: allowlist.Default().Security,
+				Ask:      allowlist.Off,
+				Fallback: allowlist.Full,
+				Reads:    true,
+				Work:     true,
+			}) {
 				t.Fatalf("%q: %+v, %v", b, r, err)
 			}
 		}
@@ -473,7 +618,8 @@ func FuzzMatch(f *testing.F) {
 			f.Add(s.command, "ls -la")
 		}
 	}
-	for _, s := range []string{"sh -c 'ls; rm x'", "find . -exec rm {} ;", "git -c a=b log", "ls\nrm x", "X=1 ls", "env ls", "head -5"} {
+	for _, s := range []string{"sh -c 'ls; rm x'", "find . -exec rm {} ;", "git -c a=b log", "ls\nrm x",
+		"X=1 ls", "env ls", "head -5"} {
 		f.Add(s, "echo 'a")
 	}
 	pl, j := machine(f)

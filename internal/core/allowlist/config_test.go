@@ -84,11 +84,18 @@ func TestModes(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", tt.config, got, err, tt.want)
 		}
 	}
-	if p, err := configuration(t, `{"ask":"always"}`).Policy(allowlist.Permissive()); err != nil || text(p) != "full always fallback deny reads" {
+	if p, err := configuration(t, `{"ask":"always"}`).Policy(allowlist.Permissive()); err != nil ||
+		text(p) != "full always fallback deny reads" {
 		t.Errorf("on another base: %s, %v", text(p), err)
 	}
-	for profile, ok := range map[string]bool{`{}`: true, `{"minPositional":1,"maxPositional":1}`: true, `{"minPositional":2,"maxPositional":1}`: false, `{"minPositional":-1}`: false} {
-		if err := configuration(t, `{"safeBinProfiles":{"rg":`+profile+`}}`).Check(); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "safeBinProfiles.rg") {
+	for profile, ok := range map[string]bool{
+		`{}`:                                    true,
+		`{"minPositional":1,"maxPositional":1}`: true,
+		`{"minPositional":2,"maxPositional":1}`: false,
+		`{"minPositional":-1}`:                  false,
+	} {
+		if err := configuration(t, `{"safeBinProfiles":{"rg":`+profile+`}}`).Check(); (err == nil) != ok ||
+			err != nil && !strings.Contains(err.Error(), "safeBinProfiles.rg") {
 			t.Errorf("profile %s: %v", profile, err)
 		}
 	}
@@ -100,17 +107,22 @@ func TestWithDefaults(t *testing.T) {
 	for _, tt := range []struct{ name, own, all, want string }{
 		{"nothing", `{}`, `{"mode":"ask","security":"deny","ask":"always","safeBins":["a"],"safeBinTrustedDirs":["/a"],"strictInlineEval":true}`,
 			`{"mode":"ask","security":"deny","ask":"always","safeBins":["a"],"safeBinTrustedDirs":["/a"],"strictInlineEval":true}`},
-		{"a mode replaces mode, security and ask", `{"mode":"auto"}`, `{"mode":"deny","security":"deny","ask":"always"}`, `{"mode":"auto"}`},
-		{"security and ask for themselves", `{"security":"full"}`, `{"mode":"ask","security":"deny","ask":"always"}`, `{"mode":"ask","security":"full","ask":"always"}`},
+		{"a mode replaces mode, security and ask", `{"mode":"auto"}`, `{"mode":"deny","security":"deny","ask":"always"}`,
+			`{"mode":"auto"}`},
+		{"security and ask for themselves", `{"security":"full"}`, `{"mode":"ask","security":"deny","ask":"always"}`,
+			`{"mode":"ask","security":"full","ask":"always"}`},
 		{"ask", `{"ask":"off"}`, `{"security":"deny","ask":"always"}`, `{"security":"deny","ask":"off"}`},
 		{"ask that is false", `{"ask":false}`, `{"ask":"always"}`, `{"ask":"always"}`},
 		{"ask that is empty", `{"ask":""}`, `{"ask":"always"}`, `{"ask":"always"}`},
 		{"no safe bins", `{"safeBins":[]}`, `{"safeBins":["a"]}`, `{"safeBins":[]}`},
-		{"folders of both", `{"safeBinTrustedDirs":["/b"]}`, `{"safeBinTrustedDirs":["/a"]}`, `{"safeBinTrustedDirs":["/a","/b"]}`},
+		{"folders of both", `{"safeBinTrustedDirs":["/b"]}`, `{"safeBinTrustedDirs":["/a"]}`,
+			`{"safeBinTrustedDirs":["/a","/b"]}`},
 		{"not strict", `{"strictInlineEval":false}`, `{"strictInlineEval":true}`, `{"strictInlineEval":false}`},
-		{"profiles of both", `{"safeBinProfiles":{"a":{"maxPositional":1}}}`, `{"safeBinProfiles":{"a":{"maxPositional":2},"b":{"maxPositional":3}}}`,
+		{"profiles of both", `{"safeBinProfiles":{"a":{"maxPositional":1}}}`,
+			`{"safeBinProfiles":{"a":{"maxPositional":2},"b":{"maxPositional":3}}}`,
 			`{"safeBinProfiles":{"a":{"maxPositional":1},"b":{"maxPositional":3}}}`},
-		{"profiles of its own", `{"safeBinProfiles":{"a":{"maxPositional":1}}}`, `{}`, `{"safeBinProfiles":{"a":{"maxPositional":1}}}`},
+		{"profiles of its own", `{"safeBinProfiles":{"a":{"maxPositional":1}}}`, `{}`,
+			`{"safeBinProfiles":{"a":{"maxPositional":1}}}`},
 	} {
 		all := configuration(t, tt.all)
 		got, want := configuration(t, tt.own).WithDefaults(all), configuration(t, tt.want)
@@ -139,7 +151,8 @@ func TestEffective(t *testing.T) {
 		// main, then all agents, then the defaults
 		{`{"defaults":{"security":"full","ask":"off","askFallback":"full"},"agents":{"*":{"security":"deny","ask":"always","askFallback":"allowlist"}}}`, "deny always fallback allowlist reads"},
 		{`{"agents":{"*":{"security":"deny","ask":"always","askFallback":"full"},"main":{"security":"full","ask":"off","askFallback":"deny"}}}`, "allowlist on-miss fallback deny reads work"},
-		{`{"agents":{"other":{"security":"deny","ask":"always","askFallback":"full"}}}`, "allowlist on-miss fallback deny reads work"},
+		{`{"agents":{"other":{"security":"deny","ask":"always","askFallback":"full"}}}`,
+			"allowlist on-miss fallback deny reads work"},
 		// the agent formerly called default
 		{`{"agents":{"default":{"security":"deny","ask":"always","askFallback":"full"}}}`, "deny always fallback full reads"},
 		{`{"agents":{"default":{"security":"deny","ask":"always","askFallback":"full"},"main":{"security":"full","ask":"off","askFallback":"deny"}}}`, "allowlist on-miss fallback deny reads work"},
@@ -175,7 +188,8 @@ func TestEntriesOfAgents(t *testing.T) {
 		t.Errorf("an invalid entry: %v", err)
 	}
 	bin := pl.Path[0]
-	all, own, boxed := allowlist.Use{Agent: "*", ID: "all", Path: bin + "/ls"}, allowlist.Use{Agent: "main", ID: "own", Path: bin + "/make"}, allowlist.Use{Agent: "main", ID: "boxed", Path: bin + "/go"}
+	all, own, boxed := allowlist.Use{Agent: "*", ID: "all", Path: bin + "/ls"}, allowlist.Use{Agent: "main", ID: "own",
+		Path: bin + "/make"}, allowlist.Use{Agent: "main", ID: "boxed", Path: bin + "/go"}
 	for _, tt := range []struct {
 		command string
 		reads   bool
@@ -215,8 +229,10 @@ func TestRecordUse(t *testing.T) {
 		e := d.Agents[agent].Allowlist[i]
 		return strings.TrimSpace(e.Command + " " + e.Path)
 	}
-	d.RecordUse([]allowlist.Use{{Agent: "main", ID: "2", Path: "/bin/go"}, {Agent: "none", ID: "2"}}, strings.Repeat("x", 1<<10), 5)
-	if e := d.Agents["main"].Allowlist[1]; e.LastUsed != 5 || len(e.Command) != 1<<10 || last("main", 0) != "" || last("*", 0) != "" {
+	d.RecordUse([]allowlist.Use{{Agent: "main", ID: "2", Path: "/bin/go"}, {Agent: "none", ID: "2"}},
+		strings.Repeat("x", 1<<10), 5)
+	if e := d.Agents["main"].Allowlist[1]; e.LastUsed != 5 || len(e.Command) != 1<<10 ||
+		last("main", 0) != "" || last("*", 0) != "" {
 		t.Errorf("%+v", d.Agents)
 	}
 	d.RecordUse([]allowlist.Use{{Agent: "main", ID: "2", Path: "/bin/go"}}, strings.Repeat("x", 1<<10+1), 6)

@@ -120,7 +120,8 @@ func (d *Document) migrateDefaultAgent() {
 	delete(d.Agents, "default")
 	id := string(chela.DefaultAgent)
 	a := d.Agents[id]
-	a.Security, a.Ask, a.Fallback = cmp.Or(a.Security, old.Security), cmp.Or(a.Ask, old.Ask), cmp.Or(a.Fallback, old.Fallback)
+	a.Security, a.Ask, a.Fallback = cmp.Or(a.Security, old.Security), cmp.Or(a.Ask, old.Ask),
+		cmp.Or(a.Fallback, old.Fallback)
 	for _, e := range old.Allowlist {
 		a.add(e)
 	}
@@ -198,7 +199,8 @@ func entry(raw json.RawMessage) (Entry, error) {
 			return e, err
 		}
 		var used float64
-		err = errors.Join(take(m, "id", &e.ID), take(m, "pattern", &e.Pattern), take(m, "argPattern", &e.Args), take(m, "source", &e.Source), take(m, "host", &e.Host),
+		err = errors.Join(take(m, "id", &e.ID), take(m, "pattern", &e.Pattern), take(m, "argPattern", &e.Args),
+			take(m, "source", &e.Source), take(m, "host", &e.Host),
 			take(m, "lastUsedAt", &used), take(m, "lastUsedCommand", &e.Command), take(m, "lastResolvedPath", &e.Path))
 		if err != nil {
 			return e, err
@@ -343,7 +345,13 @@ func (d *Document) Settings(id chela.AgentID) Settings {
 // configuration: the stricter of both.
 func (d *Document) Effective(p Policy, id chela.AgentID) Policy {
 	s := d.Settings(id)
-	own := Policy{Security: cmp.Or(s.Security, p.Security), Ask: cmp.Or(s.Ask, p.Ask), Fallback: cmp.Or(s.Fallback, p.Fallback), Reads: s.Security != Listed, Work: s.Security != Listed && (s.Ask == "" || s.Ask == Off)}
+	own := Policy{
+		Security: cmp.Or(s.Security, p.Security),
+		Ask:      cmp.Or(s.Ask, p.Ask),
+		Fallback: cmp.Or(s.Fallback, p.Fallback),
+		Reads:    s.Security != Listed,
+		Work:     s.Security != Listed && (s.Ask == "" || s.Ask == Off),
+	}
 	out := p.Stricter(own)
 	if s.Fallback != "" { // the configuration has no such setting
 		out.Fallback = s.Fallback

@@ -52,7 +52,8 @@ func TestEncode(t *testing.T) {
 			t.Error(diff)
 		}
 		again := parse(t, string(d.Encode()))
-		if diff := cmp.Diff(d.Agents, again.Agents, cmp.Exporter(func(reflect.Type) bool { return true }), cmp.Comparer(func(a, b json.RawMessage) bool { return true })); diff != "" {
+		if diff := cmp.Diff(d.Agents, again.Agents, cmp.Exporter(func(reflect.Type) bool { return true }),
+			cmp.Comparer(func(a, b json.RawMessage) bool { return true })); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -71,7 +72,8 @@ func TestEncode(t *testing.T) {
 	if a, b := d.Agents["main"].Allowlist[1], d.Agents["main"].Allowlist[2]; a.ID == b.ID {
 		t.Errorf("two entries have the id %s", a.ID)
 	}
-	if again := parse(t, `{"version":1,"agents":{"default":{"q":1}}}`); !strings.Contains(string(again.Encode()), `"q": 1`) {
+	if again := parse(t, `{"version":1,"agents":{"default":{"q":1}}}`); !strings.Contains(string(again.Encode()),
+		`"q": 1`) {
 		t.Errorf("%s", again.Encode())
 	}
 	if d := parse(t, `{"version":1}`); len(d.Agents) != 0 {
@@ -92,13 +94,17 @@ func TestLimits(t *testing.T) {
 	}
 	size := func(n int) string { return `{"version":1}` + strings.Repeat(" ", n-len(`{"version":1}`)) }
 	for name, tt := range map[string]struct{ most, more string }{
-		"bytes":           {size(1 << 20), size(1<<20 + 1)},
-		"agents":          {agents(256), agents(257)},
-		"entries":         {entry(repeat(2048, `"x"`)), entry(repeat(2049, `"x"`))},
-		"pattern":         {entry(`"` + strings.Repeat("x", 1<<10) + `"`), entry(`"` + strings.Repeat("x", 1<<10+1) + `"`)},
-		"argument list":   {entry(`{"pattern":"x","argPattern":"` + strings.Repeat("x", 1<<10) + `"}`), entry(`{"pattern":"x","argPattern":"` + strings.Repeat("x", 1<<10+1) + `"}`)},
-		"id":              {entry(`{"pattern":"x","id":"` + strings.Repeat("x", 128) + `"}`), entry(`{"pattern":"x","id":"` + strings.Repeat("x", 129) + `"}`)},
-		"entries of all":  {`{"version":1,"agents":{"a":{"allowlist":[` + repeat(1024, `"x"`) + `]},"b":{"allowlist":[` + repeat(1024, `"x"`) + `]}}}`, `{"version":1,"agents":{"a":{"allowlist":[` + repeat(1024, `"x"`) + `]},"b":{"allowlist":[` + repeat(1025, `"x"`) + `]}}}`},
+		"bytes":   {size(1 << 20), size(1<<20 + 1)},
+		"agents":  {agents(256), agents(257)},
+		"entries": {entry(repeat(2048, `"x"`)), entry(repeat(2049, `"x"`))},
+		"pattern": {entry(`"` + strings.Repeat("x", 1<<10) + `"`), entry(`"` + strings.Repeat("x", 1<<10+1) + `"`)},
+		"argument list": {entry(`{"pattern":"x","argPattern":"` + strings.Repeat("x", 1<<10) + `"}`),
+			entry(`{"pattern":"x","argPattern":"` + strings.Repeat("x", 1<<10+1) + `"}`)},
+		"id": {entry(`{"pattern":"x","id":"` + strings.Repeat("x", 128) + `"}`),
+			entry(`{"pattern":"x","id":"` + strings.Repeat("x", 129) + `"}`)},
+		"entries of all": {`{"version":1,"agents":{"a":{"allowlist":[` + repeat(1024, `"x"`) + `]},"b":{"allowlist":[` +
+			repeat(1024, `"x"`) + `]}}}`, `{"version":1,"agents":{"a":{"allowlist":[` + repeat(1024, `"x"`) +
+			`]},"b":{"allowlist":[` + repeat(1025, `"x"`) + `]}}}`},
 		"type of a field": {entry(`{"pattern":"x","host":true}`), entry(`{"pattern":"x","host":"yes"}`)},
 	} {
 		if _, err := allowlist.Parse([]byte(tt.most)); err != nil {
@@ -119,9 +125,12 @@ func TestPreserveUnknown(t *testing.T) {
 		{"fields of each part", old, `{"version":1,"top":2,"socket":{"path":"/new"},"agents":{"main":{"allowlist":[{"id":"9","pattern":"ls"},{"id":"1","pattern":"make","e":2},{"id":"0","pattern":"rg"}]},"other":{}}}`,
 			`{"version":1,"top":2,"kept":1,"socket":{"path":"/new","token":"secret"},"defaults":{"d":1},
 			"agents":{"main":{"m":1,"allowlist":[{"id":"9","pattern":"ls"},{"id":"1","pattern":"make","e":2,"f":1},{"id":"0","pattern":"rg","r":1}]},"other":{}}}`},
-		{"no socket given", `{"version":1,"socket":{"token":"secret"}}`, `{"version":1}`, `{"version":1,"socket":{"token":"secret"},"agents":{}}`},
-		{"no socket before", `{"version":1}`, `{"version":1,"socket":{"path":"/new"}}`, `{"version":1,"socket":{"path":"/new"},"agents":{}}`},
-		{"a token given", `{"version":1,"socket":{"token":"secret"}}`, `{"version":1,"socket":{"token":"new"}}`, `{"version":1,"socket":{"token":"new"},"agents":{}}`},
+		{"no socket given", `{"version":1,"socket":{"token":"secret"}}`, `{"version":1}`,
+			`{"version":1,"socket":{"token":"secret"},"agents":{}}`},
+		{"no socket before", `{"version":1}`, `{"version":1,"socket":{"path":"/new"}}`,
+			`{"version":1,"socket":{"path":"/new"},"agents":{}}`},
+		{"a token given", `{"version":1,"socket":{"token":"secret"}}`, `{"version":1,"socket":{"token":"new"}}`,
+			`{"version":1,"socket":{"token":"new"},"agents":{}}`},
 	} {
 		was, d := parse(t, tt.old), parse(t, tt.replacement)
 		before := members(t, was)
@@ -139,7 +148,16 @@ func TestHomeAndStrict(t *testing.T) {
 	t.Parallel()
 	pl, j := machine(t)
 	home := filepath.Dir(pl.Path[0])
-	for pattern, want := range map[string]bool{"~/bin/ls": true, "~/bin/*": true, "~bin/ls": false, "~/ls": false, "**/bin/ls": true, "/**/ls": true, "/**ls": true, "**ls": false} {
+	for pattern, want := range map[string]bool{
+		"~/bin/ls":  true,
+		"~/bin/*":   true,
+		"~bin/ls":   false,
+		"~/ls":      false,
+		"**/bin/ls": true,
+		"/**/ls":    true,
+		"/**ls":     true,
+		"**ls":      false,
+	} {
 		r, err := allowlist.Config{Security: "allowlist"}.Rules(allowlist.Default(), document(t, pattern, ""), "main", home)
 		if err != nil {
 			t.Fatal(err)
@@ -155,12 +173,18 @@ func TestHomeAndStrict(t *testing.T) {
 	if _, miss := match(r, j, pl, "ls"); miss == nil {
 		t.Error("a pattern in an unknown home folder matches")
 	}
-	for strict, want := range map[string]bool{`{}`: false, `{"strictInlineEval":false}`: false, `{"strictInlineEval":true}`: true} {
-		if r, err := configuration(t, strict).Rules(allowlist.Default(), &allowlist.Document{}, "main", ""); err != nil || r.StrictInline != want {
+	for strict, want := range map[string]bool{
+		`{}`:                         false,
+		`{"strictInlineEval":false}`: false,
+		`{"strictInlineEval":true}`:  true,
+	} {
+		if r, err := configuration(t, strict).Rules(allowlist.Default(), &allowlist.Document{}, "main", ""); err != nil ||
+			r.StrictInline != want {
 			t.Errorf("%s: %+v, %v", strict, r, err)
 		}
 	}
-	if _, err := (allowlist.Config{Mode: "maybe"}).Rules(allowlist.Default(), &allowlist.Document{}, "main", ""); err == nil {
+	if _, err := (allowlist.Config{Mode: "maybe"}).Rules(allowlist.Default(), &allowlist.Document{}, "main",
+		""); err == nil {
 		t.Error("an invalid mode: no error")
 	}
 }
@@ -226,8 +250,10 @@ func TestOutside(t *testing.T) {
 		env        allowlist.Env
 		name, want string
 	}{
-		{pl, "ls", bin + "/ls"}, {pl, bin + "/ls", bin + "/ls"}, {pl, bin + "/./ls", bin + "/ls"}, {pl, "none", ""}, {pl, "", ""}, {pl, "./git", ""},
-		{pl, pl.Workspace + "/git", ""}, {pl, link + "/git", ""}, {linked, pl.Workspace + "/git", ""}, {linked, link + "/git", ""},
+		{pl, "ls", bin + "/ls"}, {pl, bin + "/ls", bin + "/ls"}, {pl, bin + "/./ls", bin + "/ls"}, {pl, "none", ""},
+		{pl, "", ""}, {pl, "./git", ""},
+		{pl, pl.Workspace + "/git", ""}, {pl, link + "/git", ""}, {linked, pl.Workspace + "/git", ""},
+		{linked, link + "/git", ""},
 		{allowlist.Env{Path: pl.Path}, "ls", bin + "/ls"},
 	} {
 		if got := tt.env.Outside(tt.name); got != tt.want {
@@ -241,7 +267,10 @@ func TestOutside(t *testing.T) {
 	if m, miss := match(r, j, pl, "make x"); miss != nil || m.Command != bin+"/make x" {
 		t.Errorf("runs %q, %v", m.Command, miss)
 	}
-	for command, want := range map[string]string{"npm": "npm is not on the allowlist", "none": "none is not a program that could be on the allowlist"} {
+	for command, want := range map[string]string{
+		"npm":  "npm is not on the allowlist",
+		"none": "none is not a program that could be on the allowlist",
+	} {
 		if _, miss := match(r, j, pl, command); miss == nil || miss.Error() != want {
 			t.Errorf("%s: %v, want %s", command, miss, want)
 		}

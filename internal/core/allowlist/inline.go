@@ -42,7 +42,8 @@ func runsInlineCode(base string, args []shell.Word) bool {
 		return hasFlag(args, "c") || readsInput(args)
 	case "node", "nodejs", "bun", "deno":
 		return hasFlag(args, "ep", "eval", "print") || readsInput(args) || args[0].Text == "eval"
-	case "ruby", "lua", "luajit", "osascript", "julia", "elixir", "groovy", "scala", "clojure", "clj", "ghc", "racket", "swift", "r", "rscript", "crystal":
+	case "ruby", "lua", "luajit", "osascript", "julia", "elixir", "groovy", "scala", "clojure", "clj", "ghc", "racket",
+		"swift", "r", "rscript", "crystal":
 		return hasFlag(args, "eE", "eval") || readsInput(args)
 	case "perl":
 		return hasFlag(args, "eE") || readsInput(args)
@@ -55,7 +56,8 @@ func runsInlineCode(base string, args []shell.Word) bool {
 	case "cmd":
 		return len(args) > 0 && strings.HasPrefix(strings.ToLower(args[0].Text), "/c")
 	case "vi", "vim", "nvim", "view", "ex", "gdb", "sqlite", "psql", "mysql":
-		return hasFlag(args, "cxe", "cmd", "command", "ex", "eval-command", "execute") || len(args) > 0 && strings.HasPrefix(args[0].Text, "+")
+		return hasFlag(args, "cxe", "cmd", "command", "ex", "eval-command", "execute") ||
+			len(args) > 0 && strings.HasPrefix(args[0].Text, "+")
 	}
 	return false
 }

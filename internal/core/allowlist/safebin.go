@@ -66,7 +66,8 @@ func profileOf(name string) (Profile, bool) {
 			Valued: words("--key --field-separator --buffer-size --parallel --batch-size -k -t -S"),
 			Plain: words("--ignore-leading-blanks --dictionary-order --ignore-case --general-numeric-sort --human-numeric-sort --month-sort " +
 				"--numeric-sort --reverse --version-sort --check --stable --unique --zero-terminated -b -d -f -g -h -i -M -n -r -V -c -C -s -u -z"),
-			Denied: words("--compress-program --files0-from --output --random-source --random-sort --temporary-directory -T -o -R"),
+			Denied: words(
+				"--compress-program --files0-from --output --random-source --random-sort --temporary-directory -T -o -R"),
 		}, true
 	case "grep":
 		return Profile{
@@ -83,9 +84,11 @@ func profileOf(name string) (Profile, bool) {
 // make it a filter.
 func interpreter(name string) bool {
 	switch strings.TrimRight(name, "0123456789.") {
-	case "python", "pypy", "node", "nodejs", "deno", "bun", "ruby", "perl", "php", "lua", "luajit", "osascript", "tclsh", "expect", "guile",
+	case "python", "pypy", "node", "nodejs", "deno", "bun", "ruby", "perl", "php", "lua", "luajit", "osascript",
+		"tclsh", "expect", "guile",
 		"julia", "r", "rscript", "java", "groovy", "scala", "erl", "elixir", "octave", "pwsh", "powershell",
-		"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "busybox", "toybox", "env", "xargs", "find", "make", "vi", "vim", "ssh":
+		"sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "fish", "busybox", "toybox", "env", "xargs", "find",
+		"make", "vi", "vim", "ssh":
 		return true
 	}
 	return false
@@ -131,7 +134,8 @@ func (b Bins) Unprofiled() (interpreters, others []string) {
 // trusted reports whether a program is in a trusted folder.
 func (b Bins) trusted(p program) bool {
 	dir := filepath.Dir(p.path)
-	return dir == "/bin" || dir == "/usr/bin" || slices.ContainsFunc(b.Dirs, func(d string) bool { return filepath.Clean(d) == dir })
+	return dir == "/bin" || dir == "/usr/bin" ||
+		slices.ContainsFunc(b.Dirs, func(d string) bool { return filepath.Clean(d) == dir })
 }
 
 // match reports whether a program is a safe bin with these arguments.

@@ -77,7 +77,8 @@ func workspace(t *testing.T, dir string) {
 func trace(t *testing.T, pl allowlist.Env, command string) []started {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
-	args := append(strace.Arguments(log, 20000, "execve", "execveat", "clone", "clone3", "fork", "vfork"), "/bin/bash", "-c", command)
+	args := append(strace.Arguments(log, 20000, "execve", "execveat", "clone", "clone3", "fork", "vfork"),
+		"/bin/bash", "-c", command)
 	cmd := exec.CommandContext(waittest.Context(t), "strace", args...)
 	cmd.Dir, cmd.Env = pl.Workspace, []string{"PATH=" + pl.Path[0], "HOME=" + pl.Workspace, "LANG=C.UTF-8"}
 	out, err := cmd.CombinedOutput()

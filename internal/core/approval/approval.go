@@ -36,19 +36,22 @@ const Lifetime = 30 * time.Minute
 
 // Request is a request for a decision about a tool call.
 type Request struct {
-	ID        string           `json:"id"`
-	Session   chela.SessionKey `json:"sessionKey"`
-	Run       chela.RunID      `json:"runId"`
-	Call      string           `json:"callId"` // session.Call.ID
-	Tool      string           `json:"tool"`
-	Text      string           `json:"text"`             // the whole plan, as displayed
-	Reason    string           `json:"reason"`           // why a decision is needed
-	Hash      string           `json:"hash"`             // of the plan; the call runs only if its plan has this hash
-	Rights    []string         `json:"rights,omitempty"` // additional rights that the plan needs beyond those of its run; part of Hash
-	Once      bool             `json:"once,omitempty"`   // only AllowOnce and Deny are possible
-	Ran       string           `json:"ran,omitempty"`    // the result of the call without Rights, if it ran before; not displayed
-	Asked     chela.SessionKey `json:"asked,omitempty"`  // the session whose chat displays the request: the root of the tree; empty: Session
-	Root      chela.RunID      `json:"root,omitempty"`   // the root of the tree of runs; empty: Run
+	ID      string           `json:"id"`
+	Session chela.SessionKey `json:"sessionKey"`
+	Run     chela.RunID      `json:"runId"`
+	Call    string           `json:"callId"` // session.Call.ID
+	Tool    string           `json:"tool"`
+	Text    string           `json:"text"`   // the whole plan, as displayed
+	Reason  string           `json:"reason"` // why a decision is needed
+	Hash    string           `json:"hash"`   // of the plan; the call runs only if its plan has this hash
+	// additional rights that the plan needs beyond those of its run; part of Hash
+	Rights []string `json:"rights,omitempty"`
+	Once   bool     `json:"once,omitempty"` // only AllowOnce and Deny are possible
+	// the result of the call without Rights, if it ran before; not displayed
+	Ran string `json:"ran,omitempty"`
+	// the session whose chat displays the request: the root of the tree; empty: Session
+	Asked     chela.SessionKey `json:"asked,omitempty"`
+	Root      chela.RunID      `json:"root,omitempty"` // the root of the tree of runs; empty: Run
 	Requester chela.Principal  `json:"requester"`
 	Created   time.Time        `json:"createdAt"`
 	Expires   time.Time        `json:"expiresAt"`

@@ -26,16 +26,19 @@ func TestAsk(t *testing.T) {
 		Text: "ls", Tool: "exec", Hash: "h", Run: "r", Call: "c", Session: "agent:main:main", Decision: AllowAlways, By: "me",
 		Requester: chela.Principal{ID: "x"}, Expires: now.Add(48 * time.Hour),
 	}, now)
-	if err != nil || r.Tool != ToolClient || r.Run != "" || r.Call != "" || r.Hash == "h" || r.Decision != Pending || r.By != "" || r.Requester.ID != "owner" {
+	if err != nil || r.Tool != ToolClient || r.Run != "" || r.Call != "" || r.Hash == "h" || r.Decision != Pending ||
+		r.By != "" || r.Requester.ID != "owner" {
 		t.Errorf("request %+v, %v", r, err)
 	}
 	if r.ID == "" || r.Session != "agent:main:main" || !r.Expires.Equal(now.Add(Lifetime)) || m[r.ID].Text != "ls" {
 		t.Errorf("stored %+v", m)
 	}
-	if r, err := Ask(m, owner, Request{ID: "mine", Text: "ls", Expires: now.Add(time.Second)}, now); err != nil || r.ID != "mine" || !r.Expires.Equal(now.Add(time.Second)) {
+	if r, err := Ask(m, owner, Request{ID: "mine", Text: "ls", Expires: now.Add(time.Second)}, now); err != nil ||
+		r.ID != "mine" || !r.Expires.Equal(now.Add(time.Second)) {
 		t.Errorf("with an id and a time: %+v, %v", r, err)
 	}
-	if r, err := Ask(m, owner, Request{Text: "a\x1b", Reason: "b\r"}, now); err != nil || r.Text != `a\x1b` || r.Reason != `b\r` {
+	if r, err := Ask(m, owner, Request{Text: "a\x1b", Reason: "b\r"}, now); err != nil ||
+		r.Text != `a\x1b` || r.Reason != `b\r` {
 		t.Errorf("control characters: %+v, %v", r, err)
 	}
 	full := pendingTable{memory: memory{}}
@@ -49,8 +52,9 @@ func TestAsk(t *testing.T) {
 		r    Request
 		code chela.Code
 	}{
-		"no principal":                {m, chela.Principal{}, Request{Text: "ls"}, chela.CodeForbidden},
-		"missing scope":               {m, chela.Principal{ID: "x", Scopes: []chela.Scope{chela.ScopeWrite}}, Request{Text: "ls"}, chela.CodeForbidden},
+		"no principal": {m, chela.Principal{}, Request{Text: "ls"}, chela.CodeForbidden},
+		"missing scope": {m, chela.Principal{ID: "x", Scopes: []chela.Scope{chela.ScopeWrite}},
+			Request{Text: "ls"}, chela.CodeForbidden},
 		"no text":                     {m, owner, Request{}, chela.CodeInvalid},
 		"text too long":               {m, owner, Request{Text: strings.Repeat("x", 17<<10)}, chela.CodeInvalid},
 		"long text":                   {m, owner, Request{Text: strings.Repeat("x", 16<<10-1), Reason: "y"}, ""},
@@ -60,7 +64,8 @@ func TestAsk(t *testing.T) {
 		"many pending of other tools": {few, owner, Request{Text: "ls"}, ""},
 		"no expiry":                   {m, owner, Request{ID: "other", Text: "ls"}, ""},
 	} {
-		if _, err := Ask(tt.t, tt.who, tt.r, now); (err == nil) != (tt.code == "") || err != nil && chela.CodeOf(err) != tt.code {
+		if _, err := Ask(tt.t, tt.who, tt.r, now); (err == nil) != (tt.code == "") ||
+			err != nil && chela.CodeOf(err) != tt.code {
 			t.Errorf("%s: %v, want %s", name, err, tt.code)
 		}
 	}

@@ -14,7 +14,8 @@ func TestRandomDecisions(t *testing.T) {
 	t.Parallel()
 	people := []chela.Principal{
 		chela.Owner("token"), {ID: "ann", Credential: "device:a", Scopes: []chela.Scope{chela.ScopeApprovals}},
-		{ID: "bob", Scopes: []chela.Scope{chela.ScopeWrite, chela.ScopeRead, chela.ScopePairing}}, {Scopes: []chela.Scope{chela.ScopeAdmin}}, {},
+		{ID: "bob", Scopes: []chela.Scope{chela.ScopeWrite, chela.ScopeRead, chela.ScopePairing}},
+		{Scopes: []chela.Scope{chela.ScopeAdmin}}, {},
 	}
 	may := func(who int) bool { return who < 2 }
 	words := []string{"allow-once", "allow-always", "deny", "yes", "no", "expired", "withdrawn", "", "maybe"}
@@ -59,7 +60,8 @@ func TestRandomDecisions(t *testing.T) {
 			}
 		}
 		for id, w := range want {
-			if got := m[id]; got.Decision != w.Decision || got.By != w.By || got.Via != w.Via || !got.Decided.Equal(w.Decided) || got.Hash != w.Hash {
+			if got := m[id]; got.Decision != w.Decision || got.By != w.By || got.Via != w.Via ||
+				!got.Decided.Equal(w.Decided) || got.Hash != w.Hash {
 				t.Fatalf("seed %d: stored %+v, want %+v", seed, got, w)
 			}
 		}

@@ -38,11 +38,13 @@ const Nobody = "nobody"
 // Resolve stores it as [Expired] and returns it with an error of the same code.
 func Resolve(t Table, who chela.Principal, id, decision string, now time.Time) (Request, error) {
 	if who.ID == "" || !who.May(chela.ScopeApprovals) {
-		return Request{}, chela.Errorf(chela.CodeForbidden, "approval %s: deciding needs the scope %s", id, chela.ScopeApprovals)
+		return Request{}, chela.Errorf(chela.CodeForbidden, "approval %s: deciding needs the scope %s", id,
+			chela.ScopeApprovals)
 	}
 	d, ok := ParseDecision(decision)
 	if !ok {
-		return Request{}, chela.Errorf(chela.CodeInvalid, "approval %s: decision %q: want %s, %s or %s", id, decision, AllowOnce, AllowAlways, Deny)
+		return Request{}, chela.Errorf(chela.CodeInvalid, "approval %s: decision %q: want %s, %s or %s", id, decision,
+			AllowOnce, AllowAlways, Deny)
 	}
 	r, err := t.Get(id)
 	switch {
@@ -88,9 +90,12 @@ func conflict(r Request) error {
 	case Expired:
 		return chela.Errorf(chela.CodeConflict, "approval %s: expired at %s", r.ID, r.Expires.UTC().Format(time.RFC3339))
 	case Revoked:
-		return chela.Errorf(chela.CodeConflict, "approval %s: %s allowed it at %s, and the permission was revoked later", r.ID, r.Decider(), r.Decided.UTC().Format(time.RFC3339))
+		return chela.Errorf(chela.CodeConflict, "approval %s: %s allowed it at %s, and the permission was revoked later",
+			r.ID, r.Decider(), r.Decided.UTC().Format(time.RFC3339))
 	case Withdrawn:
-		return chela.Errorf(chela.CodeConflict, "approval %s: withdrawn at %s, its run was stopped", r.ID, r.Decided.UTC().Format(time.RFC3339))
+		return chela.Errorf(chela.CodeConflict, "approval %s: withdrawn at %s, its run was stopped", r.ID,
+			r.Decided.UTC().Format(time.RFC3339))
 	}
-	return chela.Errorf(chela.CodeConflict, "approval %s: %s decided %s at %s", r.ID, r.Decider(), r.Decision, r.Decided.UTC().Format(time.RFC3339))
+	return chela.Errorf(chela.CodeConflict, "approval %s: %s decided %s at %s", r.ID, r.Decider(), r.Decision,
+		r.Decided.UTC().Format(time.RFC3339))
 }

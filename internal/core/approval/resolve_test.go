@@ -52,32 +52,40 @@ func TestResolve(t *testing.T) {
 		{"unknown decision", "a", "perhaps", owner, Pending, chela.CodeInvalid, "allow-once"},
 		{"expired is not a decision", "a", "expired", owner, Pending, chela.CodeInvalid, ""},
 		{"no principal", "a", "allow-once", chela.Principal{}, Pending, chela.CodeForbidden, ""},
-		{"no principal id but scopes", "a", "allow-once", chela.Principal{Scopes: owner.Scopes}, Pending, chela.CodeForbidden, ""},
-		{"only the write scope", "a", "allow-once", chela.Principal{ID: "x", Scopes: []chela.Scope{chela.ScopeWrite}}, Pending, chela.CodeForbidden, "operator.approvals"},
+		{"no principal id but scopes", "a", "allow-once", chela.Principal{Scopes: owner.Scopes}, Pending,
+			chela.CodeForbidden, ""},
+		{"only the write scope", "a", "allow-once", chela.Principal{ID: "x", Scopes: []chela.Scope{chela.ScopeWrite}},
+			Pending, chela.CodeForbidden, "operator.approvals"},
 		{"unknown id", "zzz", "deny", owner, "", chela.CodeNotFound, ""},
-		{"already decided", "done", "deny", owner, AllowOnce, chela.CodeConflict, "ann decided allow-once at 2026-03-01T11:50:00Z"},
+		{"already decided", "done", "deny", owner, AllowOnce, chela.CodeConflict,
+			"ann decided allow-once at 2026-03-01T11:50:00Z"},
 		{"already decided the same way", "done", "allow-once", ann, AllowOnce, chela.CodeConflict, "ann decided"},
-		{"already decided on a device", "device", "deny", owner, AllowOnce, chela.CodeConflict, "ann (device 0123456789ab) decided"},
+		{"already decided on a device", "device", "deny", owner, AllowOnce, chela.CodeConflict,
+			"ann (device 0123456789ab) decided"},
 		{"too late", "late", "allow-once", owner, Expired, chela.CodeConflict, "expired at"},
 		{"long expired", "expired", "allow-once", owner, Expired, chela.CodeConflict, "expired at 2026-03-01T11:00:00Z"},
 		{"stopped", "gone", "allow-once", owner, Withdrawn, chela.CodeConflict, "approval gone: withdrawn at"},
-		{"revoked", "revoked", "allow-once", owner, Revoked, chela.CodeConflict, "ann allowed it at 2026-03-01T12:00:00Z, and the permission was revoked"},
+		{"revoked", "revoked", "allow-once", owner, Revoked, chela.CodeConflict,
+			"ann allowed it at 2026-03-01T12:00:00Z, and the permission was revoked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := memory{
 				"a":      {ID: "a", Expires: now.Add(time.Minute)},
 				"single": {ID: "single", Once: true, Expires: now.Add(time.Minute)},
-				"done":   {ID: "done", Expires: now.Add(time.Minute), Decision: AllowOnce, By: "ann", Decided: now.Add(-10 * time.Minute)},
-				"device": {ID: "device", Expires: now.Add(time.Minute), Decision: AllowOnce, By: "ann", Via: "device:0123456789abcdef", Decided: now},
-				"late":   {ID: "late", Expires: now},
-				"gone":   {ID: "gone", Decision: Withdrawn, Decided: now},
-				"ever":   {ID: "ever"},
+				"done": {ID: "done", Expires: now.Add(time.Minute), Decision: AllowOnce, By: "ann",
+					Decided: now.Add(-10 * time.Minute)},
+				"device": {ID: "device", Expires: now.Add(time.Minute), Decision: AllowOnce, By: "ann",
+					Via: "device:0123456789abcdef", Decided: now},
+				"late": {ID: "late", Expires: now},
+				"gone": {ID: "gone", Decision: Withdrawn, Decided: now},
+				"ever": {ID: "ever"},
 
 				"expired": {ID: "expired", Expires: now.Add(-time.Hour), Decision: Expired, By: "expiry", Decided: now},
 				"revoked": {ID: "revoked", Decision: Revoked, By: "ann", Decided: now},
 			}
 			r, err := Resolve(m, c.who, c.id, c.decision, now)
-			if (err != nil) != (c.code != "") || err != nil && (chela.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.message)) {
+			if (err != nil) != (c.code != "") ||
+				err != nil && (chela.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.message)) {
 				t.Fatalf("got error %v, want %s %q", err, c.code, c.message)
 			}
 			if got := m[c.id].Decision; got != c.want {
@@ -96,8 +104,11 @@ func TestResolve(t *testing.T) {
 func TestParseDecision(t *testing.T) {
 	t.Parallel()
 	for want, words := range map[Decision]string{
-		AllowOnce: "allow-once allow once yes y OK approve", AllowSession: "allow-session session", AllowAlways: "allow-always Always",
-		Deny: "deny no N reject", Pending: "expired withdrawn revoked never",
+		AllowOnce:    "allow-once allow once yes y OK approve",
+		AllowSession: "allow-session session",
+		AllowAlways:  "allow-always Always",
+		Deny:         "deny no N reject",
+		Pending:      "expired withdrawn revoked never",
 	} {
 		for _, w := range strings.Fields(words) {
 			if got, ok := ParseDecision(w); got != want || ok != (want != Pending) {
@@ -135,7 +146,11 @@ func TestBrokenTable(t *testing.T) {
 	t.Parallel()
 	now, owner, disk := time.Now(), chela.Owner("token"), errors.New("disk I/O error")
 	m := memory{"a": {ID: "a"}, "always": {ID: "always", Decision: AllowAlways}}
-	for name, b := range map[string]broken{"list and read": {m, disk, disk, nil}, "read": {m, nil, disk, nil}, "write": {m, nil, nil, disk}} {
+	for name, b := range map[string]broken{
+		"list and read": {m, disk, disk, nil},
+		"read":          {m, nil, disk, nil},
+		"write":         {m, nil, nil, disk},
+	} {
 		_, asked := Ask(b, owner, Request{Text: "ls"}, now)
 		r, resolved := Resolve(b, owner, "a", "allow-once", now)
 		_, revoked := Revoke(b, owner, "always")
@@ -172,9 +187,11 @@ func TestRevoke(t *testing.T) {
 		{"no principal id but scopes", "a", chela.Principal{Scopes: owner.Scopes}, AllowAlways, chela.CodeForbidden},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := memory{"a": {ID: "a", Decision: AllowAlways}, "once": {ID: "once", Decision: AllowOnce}, "session": {ID: "session", Decision: AllowSession}, "waits": {ID: "waits"}}
+			m := memory{"a": {ID: "a", Decision: AllowAlways}, "once": {ID: "once", Decision: AllowOnce},
+				"session": {ID: "session", Decision: AllowSession}, "waits": {ID: "waits"}}
 			_, err := Revoke(m, c.who, c.id)
-			if got := m[c.id].Decision; got != c.want || chela.CodeOf(err) != c.code && c.code != "" || c.code == "" && err != nil {
+			if got := m[c.id].Decision; got != c.want || chela.CodeOf(err) != c.code && c.code != "" ||
+				c.code == "" && err != nil {
 				t.Errorf("%q, %v; want %q, %s", got, err, c.want, c.code)
 			}
 		})

@@ -11,7 +11,8 @@ import (
 // scope. Calls that were started under the permission continue.
 func Revoke(t Table, who chela.Principal, id string) (Request, error) {
 	if who.ID == "" || !who.May(chela.ScopeAdmin) {
-		return Request{}, chela.Errorf(chela.CodeForbidden, "approval %s: revoking it needs the scope %s", id, chela.ScopeAdmin)
+		return Request{}, chela.Errorf(chela.CodeForbidden, "approval %s: revoking it needs the scope %s", id,
+			chela.ScopeAdmin)
 	}
 	r, err := t.Get(id)
 	if err != nil {

@@ -29,7 +29,8 @@ func Escape(plan string) (string, error) {
 		i += n
 	}
 	if b.Len() > maxText {
-		return "", chela.Errorf(chela.CodeInvalid, "the plan is too long to be shown whole (%d bytes; at most %d can be shown)", max(len(plan), b.Len()), maxText)
+		return "", chela.Errorf(chela.CodeInvalid,
+			"the plan is too long to be shown whole (%d bytes; at most %d can be shown)", max(len(plan), b.Len()), maxText)
 	}
 	return b.String(), nil
 }

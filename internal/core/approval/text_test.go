@@ -29,7 +29,8 @@ func TestEscape(t *testing.T) {
 	for name, plan := range map[string]string{
 		"too long": strings.Repeat("x", maxText+1), "too long after escaping": strings.Repeat("\x01", maxText/3),
 	} {
-		if got, err := Escape(plan); chela.CodeOf(err) != chela.CodeInvalid || got != "" || !strings.Contains(err.Error(), "too long to be shown whole") {
+		if got, err := Escape(plan); chela.CodeOf(err) != chela.CodeInvalid || got != "" ||
+			!strings.Contains(err.Error(), "too long to be shown whole") {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 	}
@@ -65,7 +66,8 @@ func FuzzEscape(f *testing.F) {
 }
 
 func FuzzParseDecision(f *testing.F) {
-	for _, s := range []string{"allow-once", "always", " NO ", "deny", "expired", "withdrawn", "", "allow-onceX", "ALLOW-ALWAYS"} {
+	for _, s := range []string{"allow-once", "always", " NO ", "deny", "expired", "withdrawn", "",
+		"allow-onceX", "ALLOW-ALWAYS"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

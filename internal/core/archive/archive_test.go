@@ -41,7 +41,12 @@ func tree(t *testing.T) string {
 	}
 	if runtime.GOOS != "windows" {
 		for name, target := range map[string]string{
-			"in": "sub/run.sh", "sub/up": "../a.txt", "absolute": filepath.Join(dir, "a.txt"), "out": "../x", "far": "/etc/passwd", "sub/sly": "../../y",
+			"in":       "sub/run.sh",
+			"sub/up":   "../a.txt",
+			"absolute": filepath.Join(dir, "a.txt"),
+			"out":      "../x",
+			"far":      "/etc/passwd",
+			"sub/sly":  "../../y",
 		} {
 			if err := os.Symlink(target, filepath.Join(dir, filepath.FromSlash(name))); err != nil {
 				t.Fatal(err)
@@ -52,7 +57,9 @@ func tree(t *testing.T) string {
 }
 
 func source(dir string) []archive.Source {
-	return []archive.Source{{Kind: "state", Path: dir, At: "state", Skip: func(name string, _ fs.FileInfo) bool { return name == "cache" }}}
+	return []archive.Source{{Kind: "state", Path: dir, At: "state", Skip: func(name string, _ fs.FileInfo) bool {
+		return name == "cache"
+	}}}
 }
 
 func create(t *testing.T, dir string) ([]byte, *archive.Manifest) {
@@ -74,7 +81,8 @@ func TestArchive(t *testing.T) {
 			t.Fatalf("%+v, %v", m, err)
 		}
 		to := t.TempDir()
-		if err := archive.Extract(t.Context(), bytes.NewReader(b), m, to, func(name string) string { return name }); err != nil {
+		if err := archive.Extract(t.Context(), bytes.NewReader(b), m, to, func(name string) string { return name }); err !=
+			nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"a.txt", "sub/run.sh", "sub/empty", "large"} {
@@ -107,19 +115,22 @@ func TestArchive(t *testing.T) {
 		for _, l := range m.Left {
 			left = append(left, strings.TrimPrefix(filepath.ToSlash(l.Path), filepath.ToSlash(dir)+"/")+": "+l.Why)
 		}
-		if got := strings.Join(left, "; "); strings.Count(got, "leads out") != 3 || !strings.Contains(got, "far: ") || !strings.Contains(got, "sub/sly: ") {
+		if got := strings.Join(left, "; "); strings.Count(got, "leads out") != 3 || !strings.Contains(got, "far: ") ||
+			!strings.Contains(got, "sub/sly: ") {
 			t.Errorf("left out: %s", got)
 		}
 	})
 	t.Run("BU-04 an archive that is interrupted is an error", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := archive.Create(ctx, io.Discard, t.TempDir(), "1", source(tree(t)), nil); !errors.Is(err, context.Canceled) {
+		if _, err := archive.Create(ctx, io.Discard, t.TempDir(), "1", source(tree(t)),
+			nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 		temp := t.TempDir()
 		full := errors.New("no space left on device")
-		if _, err := archive.Create(t.Context(), &limited{n: 1000, err: full}, temp, "1", source(tree(t)), nil); !errors.Is(err, full) {
+		if _, err := archive.Create(t.Context(), &limited{n: 1000, err: full}, temp, "1", source(tree(t)),
+			nil); !errors.Is(err, full) {
 			t.Errorf("%v", err)
 		}
 		if list, err := os.ReadDir(temp); err != nil || len(list) > 0 {
@@ -169,20 +180,24 @@ func TestArchive(t *testing.T) {
 			"what nobody listed":    {[]entry{reg("a", "1"), manifest(nil)}, "not in its manifest"},
 			"two manifests":         {[]entry{manifest(nil), manifest(nil)}, "follows the manifest"},
 			"what is missing":       {[]entry{manifest([]archive.File{{Path: "b", Size: 1, SHA256: "00"}})}, "missing"},
-			"another content":       {[]entry{reg("a", "1"), manifest([]archive.File{{Path: "a", Mode: 0o600, Size: 1, SHA256: "00"}})}, "is not what it was"},
-			"another program":       {[]entry{reg("manifest.json", `{"format":"tar"}`)}, "another program"},
-			"a later layout":        {[]entry{reg("manifest.json", `{"format":"chela-backup","version":2,"program":"9.9.9"}`)}, "9.9.9"},
+			"another content": {[]entry{reg("a", "1"),
+				manifest([]archive.File{{Path: "a", Mode: 0o600, Size: 1, SHA256: "00"}})}, "is not what it was"},
+			"another program": {[]entry{reg("manifest.json", `{"format":"tar"}`)}, "another program"},
+			"a later layout": {[]entry{reg("manifest.json", `{"format":"chela-backup","version":2,"program":"9.9.9"}`)},
+				"9.9.9"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				b := pack(t, tt.entries)
-				if _, err := archive.Verify(t.Context(), bytes.NewReader(b)); err == nil || !strings.Contains(err.Error(), tt.want) {
+				if _, err := archive.Verify(t.Context(), bytes.NewReader(b)); err == nil ||
+					!strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%v, want %q", err, tt.want)
 				}
 				to := filepath.Join(t.TempDir(), "to")
 				if err := os.Mkdir(to, 0o700); err != nil {
 					t.Fatal(err)
 				}
-				_ = archive.Extract(t.Context(), bytes.NewReader(b), &archive.Manifest{}, to, func(name string) string { return name })
+				_ = archive.Extract(t.Context(), bytes.NewReader(b), &archive.Manifest{}, to,
+					func(name string) string { return name })
 				if list, err := os.ReadDir(filepath.Dir(to)); err != nil || len(list) != 1 {
 					t.Errorf("extracted outside: %v, %v", list, err)
 				}

@@ -29,15 +29,23 @@ func Plan(ctx context.Context, sources []Source, left []Left) (*Manifest, error)
 	return &w.manifest, err
 }
 
-// Create writes an archive of sources to out. Files are read once, one after the other;
-// temporary copies of large ones are in the folder temp. left is what the sources leave out. Devices, pipes, sockets, and links
-// that lead out of their source are left out and named in the manifest, as is a file that
-// changes again and again while it is read.
-func Create(ctx context.Context, out io.Writer, temp, program string, sources []Source, left []Left) (*Manifest, error) {
+// Create writes an archive of sources to out. Files are read once, one after the other; temporary
+// copies of large ones are in the folder temp. left is what the sources leave out. Devices, pipes,
+// sockets, and links that lead out of their source are left out and named in the manifest, as is a
+// file that changes again and again while it is read.
+func Create(ctx context.Context, out io.Writer, temp, program string, sources []Source,
+	left []Left) (*Manifest, error) {
 	z := gzip.NewWriter(out)
 	w := &writer{
 		ctx: ctx, temp: temp, out: tar.NewWriter(z),
-		manifest: Manifest{Format: Format, Version: version, Program: program, Created: time.Now().UTC().Truncate(time.Second), Sources: sources, Left: left},
+		manifest: Manifest{
+			Format:  Format,
+			Version: version,
+			Program: program,
+			Created: time.Now().UTC().Truncate(time.Second),
+			Sources: sources,
+			Left:    left,
+		},
 	}
 	if err := w.sources(); err != nil {
 		return nil, err
@@ -46,7 +54,8 @@ func Create(ctx context.Context, out io.Writer, temp, program string, sources []
 	if err != nil {
 		return nil, err
 	}
-	if err := w.entry(&tar.Header{Typeflag: tar.TypeReg, Name: Name, Size: int64(len(b)), Mode: 0o600}, bytes.NewReader(b)); err != nil {
+	if err := w.entry(&tar.Header{Typeflag: tar.TypeReg, Name: Name, Size: int64(len(b)), Mode: 0o600},
+		bytes.NewReader(b)); err != nil {
 		return nil, err
 	}
 	return &w.manifest, errors.Join(w.out.Close(), z.Close())
@@ -188,7 +197,8 @@ func (w *writer) file(root *os.Root, name, at string, info fs.FileInfo) error {
 			}
 			continue
 		case !steady:
-			_ = w.leave(filepath.Join(root.Name(), name), "it changed while it was read: what is in the archive may be old and new together")
+			_ = w.leave(filepath.Join(root.Name(), name),
+				"it changed while it was read: what is in the archive may be old and new together")
 		}
 		f.Size, f.SHA256 = content.size, sum
 		return errors.Join(w.add(f, content), content.Close())

@@ -170,7 +170,9 @@ func (r *reader) readManifest(h *tar.Header, content io.Reader) error {
 		return errBad("it is of another program")
 	}
 	if r.manifest.Version != version {
-		return fmt.Errorf("the archive has the layout %d, and this program knows %d: use the version of chela that wrote it, %s", r.manifest.Version, version, r.manifest.Program)
+		return fmt.Errorf(
+			"the archive has the layout %d, and this program knows %d: use the version of chela that wrote it, %s",
+			r.manifest.Version, version, r.manifest.Program)
 	}
 	return nil
 }

@@ -137,7 +137,8 @@ func (b *Bus) Publish(e chela.Event) {
 // counted reports whether events of the stream are numbered within their run.
 func counted(s chela.Stream) bool {
 	switch s {
-	case chela.StreamLifecycle, chela.StreamAssistant, chela.StreamThinking, chela.StreamTool, chela.StreamNotice, chela.StreamPlan:
+	case chela.StreamLifecycle, chela.StreamAssistant, chela.StreamThinking, chela.StreamTool,
+		chela.StreamNotice, chela.StreamPlan:
 		return true
 	}
 	return false

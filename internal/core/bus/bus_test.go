@@ -130,7 +130,8 @@ func TestEvents(t *testing.T) {
 		b.Subscribe(l.add)
 		b.Publish(lifecycle("r", chela.PhaseStart))
 		for _, phase := range []chela.Phase{chela.PhaseStart, chela.PhaseUpdate, chela.PhaseResult} {
-			b.Publish(chela.Event{Run: "r", Stream: chela.StreamTool, Phase: phase, Tool: &chela.ToolEvent{ID: "t1", Name: "read"}})
+			b.Publish(chela.Event{Run: "r", Stream: chela.StreamTool, Phase: phase, Tool: &chela.ToolEvent{ID: "t1",
+				Name: "read"}})
 		}
 		b.Publish(chela.Event{Run: "r", Stream: chela.StreamThinking, Delta: "hm"})
 		b.Publish(chela.Event{Run: "r", Stream: chela.StreamNotice, Text: "retrying"})
@@ -232,7 +233,8 @@ func TestLive(t *testing.T) {
 		{text("r", "lo"), []string{`r 3 "Hello"`}},
 		{lifecycle("r", chela.PhaseSuspended), nil},
 		{lifecycle("r", chela.PhaseResume), []string{`r 5 "Hello"`}},
-		{chela.Event{Run: "x", Session: "agent:main:other", Stream: chela.StreamLifecycle, Phase: chela.PhaseStart}, []string{`r 5 "Hello"`}},
+		{chela.Event{Run: "x", Session: "agent:main:other", Stream: chela.StreamLifecycle, Phase: chela.PhaseStart},
+			[]string{`r 5 "Hello"`}},
 		{lifecycle("r", chela.PhaseError), nil},
 	} {
 		b.Publish(step.publish)

@@ -35,7 +35,8 @@ const (
 )
 
 var (
-	ops      = [...]Op{BeginRendering, SurfaceUpdate, DataModelUpdate, DeleteSurface, CreateSurface, UpdateComponents, UpdateDataModel}
+	ops = [...]Op{BeginRendering, SurfaceUpdate, DataModelUpdate, DeleteSurface, CreateSurface,
+		UpdateComponents, UpdateDataModel}
 	olderOps = ops[:3]
 	newerOps = ops[4:]
 	// unsupported are messages of version 1.0 that need an answer of the screen.
@@ -44,7 +45,8 @@ var (
 
 // catalog is the standard components, with the names of all versions.
 var catalog = [...]string{
-	"Text", "Image", "Icon", "Video", "AudioPlayer", "Row", "Column", "List", "Card", "Tabs", "Modal", "Divider", "Button", "TextField", "CheckBox",
+	"Text", "Image", "Icon", "Video", "AudioPlayer", "Row", "Column", "List", "Card", "Tabs", "Modal", "Divider", "Button",
+	"TextField", "CheckBox",
 	"ChoicePicker", "MultipleChoice", "Slider", "DateTimeInput", "ProgressBar",
 }
 
@@ -126,7 +128,8 @@ func parseLine(line string) (Message, error) {
 		case slices.Contains(unsupported[:], name):
 			return m, fmt.Errorf("%s is not supported here", name)
 		default:
-			return m, fmt.Errorf("unknown message or field %q; the messages are %s, or in version 0.8 %s and deleteSurface", clip(name), join(append(slices.Clone(newerOps), DeleteSurface)), join(olderOps))
+			return m, fmt.Errorf("unknown message or field %q; the messages are %s, or in version 0.8 %s and deleteSurface",
+				clip(name), join(append(slices.Clone(newerOps), DeleteSurface)), join(olderOps))
 		}
 	}
 	if m.Op == "" {
@@ -156,7 +159,8 @@ func (m *Message) version(raw json.RawMessage) error {
 	m.versioned = true
 	number := strings.TrimPrefix(v, "v")
 	older := number == "0.8" || strings.HasPrefix(number, "0.8.")
-	newer := slices.ContainsFunc([]string{"0.9", "0.10", "1"}, func(s string) bool { return number == s || strings.HasPrefix(number, s+".") })
+	newer := slices.ContainsFunc([]string{"0.9", "0.10", "1"},
+		func(s string) bool { return number == s || strings.HasPrefix(number, s+".") })
 	switch {
 	case !older && !newer:
 		return fmt.Errorf("version %q is not supported; 0.8, 0.9 and 1.0 are", clip(v))
@@ -277,7 +281,8 @@ func parseComponent(raw json.RawMessage, older bool) (component, error) {
 		return component{}, fmt.Errorf(`%q: component is the name of a type, such as "Text"`, clip(b.ID))
 	}
 	if !slices.Contains(catalog[:], kind) {
-		return component{}, fmt.Errorf("%q: unknown component %q; the components are %s", clip(b.ID), clip(kind), strings.Join(catalog[:], ", "))
+		return component{}, fmt.Errorf("%q: unknown component %q; the components are %s", clip(b.ID), clip(kind),
+			strings.Join(catalog[:], ", "))
 	}
 	c := component{id: b.ID}
 	if err := c.read(props); err != nil {

@@ -56,7 +56,9 @@ func (b Board) With(more []Message) (Board, error) {
 		size += len(m.Raw)
 	}
 	if len(next) > maxKept || size > maxKeptBytes {
-		return b, fmt.Errorf("A2UI: the canvas would have %d messages of %d bytes, at most %d and %d are kept; delete surfaces, or reset it", len(next), size, maxKept, maxKeptBytes)
+		return b, fmt.Errorf(
+			"A2UI: the canvas would have %d messages of %d bytes, at most %d and %d are kept; delete surfaces, or reset it",
+			len(next), size, maxKept, maxKeptBytes)
 	}
 	return Board{next}, nil
 }
@@ -91,7 +93,8 @@ func apply(all map[string]*surface, m Message) error {
 		s.components[c.id] = c
 	}
 	if len(s.components) > maxComponents {
-		return fmt.Errorf("%s: the surface %q would have %d components, at most %d are possible", m.Op, clip(m.Surface), len(s.components), maxComponents)
+		return fmt.Errorf("%s: the surface %q would have %d components, at most %d are possible", m.Op, clip(m.Surface),
+			len(s.components), maxComponents)
 	}
 	return nil
 }

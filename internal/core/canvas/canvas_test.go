@@ -28,7 +28,8 @@ func TestParse(t *testing.T) {
 		{`{}`, "line 1: no message in it"},
 		{`{"version":"v0.9"}`, "no message in it"},
 		{`{"surfaceupdate":{}}`, `unknown message or field "surfaceupdate"`},
-		{`{"deleteSurface":{"surfaceId":"a"},"beginRendering":{"surfaceId":"a","root":"r"}}`, "beginRendering and deleteSurface in one message"},
+		{`{"deleteSurface":{"surfaceId":"a"},"beginRendering":{"surfaceId":"a","root":"r"}}`,
+			"beginRendering and deleteSurface in one message"},
 		{`{"version":"2.0","deleteSurface":{"surfaceId":"a"}}`, `version "2.0" is not supported`},
 		{`{"version":"v0.91","deleteSurface":{"surfaceId":"a"}}`, `version "v0.91" is not supported`},
 		{`{"version":9,"deleteSurface":{"surfaceId":"a"}}`, "version: it is a text"},
@@ -41,13 +42,19 @@ func TestParse(t *testing.T) {
 		{`{"deleteSurface":null}`, "deleteSurface: it is not an object"},
 		{`{"beginRendering":{"surfaceId":"a"}}`, "root is missing"},
 		{`{"surfaceUpdate":{"surfaceId":"a","components":[]}}`, "components is missing or empty"},
-		{`{"surfaceUpdate":{"surfaceId":"a","components":[{"id":"x","component":"Text"}]}}`, `components[0]: "x": component is an object with one type`},
-		{`{"surfaceUpdate":{"surfaceId":"a","components":[{"id":"x","component":{"Text":{},"Row":{}}}]}}`, "an object with one type"},
+		{`{"surfaceUpdate":{"surfaceId":"a","components":[{"id":"x","component":"Text"}]}}`,
+			`components[0]: "x": component is an object with one type`},
+		{`{"surfaceUpdate":{"surfaceId":"a","components":[{"id":"x","component":{"Text":{},"Row":{}}}]}}`,
+			"an object with one type"},
 		{`{"surfaceUpdate":{"surfaceId":"a","components":[{"component":{"Text":{}}}]}}`, "components[0]: id is missing"},
-		{`{"surfaceUpdate":{"surfaceId":"a","components":[{"id":"x","component":{"Chart":{}}}]}}`, `unknown component "Chart"; the components are Text`},
-		{`{"updateComponents":{"surfaceId":"a","components":[{"id":"x","component":{"Text":{}}}]}}`, "component is the name of a type"},
-		{`{"updateComponents":{"surfaceId":"a","components":[{"id":"x","component":"Row","children":[{"id":"y"}]}]}}`, "children: ids of components are needed"},
-		{`{"updateComponents":{"surfaceId":"a","components":[{"id":"x","component":"Card","child":7}]}}`, "child is a number"},
+		{`{"surfaceUpdate":{"surfaceId":"a","components":[{"id":"x","component":{"Chart":{}}}]}}`,
+			`unknown component "Chart"; the components are Text`},
+		{`{"updateComponents":{"surfaceId":"a","components":[{"id":"x","component":{"Text":{}}}]}}`,
+			"component is the name of a type"},
+		{`{"updateComponents":{"surfaceId":"a","components":[{"id":"x","component":"Row","children":[{"id":"y"}]}]}}`,
+			"children: ids of components are needed"},
+		{`{"updateComponents":{"surfaceId":"a","components":[{"id":"x","component":"Card","child":7}]}}`,
+			"child is a number"},
 		{`{"dataModelUpdate":{"surfaceId":"a"}}`, "contents: a list"},
 		{`{"dataModelUpdate":{"surfaceId":"a","contents":{"x":1}}}`, "contents: a list"},
 		{`{"dataModelUpdate":{"surfaceId":"a","contents":[{"key":"x"}]}}`, "contents[0]: a key and one of"},
@@ -125,7 +132,8 @@ func TestBoard(t *testing.T) {
 		if want := []string{data("/xy", "2"), data("/z", "4"), data("/x/", "5")}; !slices.Equal(got, want) {
 			t.Errorf("the board has %v, want %v", got, want)
 		}
-		if whole := board(t, create, data("/x", "1"), data("/", "{}")); len(whole.Messages()) != 2 || len(whole.Surfaces()) != 1 {
+		if whole := board(t, create, data("/x", "1"), data("/", "{}")); len(whole.Messages()) != 2 ||
+			len(whole.Surfaces()) != 1 {
 			t.Errorf("after all data was replaced: %v", whole.Messages())
 		}
 		for i := range 2000 { // a dashboard that runs for ever
@@ -167,7 +175,8 @@ func TestBoard(t *testing.T) {
 			surface, part, action string
 			want                  bool
 		}{
-			{"a", "b", "go", true}, {"a", "b", "stop", false}, {"a", "root", "go", false}, {"a", "b", "", false}, {"x", "b", "go", false},
+			{"a", "b", "go", true}, {"a", "b", "stop", false}, {"a", "root", "go", false}, {"a", "b", "", false},
+			{"x", "b", "go", false},
 			{"o", "r", "old", false}, // it has not begun
 		} {
 			if got := b.Offers(tt.surface, tt.part, tt.action); got != tt.want {
@@ -186,11 +195,33 @@ func TestBoard(t *testing.T) {
 func TestPageOf(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]string{
-		"": "", "/": "index.html", "report.html": "report.html", "./x": "bad", "a/b.html": "a/b.html", "canvas/a.html": "a.html", "/__openclaw__/canvas/a.html": "a.html",
-		"/__openclaw__/canvas/": "index.html", "a%20b.html": "a b.html", "a.html?x=1#y": "a.html", "sub/": "sub",
-		"../x": "bad", "a/../x": "bad", "%2e%2e/x": "bad", "a//b": "bad", `a\b`: "bad", "a%00": "bad",
-		"https://example.org/x": "external", "http://10.0.0.1": "external", "HTTPS://Example.org": "external",
-		"javascript:alert(1)": "bad", "data:text/html,x": "bad", "file:///etc/passwd": "bad", "//evil.example/x": "bad", "https://a:b@example.org": "bad", "http:": "bad",
+		"":                            "",
+		"/":                           "index.html",
+		"report.html":                 "report.html",
+		"./x":                         "bad",
+		"a/b.html":                    "a/b.html",
+		"canvas/a.html":               "a.html",
+		"/__openclaw__/canvas/a.html": "a.html",
+		"/__openclaw__/canvas/":       "index.html",
+		"a%20b.html":                  "a b.html",
+		"a.html?x=1#y":                "a.html",
+		"sub/":                        "sub",
+		"../x":                        "bad",
+		"a/../x":                      "bad",
+		"%2e%2e/x":                    "bad",
+		"a//b":                        "bad",
+		`a\b`:                         "bad",
+		"a%00":                        "bad",
+		"https://example.org/x":       "external",
+		"http://10.0.0.1":             "external",
+		"HTTPS://Example.org":         "external",
+		"javascript:alert(1)":         "bad",
+		"data:text/html,x":            "bad",
+		"file:///etc/passwd":          "bad",
+		"//evil.example/x":            "bad",
+
+		"https://a:b@example.org": "bad",
+		"http:":                   "bad",
 	} {
 		page, external, ok := PageOf(target)
 		got := page
@@ -243,7 +274,8 @@ func TestConfig(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		Text("hello"), `{"version":"1.0","createSurface":{"surfaceId":"a","components":[{"id":"root","component":"Tabs","tabs":[{"title":"x","child":"y"}]}],"dataModel":{}}}`,
-		`{"dataModelUpdate":{"surfaceId":"a","path":"x","contents":[{"key":"a","valueMap":[]}]}}`, "{", "{}\n[]", `{"deleteSurface":{"surfaceId":"a"}}`,
+		`{"dataModelUpdate":{"surfaceId":"a","path":"x","contents":[{"key":"a","valueMap":[]}]}}`, "{", "{}\n[]",
+		`{"deleteSurface":{"surfaceId":"a"}}`,
 	} {
 		f.Add(seed)
 	}

@@ -29,7 +29,8 @@ func TestAccept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start, calls := time.Now(), 0
-				err := channel.Accept(t.Context(), slog.New(slog.DiscardHandler), func(context.Context) error { calls++; return c.answers[calls-1] })
+				err := channel.Accept(t.Context(), slog.New(slog.DiscardHandler),
+					func(context.Context) error { calls++; return c.answers[calls-1] })
 				took := time.Since(start)
 				if err != nil || calls != len(c.answers) || took < c.least || took > c.most {
 					t.Errorf("error %v after %d calls and %s", err, calls, took)

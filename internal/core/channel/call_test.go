@@ -35,7 +35,8 @@ func TestCall(t *testing.T) {
 		}
 		return channel.Call(srv.Client(), r, 50)
 	}
-	if a, err := call(t.Context(), "POST", srv.URL+"/"); err != nil || a.Status != 429 || a.RetryAfter() != 2500*time.Millisecond {
+	if a, err := call(t.Context(), "POST", srv.URL+"/"); err != nil || a.Status != 429 ||
+		a.RetryAfter() != 2500*time.Millisecond {
 		t.Errorf("%d, %v, %v", a.Status, a.RetryAfter(), err)
 	}
 	for _, path := range []string{"/cut", "/half", "/long"} {

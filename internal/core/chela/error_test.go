@@ -21,12 +21,16 @@ func TestErrors(t *testing.T) {
 	}{
 		{"a message", "bad name", &chela.Error{Code: chela.CodeInvalid, Message: "bad name"}, chela.CodeInvalid, "", nil},
 		{"a message and a cause", "no space: file already exists", base, chela.CodeFull, "free some", fs.ErrExist},
-		{"a cause alone", "file already exists", &chela.Error{Code: chela.CodeConflict, Err: fs.ErrExist}, chela.CodeConflict, "", fs.ErrExist},
+		{"a cause alone", "file already exists", &chela.Error{Code: chela.CodeConflict, Err: fs.ErrExist},
+			chela.CodeConflict, "", fs.ErrExist},
 		{"formatted", "bad name x", chela.Errorf(chela.CodeInvalid, "bad name %s", "x"), chela.CodeInvalid, "", nil},
-		{"formatted with a cause", "open x: file already exists", chela.Errorf(chela.CodeNotFound, "open x: %w", fs.ErrExist), chela.CodeNotFound, "", fs.ErrExist},
-		{"the hint of the cause", "store: no space: file already exists", chela.Errorf(chela.CodeUnavailable, "store: %w", base), chela.CodeUnavailable, "free some", fs.ErrExist},
+		{"formatted with a cause", "open x: file already exists", chela.Errorf(chela.CodeNotFound, "open x: %w", fs.ErrExist),
+			chela.CodeNotFound, "", fs.ErrExist},
+		{"the hint of the cause", "store: no space: file already exists",
+			chela.Errorf(chela.CodeUnavailable, "store: %w", base), chela.CodeUnavailable, "free some", fs.ErrExist},
 		{"the outer hint", "", &chela.Error{Hint: "outer", Err: fmt.Errorf("inner: %w", base)}, "", "outer", base},
-		{"wrapped by another package", "again: no space: file already exists", fmt.Errorf("again: %w", base), chela.CodeFull, "free some", base},
+		{"wrapped by another package", "again: no space: file already exists", fmt.Errorf("again: %w", base),
+			chela.CodeFull, "free some", base},
 		{"another error", "file already exists", fs.ErrExist, chela.CodeInternal, "", fs.ErrExist},
 	} {
 		if got := tt.err.Error(); tt.text != "" && got != tt.text {

@@ -10,7 +10,9 @@ type Stream string
 
 // The streams. The comments list the phases, and the type of Event.Data if it is set.
 const (
-	StreamLifecycle Stream = "lifecycle" // start and resume with the run's Address, model with a ModelRef, compaction, suspended, end, error
+	// start and resume with the run's Address, model with a ModelRef, compaction, suspended, end,
+	// error
+	StreamLifecycle Stream = "lifecycle"
 	StreamAssistant Stream = "assistant" // text as it is generated
 	StreamThinking  Stream = "thinking"
 	StreamTool      Stream = "tool"      // start, update, result
@@ -20,11 +22,13 @@ const (
 	StreamCommand   Stream = "command"   // the answer to a slash command, in Text
 	StreamApproval  Stream = "approval"  // requested, resolved; approval.Request
 	StreamOperation Stream = "operation" // start, end; work on a session other than a run; Operation
-	StreamTask      Stream = "task"      // tasks may have changed: the one with the id Text, or those that belong to Run; without a phase
+	// tasks may have changed: the one with the id Text, or those that belong to Run; without a phase
+	StreamTask      Stream = "task"
 	StreamCron      Stream = "cron"      // a scheduled job has changed, without a phase and outside a session; job.Event
 	StreamHeartbeat Stream = "heartbeat" // a heartbeat ended or was skipped, without a phase; heartbeat.Result
 	StreamCanvas    Stream = "canvas"    // the canvas of the session shows something else, without a phase; canvas.Changed
-	StreamSession   Stream = "session"   // created, reset, patched (perhaps with session.Meta), deleted, queued, absorbed, compacted
+	// created, reset, patched (perhaps with session.Meta), deleted, queued, absorbed, compacted
+	StreamSession Stream = "session"
 )
 
 // Phase is the kind of an event within its stream.
@@ -50,8 +54,9 @@ const (
 	PhasePatched    Phase = "patched"
 	PhaseDeleted    Phase = "deleted"
 	PhaseCompacted  Phase = "compacted"
-	PhaseQueued     Phase = "queued"   // a message waits
-	PhaseAbsorbed   Phase = "absorbed" // the message with the id Run joined another run or was dropped; it gets no separate answer
+	PhaseQueued     Phase = "queued" // a message waits
+	// the message with the id Run joined another run or was dropped; it gets no separate answer
+	PhaseAbsorbed Phase = "absorbed"
 )
 
 // Event is an event of a run, published to observers after it was committed. Observers

@@ -29,7 +29,8 @@ func mainArgument(args json.RawMessage) string {
 	if json.Unmarshal(args, &fields) != nil {
 		return ""
 	}
-	for _, key := range [...]string{"command", "label", "task", "path", "file_path", "pattern", "query", "url", "name", "text"} {
+	for _, key := range [...]string{"command", "label", "task", "path", "file_path", "pattern", "query",
+		"url", "name", "text"} {
 		s, _ := fields[key].(string)
 		if s = oneLine(s); s != "" {
 			return s

@@ -71,7 +71,8 @@ func (s *Size) UnmarshalJSON(b []byte) error {
 	for _, u := range [...]struct {
 		name string
 		n    int64
-	}{{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"b", 1}} {
+	}{{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30},
+		{"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"b", 1}} {
 		if rest, ok := strings.CutSuffix(word, u.name); ok {
 			word, unit = strings.TrimSpace(rest), u.n
 			break
@@ -113,9 +114,13 @@ func (c Config) Validate() error {
 		return fmt.Errorf("thinkingLevel %q: want inherit or one of %v", c.Think, llm.Levels)
 	}
 	for name, n := range map[string]int{
-		"timeoutSeconds": c.TimeoutSeconds, "keepRecentTokens": c.Keep, "reserveTokens": c.Reserve,
-		"recentTurnsPreserve": value(c.Turns, 0), "reserveTokensFloor": value(c.Floor, 0),
-		"qualityGuard.maxRetries": value(c.QualityGuard.MaxRetries, 0), "memoryFlush.softThresholdTokens": value(c.Flush.Soft, 0),
+		"timeoutSeconds":                  c.TimeoutSeconds,
+		"keepRecentTokens":                c.Keep,
+		"reserveTokens":                   c.Reserve,
+		"recentTurnsPreserve":             value(c.Turns, 0),
+		"reserveTokensFloor":              value(c.Floor, 0),
+		"qualityGuard.maxRetries":         value(c.QualityGuard.MaxRetries, 0),
+		"memoryFlush.softThresholdTokens": value(c.Flush.Soft, 0),
 	} {
 		if n < 0 {
 			return fmt.Errorf("%s %d: want at least 0", name, n)

@@ -48,7 +48,8 @@ func (p Plan) Replaced() int { return len(p.Old) + len(p.Prefix) }
 // permit it, else within the newest turn that they do not permit to stay whole. ok is
 // false if there is nothing to cut.
 func NewPlan(entries []session.Entry, l Limits) (Plan, bool) {
-	return newPlan(entries, func(sent []session.Entry, starts, suffix []int) int { return choose(sent, starts, suffix, l) })
+	return newPlan(entries,
+		func(sent []session.Entry, starts, suffix []int) int { return choose(sent, starts, suffix, l) })
 }
 
 // KeepLast is a plan that keeps exactly the newest n messages, also within a turn, but not

@@ -37,9 +37,11 @@ func history(words ...string) []session.Entry {
 				break
 			}
 			call++
-			e.Message.Parts = append(e.Message.Parts, llm.Part{Kind: llm.PartCall, Call: &llm.ToolCall{ID: fmt.Sprint("c", call), Name: "t", Args: json.RawMessage(`{}`)}})
+			e.Message.Parts = append(e.Message.Parts, llm.Part{Kind: llm.PartCall, Call: &llm.ToolCall{ID: fmt.Sprint("c", call),
+				Name: "t", Args: json.RawMessage(`{}`)}})
 		case 'r':
-			e.Message.Role, e.Message.CallID, e.Message.ToolName, e.Message.Parts = llm.RoleTool, fmt.Sprint("c", call), "t", []llm.Part{llm.Text(strings.Repeat("wo", n))}
+			e.Message.Role, e.Message.CallID, e.Message.ToolName, e.Message.Parts = llm.RoleTool, fmt.Sprint("c", call), "t",
+				[]llm.Part{llm.Text(strings.Repeat("wo", n))}
 		case 'n':
 			e.Kind, e.Message = session.KindNotice, nil
 		case 'v':
@@ -65,22 +67,33 @@ func TestNewPlan(t *testing.T) {
 		{name: "one message", entries: history("u1:900"), limits: l},
 		{name: "a short conversation", entries: history("u1", "a1"), limits: l},
 		{name: "whole turns", entries: history("u1", "a1", "u2", "a2", "u3", "a3"), limits: l, first: 3, old: 2},
-		{name: "three turns stay", entries: history("u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4"), limits: compact.Limits{Keep: 100, Most: 900, Turns: 3}, first: 3, old: 2},
-		{name: "but not if they are too large", entries: history("u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4"), limits: compact.Limits{Keep: 100, Most: 300, Turns: 3}, first: 7, old: 6},
-		{name: "COMPACT-02 a call and its result stay together", entries: history("u1", "c1", "r1", "c1", "r1", "a1"), limits: compact.Limits{Keep: 150, Most: 350}, first: 4, prefix: 3},
-		{name: "a turn that is too large is split", entries: history("u1", "a1", "u2", "c2:300", "r2:300", "c2", "r2", "a2"), limits: l, first: 6, old: 2, prefix: 3},
+		{name: "three turns stay", entries: history("u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4"),
+			limits: compact.Limits{Keep: 100, Most: 900, Turns: 3}, first: 3, old: 2},
+		{name: "but not if they are too large", entries: history("u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4"),
+			limits: compact.Limits{Keep: 100, Most: 300, Turns: 3}, first: 7, old: 6},
+		{name: "COMPACT-02 a call and its result stay together", entries: history("u1", "c1", "r1", "c1", "r1", "a1"),
+			limits: compact.Limits{Keep: 150, Most: 350}, first: 4, prefix: 3},
+		{name: "a turn that is too large is split", entries: history("u1", "a1", "u2", "c2:300", "r2:300", "c2", "r2", "a2"),
+			limits: l, first: 6, old: 2, prefix: 3},
 		{name: "the message without an answer stays", entries: history("u1", "a1", "u2:9000"), limits: l, first: 3, old: 2},
 		{name: "so do two of them", entries: history("u1", "a1", "u2:900", "u2:900"), limits: l, first: 3, old: 2},
-		{name: "an open call stays", entries: history("u1:600", "a1", "u2:600", "c2:900"), limits: l, first: 4, old: 2, prefix: 1},
-		{name: "a message that steered begins no turn", entries: history("u1", "a1", "u1", "a1", "u2", "a2"), limits: l, first: 4, prefix: 3},
-		{name: "after a cut", entries: history("u1:900", "a1:900", "u2", "a2", "cut:3", "u3", "a3", "u4", "a4"), limits: l, first: 6, old: 2, previous: "the summary so far"},
-		{name: "after a cut that was undone", entries: history("u1", "a1", "u2", "a2", "cut:3", "v:5"), limits: compact.Limits{Keep: 150, Most: 300}, first: 3, old: 2},
-		{name: "notices do not count", entries: history("u1", "a1", "n", "n", "u2", "a2"), limits: compact.Limits{Keep: 150, Most: 300}, first: 5, old: 2},
+		{name: "an open call stays", entries: history("u1:600", "a1", "u2:600", "c2:900"), limits: l,
+			first: 4, old: 2, prefix: 1},
+		{name: "a message that steered begins no turn", entries: history("u1", "a1", "u1", "a1", "u2", "a2"),
+			limits: l, first: 4, prefix: 3},
+		{name: "after a cut", entries: history("u1:900", "a1:900", "u2", "a2", "cut:3", "u3", "a3", "u4", "a4"), limits: l,
+			first: 6, old: 2, previous: "the summary so far"},
+		{name: "after a cut that was undone", entries: history("u1", "a1", "u2", "a2", "cut:3", "v:5"),
+			limits: compact.Limits{Keep: 150, Most: 300}, first: 3, old: 2},
+		{name: "notices do not count", entries: history("u1", "a1", "n", "n", "u2", "a2"),
+			limits: compact.Limits{Keep: 150, Most: 300}, first: 5, old: 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, ok := compact.NewPlan(c.entries, c.limits)
-			if ok != (c.first > 0) || ok && (p.First != c.first || len(p.Old) != c.old || len(p.Prefix) != c.prefix || p.Previous != c.previous) {
-				t.Errorf("%v, from %d, %d old, %d of a turn, previous %q; want from %d, %d, %d, %q", ok, p.First, len(p.Old), len(p.Prefix), p.Previous, c.first, c.old, c.prefix, c.previous)
+			if ok != (c.first > 0) || ok && (p.First != c.first || len(p.Old) != c.old || len(p.Prefix) != c.prefix ||
+				p.Previous != c.previous) {
+				t.Errorf("%v, from %d, %d old, %d of a turn, previous %q; want from %d, %d, %d, %q", ok, p.First, len(p.Old),
+					len(p.Prefix), p.Previous, c.first, c.old, c.prefix, c.previous)
 			}
 		})
 	}
@@ -184,7 +197,8 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	t.Run("COMPACT-12 mode auto and a target are accepted, and the rest is below the target", func(t *testing.T) {
 		var c compact.Config
-		if err := json.Unmarshal([]byte(`{"mode": "auto", "targetTokens": 0.7, "maxActiveTranscriptBytes": "2mb"}`), &c); err != nil || c.Validate() != nil || c.MaxBytes != 2<<20 {
+		if err := json.Unmarshal([]byte(`{"mode": "auto", "targetTokens": 0.7, "maxActiveTranscriptBytes": "2mb"}`),
+			&c); err != nil || c.Validate() != nil || c.MaxBytes != 2<<20 {
 			t.Fatalf("%v %v %+v", err, c.Validate(), c)
 		}
 		var words []string
@@ -203,8 +217,10 @@ func TestConfig(t *testing.T) {
 		}
 	})
 	for _, bad := range []string{
-		`{"mode": "fast"}`, `{"identifierPolicy": "x"}`, `{"targetTokens": 2}`, `{"thinkingLevel": "much"}`, `{"keepRecentTokens": -1}`,
-		`{"maxActiveTranscriptBytes": "much"}`, `{"maxActiveTranscriptBytes": -1}`, `{"memoryFlush": {"softThresholdTokens": -1}}`,
+		`{"mode": "fast"}`, `{"identifierPolicy": "x"}`, `{"targetTokens": 2}`, `{"thinkingLevel": "much"}`,
+		`{"keepRecentTokens": -1}`,
+		`{"maxActiveTranscriptBytes": "much"}`, `{"maxActiveTranscriptBytes": -1}`,
+		`{"memoryFlush": {"softThresholdTokens": -1}}`,
 	} {
 		t.Run("refused: "+bad, func(t *testing.T) {
 			var c compact.Config
@@ -226,22 +242,27 @@ func TestConfig(t *testing.T) {
 func TestExam(t *testing.T) {
 	t.Parallel()
 	fact := func(s string) []session.Entry {
-		return []session.Entry{{Seq: 1, Kind: session.KindMessage, Message: llm.User(s)}, {Seq: 2, Kind: session.KindMessage, Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("ok")}}}}
+		return []session.Entry{{Seq: 1, Kind: session.KindMessage, Message: llm.User(s)}, {Seq: 2, Kind: session.KindMessage,
+			Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("ok")}}}}
 	}
 	t.Run("a number within a longer one is not found", func(t *testing.T) {
-		if ex := compact.Take(compact.Facts(fact("use port 4711"), "", false, true), "the port is 47110", 1000); len(ex.Restored) != 1 {
+		if ex := compact.Take(compact.Facts(fact("use port 4711"), "", false, true), "the port is 47110",
+			1000); len(ex.Restored) != 1 {
 			t.Errorf("%+v", ex)
 		}
 	})
 	t.Run("the policy off puts no ids back", func(t *testing.T) {
-		if ex := compact.Take(compact.Facts(fact("see https://a.example/x"), "", false, false), "they talked", 1000); len(ex.Restored) != 0 {
+		if ex := compact.Take(compact.Facts(fact("see https://a.example/x"), "", false, false), "they talked",
+			1000); len(ex.Restored) != 0 {
 			t.Errorf("%+v", ex)
 		}
 	})
 	t.Run("what the exam put back is examined again after the next compaction", func(t *testing.T) {
-		summary := compact.Assemble("They talked.", compact.Take(compact.Facts(fact("never call QX7R2M"), "", false, true), "They talked.", 1000))
+		summary := compact.Assemble("They talked.",
+			compact.Take(compact.Facts(fact("never call QX7R2M"), "", false, true), "They talked.", 1000))
 		for range 20 {
-			summary = compact.Assemble("They talked about that.", compact.Take(compact.Facts(fact("hi"), summary, false, true), "They talked about that.", 1000))
+			summary = compact.Assemble("They talked about that.",
+				compact.Take(compact.Facts(fact("hi"), summary, false, true), "They talked about that.", 1000))
 		}
 		if strings.Count(summary, "never call QX7R2M") != 1 {
 			t.Error(summary)
@@ -254,7 +275,8 @@ func TestExam(t *testing.T) {
 		}
 		es := append(fact(b.String()), fact("From now on never write to Bob")...)
 		ex := compact.Take(compact.Facts(es, "", false, true), "they talked", 400)
-		if n := len(strings.Join(ex.Restored, "\n- ")); n > 400 || !strings.Contains(ex.Restored[0], "never write to Bob") || ex.Left == 0 {
+		if n := len(strings.Join(ex.Restored, "\n- ")); n > 400 ||
+			!strings.Contains(ex.Restored[0], "never write to Bob") || ex.Left == 0 {
 			t.Errorf("%d bytes: %q", n, ex.Restored)
 		}
 	})
@@ -274,7 +296,8 @@ func FuzzFacts(f *testing.F) {
 		if n := len(strings.Join(ex.Restored, "")); n > 2000 {
 			t.Errorf("%d bytes", n)
 		}
-		if again := compact.Take(facts, compact.Assemble(s, ex), 1<<20); s != "" && len(again.Restored) > len(ex.Restored)+ex.Left {
+		if again := compact.Take(facts, compact.Assemble(s, ex), 1<<20); s != "" &&
+			len(again.Restored) > len(ex.Restored)+ex.Left {
 			t.Errorf("%+v", again)
 		}
 		compact.Render(es)
@@ -289,9 +312,14 @@ func BenchmarkCompaction(b *testing.B) {
 	for i := range 1000 {
 		m := llm.User(fmt.Sprintf("Please look at /srv/data/file-%d.csv and tell me how many of the %d rows have the status X-%d. I prefer short answers.", i, i*7, i))
 		if i%2 == 1 {
-			m = &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(fmt.Sprintf("The file /srv/data/file-%d.csv has %d rows with that status; I will check the others tomorrow at 08:%02d.", i, i*3, i%60))}}
+			m = &llm.Message{Role: llm.RoleAssistant,
+				Parts: []llm.Part{
+					llm.Text(fmt.Sprintf(
+						"The file /srv/data/file-%d.csv has %d rows with that status; I will check the others tomorrow at 08:%02d.",
+						i, i*3, i%60))}}
 		}
-		es = append(es, session.Entry{Seq: int64(i + 1), Kind: session.KindMessage, Run: chela.RunID(fmt.Sprint(i / 2)), Message: m})
+		es = append(es, session.Entry{Seq: int64(i + 1), Kind: session.KindMessage, Run: chela.RunID(fmt.Sprint(i / 2)),
+			Message: m})
 	}
 	b.ResetTimer()
 	for b.Loop() {

@@ -91,7 +91,8 @@ func Facts(entries []session.Entry, previous string, open, ids bool) []Fact {
 		}
 	}
 	slices.SortFunc(x.facts, func(a, b Fact) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.Seq, a.Seq), cmp.Compare(a.Sentence, b.Sentence), cmp.Compare(a.Token, b.Token))
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.Seq, a.Seq), cmp.Compare(a.Sentence, b.Sentence),
+			cmp.Compare(a.Token, b.Token))
 	})
 	return x.facts[:min(len(x.facts), maxFacts)]
 }

@@ -43,7 +43,8 @@ func corpus(t testing.TB) (out []past) {
 				add(&llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(text)}})
 			case "call":
 				tool, args, _ := strings.Cut(text, " ")
-				add(&llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: tool, Args: []byte(args)}}}})
+				add(&llm.Message{Role: llm.RoleAssistant,
+					Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: tool, Args: []byte(args)}}}})
 			case "result":
 				add(&llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "t", Parts: []llm.Part{llm.Text(text)}})
 			case "keep":

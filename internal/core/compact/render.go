@@ -96,7 +96,8 @@ func renderEntry(e *session.Entry) string {
 // omitted describes a message that is too large to be summarized.
 func omitted(e *session.Entry) string {
 	return fmt.Sprintf("%sa message of the %s with about %d tokens was too large to be summarized. It begins: %s]",
-		labelOmitted, roleName(e.Message.Role), estimate.Messages(e.Message), neutral(oneLine(Shorten(e.Message.PlainText(), 300))))
+		labelOmitted, roleName(e.Message.Role), estimate.Messages(e.Message),
+		neutral(oneLine(Shorten(e.Message.PlainText(), 300))))
 }
 
 func roleName(r llm.Role) string {

@@ -95,7 +95,8 @@ func (r SummaryRequest) Message() *llm.Message {
 		b.WriteString("\n\nCopy ids, hashes, links, paths, names, numbers with their units, and dates literally. Do not shorten or round them.")
 	}
 	if hint := strings.TrimSpace(r.Hint); hint != "" {
-		b.WriteString("\n\nThe user asks you to pay attention to this in the summary: " + humanize.Truncate(oneLine(hint), 2000))
+		b.WriteString("\n\nThe user asks you to pay attention to this in the summary: " +
+			humanize.Truncate(oneLine(hint), 2000))
 	}
 	return llm.User(b.String())
 }
@@ -103,7 +104,8 @@ func (r SummaryRequest) Message() *llm.Message {
 // IsRequest reports whether a request to a model asks for a summary, and returns the
 // conversation and the previous summary.
 func IsRequest(r *llm.Request) (conversation, previous string, ok bool) {
-	if len(r.System) == 0 || len(r.Messages) != 1 || !strings.HasPrefix(r.System[0].Text, strings.TrimSpace(summarizeText)) {
+	if len(r.System) == 0 || len(r.Messages) != 1 ||
+		!strings.HasPrefix(r.System[0].Text, strings.TrimSpace(summarizeText)) {
 		return "", "", false
 	}
 	text := r.Messages[0].PlainText()
@@ -127,7 +129,8 @@ func Check(m *llm.Message, facts []Fact, source int) error {
 	case m.Stop == llm.StopLength:
 		return errors.New("the summary was cut off")
 	case estimate.Text(text) >= max(source, 64):
-		return fmt.Errorf("the summary has about %d tokens and is not shorter than the conversation with %d", estimate.Text(text), source)
+		return fmt.Errorf("the summary has about %d tokens and is not shorter than the conversation with %d",
+			estimate.Text(text), source)
 	}
 	literal, found := 0, 0
 	p := newPaper(text)
@@ -150,7 +153,8 @@ func refuses(s string) bool {
 	}
 	low := strings.ToLower(s)
 	for _, w := range [...]string{
-		"i can't", "i cannot", "i can’t", "i'm sorry", "i’m sorry", "i am sorry", "sorry, ", "as an ai", "i'm unable", "i am unable", "i won't",
+		"i can't", "i cannot", "i can’t", "i'm sorry", "i’m sorry", "i am sorry", "sorry, ", "as an ai", "i'm unable",
+		"i am unable", "i won't",
 		"对不起", "抱歉", "我无法", "我不能", "很遗憾",
 	} {
 		if strings.HasPrefix(low, w) {

@@ -63,16 +63,21 @@ func marked(s string, from llm.Role) int {
 	switch from {
 	case llm.RoleUser, fromSummary:
 		switch {
-		case has(" always ", " never ", "from now on", " remember", "don't forget", "dont forget", "do not ", "don't ", "important", " i prefer", "correction", "todo", "to do:",
-			"decided", "we agreed", "go with ", "deadline", " must ", "make sure", "allergic", "call me ", "my name is", "no longer", "instead of", "hand in "):
+		case has(" always ", " never ", "from now on", " remember", "don't forget", "dont forget", "do not ", "don't ",
+			"important", " i prefer", "correction", "todo", "to do:",
+			"decided", "we agreed", "go with ", "deadline", " must ", "make sure", "allergic", "call me ", "my name is",
+			"no longer", "instead of", "hand in "):
 			return scoreMarked
-		case has("以后", "从现在", "记住", "记得", "别忘", "不要", "千万", "务必", "必须", "一定要", "总是", "永远", "禁止", "喜欢", "偏好", "重要", "决定", "约定", "说好", "改为", "改成", "更正", "待办", "截止", "过敏", "我叫", "叫我"):
+		case has("以后", "从现在", "记住", "记得", "别忘", "不要", "千万", "务必", "必须", "一定要", "总是", "永远", "禁止", "喜欢", "偏好", "重要", "决定", "约定",
+			"说好", "改为", "改成", "更正", "待办", "截止", "过敏", "我叫", "叫我"):
 			return scoreMarked
-		case has(" i want", " i need", " i like", " i hate", " i'm ", " i am ", " my ", "please use", " use ", "we need", "let's", " only ", " please ", "我希望", "我想", "我要", "我的", "每天", "每周", "每月", "请"):
+		case has(" i want", " i need", " i like", " i hate", " i'm ", " i am ", " my ", "please use", " use ", "we need",
+			"let's", " only ", " please ", "我希望", "我想", "我要", "我的", "每天", "每周", "每月", "请"):
 			return scoreWish
 		}
 	case llm.RoleAssistant:
-		if has(" i will ", " i'll ", " i won't ", " i’ll ", "i'm going to", "i am going to", " i promise", " i shall ", "we decided", "we agreed", "我会", "我将", "我来", "我稍后", "我明天", "我保证") {
+		if has(" i will ", " i'll ", " i won't ", " i’ll ", "i'm going to", "i am going to", " i promise", " i shall ",
+			"we decided", "we agreed", "我会", "我将", "我来", "我稍后", "我明天", "我保证") {
 			return scoreMarked
 		}
 	}
@@ -200,7 +205,8 @@ func split(s string) (out []word) {
 		}
 		end := start + len(trimPunct(s[start:i]))
 		if end > start {
-			out = append(out, word{text: s[start:end], start: start, end: end, space: start == 0 || s[start-1] == ' ' || s[start-1] == '\t' || s[start-1] >= 0x80 || s[start-1] == '('})
+			out = append(out, word{text: s[start:end], start: start, end: end, space: start == 0 || s[start-1] == ' ' ||
+				s[start-1] == '\t' || s[start-1] >= 0x80 || s[start-1] == '('})
 		}
 	}
 	return out
@@ -285,7 +291,8 @@ func isPath(s string) bool {
 	if len(s) < 4 {
 		return false
 	}
-	return s[0] == '/' && s[1] != '/' || strings.HasPrefix(s, "~/") || strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") ||
+	return s[0] == '/' && s[1] != '/' || strings.HasPrefix(s, "~/") || strings.HasPrefix(s, "./") ||
+		strings.HasPrefix(s, "../") ||
 		s[1] == ':' && s[2] == '\\' || strings.HasPrefix(s, `\\`)
 }
 
@@ -296,7 +303,9 @@ func isMonth(s string) bool {
 	}
 	switch strings.ToLower(s[:3]) {
 	case "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec":
-		return len(s) == 3 || strings.Contains(" january february march april may june july august september october november december ", " "+strings.ToLower(s)+" ")
+		return len(s) == 3 ||
+			strings.Contains(" january february march april may june july august september october november december ",
+				" "+strings.ToLower(s)+" ")
 	}
 	return false
 }
@@ -317,10 +326,14 @@ func isUnit(s string) bool {
 // stopword reports whether a word carries no meaning of its own.
 func stopword(s string) bool {
 	switch s {
-	case "the", "and", "for", "are", "was", "were", "with", "that", "this", "have", "has", "from", "you", "your", "its", "not", "but", "can", "all", "any",
-		"will", "would", "should", "could", "please", "about", "into", "then", "than", "them", "they", "there", "here", "what", "when", "where", "which", "who", "how",
-		"why", "yes", "now", "just", "also", "let", "ok", "okay", "i", "a", "an", "to", "of", "in", "on", "at", "by", "is", "it", "be", "as", "or", "if", "so", "we", "my",
-		"me", "do", "did", "does", "done", "per", "that's", "it's", "i'm", "i'll", "don't", "no", "up", "out", "use", "before", "after", "he", "she", "his", "her":
+	case "the", "and", "for", "are", "was", "were", "with", "that", "this", "have", "has", "from", "you", "your", "its",
+		"not", "but", "can", "all", "any",
+		"will", "would", "should", "could", "please", "about", "into", "then", "than", "them", "they", "there", "here",
+		"what", "when", "where", "which", "who", "how",
+		"why", "yes", "now", "just", "also", "let", "ok", "okay", "i", "a", "an", "to", "of", "in", "on", "at", "by", "is",
+		"it", "be", "as", "or", "if", "so", "we", "my",
+		"me", "do", "did", "does", "done", "per", "that's", "it's", "i'm", "i'll", "don't", "no", "up", "out", "use",
+		"before", "after", "he", "she", "his", "her":
 		return true
 	}
 	return false

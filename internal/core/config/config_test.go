@@ -100,15 +100,20 @@ func TestTypes(t *testing.T) {
 		{"{gateway: {port: 'x y'}}", `gateway.port: want a whole number, not "x y"`},
 		{"{gateway: 7}", "gateway: want an object, not 7"},
 		{"{session: {sendPolicy: {default: 'no'}}}", `session.sendPolicy.default: want one of allow, deny, not "no"`},
-		{"{session: {sendPolicy: {rules: [{action: 'denny'}]}}}", `session.sendPolicy.rules[0].action: want one of allow, deny, not "denny"`},
-		{"{session: {sendPolicy: {rules: [{match: {chatType: 'grup'}}]}}}", `session.sendPolicy.rules[0].match.chatType: want one of direct, group, channel, dm, not "grup"`},
-		{"{agents: {entries: {work: {contextPruning: {mode: 'on'}}}}}", `agents.entries.work.contextPruning.mode: want one of off, cache-ttl, not "on"`},
+		{"{session: {sendPolicy: {rules: [{action: 'denny'}]}}}",
+			`session.sendPolicy.rules[0].action: want one of allow, deny, not "denny"`},
+		{"{session: {sendPolicy: {rules: [{match: {chatType: 'grup'}}]}}}",
+			`session.sendPolicy.rules[0].match.chatType: want one of direct, group, channel, dm, not "grup"`},
+		{"{agents: {entries: {work: {contextPruning: {mode: 'on'}}}}}",
+			`agents.entries.work.contextPruning.mode: want one of off, cache-ttl, not "on"`},
 		{"{gateway: {bind: 'lann'}}", `gateway.bind: want one of loopback, lan, tailnet, auto, custom, not "lann"`},
 		{"{agents: {defaults: {timeoutSeconds: 'soon'}}}", "agents.defaults.timeoutSeconds: want a number of seconds"},
 		{"{agents: {list: {}}}", "agents.list: want an array, not an object"},
 		{"{agents: {list: [{id: 1}]}}", "agents.list[0].id: want a string, not 1"},
-		{"{agents: {list: [{tools: {deny: ['x'], fs: {workspaceOnly: 1}}}]}}", "agents.list[0].tools.fs.workspaceOnly: want true or false, not 1"},
-		{"{agents: {entries: {a: {tools: {exec: {ask: 'always'}, fs: {workspaceOnly: 'no'}}}}}}", "agents.entries.a.tools.fs.workspaceOnly: want true or false, not \"no\""},
+		{"{agents: {list: [{tools: {deny: ['x'], fs: {workspaceOnly: 1}}}]}}",
+			"agents.list[0].tools.fs.workspaceOnly: want true or false, not 1"},
+		{"{agents: {entries: {a: {tools: {exec: {ask: 'always'}, fs: {workspaceOnly: 'no'}}}}}}",
+			"agents.entries.a.tools.fs.workspaceOnly: want true or false, not \"no\""},
 		{"{gateway: {auth: {token: 4711}}}", "gateway.auth.token: want a string or {source, id}, not a number"},
 		{"[]", "want an object, not an array"},
 		{"{\n  a: 1\n  b: 2\n}", "line 3, column 3"},
@@ -152,7 +157,8 @@ func TestUnknownKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := read(t, file); !strings.Contains(got, "gatway: {port: 1}") || string(next.Section("messages.queue.mode")) != `"collect"` {
+		if got := read(t, file); !strings.Contains(got, "gatway: {port: 1}") ||
+			string(next.Section("messages.queue.mode")) != `"collect"` {
 			t.Errorf("after another write the file is %s", got)
 		}
 		if ps := (Options{Env: env()}).Validate(file); len(ps) != 5 || !ps[0].Unknown || ps[0].Fatal {
@@ -161,7 +167,8 @@ func TestUnknownKeys(t *testing.T) {
 	})
 	t.Run("CF-15 a reference to a secret is no unknown key, and can be set", func(t *testing.T) {
 		const ref = `{"id":"KEY","provider":"default","source":"env"}`
-		tr := mustLoad(t, `{gateway: {auth: {token: `+ref+`}}, models: {providers: {x: {apiKey: {source: "env", id: "KEY", nmae: "y"}}}}}`)
+		tr := mustLoad(t, `{gateway: {auth: {token: `+ref+
+			`}}, models: {providers: {x: {apiKey: {source: "env", id: "KEY", nmae: "y"}}}}}`)
 		if diff := cmp.Diff([]string{"models.providers.x.apiKey.nmae: unknown key"}, texts(tr.Warnings())); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -175,7 +182,8 @@ func TestUnknownKeys(t *testing.T) {
 		if got := tr.Warnings(); len(got) != 0 {
 			t.Errorf("warnings %v, want none", got)
 		}
-		want := []string{"agents.defaults.contextInjection", "agents.defaults.experimental", "browser.color", "meta", "plugins.slots.contextEngine", "tools.fs.maxReadBytes"}
+		want := []string{"agents.defaults.contextInjection", "agents.defaults.experimental", "browser.color", "meta",
+			"plugins.slots.contextEngine", "tools.fs.maxReadBytes"}
 		if diff := cmp.Diff(want, tr.Unused()); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -233,7 +241,11 @@ func TestIncludes(t *testing.T) {
 		}
 	})
 	t.Run("the files of a configuration that cannot be used are known", func(t *testing.T) {
-		dir := write(t, map[string]string{"chela.json": "{session: {$include: 'sub/b.json5'}, gateway: {port: 'x'}}", "sub/b.json5": "{}", "good.json": "{}"})
+		dir := write(t, map[string]string{
+			"chela.json":  "{session: {$include: 'sub/b.json5'}, gateway: {port: 'x'}}",
+			"sub/b.json5": "{}",
+			"good.json":   "{}",
+		})
 		at := func(name string) string { return filepath.Join(dir, name) }
 		tr, err := Options{Env: env(), LastGood: at("good.json")}.Load(at("chela.json"))
 		if err != nil || tr.Broken() == nil {
@@ -246,12 +258,33 @@ func TestIncludes(t *testing.T) {
 		}
 	})
 	t.Run("CF-04 refused includes", func(t *testing.T) {
-		files := map[string]string{"cycle.json": "{a: {$include: 'loop/one.json'}}", "loop/one.json": "{b: {$include: 'two.json'}}", "loop/two.json": "{c: {$include: 'one.json'}}",
-			"deep.json": "{$include: 'd1.json'}", "d11.json": "{}", "ten.json": "{$include: 'd2.json'}",
-			"up.json": "{$include: '../../etc/passwd'}", "abs.json": "{$include: '/etc/passwd'}", "link.json": "{$include: 'escape.json'}",
-			"gone.json": "{$include: 'none.json'}", "bad.json": "{$include: 'broken.json'}", "broken.json": "{\n a b }", "kind.json": "{$include: 7}",
-			"list.json": "[1]", "beside.json": "{$include: 'list.json', x: 1}", "none0.json": "{$include: []}", "nul.json": "{$include: 'a\\0b'}", "self.json": "{$include: 'self.json'}",
-			"long.json": "{$include: '" + strings.Repeat("x", 5000) + "'}", "huge.json": "{$include: 'big.json'}", "big.json": strings.Repeat(" ", 2<<20) + "{}"}
+		files := map[string]string{
+			"cycle.json":    "{a: {$include: 'loop/one.json'}}",
+			"loop/one.json": "{b: {$include: 'two.json'}}",
+			"loop/two.json": "{c: {$include: 'one.json'}}",
+			"deep.json":     "{$include: 'd1.json'}",
+			"d11.json":      "{}",
+			"ten.json":      "{$include: 'd2.json'}",
+			"up.json":       "{$include: '../../etc/passwd'}",
+			"abs.json":      "{$include: '/etc/passwd'}",
+
+			"link.json":   "{$include: 'escape.json'}",
+			"gone.json":   "{$include: 'none.json'}",
+			"bad.json":    "{$include: 'broken.json'}",
+			"broken.json": "{\n a b }",
+
+			"kind.json":   "{$include: 7}",
+			"list.json":   "[1]",
+			"beside.json": "{$include: 'list.json', x: 1}",
+			"none0.json":  "{$include: []}",
+
+			"nul.json":  "{$include: 'a\\0b'}",
+			"self.json": "{$include: 'self.json'}",
+			"long.json": "{$include: '" + strings.Repeat("x", 5000) + "'}",
+			"huge.json": "{$include: 'big.json'}",
+
+			"big.json": strings.Repeat(" ", 2<<20) + "{}",
+		}
 		for i := 1; i < 11; i++ {
 			files[fmt.Sprintf("d%d.json", i)] = fmt.Sprintf("{$include: 'd%d.json'}", i+1)
 		}
@@ -264,10 +297,22 @@ func TestIncludes(t *testing.T) {
 			needtest.Missing(t, "symbolic links")
 		}
 		for name, want := range map[string]string{
-			"cycle": "one.json → ", "self": "a cycle", "deep": "nested more than 10 deep", "up": "outside of the configuration's directory",
-			"abs": "outside of the configuration's directory", "link": "outside of the configuration's directory", "gone": `"none.json": no such file`,
-			"bad": "broken.json: line 2, column 4", "kind": "want a file name", "beside": "must be an object", "none0": "the array is empty",
-			"nul": "want a file name", "long": "a path of 5000 bytes", "huge": "big.json: 2097154 bytes",
+			"cycle": "one.json → ",
+			"self":  "a cycle",
+			"deep":  "nested more than 10 deep",
+			"up":    "outside of the configuration's directory",
+			"abs":   "outside of the configuration's directory",
+			"link":  "outside of the configuration's directory",
+
+			"gone":   `"none.json": no such file`,
+			"bad":    "broken.json: line 2, column 4",
+			"kind":   "want a file name",
+			"beside": "must be an object",
+
+			"none0": "the array is empty",
+			"nul":   "want a file name",
+			"long":  "a path of 5000 bytes",
+			"huge":  "big.json: 2097154 bytes",
 		} {
 			_, err := Options{Env: env()}.Load(filepath.Join(dir, name+".json"))
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -336,7 +381,8 @@ func TestVariables(t *testing.T) {
 		if _, err = writeEdits(tr, Edit{"messages", json.RawMessage(`{"responsePrefix":"val-${FOO}-${foo}"}`)}); err != nil {
 			t.Fatal(err)
 		}
-		if got := read(t, file); strings.Contains(got, "val") || !strings.Contains(got, "'${FOO}-$${FOO}-${foo}'") || !strings.Contains(got, "// mine") {
+		if got := read(t, file); strings.Contains(got, "val") || !strings.Contains(got, "'${FOO}-$${FOO}-${foo}'") ||
+			!strings.Contains(got, "// mine") {
 			t.Errorf("the file is %s", got)
 		}
 	})
@@ -348,7 +394,8 @@ func TestVariables(t *testing.T) {
 	})
 	t.Run("environment variables and overrides of keys", func(t *testing.T) {
 		dir := write(t, map[string]string{"chela.json": "{gateway: {port: 1, auth: {token: 'a'}}}"})
-		o := Options{Env: env("OPENCLAW_GATEWAY_PORT", "2", "CHELA_GATEWAY_TOKEN", "t"), Overrides: map[string]json.RawMessage{"gateway.bind": json.RawMessage(`"lan"`)}}
+		o := Options{Env: env("OPENCLAW_GATEWAY_PORT", "2", "CHELA_GATEWAY_TOKEN", "t"),
+			Overrides: map[string]json.RawMessage{"gateway.bind": json.RawMessage(`"lan"`)}}
 		tr, err := o.Load(filepath.Join(dir, "chela.json"))
 		if err != nil {
 			t.Fatal(err)
@@ -356,7 +403,11 @@ func TestVariables(t *testing.T) {
 		if got := string(tr.Section("gateway")); got != `{"auth":{"token":"t"},"bind":"lan","port":2}` {
 			t.Errorf("gateway = %s", got)
 		}
-		for path, want := range map[string]Source{"gateway.port": FromEnv, "gateway.bind": Override, "gateway.mode": Default} {
+		for path, want := range map[string]Source{
+			"gateway.port": FromEnv,
+			"gateway.bind": Override,
+			"gateway.mode": Default,
+		} {
 			if v, err := tr.Get(path); err != nil || v.Source != want {
 				t.Errorf("Get(%s) = %+v, %v; want source %s", path, v, err, want)
 			}
@@ -369,7 +420,8 @@ func TestGet(t *testing.T) {
 	t.Run("CF-13 secrets are redacted", func(t *testing.T) {
 		tr := mustLoad(t, `{gateway: {auth: {token: 'hunter2', mode: 'token'}}, models: {providers: {x: {apiKey: '${GONE}', headers: {"X-Custom": 'hunter2'}}}},
 			channels: {telegram: {botToken: 'hunter2', accounts: [{password: 'hunter2', name: 'me'}]}, irc: {password: 4711}}, agents: {defaults: {contextTokens: 5}}}`)
-		for _, path := range []string{"", "gateway", "gateway.auth.token", "channels", "channels.telegram.accounts[0].password", "models"} {
+		for _, path := range []string{"", "gateway", "gateway.auth.token", "channels",
+			"channels.telegram.accounts[0].password", "models"} {
 			v, err := tr.Get(path)
 			if err != nil || strings.Contains(string(v.JSON), "hunter2") || strings.Contains(string(v.JSON), "4711") {
 				t.Errorf("Get(%q) = %s, %v", path, v.JSON, err)
@@ -393,8 +445,12 @@ func TestGet(t *testing.T) {
 	t.Run("durations and sizes are numbers in sections", func(t *testing.T) {
 		tr := mustLoad(t, "{agents: {defaults: {timeoutSeconds: '5m'}}, messages: {queue: {debounceMs: '1.5s'}}, logging: {maxFileBytes: '10mb'}, tools: {allow: 'read', exec: {timeoutSeconds: 1.5, maxOutputChars: 1e3}}}")
 		for path, want := range map[string]string{
-			"agents.defaults.timeoutSeconds": "300", "messages.queue.debounceMs": "1500", "logging.maxFileBytes": "10485760", "tools.allow": `["read"]`,
-			"tools.exec.timeoutSeconds": "2", "tools.exec.maxOutputChars": "1000",
+			"agents.defaults.timeoutSeconds": "300",
+			"messages.queue.debounceMs":      "1500",
+			"logging.maxFileBytes":           "10485760",
+			"tools.allow":                    `["read"]`,
+			"tools.exec.timeoutSeconds":      "2",
+			"tools.exec.maxOutputChars":      "1000",
 		} {
 			if got := string(tr.Section(path)); got != want {
 				t.Errorf("%s = %s, want %s", path, got, want)
@@ -448,7 +504,9 @@ func TestEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err = writeEdits(tr, Edit{"agents.list[0].id", json.RawMessage(`"ann"`)}, Edit{"tools.deny[0]", json.RawMessage(`"exec"`)}, Edit{"models.providers[\"my.host\"].baseUrl", json.RawMessage(`"http://x"`)})
+		tr, err = writeEdits(tr, Edit{"agents.list[0].id", json.RawMessage(`"ann"`)},
+			Edit{"tools.deny[0]", json.RawMessage(`"exec"`)},
+			Edit{"models.providers[\"my.host\"].baseUrl", json.RawMessage(`"http://x"`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -534,13 +592,16 @@ func TestEdit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := writeEdits(tr, Edit{"session.mainKey", json.RawMessage(`"n"`)}); err != nil || read(t, filepath.Join(dir, "s.json")) != "{mainKey: 'n' /* key */}" {
+		if _, err := writeEdits(tr, Edit{"session.mainKey", json.RawMessage(`"n"`)}); err != nil ||
+			read(t, filepath.Join(dir, "s.json")) != "{mainKey: 'n' /* key */}" {
 			t.Errorf("a file that is one section: %v, %s", err, read(t, filepath.Join(dir, "s.json")))
 		}
-		if _, err := writeEdits(tr, Edit{"tools.deny", json.RawMessage(`[]`)}); err == nil || !strings.Contains(err.Error(), "several files: "+filepath.Join(dir, "chela.json")+" includes ['a.json', 'b.json']") {
+		if _, err := writeEdits(tr, Edit{"tools.deny", json.RawMessage(`[]`)}); err == nil ||
+			!strings.Contains(err.Error(), "several files: "+filepath.Join(dir, "chela.json")+" includes ['a.json', 'b.json']") {
 			t.Errorf("a section of several files: %v, want a refusal", err)
 		}
-		if _, err := writeEdits(tr, Edit{"agents.defaults.thinkingDefault", json.RawMessage(`"low"`)}); err == nil || !strings.Contains(err.Error(), "edit it by hand") || read(t, filepath.Join(dir, "b.json")) != "{}" {
+		if _, err := writeEdits(tr, Edit{"agents.defaults.thinkingDefault", json.RawMessage(`"low"`)}); err == nil ||
+			!strings.Contains(err.Error(), "edit it by hand") || read(t, filepath.Join(dir, "b.json")) != "{}" {
 			t.Errorf("a section of a file and of keys beside it: %v, want a refusal", err)
 		}
 		if _, err := writeEdits(tr, Edit{"tools.fs.workspaceOnly", json.RawMessage(`false`)}); err != nil {
@@ -556,16 +617,23 @@ func TestEdit(t *testing.T) {
 		}
 		before := read(t, file)
 		for path, value := range map[string]string{
-			"gateway.port": `"x"`, "gateway": "7", "gateway.auth.password": `"[redacted]"`, "a..b": "1", "agents.list[3].id": `"x"`, "gateway.port.x": "1",
+			"gateway.port":          `"x"`,
+			"gateway":               "7",
+			"gateway.auth.password": `"[redacted]"`,
+			"a..b":                  "1",
+			"agents.list[3].id":     `"x"`,
+			"gateway.port.x":        "1",
 		} {
-			if _, err := writeEdits(tr, Edit{"session.mainKey", json.RawMessage(`"m"`)}, Edit{path, json.RawMessage(value)}); err == nil {
+			if _, err := writeEdits(tr, Edit{"session.mainKey", json.RawMessage(`"m"`)},
+				Edit{path, json.RawMessage(value)}); err == nil {
 				t.Errorf("%s = %s is accepted, want an error", path, value)
 			}
 		}
 		if read(t, file) != before {
 			t.Errorf("the file is %s now", read(t, file))
 		}
-		if _, err := writeEdits(tr, Edit{"gateway.auth", json.RawMessage(`{"mode":"token","token":"[redacted]"}`)}); err != nil || !strings.Contains(read(t, file), "hunter2") {
+		if _, err := writeEdits(tr, Edit{"gateway.auth", json.RawMessage(`{"mode":"token","token":"[redacted]"}`)}); err !=
+			nil || !strings.Contains(read(t, file), "hunter2") {
 			t.Errorf("a redacted secret in an edit: %v, %s", err, read(t, file))
 		}
 		link := filepath.Join(dir, "link.json")
@@ -584,7 +652,10 @@ func TestEdit(t *testing.T) {
 
 func TestLastGood(t *testing.T) {
 	t.Parallel()
-	dir := write(t, map[string]string{"chela.json": "{gateway: {port: 7}, messages: {$include: 'm.json'}}", "m.json": "{responsePrefix: '${FOO}'}"})
+	dir := write(t, map[string]string{
+		"chela.json": "{gateway: {port: 7}, messages: {$include: 'm.json'}}",
+		"m.json":     "{responsePrefix: '${FOO}'}",
+	})
 	file := filepath.Join(dir, "chela.json")
 	o := Options{Env: env("FOO", "hunter2"), LastGood: filepath.Join(dir, "state", "chela.json.last-good")}
 	tr, err := o.Load(file)
@@ -608,7 +679,8 @@ func TestLastGood(t *testing.T) {
 		if said := tr.Broken().Error(); strings.Count(said, file) != 1 {
 			t.Errorf("%s: the file does not occur once: %s", text, said)
 		}
-		if got := string(tr.Section("gateway.port")); got != "7" || string(tr.Section("messages.responsePrefix")) != `"hunter2"` {
+		if got := string(tr.Section("gateway.port")); got != "7" ||
+			string(tr.Section("messages.responsePrefix")) != `"hunter2"` {
 			t.Errorf("%s: the port is %s, want 7", text, got)
 		}
 		if v, err := tr.Get("gateway.port"); err != nil || v.Source != LastGood {
@@ -624,7 +696,8 @@ func TestLastGood(t *testing.T) {
 	if err := os.WriteFile(o.LastGood, []byte("{gateway: 1}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.Load(file); err == nil || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), o.LastGood) {
+	if _, err := o.Load(file); err == nil || !strings.Contains(err.Error(), file) ||
+		strings.Contains(err.Error(), o.LastGood) {
 		t.Errorf("both files are broken: %v, want the error about %s", err, file)
 	}
 	if err := os.Remove(o.LastGood); err != nil {
@@ -653,7 +726,8 @@ func TestResolve(t *testing.T) {
 		{"home", []string{"CHELA_HOME", "/elsewhere"}, "default", "/elsewhere/.chela", "/elsewhere/.chela/chela.json"},
 	} {
 		got, err := Resolve(env(append(tc.env, "HOME", "/h")...), Flags{Profile: tc.profile})
-		if err != nil || got.State != tc.state || got.Config != tc.config || got.LastGood != tc.state+"/chela.json.last-good" {
+		if err != nil || got.State != tc.state || got.Config != tc.config ||
+			got.LastGood != tc.state+"/chela.json.last-good" {
 			t.Errorf("%s: %+v, %v; want %s, %s", tc.name, got, err, tc.state, tc.config)
 		}
 	}
@@ -665,7 +739,13 @@ func TestResolve(t *testing.T) {
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string][]string{
-		"": nil, "a": {"a"}, "a.b[0].c": {"a", "b", "0", "c"}, `a["x.y"].z`: {"a", "x.y", "z"}, `['q r']`: {"q r"}, `a["]"]`: {"a", "]"}, "[0][1]": {"0", "1"},
+		"":           nil,
+		"a":          {"a"},
+		"a.b[0].c":   {"a", "b", "0", "c"},
+		`a["x.y"].z`: {"a", "x.y", "z"},
+		`['q r']`:    {"q r"},
+		`a["]"]`:     {"a", "]"},
+		"[0][1]":     {"0", "1"},
 	} {
 		got, err := ParsePath(in)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -681,7 +761,13 @@ func TestPaths(t *testing.T) {
 
 func TestParseSize(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]int64{"512": 512, "64k": 65536, "10mb": 10 << 20, "1.5 GiB": 3 << 29, "1TB": 1 << 40} {
+	for in, want := range map[string]int64{
+		"512":     512,
+		"64k":     65536,
+		"10mb":    10 << 20,
+		"1.5 GiB": 3 << 29,
+		"1TB":     1 << 40,
+	} {
 		if got, err := ParseSize(in); err != nil || got != want {
 			t.Errorf("ParseSize(%q) = %v, %v; want %v", in, got, err, want)
 		}
@@ -742,7 +828,9 @@ func TestShapes(t *testing.T) {
 			`{"gateway": {"port": 1, "bind": "lan", "mode": "local", "auth": {"mode": "token", "token": "t"}, "tls": {"enabled": true, "certPath": "/c", "keyPath": "/k"}, "reload": {"mode": "hot", "debounceMs": 9}}}`,
 			"gateway.reload", `{"debounceMs":9,"mode":"hot"}`,
 		},
-		"CF-19 limits of workspace files": {`{"agents": {"defaults": {"bootstrapMaxChars": 5, /* all */ "bootstrapTotalMaxChars": 6}}}`, "agents.defaults", `{"bootstrapMaxChars":5,"bootstrapTotalMaxChars":6}`},
+		"CF-19 limits of workspace files": {
+			`{"agents": {"defaults": {"bootstrapMaxChars": 5, /* all */ "bootstrapTotalMaxChars": 6}}}`, "agents.defaults",
+			`{"bootstrapMaxChars":5,"bootstrapTotalMaxChars":6}`},
 		"CF-19 context": {
 			`{"agents": {"defaults": {"contextTokens": 7, "compaction": {"mode": "auto", "targetTokens": 0.7}, "contextPruning": {"ttl": "5m"}}}, "models": {"providers": {"a": {"models": [{"id": "m", "contextWindow": 8}]}}}}`,
 			"agents.defaults.compaction", `{"mode":"auto","targetTokens":0.7}`,
@@ -769,7 +857,8 @@ func TestShapes(t *testing.T) {
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
-	pieces := []string{"{", "}", "[", "]", "null", "7", "'x'", ":", ",", "$include", "//", "\"", "true", "${X}", "\x00", "-", "{a:1}"}
+	pieces := []string{"{", "}", "[", "]", "null", "7", "'x'", ":", ",", "$include", "//", "\"", "true",
+		"${X}", "\x00", "-", "{a:1}"}
 	file := filepath.Join(t.TempDir(), "chela.json")
 	loaded := 0
 	for range 500 {

@@ -34,7 +34,8 @@ func drafts(t *testing.T) (tr *Tree, file func() string, more func() string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tr, func() string { return read(t, filepath.Join(dir, "chela.json")) }, func() string { return read(t, filepath.Join(dir, "tools.json")) }
+	return tr, func() string { return read(t, filepath.Join(dir, "chela.json")) },
+		func() string { return read(t, filepath.Join(dir, "tools.json")) }
 }
 
 func TestRewrite(t *testing.T) {
@@ -46,7 +47,8 @@ func TestRewrite(t *testing.T) {
 		{"unchanged", "", "", "", ""},
 		{"one value", `"port":1`, `"port":2`, "port: 1", "port: 2"},
 		{"a name next to a secret", `"name":"Y"`, `"name":"Z"`, `name: "Y"`, `name: "Z"`},
-		{"an element is removed, and the others keep their secrets", `{"id":"x","name":"X","params":{"token":"[redacted]"}},`, "", "    { id: \"x\", name: \"X\", params: { token: \"t-x\" } },\n", ""},
+		{"an element is removed, and the others keep their secrets", `{"id":"x","name":"X","params":{"token":"[redacted]"}},`,
+			"", "    { id: \"x\", name: \"X\", params: { token: \"t-x\" } },\n", ""},
 		{"a new secret", `"token":"[redacted]"},"port"`, `"token":"new"},"port"`, `"hunter2"`, `"new"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,8 +105,11 @@ func TestRewrite(t *testing.T) {
 	})
 	t.Run("a redacted value of another path is refused", func(t *testing.T) {
 		tr, file, _ := drafts(t)
-		for _, text := range []string{`{"hooks":{"token":"[redacted]"}}`, `{"agents":{"list":[{"id":"z","params":{"token":"[redacted]"}}]}}`, `{"models":{"providers":{"b":{"baseUrl":"http://[redacted]@h"}}}}`} {
-			if _, err := tr.Rewrite([]byte(text)); chela.CodeOf(err) != chela.CodeInvalid || !strings.Contains(err.Error(), "[redacted] is not a value") {
+		for _, text := range []string{`{"hooks":{"token":"[redacted]"}}`,
+			`{"agents":{"list":[{"id":"z","params":{"token":"[redacted]"}}]}}`,
+			`{"models":{"providers":{"b":{"baseUrl":"http://[redacted]@h"}}}}`} {
+			if _, err := tr.Rewrite([]byte(text)); chela.CodeOf(err) != chela.CodeInvalid ||
+				!strings.Contains(err.Error(), "[redacted] is not a value") {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -153,7 +158,8 @@ func TestMerge(t *testing.T) {
 		{patch: `{gateway: {port: 1}}`},
 		{patch: `{gateway: {auth: null}}`, from: `, auth: { token: "hunter2" }`},
 		{patch: `{agents: {list: [{id: "y", name: "Z"}]}}`, from: `name: "Y"`, to: `name: "Z"`},
-		{patch: `{agents: {list: [{id: "x", params: {token: "[redacted]", top_p: 1}}]}}`, from: `token: "t-x" }`, to: `token: "t-x", top_p: 1 }`},
+		{patch: `{agents: {list: [{id: "x", params: {token: "[redacted]", top_p: 1}}]}}`, from: `token: "t-x" }`,
+			to: `token: "t-x", top_p: 1 }`},
 		{patch: `{agents: {list: [{id: "y", name: "Z"}]}}`, replace: []string{"agents.list"}, err: "agents.list"},
 		{patch: `{agents: {list: null}}`, err: "array path(s): agents.list"},
 		{patch: `{agents: null}`, err: "array path(s): agents.list"},
@@ -197,8 +203,16 @@ func TestMerge(t *testing.T) {
 func TestCold(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{
-		"gateway.port": true, "gateway": true, "gateway.tools.deny": false, "gateway.reload.mode": false, "gatewayed": false, "logging.level": true,
-		"agents.defaults.model": false, "agents.list": false, "tools.exec.notifyOnExit": true, "tools.exec.mode": false,
+		"gateway.port":            true,
+		"gateway":                 true,
+		"gateway.tools.deny":      false,
+		"gateway.reload.mode":     false,
+		"gatewayed":               false,
+		"logging.level":           true,
+		"agents.defaults.model":   false,
+		"agents.list":             false,
+		"tools.exec.notifyOnExit": true,
+		"tools.exec.mode":         false,
 	} {
 		if got := Cold(path); got != want {
 			t.Errorf("%s: %v", path, got)
@@ -209,7 +223,8 @@ func TestCold(t *testing.T) {
 // FuzzRewrite checks that a rewrite results in the configuration of the new text,
 // whatever the old one was.
 func FuzzRewrite(f *testing.F) {
-	for _, s := range []string{`{}`, `{agents: {list: [1, {id: "x"}, null]}}`, `{env: {A: "b", B: null}}`, `{session: {a: [[], {}]}}`, `{agents: {list: [{id: "y"}, {id: "x"}]}}`} {
+	for _, s := range []string{`{}`, `{agents: {list: [1, {id: "x"}, null]}}`, `{env: {A: "b", B: null}}`,
+		`{session: {a: [[], {}]}}`, `{agents: {list: [{id: "y"}, {id: "x"}]}}`} {
 		f.Add(drafted, s)
 		f.Add(s, drafted)
 	}

@@ -15,7 +15,8 @@ func unresolved(s string) bool { return variable().MatchString(s) }
 // substitute replaces the variables in all strings of v. It calls from for each
 // path with a variable, and missing for each variable that is not set, whose text
 // remains.
-func substitute(v any, path []string, env func(string) string, missing func(path []string, name string), from func(path []string)) any {
+func substitute(v any, path []string, env func(string) string, missing func(path []string, name string),
+	from func(path []string)) any {
 	switch v := v.(type) {
 	case string:
 		return variable().ReplaceAllStringFunc(v, func(m string) string {

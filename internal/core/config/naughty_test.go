@@ -30,7 +30,8 @@ func TestNaughty(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tree, err = writeEdits(tree, Edit{"session.mainKey", value}, Edit{"agents.defaults.model.fallbacks", list}); err != nil {
+		if tree, err = writeEdits(tree, Edit{"session.mainKey", value}, Edit{"agents.defaults.model.fallbacks", list}); err !=
+			nil {
 			t.Fatalf("%q: %v", some, err)
 		}
 		again, err := (Options{}).Load(path)

@@ -47,7 +47,8 @@ func (t *Tree) Older() (out []Renamed) {
 			if err != nil {
 				return
 			}
-			out = append(out, Renamed{From: FormatPath(at), To: FormatPath(to), Edits: []Edit{{Path: FormatPath(to), Value: value}, {Path: FormatPath(at)}}})
+			out = append(out, Renamed{From: FormatPath(at), To: FormatPath(to),
+				Edits: []Edit{{Path: FormatPath(to), Value: value}, {Path: FormatPath(at)}}})
 		})
 	}
 	return out

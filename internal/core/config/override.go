@@ -39,11 +39,13 @@ func (t *Tree) Override(path string, value json.RawMessage) (*Tree, error) {
 	}
 	path = FormatPath(steps)
 	if Cold(path) || above(path) {
-		return nil, chela.Errorf(chela.CodeInvalid, "%s takes effect after a restart, which ends overrides: change it in the configuration", path)
+		return nil, chela.Errorf(chela.CodeInvalid,
+			"%s takes effect after a restart, which ends overrides: change it in the configuration", path)
 	}
 	for i := range steps {
 		if v, _ := ValueAt(t.root, steps[:i]); isList(v) {
-			return nil, chela.Errorf(chela.CodeInvalid, "%s is in a list: override the whole list %s", path, FormatPath(steps[:i]))
+			return nil, chela.Errorf(chela.CodeInvalid, "%s is in a list: override the whole list %s", path,
+				FormatPath(steps[:i]))
 		}
 	}
 	if _, err := decodeJSON(value); err != nil {
@@ -83,7 +85,14 @@ func (t *Tree) WithoutOverride(path string) (*Tree, error) {
 // with returns the configuration of the same files with other overrides.
 func (t *Tree) with(live overrides) (*Tree, error) {
 	next := &Tree{
-		opts: t.opts, path: t.path, edited: t.edited, files: t.files, hash: t.hash, broken: t.broken, known: known(), sources: map[string]Source{},
+		opts:    t.opts,
+		path:    t.path,
+		edited:  t.edited,
+		files:   t.files,
+		hash:    t.hash,
+		broken:  t.broken,
+		known:   known(),
+		sources: map[string]Source{},
 	}
 	next.opts.live = live
 	if err := next.build(t.path, Clone(t.raw)); err != nil {

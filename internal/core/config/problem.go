@@ -39,7 +39,8 @@ func (e *Error) Error() string {
 	var lines []string
 	for _, p := range e.Problems {
 		if p.Fatal {
-			lines = append(lines, strings.TrimPrefix(p.String(), e.File+": ")) // the error about a file that cannot be read begins with its name
+			// the error about a file that cannot be read begins with its name
+			lines = append(lines, strings.TrimPrefix(p.String(), e.File+": "))
 		}
 	}
 	return fmt.Sprintf("configuration %s: %s", e.File, strings.Join(lines, "\n"))
@@ -64,7 +65,8 @@ func (c *checker) walk(v any, n *node, path []string) any {
 		}
 		checked, ok := n.key.check(v)
 		if !ok {
-			c.add(Problem{Path: FormatPath(path), Message: fmt.Sprintf("want %s, not %s", n.key.want(), c.describe(v, n, path)), Fatal: true})
+			c.add(Problem{Path: FormatPath(path), Message: fmt.Sprintf("want %s, not %s", n.key.want(), c.describe(v, n, path)),
+				Fatal: true})
 			return v
 		}
 		v = checked
@@ -97,7 +99,8 @@ func (c *checker) recordUnused(k *Key, path string) {
 		return
 	}
 	if k.Guards != "" {
-		c.unguarded = append(c.unguarded, Problem{Path: path, Message: "has no effect in this version: it does not " + k.Guards})
+		c.unguarded = append(c.unguarded,
+			Problem{Path: path, Message: "has no effect in this version: it does not " + k.Guards})
 		return
 	}
 	if n := len(c.unused); n == 0 || !below(path, c.unused[n-1]) {

@@ -22,7 +22,8 @@ type position struct {
 func (t *Tree) top() position {
 	return position{
 		raw: t.raw, effective: any(t.root),
-		shownRaw: viewer{t: t}.show(Clone(t.raw), nil, false), shownEffective: viewer{t: t, used: true}.show(Clone(t.root), nil, false),
+		shownRaw:       viewer{t: t}.show(Clone(t.raw), nil, false),
+		shownEffective: viewer{t: t, used: true}.show(Clone(t.root), nil, false),
 	}
 }
 
@@ -59,7 +60,9 @@ func (t *Tree) restore(v any, steps []string) (any, error) {
 		return nil, chela.Errorf(chela.CodeInvalid, "%s: %s is not a value", strings.Join(r.lost, ", "), secret.Redacted)
 	case r.rounded != nil:
 		slices.Sort(r.rounded)
-		return nil, chela.Errorf(chela.CodeInvalid, "%s: a number of more than 15 digits, which a program may have rounded; put it in quotes", strings.Join(r.rounded, ", "))
+		return nil, chela.Errorf(chela.CodeInvalid,
+			"%s: a number of more than 15 digits, which a program may have rounded; put it in quotes",
+			strings.Join(r.rounded, ", "))
 	}
 	return v, nil
 }
@@ -95,7 +98,8 @@ func (r *restorer) restore(v any, p position, path []string) any {
 	case string:
 		text, written := p.raw.(string)
 		switch {
-		case p.raw != nil && (v == secret.Redacted || v == p.shownRaw || v == p.shownEffective), written && v == p.effective && variable().MatchString(text):
+		case p.raw != nil && (v == secret.Redacted || v == p.shownRaw || v == p.shownEffective), written &&
+			v == p.effective && variable().MatchString(text):
 			return p.raw
 		case strings.Contains(v, secret.Redacted):
 			r.lost = append(r.lost, FormatPath(path))

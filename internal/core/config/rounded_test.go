@@ -18,12 +18,18 @@ func TestRounded(t *testing.T) {
 	}{
 		{"nothing", func(map[string]any) {}, ids},
 		{"another value", func(d map[string]any) { d["port"] = 8 }, strings.Replace(ids, "7}", "8}", 1)},
-		{"an id in quotes is added", func(d map[string]any) { d["allowFrom"] = append(d["allowFrom"].([]any), "5") }, strings.Replace(ids, "98]", `98, "5"]`, 1)},
-		{"the only id with its double is removed", func(d map[string]any) { d["allowFrom"] = d["allowFrom"].([]any)[:2] }, strings.Replace(ids, ", 123456789012345698", "", 1)},
-		{"one of two with the same double is removed", func(d map[string]any) { d["allowFrom"] = d["allowFrom"].([]any)[1:] }, "!channels.discord.allowFrom[0]: a number of more than 15 digits"},
-		{"an id is added", func(d map[string]any) { d["allowFrom"] = append(d["allowFrom"].([]any), 3e17) }, "!channels.discord.allowFrom[3]: a number of more than 15 digits"},
-		{"an id is changed", func(d map[string]any) { d["owner"] = 3e17 }, "!channels.discord.owner: a number of more than 15 digits"},
-		{"an id gets its quotes", func(d map[string]any) { d["owner"] = "123456789012345677" }, strings.Replace(ids, "owner: 123456789012345677", `owner: "123456789012345677"`, 1)},
+		{"an id in quotes is added", func(d map[string]any) { d["allowFrom"] = append(d["allowFrom"].([]any), "5") },
+			strings.Replace(ids, "98]", `98, "5"]`, 1)},
+		{"the only id with its double is removed", func(d map[string]any) { d["allowFrom"] = d["allowFrom"].([]any)[:2] },
+			strings.Replace(ids, ", 123456789012345698", "", 1)},
+		{"one of two with the same double is removed", func(d map[string]any) { d["allowFrom"] = d["allowFrom"].([]any)[1:] },
+			"!channels.discord.allowFrom[0]: a number of more than 15 digits"},
+		{"an id is added", func(d map[string]any) { d["allowFrom"] = append(d["allowFrom"].([]any), 3e17) },
+			"!channels.discord.allowFrom[3]: a number of more than 15 digits"},
+		{"an id is changed", func(d map[string]any) { d["owner"] = 3e17 },
+			"!channels.discord.owner: a number of more than 15 digits"},
+		{"an id gets its quotes", func(d map[string]any) { d["owner"] = "123456789012345677" },
+			strings.Replace(ids, "owner: 123456789012345677", `owner: "123456789012345677"`, 1)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			file := filepath.Join(write(t, map[string]string{"chela.json": ids}), "chela.json")
@@ -62,13 +68,15 @@ func TestRounded(t *testing.T) {
 				all = append(all, p.String())
 			}
 		}
-		if len(all) != 4 || !strings.HasPrefix(all[0], "channels.discord.allowFrom[0]: put this number in quotes") || strings.Contains(strings.Join(all, ""), "1234") {
+		if len(all) != 4 || !strings.HasPrefix(all[0], "channels.discord.allowFrom[0]: put this number in quotes") ||
+			strings.Contains(strings.Join(all, ""), "1234") {
 			t.Errorf("%q", all)
 		}
 	})
 	t.Run("an id as a new value is refused before it is written", func(t *testing.T) {
 		tr := mustLoad(t, ids)
-		for _, e := range []Edit{{"channels.discord.allowFrom[0]", []byte("323456789012345678")}, {"channels.discord", []byte("{a: 323456789012345678}")}} {
+		for _, e := range []Edit{{"channels.discord.allowFrom[0]", []byte("323456789012345678")},
+			{"channels.discord", []byte("{a: 323456789012345678}")}} {
 			if _, err := tr.Draft(e); err == nil {
 				t.Errorf("%s is accepted", e.Path)
 			}

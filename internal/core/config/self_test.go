@@ -17,7 +17,9 @@ func TestClosed(t *testing.T) {
 			open++
 		}
 		top, _, _ := strings.Cut(path, ".")
-		secure := k.Kind == Secret || k.Guards != "" || slices.Contains([]string{"approvals", "bindings", "budget", "commands", "compat", "env", "hooks", "mcp", "models", "plugins", "secrets", "security"}, top)
+		secure := k.Kind == Secret || k.Guards != "" ||
+			slices.Contains([]string{"approvals", "bindings", "budget", "commands", "compat", "env", "hooks", "mcp", "models",
+				"plugins", "secrets", "security"}, top)
 		if secure && !closed {
 			t.Errorf("%s is open", k.Path)
 		}
@@ -26,11 +28,31 @@ func TestClosed(t *testing.T) {
 		t.Errorf("%d keys are open", open)
 	}
 	for path, want := range map[string]bool{
-		"agents.defaults.model": false, "agents.defaults.model.primary": false, "agents.list[3].identity.name": false, "channels.tg.heartbeat.showOk": false,
-		"tools.web.search.maxResults": false, "tools.updatePlan": false,
-		"agents": true, "agents.list": true, "agents.list[0]": true, "agents.list[0].id": true, "agents.list.name": true, "agents.defaults": true,
-		"tools": true, "tools.web.search": true, "tools.new": true, "new": true, "": true, "messages": true, "messages.queue.$include": true, "[": true,
-		"channels.tg": true, "channels.tg.allowFrom": true, "agents.defaults.modelPolicy.allow": true,
+		"agents.defaults.model":         false,
+		"agents.defaults.model.primary": false,
+		"agents.list[3].identity.name":  false,
+		"channels.tg.heartbeat.showOk":  false,
+		"tools.web.search.maxResults":   false,
+		"tools.updatePlan":              false,
+		"agents":                        true,
+		"agents.list":                   true,
+		"agents.list[0]":                true,
+		"agents.list[0].id":             true,
+		"agents.list.name":              true,
+
+		"agents.defaults":  true,
+		"tools":            true,
+		"tools.web.search": true,
+		"tools.new":        true,
+		"new":              true,
+		"":                 true,
+		"messages":         true,
+
+		"messages.queue.$include":           true,
+		"[":                                 true,
+		"channels.tg":                       true,
+		"channels.tg.allowFrom":             true,
+		"agents.defaults.modelPolicy.allow": true,
 	} {
 		if got := Closed(path) != ""; got != want {
 			t.Errorf("%q is closed: %v, want %v", path, got, want)
@@ -77,7 +99,13 @@ func TestDraftClosed(t *testing.T) {
 			t.Errorf("%s touches %q, want %q", patch, got, want)
 		}
 	}
-	for text, want := range map[string]bool{`{a: {$include: "x"}}`: true, `{a: [{"$include": "x"}]}`: true, `{$schema: "x"}`: true, `{a: "$include"}`: false, `{`: false} {
+	for text, want := range map[string]bool{
+		`{a: {$include: "x"}}`:     true,
+		`{a: [{"$include": "x"}]}`: true,
+		`{$schema: "x"}`:           true,
+		`{a: "$include"}`:          false,
+		`{`:                        false,
+	} {
 		if got := RefuseIncludes([]byte(text)) != nil; got != want {
 			t.Errorf("%s is refused: %v, want %v", text, got, want)
 		}

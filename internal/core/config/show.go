@@ -109,7 +109,8 @@ func (w viewer) text(s string, path []string, hidden bool) string {
 		return s
 	case w.owner && !hidden:
 		return secret.RedactAddresses(s)
-	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), secret.ContainsCredential(s), bearer().MatchString(s):
+	case hidden, slices.Contains(path[:len(path)-1], "env"), !w.open(path), secret.ContainsCredential(s),
+		bearer().MatchString(s):
 		return secret.Redacted
 	}
 	return secret.RedactAddresses(s)

@@ -39,12 +39,18 @@ func shown(t testing.TB, text string, env map[string]string) string {
 func TestShownSecrets(t *testing.T) {
 	t.Parallel()
 	places := []string{
-		"channels.telegram.botToken", "channels.telegram.accounts.two.token", "channels.x.webhookUrl", "hooks.token", "hooks.mappings[0].secret",
-		"env.vars.HARMLESS", "env.PLAIN", "tools.exec.env.HARMLESS", "plugins.entries.x.config.password", "plugins.entries.x.config.hunter",
-		"agents.defaults.params.apiKey", "agents.defaults.params.extra.auth_token", "agents.defaults.params.credentials.deep.er",
-		"secrets.providers.vault.whatever", "models.providers.m.apiKey", "models.providers.m.headers.Authorization", "models.providers.m.headers.X-Odd",
-		"models.providers.m.models[0].apiKey", "models.providers.m.request.headers.x", "unknown", "unknown.deep.er[2].thing", "gateway.controlUi.odd",
-		"gateway.remote.password", "mcp.servers.s.env.TOKEN", "skills.entries.s.apiKey", "web.search.key", "agents.list[0].params.secretKey",
+		"channels.telegram.botToken", "channels.telegram.accounts.two.token", "channels.x.webhookUrl", "hooks.token",
+		"hooks.mappings[0].secret",
+		"env.vars.HARMLESS", "env.PLAIN", "tools.exec.env.HARMLESS", "plugins.entries.x.config.password",
+		"plugins.entries.x.config.hunter",
+		"agents.defaults.params.apiKey", "agents.defaults.params.extra.auth_token",
+		"agents.defaults.params.credentials.deep.er",
+		"secrets.providers.vault.whatever", "models.providers.m.apiKey", "models.providers.m.headers.Authorization",
+		"models.providers.m.headers.X-Odd",
+		"models.providers.m.models[0].apiKey", "models.providers.m.request.headers.x", "unknown", "unknown.deep.er[2].thing",
+		"gateway.controlUi.odd",
+		"gateway.remote.password", "mcp.servers.s.env.TOKEN", "skills.entries.s.apiKey", "web.search.key",
+		"agents.list[0].params.secretKey",
 	}
 	for _, k := range config.Keys() {
 		if k.Kind == config.Secret || k.Doc == "" {
@@ -52,7 +58,8 @@ func TestShownSecrets(t *testing.T) {
 		}
 	}
 	for _, path := range places {
-		for _, v := range []string{quote(canary), quote("prefix-" + canary + "-${SUFFIX}"), fmt.Sprintf(`["a",{"x":%q}]`, canary), fmt.Sprintf(`{"value":%q}`, canary)} {
+		for _, v := range []string{quote(canary), quote("prefix-" + canary + "-${SUFFIX}"),
+			fmt.Sprintf(`["a",{"x":%q}]`, canary), fmt.Sprintf(`{"value":%q}`, canary)} {
 			if got := shown(t, nested(t, path, v), nil); strings.Contains(got, canary) {
 				t.Errorf("%s = %s is shown: %s", path, v, got)
 			}
@@ -95,7 +102,8 @@ func TestShownForms(t *testing.T) {
 		`{/* token: ` + canary + ` */ gateway:{port:1}}`,
 		`{gateway:{auth:{token: 12345678}}, /* ` + canary + ` */}`,
 	} {
-		if got := shown(t, text, map[string]string{"HIDDEN": canary}); strings.Contains(got, canary) || strings.Contains(got, "12345678") {
+		if got := shown(t, text, map[string]string{"HIDDEN": canary}); strings.Contains(got, canary) ||
+			strings.Contains(got, "12345678") {
 			t.Errorf("%s is shown as %s", text, got)
 		}
 	}
@@ -113,7 +121,8 @@ func TestShown(t *testing.T) {
 	}`, nil)
 	for _, want := range []string{
 		`"port":19000`, `"bind":"lan"`, `"token":"${GATE}"`, `"keyPath":"/etc/key.pem"`, `"baseUrl":"http://127.0.0.1:1/v1"`,
-		`{"id":"HOOK_TOKEN","source":"env"}`, `{"id":"/etc/token","source":"file"}`, `"apiKey":"env:KEY"`, `"id":"m1"`, `"maxTokens":77`, `"primary":"m/m1"`, `"tokens":5000`,
+		`{"id":"HOOK_TOKEN","source":"env"}`, `{"id":"/etc/token","source":"file"}`, `"apiKey":"env:KEY"`, `"id":"m1"`,
+		`"maxTokens":77`, `"primary":"m/m1"`, `"tokens":5000`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not shown in %s", want, got)
@@ -123,7 +132,8 @@ func TestShown(t *testing.T) {
 
 // FuzzShown checks that a value below a name that suggests a secret is never shown.
 func FuzzShown(f *testing.F) {
-	for _, s := range [][2]string{{"hooks", "x"}, {"agents.defaults.params", "${X}y"}, {"channels.telegram", "a\"b"}, {"", "http://a:b@c"}, {"gateway.auth", "env:"}} {
+	for _, s := range [][2]string{{"hooks", "x"}, {"agents.defaults.params", "${X}y"}, {"channels.telegram", "a\"b"},
+		{"", "http://a:b@c"}, {"gateway.auth", "env:"}} {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, above, value string) {
@@ -254,8 +264,10 @@ func TestLookup(t *testing.T) {
 func TestShownArguments(t *testing.T) {
 	t.Parallel()
 	got := shown(t, `{
-		mcp: {servers: {s: {command: "srv", args: ["--verbose", "--api-key=`+canary+`", "--token", "`+canary+`", "--port", "80", "--secret", "--dir", "/data"]}}},
-		hooks: {points: [{point: "before_tool_call", command: "curl -H 'Authorization: Bearer `+canary+`' http://127.0.0.1/"}]},
+		mcp: {servers: {s: {command: "srv", args: ["--verbose", "--api-key=`+canary+`", "--token", "`+canary+
+		`", "--port", "80", "--secret", "--dir", "/data"]}}},
+		hooks: {points: [{point: "before_tool_call", command: "curl -H 'Authorization: Bearer `+canary+
+		`' http://127.0.0.1/"}]},
 	}`, nil)
 	if strings.Contains(got, canary) {
 		t.Errorf("a secret is shown: %s", got)

@@ -21,8 +21,9 @@ import (
 // Options says how a configuration is loaded. The zero Options uses the environment
 // of the process and has no last good file.
 type Options struct {
-	Env       func(string) string        // nil: os.Getenv
-	LastGood  string                     // file that [Tree.SaveLastGood] writes, used when the configuration is invalid; empty: none
+	Env func(string) string // nil: os.Getenv
+	// file that [Tree.SaveLastGood] writes, used when the configuration is invalid; empty: none
+	LastGood  string
 	Overrides map[string]json.RawMessage // by path; from the command line
 
 	live overrides // see [Tree.Override]
@@ -162,7 +163,8 @@ func warnInexact(v any, path []string, report func(Problem)) {
 		}
 	case json.Number:
 		if !exact(v) {
-			report(Problem{Path: FormatPath(path), Message: "put this number in quotes: it has more digits than many programs keep when they change the configuration"})
+			report(Problem{Path: FormatPath(path),
+				Message: "put this number in quotes: it has more digits than many programs keep when they change the configuration"})
 		}
 	}
 }
@@ -215,7 +217,8 @@ func (t *Tree) emptied(file, state string) error {
 	if b, err := t.opts.lastGood(t.path); errors.Is(err, fs.ErrNotExist) || string(bytes.TrimSpace(b)) == "{}" {
 		return nil
 	}
-	return fmt.Errorf("the file %s, but there was a configuration. To get it back: cp %s %s; to begin with the defaults: echo '{}' > %s",
+	return fmt.Errorf(
+		"the file %s, but there was a configuration. To get it back: cp %s %s; to begin with the defaults: echo '{}' > %s",
 		state, shell.Quote(good), shell.Quote(file), shell.Quote(file))
 }
 
@@ -244,7 +247,8 @@ func (t *Tree) substituted(root map[string]any) map[string]any {
 		return ""
 	}
 	missing := func(path []string, name string) {
-		t.issues = append(t.issues, Problem{Path: FormatPath(path), Message: "the variable " + name + " is not set; its name is used as the value"})
+		t.issues = append(t.issues,
+			Problem{Path: FormatPath(path), Message: "the variable " + name + " is not set; its name is used as the value"})
 	}
 	from := func(path []string) { t.sources[FormatPath(path)] = FromEnv }
 	return substitute(root, nil, env, missing, from).(map[string]any)

@@ -89,7 +89,8 @@ func issue(p Problem) wire.ConfigIssue {
 // Schema describes all known keys.
 func (v View) Schema() wire.ConfigSchema {
 	out := wire.ConfigSchema{
-		Schema: Schema(), Hints: map[string]wire.ConfigHint{}, Version: v.Version, Generated: v.Started.UTC().Format(time.RFC3339),
+		Schema: Schema(), Hints: map[string]wire.ConfigHint{}, Version: v.Version,
+		Generated: v.Started.UTC().Format(time.RFC3339),
 	}
 	for _, k := range Keys() {
 		out.Hints[strings.ReplaceAll(k.Path, "[]", ".*")] = *hintOf(&k)
@@ -109,7 +110,13 @@ func Lookup(path string) (wire.ConfigKey, bool) {
 	}
 	for _, name := range sortedNames(n) {
 		kid, at := n.kid(name), strings.TrimPrefix(path+"."+name, ".")
-		c := wire.ConfigChild{Key: name, Path: at, Type: kid.types(), Children: len(sortedNames(kid)) > 0, Reload: kid.reload(at)}
+		c := wire.ConfigChild{
+			Key:      name,
+			Path:     at,
+			Type:     kid.types(),
+			Children: len(sortedNames(kid)) > 0,
+			Reload:   kid.reload(at),
+		}
 		if kid.key != nil {
 			c.Hint, c.HintPath = hintOf(kid.key), kid.key.Path
 		}
@@ -143,5 +150,6 @@ func (n *node) reload(path string) string {
 
 // used reports whether this build uses a key or one below it.
 func (n *node) used() bool {
-	return n.key != nil && n.key.Used() || slices.ContainsFunc(sortedNames(n), func(name string) bool { return n.kid(name).used() })
+	return n.key != nil && n.key.Used() ||
+		slices.ContainsFunc(sortedNames(n), func(name string) bool { return n.kid(name).used() })
 }

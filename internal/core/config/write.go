@@ -106,7 +106,8 @@ func (t *Tree) applyIn(changed map[string][]byte, file string, steps, rest []str
 			continue
 		}
 		if inc.Kind != json5.String || len(n.Slots) != 1 {
-			return chela.Errorf(chela.CodeInvalid, "%s is merged from several files: %s includes %s; edit it by hand", FormatPath(steps), file, src[inc.Pos:inc.End])
+			return chela.Errorf(chela.CodeInvalid, "%s is merged from several files: %s includes %s; edit it by hand",
+				FormatPath(steps), file, src[inc.Pos:inc.End])
 		}
 		r := &reader{root: t.dir()}
 		next, err := r.locate(inc.Text, file)
@@ -127,7 +128,8 @@ func (t *Tree) patched(doc *json5.Document, steps, rest []string, value []byte) 
 	if value == nil {
 		out, ok := doc.Unset(rest)
 		if !ok {
-			return nil, &chela.Error{Code: chela.CodeNotFound, Message: FormatPath(steps) + " is not set", Err: chela.ErrNotFound}
+			return nil, &chela.Error{Code: chela.CodeNotFound, Message: FormatPath(steps) + " is not set",
+				Err: chela.ErrNotFound}
 		}
 		return out, nil
 	}
@@ -135,7 +137,8 @@ func (t *Tree) patched(doc *json5.Document, steps, rest []string, value []byte) 
 	for i := 1; i < len(rest); i++ {
 		at := len(steps) - len(rest) + i
 		n := t.known.at(steps[:at])
-		if rest[i] != "0" || doc.Get(rest[:i]...) != nil || n == nil || n.elem == nil && (n.key == nil || n.key.Kind != Texts) {
+		if rest[i] != "0" || doc.Get(rest[:i]...) != nil || n == nil ||
+			n.elem == nil && (n.key == nil || n.key.Kind != Texts) {
 			continue
 		}
 		for _, step := range slices.Backward(rest[i+1:]) {

@@ -7,7 +7,14 @@ import (
 
 // TestCommand reads the command and the PATH of a service back from its file.
 func TestCommand(t *testing.T) {
-	s := Spec{Name: "x", Title: "X", Program: `/opt/a "b" \n/chela`, Args: []string{"gateway", "run", "--state-dir", "/h/$x%y"}, Path: "/bin:/usr/bin", Logs: "/logs"}
+	s := Spec{
+		Name:    "x",
+		Title:   "X",
+		Program: `/opt/a "b" \n/chela`,
+		Args:    []string{"gateway", "run", "--state-dir", "/h/$x%y"},
+		Path:    "/bin:/usr/bin",
+		Logs:    "/logs",
+	}
 	want := append([]string{s.Program}, s.Args...)
 	for name, f := range map[string]func() ([]string, string){
 		"systemd": func() ([]string, string) { return parseUnit(systemd{}.text(s)) },

@@ -41,7 +41,13 @@ func (m *machine) run(_ context.Context, name string, args ...string) (string, e
 func (m *machine) open(t *testing.T, system string) (daemon.Manager, string) {
 	t.Helper()
 	home := t.TempDir()
-	d, err := daemon.Open(daemon.Env{OS: system, Home: home, UID: 501, Getenv: func(string) string { return "" }, Run: m.run})
+	d, err := daemon.Open(daemon.Env{
+		OS:     system,
+		Home:   home,
+		UID:    501,
+		Getenv: func(string) string { return "" },
+		Run:    m.run,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +57,12 @@ func (m *machine) open(t *testing.T, system string) (daemon.Manager, string) {
 // spec has every character that a service file could take for something else.
 func spec() daemon.Spec {
 	return daemon.Spec{
-		Name: "chela-gateway-work", Title: "Chela 100% <gateway>", Program: `/opt/my "apps"/chela`,
-		Args: []string{"gateway", "run", "--state-dir", `/home/a b/50%/$HOME\x`}, Path: "/usr/bin:/opt/$x/%h", Logs: "/home/a b/logs",
+		Name:    "chela-gateway-work",
+		Title:   "Chela 100% <gateway>",
+		Program: `/opt/my "apps"/chela`,
+		Args:    []string{"gateway", "run", "--state-dir", `/home/a b/50%/$HOME\x`},
+		Path:    "/usr/bin:/opt/$x/%h",
+		Logs:    "/home/a b/logs",
 	}
 }
 
@@ -72,7 +82,8 @@ func TestSystemd(t *testing.T) {
 		for _, want := range []string{
 			"\nDescription=Chela 100%% <gateway>\n",
 			"\nExecStart=\"/opt/my \\\"apps\\\"/chela\" \"gateway\" \"run\" \"--state-dir\" \"/home/a b/50%%/$$HOME\\\\x\"\n",
-			"\nEnvironment=\"PATH=/usr/bin:/opt/$x/%%h\"\n", "\nRestart=always\nRestartSec=5\nRestartPreventExitStatus=78\n", "\nWantedBy=default.target\n",
+			"\nEnvironment=\"PATH=/usr/bin:/opt/$x/%%h\"\n", "\nRestart=always\nRestartSec=5\nRestartPreventExitStatus=78\n",
+			"\nWantedBy=default.target\n",
 		} {
 			if !strings.Contains(string(b), want) {
 				t.Errorf("no %q in\n%s", want, b)
@@ -88,7 +99,9 @@ func TestSystemd(t *testing.T) {
 	})
 	t.Run("GW-02 state and uninstall", func(t *testing.T) {
 		t.Parallel()
-		m := machine{answers: map[string]string{"systemctl --user show --property": "MainPID=42\nActiveState=active\nSubState=running\nResult=success\n"}}
+		m := machine{
+			answers: map[string]string{
+				"systemctl --user show --property": "MainPID=42\nActiveState=active\nSubState=running\nResult=success\n"}}
 		d, _ := m.open(t, "linux")
 		const name = "chela-gateway-work"
 		if st, err := d.State(t.Context(), name); err != nil || st.Installed || st.Running || len(m.told) > 0 {
@@ -97,10 +110,12 @@ func TestSystemd(t *testing.T) {
 		if err := d.Install(t.Context(), spec()); err != nil {
 			t.Fatal(err)
 		}
-		if st, err := d.State(t.Context(), name); err != nil || !st.Installed || !st.Running || st.PID != 42 || st.Detail != "active" {
+		if st, err := d.State(t.Context(), name); err != nil || !st.Installed || !st.Running || st.PID != 42 ||
+			st.Detail != "active" {
 			t.Errorf("%+v, %v", st, err)
 		}
-		m.answers = map[string]string{"systemctl --user show --property": "MainPID=0\nActiveState=activating\nSubState=auto-restart\nResult=exit-code\n"}
+		m.answers = map[string]string{
+			"systemctl --user show --property": "MainPID=0\nActiveState=activating\nSubState=auto-restart\nResult=exit-code\n"}
 		if st, err := d.State(t.Context(), name); err != nil || st.Running || st.Detail != "activating, exit-code" {
 			t.Errorf("one that ends: %+v, %v", st, err)
 		}
@@ -109,7 +124,8 @@ func TestSystemd(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if st, _ := d.State(t.Context(), name); st.Installed || !slices.Contains(m.told, "systemctl --user disable --now chela-gateway-work.service") {
+		if st, _ := d.State(t.Context(), name); st.Installed ||
+			!slices.Contains(m.told, "systemctl --user disable --now chela-gateway-work.service") {
 			t.Errorf("after: %+v, told %q", st, m.told)
 		}
 	})
@@ -147,13 +163,15 @@ func TestSystemd(t *testing.T) {
 		d, home := m.open(t, "linux")
 		s := spec()
 		s.Program = filepath.Join(home, "a b 50%", "chela")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(s.Program), 0o700), os.WriteFile(s.Program, []byte("#!/bin/sh\n"), 0o700)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(s.Program), 0o700),
+			os.WriteFile(s.Program, []byte("#!/bin/sh\n"), 0o700)); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Install(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.CommandContext(t.Context(), analyze, "verify", "--user", "--man=no", filepath.Join(home, ".config", "systemd", "user", s.Name+".service"))
+		cmd := exec.CommandContext(t.Context(), analyze, "verify", "--user", "--man=no",
+			filepath.Join(home, ".config", "systemd", "user", s.Name+".service"))
 		cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir(), "HOME="+home)
 		out, err := cmd.CombinedOutput()
 		if strings.Contains(string(out), s.Name) || err != nil && !strings.Contains(string(out), "Failed to") {
@@ -177,8 +195,10 @@ func TestLaunchd(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"<key>Label</key>\n\t<string>ai.chela.chela-gateway-work</string>", "<string>/opt/my &#34;apps&#34;/chela</string><string>gateway</string>",
-			"<key>RunAtLoad</key>\n\t<true/>", "<key>KeepAlive</key>\n\t<true/>", "<string>/home/a b/logs/chela-gateway-work.out</string>",
+			"<key>Label</key>\n\t<string>ai.chela.chela-gateway-work</string>",
+			"<string>/opt/my &#34;apps&#34;/chela</string><string>gateway</string>",
+			"<key>RunAtLoad</key>\n\t<true/>", "<key>KeepAlive</key>\n\t<true/>",
+			"<string>/home/a b/logs/chela-gateway-work.out</string>",
 			"<key>PATH</key><string>/usr/bin:/opt/$x/%h</string>",
 		} {
 			if !strings.Contains(string(b), want) {
@@ -188,12 +208,14 @@ func TestLaunchd(t *testing.T) {
 		if got := m.told[len(m.told)-1]; got != "launchctl bootstrap gui/501 "+file {
 			t.Errorf("told %q", m.told)
 		}
-		m.fails, m.answers = nil, map[string]string{"launchctl print gui/501/ai.chela.chela-gateway-work": "{\n\tstate = running\n\tpid = 77\n}\n"}
+		m.fails, m.answers = nil,
+			map[string]string{"launchctl print gui/501/ai.chela.chela-gateway-work": "{\n\tstate = running\n\tpid = 77\n}\n"}
 		if st, err := d.State(t.Context(), spec().Name); err != nil || !st.Running || st.PID != 77 {
 			t.Errorf("%+v, %v", st, err)
 		}
 		m.answers, m.fails = nil, map[string]string{"launchctl print": "Could not find service\n"}
-		if err := d.Stop(t.Context(), spec().Name); err != nil || !slices.Contains(m.told, "launchctl bootout gui/501/ai.chela.chela-gateway-work") {
+		if err := d.Stop(t.Context(), spec().Name); err != nil ||
+			!slices.Contains(m.told, "launchctl bootout gui/501/ai.chela.chela-gateway-work") {
 			t.Errorf("%v, told %q", err, m.told)
 		}
 		if st, err := d.State(t.Context(), spec().Name); err != nil || st.Running || !st.Installed {
@@ -216,7 +238,8 @@ func TestTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	have, err := os.ReadFile(filepath.Join(home, "AppData", "Local", "chela", "chela-gateway-work.xml"))
-	if err != nil || !strings.Contains(string(have), `<Arguments>gateway run --state-dir &#34;/home/a b/50%/$HOME\x&#34;</Arguments>`) {
+	if err != nil ||
+		!strings.Contains(string(have), `<Arguments>gateway run --state-dir &#34;/home/a b/50%/$HOME\x&#34;</Arguments>`) {
 		t.Errorf("%v: %s", err, have)
 	}
 	if got := m.told[0]; !strings.HasPrefix(got, "schtasks /Create /F /TN chela-gateway-work /XML ") {
@@ -225,7 +248,8 @@ func TestTasks(t *testing.T) {
 	if st, err := d.State(t.Context(), spec().Name); err != nil || !st.Running || !st.Installed {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if err := d.Uninstall(t.Context(), spec().Name); err != nil || !slices.Contains(m.told, "schtasks /Delete /F /TN chela-gateway-work") {
+	if err := d.Uninstall(t.Context(), spec().Name); err != nil ||
+		!slices.Contains(m.told, "schtasks /Delete /F /TN chela-gateway-work") {
 		t.Errorf("%v, told %q", err, m.told)
 	}
 }

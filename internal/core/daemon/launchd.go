@@ -24,7 +24,9 @@ func (m launchd) file(name string) string {
 
 func (m launchd) text(s Spec) string {
 	var b strings.Builder
-	b.WriteString(xml.Header + `<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">` + "\n<plist version=\"1.0\">\n<dict>\n")
+	b.WriteString(xml.Header +
+		`<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">` +
+		"\n<plist version=\"1.0\">\n<dict>\n")
 	member := func(key, value string) { fmt.Fprintf(&b, "\t<key>%s</key>\n\t%s\n", key, value) }
 	member("Label", xmlString(m.label(s.Name)))
 	args := xmlString(s.Program)
@@ -90,7 +92,8 @@ func (m launchd) unload(ctx context.Context, name string) {
 	if m.tell(ctx, "launchctl", "bootout", m.target(name)) != nil {
 		return // it was not loaded
 	}
-	for wait := time.Duration(0); wait < timeout && m.tell(ctx, "launchctl", "print", m.target(name)) == nil && ctx.Err() == nil; wait += 200 * time.Millisecond {
+	for wait := time.Duration(0); wait < timeout && m.tell(ctx, "launchctl", "print", m.target(name)) == nil &&
+		ctx.Err() == nil; wait += 200 * time.Millisecond {
 		time.Sleep(200 * time.Millisecond)
 	}
 }

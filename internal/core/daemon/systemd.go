@@ -115,7 +115,8 @@ func (m systemd) Install(ctx context.Context, s Spec) error {
 	if err := write(m.file(s.Name), m.text(s)); err != nil {
 		return err
 	}
-	return m.all(ctx, []string{"daemon-reload"}, []string{"enable", s.Name + ".service"}, []string{"restart", s.Name + ".service"})
+	return m.all(ctx, []string{"daemon-reload"}, []string{"enable", s.Name + ".service"},
+		[]string{"restart", s.Name + ".service"})
 }
 
 // all gives the manager commands until one fails.
@@ -171,7 +172,8 @@ func (m systemd) State(ctx context.Context, name string) (State, error) {
 	}
 	st.Installed = true
 	st.Command, st.Path = parseUnit(have)
-	out, err := m.Run(ctx, "systemctl", "--user", "show", "--property=ActiveState,SubState,MainPID,Result", name+".service")
+	out, err := m.Run(ctx, "systemctl", "--user", "show", "--property=ActiveState,SubState,MainPID,Result",
+		name+".service")
 	if err != nil {
 		st.Detail = "systemd does not answer"
 		return st, nil //nolint:nilerr // the file is there

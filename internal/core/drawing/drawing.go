@@ -127,8 +127,16 @@ type Painter interface {
 
 // sizes are the sizes of OpenAI's models that come closest to an aspect ratio.
 var sizes = map[string]string{
-	"1:1": "1024x1024", "3:2": "1536x1024", "4:3": "1536x1024", "5:4": "1536x1024", "16:9": "1536x1024", "21:9": "1536x1024",
-	"2:3": "1024x1536", "3:4": "1024x1536", "4:5": "1024x1536", "9:16": "1024x1536",
+	"1:1":  "1024x1024",
+	"3:2":  "1536x1024",
+	"4:3":  "1536x1024",
+	"5:4":  "1536x1024",
+	"16:9": "1536x1024",
+	"21:9": "1536x1024",
+	"2:3":  "1024x1536",
+	"3:4":  "1024x1536",
+	"4:5":  "1024x1536",
+	"9:16": "1024x1536",
 }
 
 // SizeOf returns the size that comes closest to an aspect ratio; "": it is unknown.
@@ -137,7 +145,8 @@ func SizeOf(aspect string) string { return sizes[aspect] }
 // Named returns the names of what the request says beside its text, sorted.
 func (r Request) Named() (out []string) {
 	for _, f := range [...]struct{ name, value string }{
-		{"aspectRatio", r.Aspect}, {"background", r.Background}, {"outputFormat", r.Format}, {"quality", r.Quality}, {"resolution", r.Resolution}, {"size", r.Size},
+		{"aspectRatio", r.Aspect}, {"background", r.Background}, {"outputFormat", r.Format}, {"quality", r.Quality},
+		{"resolution", r.Resolution}, {"size", r.Size},
 	} {
 		if f.value != "" {
 			out = append(out, f.name)

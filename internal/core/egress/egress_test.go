@@ -43,7 +43,8 @@ func TestResolution(t *testing.T) {
 		}
 	})
 	t.Run("S19 one forbidden address refuses the name", func(t *testing.T) {
-		for _, bad := range []string{"127.0.0.1", "10.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1%eth0", "64:ff9b::7f00:1", "2002:7f00:1::", "169.254.169.254", "2606:2800:220:1::1%eth0", "fe80::5efe:5db8:d822"} {
+		for _, bad := range []string{"127.0.0.1", "10.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1%eth0", "64:ff9b::7f00:1",
+			"2002:7f00:1::", "169.254.169.254", "2606:2800:220:1::1%eth0", "fe80::5efe:5db8:d822"} {
 			w := newWorld(t)
 			w.name("site.example", []string{public, bad})
 			w.serve(public+":80", respond("hello"))
@@ -95,8 +96,10 @@ func TestPolicy(t *testing.T) {
 	}{
 		{
 			"a host", egress.Policy{Hosts: []string{"LocalHost.", "inner.example", "10.0.0.5", "[::1]", "not a host"}},
-			[]string{"localhost", "localhost:8080", "LOCALHOST.", "inner.example", "10.0.0.5", "10.0.0.5.", "10.0.0.5:1", "[::1]:9", "[::ffff:10.0.0.5]"},
-			[]string{"10.0.0.6", "127.0.0.1", "a.localhost", "evillocalhost", "other.example", "x.inner.example", "evilinner.example"},
+			[]string{"localhost", "localhost:8080", "LOCALHOST.", "inner.example", "10.0.0.5", "10.0.0.5.", "10.0.0.5:1",
+				"[::1]:9", "[::ffff:10.0.0.5]"},
+			[]string{"10.0.0.6", "127.0.0.1", "a.localhost", "evillocalhost", "other.example",
+				"x.inner.example", "evilinner.example"},
 		},
 		{
 			"a host with a port", egress.Policy{Hosts: []string{"127.0.0.1:11434", "[::1]:80", "localhost:443"}},
@@ -104,21 +107,26 @@ func TestPolicy(t *testing.T) {
 			[]string{"127.0.0.1", "[::1]:81", "localhost"},
 		},
 		{
-			"a network", egress.Policy{Networks: []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("10.1.1.0/24")}},
+			"a network", egress.Policy{Networks: []netip.Prefix{netip.MustParsePrefix("198.18.0.0/15"),
+				netip.MustParsePrefix("fc00::/7"), netip.MustParsePrefix("10.1.1.0/24")}},
 			[]string{"198.18.0.1", "198.19.255.255", "[fd00::1]", "mapped-inner.example"},
 			[]string{"10.0.0.1", "[fe80::1]"},
 		},
 		{
 			"private", egress.Policy{Private: true},
-			[]string{"10.0.0.1", "172.16.0.1", "192.168.0.1", "localhost", "127.0.0.1", "[::1]", "[fd00::1]", "100.64.0.1", "printer.local", "inner.example", "mapped-inner.example"},
+			[]string{"10.0.0.1", "172.16.0.1", "192.168.0.1", "localhost", "127.0.0.1", "[::1]", "[fd00::1]", "100.64.0.1",
+				"printer.local", "inner.example", "mapped-inner.example"},
 			[]string{
-				"169.254.169.254", "168.63.129.16", "0.0.0.0", "192.0.0.1", "192.0.2.1", "192.88.99.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1",
-				"[fe80::1]", "[fec0::1]", "[ff02::1]", "[::5db8:d822]", "[2001::1]", "[2001:10::1]", "[2001:db8::1]", "[3fff::1]", "[64:ff9b::a00:1]", "[64:ff9b:1::1]", "[2002:a00:1::]", "metadata.example",
+				"169.254.169.254", "168.63.129.16", "0.0.0.0", "192.0.0.1", "192.0.2.1", "192.88.99.1", "198.18.0.1",
+				"198.51.100.1", "203.0.113.1", "224.0.0.1", "240.0.0.1",
+				"[fe80::1]", "[fec0::1]", "[ff02::1]", "[::5db8:d822]", "[2001::1]", "[2001:10::1]", "[2001:db8::1]", "[3fff::1]",
+				"[64:ff9b::a00:1]", "[64:ff9b:1::1]", "[2002:a00:1::]", "metadata.example",
 			},
 		},
 		{
 			"none", egress.Policy{},
-			[]string{public, "[2606:2800:220:1::1]", "site.example", "172.32.0.1", "100.128.0.1", "169.253.0.1", "11.0.0.1", "[2400::1]", "mapped.example", "site.example:65535"},
+			[]string{public, "[2606:2800:220:1::1]", "site.example", "172.32.0.1", "100.128.0.1", "169.253.0.1", "11.0.0.1",
+				"[2400::1]", "mapped.example", "site.example:65535"},
 			[]string{"inner.example", "mapped-inner.example", "metadata.example", "site.example:0", "site.example:65536"},
 		},
 	}
@@ -126,9 +134,18 @@ func TestPolicy(t *testing.T) {
 		t.Run("S19 allows "+tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			for n, a := range map[string]string{
-				"site.example": public, "inner.example": "10.1.1.1", "other.example": "10.1.1.1", "x.inner.example": "10.1.1.1", "evilinner.example": "10.1.1.1", "metadata.example": "169.254.169.254",
-				"localhost": "127.0.0.1", "a.localhost": "127.0.0.1", "evillocalhost": "127.0.0.1", "printer.local": "192.168.0.9",
-				"mapped.example": "::ffff:" + public, "mapped-inner.example": "::ffff:10.1.1.1",
+				"site.example":         public,
+				"inner.example":        "10.1.1.1",
+				"other.example":        "10.1.1.1",
+				"x.inner.example":      "10.1.1.1",
+				"evilinner.example":    "10.1.1.1",
+				"metadata.example":     "169.254.169.254",
+				"localhost":            "127.0.0.1",
+				"a.localhost":          "127.0.0.1",
+				"evillocalhost":        "127.0.0.1",
+				"printer.local":        "192.168.0.9",
+				"mapped.example":       "::ffff:" + public,
+				"mapped-inner.example": "::ffff:10.1.1.1",
 			} {
 				w.name(n, []string{a})
 			}
@@ -156,11 +173,31 @@ func TestPolicy(t *testing.T) {
 func TestNames(t *testing.T) {
 	label, name := strings.Repeat("a", 63), strings.Repeat("a.", 123)+"example" // of 253 bytes
 	for host, allowed := range map[string]bool{
-		label + ".example": true, label + "a.example": false, name: true, "a" + name: false,
-		"a_b-c9.z0.example": true, "münchen.example": true, "site.1a": true, "site.0xg": true,
-		"a~b.example": false, "a$b.example": false, "a;b.example": false, "site.a$b": false, "a..example": false, "..": false,
-		"127.1": false, "017700000001": false, "1.2.3.256": false, "site.1": false, "site.0x": false, "site.0x1F": false,
-		"site.localdomain": false, "site.local": false, "site.internal": false, "site.home.arpa": false, "site.localhost": false,
+		label + ".example":  true,
+		label + "a.example": false,
+		name:                true,
+		"a" + name:          false,
+		"a_b-c9.z0.example": true,
+		"münchen.example":   true,
+		"site.1a":           true,
+		"site.0xg":          true,
+		"a~b.example":       false,
+		"a$b.example":       false,
+		"a;b.example":       false,
+		"site.a$b":          false,
+		"a..example":        false,
+		"..":                false,
+		"127.1":             false,
+		"017700000001":      false,
+		"1.2.3.256":         false,
+		"site.1":            false,
+		"site.0x":           false,
+		"site.0x1F":         false,
+		"site.localdomain":  false,
+		"site.local":        false,
+		"site.internal":     false,
+		"site.home.arpa":    false,
+		"site.localhost":    false,
 	} {
 		c := egress.Client(egress.Options{
 			Resolve: func(context.Context, string) ([]netip.Addr, error) {
@@ -168,7 +205,8 @@ func TestNames(t *testing.T) {
 			},
 			Dial: func(context.Context, string, string) (net.Conn, error) { return nil, io.ErrUnexpectedEOF },
 		})
-		if _, err := get(t, c, "http://"+host+"/"); refused(err) == allowed || allowed && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := get(t, c, "http://"+host+"/"); refused(err) == allowed ||
+			allowed && !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%s: %v, want it allowed: %v", host, err, allowed)
 		}
 	}
@@ -219,8 +257,10 @@ func TestRedirects(t *testing.T) {
 		return w
 	}
 	for _, target := range []string{
-		"http://127.0.0.1/", "http://localhost/", "http://evil.example/", "http://[::1]/", "http://169.254.169.254/latest/meta-data/",
-		"http://2130706433/", "//127.0.0.1/", "http://site.example@127.0.0.1/", "ftp://site.example/", "file:///etc/passwd", "http://0/",
+		"http://127.0.0.1/", "http://localhost/", "http://evil.example/", "http://[::1]/",
+		"http://169.254.169.254/latest/meta-data/",
+		"http://2130706433/", "//127.0.0.1/", "http://site.example@127.0.0.1/", "ftp://site.example/",
+		"file:///etc/passwd", "http://0/",
 		"http://[::ffff:7f00:1]/", "http://127.0.0.1.:80/", "gopher://127.0.0.1/",
 	} {
 		t.Run("S19 a redirect is checked by the policy: "+target, func(t *testing.T) {
@@ -237,7 +277,8 @@ func TestRedirects(t *testing.T) {
 	t.Run("S19 a chain is bounded", func(t *testing.T) {
 		n := 0
 		w := site(t, func(rw http.ResponseWriter, r *http.Request) { n++; redirectTo("/next")(rw, r) })
-		if _, err := get(t, w.client(egress.Options{MaxRedirects: 3}), "http://site.example/"); err == nil || !strings.Contains(err.Error(), "more than 3 redirects") || n != 4 {
+		if _, err := get(t, w.client(egress.Options{MaxRedirects: 3}), "http://site.example/"); err == nil ||
+			!strings.Contains(err.Error(), "more than 3 redirects") || n != 4 {
 			t.Errorf("%v after %d requests", err, n)
 		}
 	})
@@ -267,7 +308,8 @@ func TestRedirects(t *testing.T) {
 			redirectTo("http://site.example/back")(rw, r)
 		})
 		got, err := get(t, w.client(egress.Options{MaxRedirects: 3}), "http://site.example/?token=t",
-			"Authorization", "Bearer t", "Cookie", "a=b", "X-Api-Key", "k", "Proxy-Authorization", "p", "Accept", "text/html", "Accept-Language", "de", "User-Agent", "chela")
+			"Authorization", "Bearer t", "Cookie", "a=b", "X-Api-Key", "k", "Proxy-Authorization", "p", "Accept", "text/html",
+			"Accept-Language", "de", "User-Agent", "chela")
 		if err != nil || got != "done" {
 			t.Fatalf("%q, %v", got, err)
 		}
@@ -279,7 +321,8 @@ func TestRedirects(t *testing.T) {
 				}
 				continue
 			}
-			if diff := cmp.Diff(http.Header{"Accept": {"text/html"}, "Accept-Language": {"de"}, "User-Agent": {"chela"}}, h); diff != "" {
+			if diff := cmp.Diff(http.Header{"Accept": {"text/html"}, "Accept-Language": {"de"}, "User-Agent": {"chela"}},
+				h); diff != "" {
 				t.Errorf("request %d: %s", i, diff)
 			}
 		}
@@ -289,7 +332,8 @@ func TestRedirects(t *testing.T) {
 			http.Redirect(rw, r, "http://other.example/", http.StatusTemporaryRedirect)
 		})
 		w.serve(public2+":80", respond("taken"))
-		_, err := w.client(egress.Options{MaxRedirects: 3}).Post("http://site.example/", "text/plain", strings.NewReader("secret"))
+		_, err := w.client(egress.Options{MaxRedirects: 3}).Post("http://site.example/", "text/plain",
+			strings.NewReader("secret"))
 		if err == nil || len(w.dials) != 1 {
 			t.Errorf("%v, dials %v", err, w.dials)
 		}
@@ -297,8 +341,10 @@ func TestRedirects(t *testing.T) {
 	t.Run("S19 another port or scheme is another origin", func(t *testing.T) {
 		var auth []string
 		w := site(t, redirectTo("http://site.example:8080/"))
-		w.serve(public+":8080", func(_ http.ResponseWriter, r *http.Request) { auth = append(auth, r.Header.Get("Authorization")) })
-		if _, err := get(t, w.client(egress.Options{MaxRedirects: 3}), "http://site.example/", "Authorization", "t"); err != nil {
+		w.serve(public+":8080",
+			func(_ http.ResponseWriter, r *http.Request) { auth = append(auth, r.Header.Get("Authorization")) })
+		if _, err := get(t, w.client(egress.Options{MaxRedirects: 3}), "http://site.example/", "Authorization",
+			"t"); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{""}, auth); diff != "" {
@@ -320,9 +366,16 @@ func TestRedirects(t *testing.T) {
 			{"PUT", "https://site.example/a", "https://other.example/b", false, true},
 		} {
 			from, r := httptest.NewRequest(c.method, c.from, nil), httptest.NewRequest(c.method, c.to, nil)
-			r.Header = http.Header{"Authorization": {"t"}, "Accept": {"a"}, "Accept-Encoding": {"gzip"}, "Accept-Language": {"de"}, "User-Agent": {"chela"}}
+			r.Header = http.Header{
+				"Authorization":   {"t"},
+				"Accept":          {"a"},
+				"Accept-Encoding": {"gzip"},
+				"Accept-Language": {"de"},
+				"User-Agent":      {"chela"},
+			}
 			err := check(r, []*http.Request{from})
-			if keeps := r.Header.Get("Authorization") != ""; (err != nil) != c.refused || err == nil && (keeps != c.keeps || len(r.Header) < 4) {
+			if keeps := r.Header.Get("Authorization") != ""; (err != nil) != c.refused ||
+				err == nil && (keeps != c.keeps || len(r.Header) < 4) {
 				t.Errorf("%s from %s to %s: %v, %v", c.method, c.from, c.to, err, r.Header)
 			}
 		}
@@ -339,7 +392,8 @@ func TestRedirects(t *testing.T) {
 		})
 		w.serve(public+":80", func(rw http.ResponseWriter, r *http.Request) { redirectTo("https://example.com/own")(rw, r) })
 		c := w.client(egress.Options{MaxRedirects: 3, TLS: s.Client().Transport.(*http.Transport).TLSClientConfig})
-		if got, err := get(t, c, "https://example.com/?to=http://example.com/"); err == nil || !strings.Contains(err.Error(), "from https to http") {
+		if got, err := get(t, c, "https://example.com/?to=http://example.com/"); err == nil ||
+			!strings.Contains(err.Error(), "from https to http") {
 			t.Errorf("%q, %v", got, err)
 		}
 		if got, err := get(t, c, "http://example.com/"); err != nil || got != "HTTP/1.1" {
@@ -367,7 +421,11 @@ func proxy(seen *[]string) http.HandlerFunc {
 
 func TestProxy(t *testing.T) {
 	env := func(key string) string {
-		return map[string]string{"http_proxy": "http://10.0.0.1:3128", "HTTPS_PROXY": "10.0.0.1:3128", "NO_PROXY": "plain.example"}[key]
+		return map[string]string{
+			"http_proxy":  "http://10.0.0.1:3128",
+			"HTTPS_PROXY": "10.0.0.1:3128",
+			"NO_PROXY":    "plain.example",
+		}[key]
 	}
 	setup := func(t *testing.T, o egress.Options) (*http.Client, *world, *[]string) {
 		seen := &[]string{}
@@ -401,8 +459,10 @@ func TestProxy(t *testing.T) {
 	t.Run("S19 forbidden targets do not reach the proxy", func(t *testing.T) {
 		c, _, seen := setup(t, egress.Options{ProxyResolves: true})
 		for _, u := range []string{
-			"http://127.0.0.1/", "https://127.0.0.1/", "http://10.0.0.1:3128/", "http://169.254.169.254/", "http://[::1]/", "http://evil.example/", "https://evil.example/",
-			"http://2130706433/", "http://0x7f.1/", "http://localhost./", "http://①②⑦.0.0.1/", "http://metadata.google.internal/",
+			"http://127.0.0.1/", "https://127.0.0.1/", "http://10.0.0.1:3128/", "http://169.254.169.254/", "http://[::1]/",
+			"http://evil.example/", "https://evil.example/",
+			"http://2130706433/", "http://0x7f.1/", "http://localhost./", "http://①②⑦.0.0.1/",
+			"http://metadata.google.internal/",
 		} {
 			if _, err := get(t, c, u); !refused(err) {
 				t.Errorf("%s: %v", u, err)
@@ -453,7 +513,8 @@ func TestBounds(t *testing.T) {
 	t.Run("a header is bounded", func(t *testing.T) {
 		w := newWorld(t)
 		w.name("site.example", []string{public})
-		w.serve(public+":80", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Long", strings.Repeat("x", 300<<10)) })
+		w.serve(public+":80",
+			func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Long", strings.Repeat("x", 300<<10)) })
 		if _, err := get(t, w.client(egress.Options{}), "http://site.example/"); err == nil {
 			t.Error("a header of 300 KiB was accepted")
 		}
@@ -475,7 +536,8 @@ func TestBounds(t *testing.T) {
 			}
 			for _, o := range []egress.Options{stuck, dead} {
 				began := time.Now()
-				if _, err := get(t, egress.Client(o), "http://site.example/"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 10*time.Second {
+				if _, err := get(t, egress.Client(o), "http://site.example/"); !errors.Is(err, context.DeadlineExceeded) ||
+					time.Since(began) != 10*time.Second {
 					t.Errorf("%v after %v", err, time.Since(began))
 				}
 			}
@@ -557,7 +619,8 @@ func TestBounds(t *testing.T) {
 			var late net.Conn // the other end of a connection that is made too late
 			c := egress.Client(egress.Options{
 				Resolve: func(context.Context, string) ([]netip.Addr, error) {
-					return []netip.Addr{netip.MustParseAddr("2606:2800:220:1::1"), netip.MustParseAddr(public2), netip.MustParseAddr(public)}, nil
+					return []netip.Addr{netip.MustParseAddr("2606:2800:220:1::1"), netip.MustParseAddr(public2),
+						netip.MustParseAddr(public)}, nil
 				},
 				Dial: func(ctx context.Context, _, addr string) (net.Conn, error) {
 					switch addr {
@@ -580,7 +643,8 @@ func TestBounds(t *testing.T) {
 				},
 			})
 			began := time.Now()
-			if got, err := get(t, c, "http://site.example/"); err != nil || got != "hello" || time.Since(began) != 250*time.Millisecond {
+			if got, err := get(t, c, "http://site.example/"); err != nil || got != "hello" ||
+				time.Since(began) != 250*time.Millisecond {
 				t.Errorf("%q, %v after %v", got, err, time.Since(began))
 			}
 			if _, err := late.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
@@ -623,7 +687,9 @@ func TestBounds(t *testing.T) {
 // TestHTTP2 checks that HTTP/2 is used if the server supports it: model services
 // send many responses over one connection.
 func TestHTTP2(t *testing.T) {
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { respond(r.Proto)(w, r) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		respond(r.Proto)(w, r)
+	}))
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()

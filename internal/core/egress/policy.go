@@ -128,7 +128,8 @@ func (t *rules) urlTarget(u *url.URL) (target, error) {
 // cloud.
 func isLocal(name string) bool {
 	name = "." + name
-	return slices.ContainsFunc([]string{".localhost", ".localdomain", ".local", ".internal", ".home.arpa"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+	return slices.ContainsFunc([]string{".localhost", ".localdomain", ".local", ".internal", ".home.arpa"},
+		func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
 // errHost is the error of a host that is neither a name nor an address in

@@ -33,7 +33,8 @@ func (c Config) Check(key string) error {
 	if n := c.MaxTurns; n != nil && (*n < 0 || *n > maxTurns) {
 		path := key + ".maxPingPongTurns"
 		return &chela.Error{
-			Code: chela.CodeInvalid, Message: fmt.Sprintf("%s: %d is out of range, it must be between 0 and %d", path, *n, maxTurns),
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("%s: %d is out of range, it must be between 0 and %d",
+				path, *n, maxTurns),
 			Hint: fmt.Sprintf("chela config set %s %d", path, max(0, min(maxTurns, *n))),
 		}
 	}
@@ -76,11 +77,13 @@ func (q *Request) Check() error {
 	case q.Key != "" && q.Label != "":
 		return chela.Errorf(chela.CodeInvalid, "sessionKey and label: give one of them")
 	case q.Key == "" && q.Label == "" && q.Agent == "":
-		return chela.Errorf(chela.CodeInvalid, "sessionKey, label or agentId is required: say to which session the message goes")
+		return chela.Errorf(chela.CodeInvalid,
+			"sessionKey, label or agentId is required: say to which session the message goes")
 	case q.Text == "":
 		return chela.Errorf(chela.CodeInvalid, "message is required")
 	case len(q.Text) > MaxText:
-		return chela.Errorf(chela.CodeInvalid, "message has %s, at most %s are allowed", humanize.Bytes(int64(len(q.Text))), humanize.Bytes(MaxText))
+		return chela.Errorf(chela.CodeInvalid, "message has %s, at most %s are allowed", humanize.Bytes(int64(len(q.Text))),
+			humanize.Bytes(MaxText))
 	case q.Wait < 0 || q.Wait > MaxWait:
 		return chela.Errorf(chela.CodeInvalid, "timeoutSeconds must be between 0 and %d", int(MaxWait.Seconds()))
 	}

@@ -20,7 +20,8 @@ func TestConfig(t *testing.T) {
 		{`{}`, 5, ""},
 		{`{"maxPingPongTurns": 0}`, 0, ""},
 		{`{"maxPingPongTurns": 5}`, 5, ""},
-		{`{"maxPingPongTurns": 6}`, 6, "session.agentToAgent.maxPingPongTurns: 6 is out of range, it must be between 0 and 5"},
+		{`{"maxPingPongTurns": 6}`, 6,
+			"session.agentToAgent.maxPingPongTurns: 6 is out of range, it must be between 0 and 5"},
 		{`{"maxPingPongTurns": -1}`, -1, "-1 is out of range"},
 	} {
 		var conf exchange.Config
@@ -75,7 +76,8 @@ func TestTexts(t *testing.T) {
 	t.Parallel()
 	const from = "agent:main:main"
 	text := exchange.MessageText(from, "first\n\nsecond")
-	if !strings.HasPrefix(text, "[Inter-session message] sourceSession=agent:main:main sourceTool=sessions_send isUser=false\nfirst\n\nsecond\n") {
+	if !strings.HasPrefix(text,
+		"[Inter-session message] sourceSession=agent:main:main sourceTool=sessions_send isUser=false\nfirst\n\nsecond\n") {
 		t.Errorf("message: %q", text)
 	}
 	if got := exchange.Message(text); got != "first\n\nsecond" {
@@ -85,10 +87,12 @@ func TestTexts(t *testing.T) {
 	if strings.Count(late, "</reply>") != 1 || !strings.Contains(late, `"the question"`) {
 		t.Errorf("late: %q", late)
 	}
-	if got := exchange.Short(strings.Repeat("x", 20_000)); len(got) > 17_000 || !strings.Contains(got, "sessions_history has the whole text") {
+	if got := exchange.Short(strings.Repeat("x", 20_000)); len(got) > 17_000 ||
+		!strings.Contains(got, "sessions_history has the whole text") {
 		t.Errorf("a long answer has %d bytes", len(got))
 	}
-	if got := exchange.AnnounceText(from, strings.Repeat("m", 9000), strings.Repeat("r", 9000), strings.Repeat("l", 9000)); len(got) > 4000 {
+	if got := exchange.AnnounceText(from, strings.Repeat("m", 9000), strings.Repeat("r", 9000),
+		strings.Repeat("l", 9000)); len(got) > 4000 {
 		t.Errorf("the last step has %d bytes", len(got))
 	}
 }

@@ -46,7 +46,8 @@ func (ch *Chain) Models() []llm.Model {
 
 // Priced returns a chain with only the candidates whose price is known; nil: none has one.
 func (ch *Chain) Priced() *Chain {
-	own := slices.DeleteFunc(slices.Clone(ch.candidates), func(c Candidate) bool { return c.Err != nil || c.Model.Price == nil })
+	own := slices.DeleteFunc(slices.Clone(ch.candidates),
+		func(c Candidate) bool { return c.Err != nil || c.Model.Price == nil })
 	switch len(own) {
 	case 0:
 		return nil
@@ -179,7 +180,8 @@ func (c *call) try(ctx context.Context, a attempt) (done bool) {
 			return true
 		}
 	}
-	return c.fail(ctx, a, llm.Usage{}, &llm.Error{Class: llm.ClassNetwork, Provider: model.Provider, Model: model.ID, Message: "the answer ended before it was complete"})
+	return c.fail(ctx, a, llm.Usage{}, &llm.Error{Class: llm.ClassNetwork, Provider: model.Provider, Model: model.ID,
+		Message: "the answer ended before it was complete"})
 }
 
 // request returns r adapted to the candidate's model, which may support less

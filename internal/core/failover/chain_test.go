@@ -63,7 +63,8 @@ func model(ref string, keys ...failover.Key) failover.Candidate {
 }
 
 func hi(session string) *llm.Request {
-	return &llm.Request{Model: "m1", Session: session, Messages: []*llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("hi")}}}}
+	return &llm.Request{Model: "m1", Session: session,
+		Messages: []*llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("hi")}}}}
 }
 
 // ask returns the final text, and the event and error that ended the stream.
@@ -94,7 +95,8 @@ func TestChain(t *testing.T) {
 	forever.Fault.RetryAfter = "31536000" // a year
 	overloaded := status(529, "overloaded")
 	overloaded.Fault.RetryAfter = "Fri, 31 Dec 9999 23:59:59 GMT"
-	died := llmtest.Step{Parts: []llm.Part{llm.Text("half an ans")}, Fault: llmtest.Fault{Error: true, Kind: "api_error", Message: "gone"}}
+	died := llmtest.Step{Parts: []llm.Part{llm.Text("half an ans")},
+		Fault: llmtest.Fault{Error: true, Kind: "api_error", Message: "gone"}}
 	for _, tt := range []struct {
 		name      string
 		run       func(b *fixture) llm.Provider
@@ -121,12 +123,14 @@ func TestChain(t *testing.T) {
 		},
 		{
 			"a Retry-After of a year puts the key on cooldown for a day", func(b *fixture) llm.Provider {
-				return failover.New(b.health, model("p/m1", b.key("a", forever)), model("q/m2", b.key("c", overloaded)), model("r/m3", b.key("d")))
+				return failover.New(b.health, model("p/m1", b.key("a", forever)), model("q/m2", b.key("c", overloaded)),
+					model("r/m3", b.key("d")))
 			}, "from d", "a m1, c m2, d m3", "d m3", "", "a m1 rate_limit 24h0m0s, c m2 overloaded 24h0m0s",
 		},
 		{
 			"FAIL-05 a prompt that is too long counts against no key", func(b *fixture) llm.Provider {
-				return failover.New(b.health, model("p/m1", b.key("a", status(400, "prompt is too long")), b.key("b")), model("q/m2", b.key("c")))
+				return failover.New(b.health, model("p/m1", b.key("a", status(400, "prompt is too long")), b.key("b")),
+					model("q/m2", b.key("c")))
 			}, "", "a m1", "a m1", "context_overflow", "",
 		},
 		{
@@ -146,22 +150,26 @@ func TestChain(t *testing.T) {
 		},
 		{
 			"a rejected key is on cooldown for all its models", func(b *fixture) llm.Provider {
-				return failover.New(b.health, model("p/m1", b.key("a", status(401, "no"))), model("p/m2", b.key("a")), model("q/m3", b.key("c")))
+				return failover.New(b.health, model("p/m1", b.key("a", status(401, "no"))), model("p/m2", b.key("a")),
+					model("q/m3", b.key("c")))
 			}, "from c", "a m1, c m3", "c m3", "", "a auth 1m0s",
 		},
 		{
 			"an unknown model is tried with one key only", func(b *fixture) llm.Provider {
-				return failover.New(b.health, model("p/m1", b.key("a", status(404, "no such model")), b.key("b")), model("q/m2", b.key("c")))
+				return failover.New(b.health, model("p/m1", b.key("a", status(404, "no such model")), b.key("b")),
+					model("q/m2", b.key("c")))
 			}, "from c", "a m1, c m2", "a m1", "", "",
 		},
 		{
 			"a prompt too long for a fallback goes to the next one", func(b *fixture) llm.Provider {
-				return failover.New(b.health, model("p/m1", b.key("a", status(500, "oops"))), model("q/m2", b.key("b", status(400, "prompt is too long"))), model("r/m3", b.key("c")))
+				return failover.New(b.health, model("p/m1", b.key("a", status(500, "oops"))),
+					model("q/m2", b.key("b", status(400, "prompt is too long"))), model("r/m3", b.key("c")))
 			}, "from c", "a m1, b m2, c m3", "b m2", "", "a m1 network 1m0s",
 		},
 		{
 			"a request that a fallback refuses goes to the next one", func(b *fixture) llm.Provider {
-				return failover.New(b.health, model("p/m1", b.key("a", status(500, "oops"))), model("q/m2", b.key("b", status(400, "no"))), model("r/m3", b.key("c")))
+				return failover.New(b.health, model("p/m1", b.key("a", status(500, "oops"))),
+					model("q/m2", b.key("b", status(400, "no"))), model("r/m3", b.key("c")))
 			}, "from c", "a m1, b m2, c m3", "b m2", "", "a m1 network 1m0s",
 		},
 		{
@@ -184,7 +192,8 @@ func TestChain(t *testing.T) {
 		{
 			"FAIL-06 if all fail, one error names each", func(b *fixture) llm.Provider {
 				return failover.New(b.health, model("p/m1", b.key("a", slow)), model("q/m2", b.key("c", status(500, "down"))))
-			}, "", "a m1, c m2", "c m2", "no model answered: p/m1: rate_limit; q/m2: network", "a m1 rate_limit 2m0s, c m2 network 1m0s",
+			}, "", "a m1, c m2", "c m2", "no model answered: p/m1: rate_limit; q/m2: network",
+			"a m1 rate_limit 2m0s, c m2 network 1m0s",
 		},
 		{
 			"a candidate with an error is skipped", func(b *fixture) llm.Provider {
@@ -194,7 +203,8 @@ func TestChain(t *testing.T) {
 		},
 		{
 			"no usable candidate", func(b *fixture) llm.Provider {
-				return failover.New(b.health, failover.Candidate{Model: llm.Model{Provider: "x", ID: "y"}, Err: errors.New("there is no key for x")})
+				return failover.New(b.health,
+					failover.Candidate{Model: llm.Model{Provider: "x", ID: "y"}, Err: errors.New("there is no key for x")})
 			}, "", "", "", "there is no key for x", "",
 		},
 	} {
@@ -213,7 +223,8 @@ func TestChain(t *testing.T) {
 				var cooldowns []string
 				for _, target := range []failover.Target{{Key: "a"}, {Key: "a", Model: "m1"}, {Key: "b"}, {Key: "c", Model: "m2"}} {
 					if r, ok := b.health.Cooldowns()[target]; ok {
-						cooldowns = append(cooldowns, fmt.Sprintf("%s %s %s", strings.TrimSpace(target.Key+" "+target.Model), r.Reason, time.Until(r.Until)))
+						cooldowns = append(cooldowns, fmt.Sprintf("%s %s %s", strings.TrimSpace(target.Key+" "+target.Model), r.Reason,
+							time.Until(r.Until)))
 					}
 				}
 				if got := strings.Join(cooldowns, ", "); got != tt.cooldowns {
@@ -347,18 +358,21 @@ func TestCooldowns(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			b := newFixture(t)
-			p := failover.New(b.health, model("p/m1", b.key("a", status(402, "no money"))), model("q/m2", b.key("c", down, down, status(404, "gone"))))
+			p := failover.New(b.health, model("p/m1", b.key("a", status(402, "no money"))),
+				model("q/m2", b.key("c", down, down, status(404, "gone"))))
 			for range 2 {
 				_, _, err := ask(p, "")
 				x, ok := errors.AsType[*llm.Exhausted](err)
-				if want := "no model answered: p/m1: billing; q/m2: overloaded"; !ok || err.Error() != want || time.Until(x.Retry) != time.Minute {
+				if want := "no model answered: p/m1: billing; q/m2: overloaded"; !ok || err.Error() != want ||
+					time.Until(x.Retry) != time.Minute {
 					t.Errorf("%v %+v; want %s", err, x, want)
 				}
 			}
 			if got := b.calls(); got != "a m1, c m2, c m2" {
 				t.Errorf("calls %s", got)
 			}
-			if _, _, err := ask(p, ""); llm.ClassOf(err) != llm.ClassBilling || !strings.Contains(err.Error(), "q/m2: model_not_found") {
+			if _, _, err := ask(p, ""); llm.ClassOf(err) != llm.ClassBilling ||
+				!strings.Contains(err.Error(), "q/m2: model_not_found") {
 				t.Errorf("%v", err)
 			}
 		})
@@ -370,7 +384,8 @@ func TestCooldowns(t *testing.T) {
 			p := failover.New(b.health, model("p/m1", b.key("a", down, down, down)))
 			for range 3 {
 				ask(p, "")
-				if r := b.health.Cooldowns()[failover.Target{Key: "a", Model: "m1"}]; r.Count != 1 || time.Until(r.Until) != time.Minute {
+				if r := b.health.Cooldowns()[failover.Target{Key: "a", Model: "m1"}]; r.Count != 1 ||
+					time.Until(r.Until) != time.Minute {
 					t.Errorf("%+v", r)
 				}
 			}
@@ -418,7 +433,8 @@ func TestCooldowns(t *testing.T) {
 		for _, state := range []string{`{"a":`, `null`, `{"a": {"until": "2999-01-01T00:00:00Z"}, "b": 5}`} {
 			b := newFixture(t)
 			b.health = failover.NewHealth([]byte(state), nil)
-			if _, _, err := ask(failover.New(b.health, model("p/m1", b.key("a", down)), model("q/m2", b.key("c"))), ""); err != nil || len(b.health.Cooldowns()) != 1 || b.calls() != "a m1, c m2" {
+			if _, _, err := ask(failover.New(b.health, model("p/m1", b.key("a", down)), model("q/m2", b.key("c"))), ""); err !=
+				nil || len(b.health.Cooldowns()) != 1 || b.calls() != "a m1, c m2" {
 				t.Errorf("%s: cooldowns %v, %v", state, b.health.Cooldowns(), err)
 			}
 		}
@@ -454,7 +470,10 @@ func TestCooldowns(t *testing.T) {
 	})
 	t.Run("a success ends the count of failures", func(t *testing.T) {
 		t.Parallel()
-		for target, fault := range map[failover.Target]llmtest.Step{{Key: "a"}: status(401, "no"), {Key: "a", Model: "m1"}: down} {
+		for target, fault := range map[failover.Target]llmtest.Step{
+			{Key: "a"}:              status(401, "no"),
+			{Key: "a", Model: "m1"}: down,
+		} {
 			synctest.Test(t, func(t *testing.T) {
 				b := newFixture(t)
 				p := failover.New(b.health, model("p/m1", b.key("a", fault, llmtest.Say("hi"), fault)), model("q/m2", b.key("c")))
@@ -487,9 +506,11 @@ func TestThinking(t *testing.T) {
 		return status(500, "no")
 	})}
 	with := func(id string, levels ...llm.Level) failover.Candidate {
-		return failover.Candidate{Model: llm.Model{Provider: id, ID: id, Levels: levels}, Keys: []failover.Key{{ID: id, Provider: key.Provider}}}
+		return failover.Candidate{Model: llm.Model{Provider: id, ID: id, Levels: levels},
+			Keys: []failover.Key{{ID: id, Provider: key.Provider}}}
 	}
-	p := failover.New(failover.NewHealth(nil, nil), with("1", llm.Levels[:]...), with("2", llm.Low, llm.Medium), with("3"), with("4", llm.XHigh))
+	p := failover.New(failover.NewHealth(nil, nil), with("1", llm.Levels[:]...), with("2", llm.Low, llm.Medium),
+		with("3"), with("4", llm.XHigh))
 	r := hi("")
 	r.Thinking = llm.High
 	for range p.Stream(t.Context(), r) {
@@ -536,7 +557,8 @@ func TestEvents(t *testing.T) {
 		candidate("m1", 200, busy, text("one "), text("most")),
 		candidate("m2", 0, busy), // before it has answered anything
 		candidate("m3", 0, busy, text("most"), restart),
-		candidate("m4", 50, nil, text("most"), llm.Event{Kind: llm.Spent, Usage: llm.Usage{Input: 5}}, llm.Event{Kind: llm.Done}),
+		candidate("m4", 50, nil, text("most"), llm.Event{Kind: llm.Spent, Usage: llm.Usage{Input: 5}},
+			llm.Event{Kind: llm.Done}),
 	)
 	r := hi("")
 	r.MaxTokens = 100
@@ -598,7 +620,8 @@ func BenchmarkNext(b *testing.B) {
 	h := failover.NewHealth(nil, nil)
 	bad := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return status(404, "no") })
 	good := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("ok") })
-	p := failover.New(h, model("p/m1", failover.Key{ID: "a", Provider: bad}), model("q/m2", failover.Key{ID: "b", Provider: good}))
+	p := failover.New(h, model("p/m1", failover.Key{ID: "a", Provider: bad}),
+		model("q/m2", failover.Key{ID: "b", Provider: good}))
 	for b.Loop() {
 		if _, _, err := ask(p, ""); err != nil {
 			b.Fatal(err)
@@ -616,17 +639,20 @@ func TestSpent(t *testing.T) {
 		step.Fault.Error = true
 		return step
 	}
-	over, wrong := llmtest.Fault{Kind: "overloaded_error"}, llmtest.Fault{Status: 0, Kind: "invalid_request_error", Message: "context length"}
+	over, wrong := llmtest.Fault{Kind: "overloaded_error"},
+		llmtest.Fault{Status: 0, Kind: "invalid_request_error", Message: "context length"}
 	for _, tt := range []struct {
 		name  string
 		first []llmtest.Step
 		other []llmtest.Step
 		want  []string
 	}{
-		{"an answer after failures", []llmtest.Step{broken(10, over)}, []llmtest.Step{broken(20, over)}, []string{"spent 10", "spent 20 by m2", "done by m3"}},
+		{"an answer after failures", []llmtest.Step{broken(10, over)}, []llmtest.Step{broken(20, over)},
+			[]string{"spent 10", "spent 20 by m2", "done by m3"}},
 		{"no usage", []llmtest.Step{broken(0, over)}, nil, []string{"done by m2"}},
 		{"an invalid request", []llmtest.Step{broken(10, wrong)}, nil, []string{"error with 10"}},
-		{"all fail", []llmtest.Step{broken(10, over)}, []llmtest.Step{broken(20, over), broken(30, over)}, []string{"spent 10", "spent 20 by m2", "spent 30 by m3", "error with 0"}},
+		{"all fail", []llmtest.Step{broken(10, over)}, []llmtest.Step{broken(20, over), broken(30, over)},
+			[]string{"spent 10", "spent 20 by m2", "spent 30 by m3", "error with 0"}},
 	} {
 		b := newFixture(t)
 		other := append(tt.other, llmtest.Say("x"), llmtest.Say("x")) //nolint:gocritic // a copy
@@ -634,7 +660,8 @@ func TestSpent(t *testing.T) {
 		if len(tt.other) > 1 {
 			third = tt.other[1]
 		}
-		p := failover.New(b.health, model("p/m1", b.key("a", tt.first...)), model("p/m2", b.key("b", other[0])), model("p/m3", b.key("c", third)))
+		p := failover.New(b.health, model("p/m1", b.key("a", tt.first...)), model("p/m2", b.key("b", other[0])),
+			model("p/m3", b.key("c", third)))
 		var got []string
 		for e, err := range p.Stream(t.Context(), hi("")) {
 			by := ""
@@ -685,7 +712,8 @@ func BenchmarkNextKey(b *testing.B) {
 		n++
 		first := &timedProvider{err: &llm.Error{Class: llm.ClassRate}}
 		second := &timedProvider{}
-		ch := failover.New(h, model("p/m1", failover.Key{ID: fmt.Sprint("a", n), Provider: first}, failover.Key{ID: fmt.Sprint("b", n), Provider: second}))
+		ch := failover.New(h, model("p/m1", failover.Key{ID: fmt.Sprint("a", n), Provider: first},
+			failover.Key{ID: fmt.Sprint("b", n), Provider: second}))
 		for range ch.Stream(b.Context(), hi("")) {
 		}
 		gap += second.called.Sub(first.failed)

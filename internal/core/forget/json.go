@@ -11,8 +11,10 @@ import (
 // fixed are the names of fields in records whose values identify something. They are in
 // lower case; names that end with id, key or session are fixed too.
 var fixed = []string{
-	"address", "account", "agent", "channel", "peer", "thread", "principal", "credential", "scopes", "kind", "mode", "state", "status",
-	"provider", "model", "lane", "hash", "ref", "refs", "mime", "type", "role", "expr", "tz", "at", "every", "schedule", "delivery", "signature",
+	"address", "account", "agent", "channel", "peer", "thread", "principal", "credential", "scopes", "kind",
+	"mode", "state", "status",
+	"provider", "model", "lane", "hash", "ref", "refs", "mime", "type", "role", "expr", "tz", "at", "every", "schedule",
+	"delivery", "signature",
 	"thinkinglevel", "url", "k", "i", "n",
 }
 
@@ -20,7 +22,8 @@ var fixed = []string{
 // it cannot be replaced.
 func Fixed(name string) bool {
 	name = strings.ToLower(name)
-	return slices.Contains(fixed, name) || name == "id" || strings.HasSuffix(name, "id") || strings.HasSuffix(name, "key") || strings.HasSuffix(name, "session")
+	return slices.Contains(fixed, name) || name == "id" || strings.HasSuffix(name, "id") ||
+		strings.HasSuffix(name, "key") || strings.HasSuffix(name, "session")
 }
 
 // CutJSON returns a JSON document in which the lines about the topic are replaced by

@@ -42,7 +42,8 @@ type word struct {
 var endings = []string{"", "s", "es", "'s", "’s", "d", "ed", "ing", "e", "n", "en", "er", "em"}
 
 // common are words that say nothing about a topic.
-var common = strings.Fields(`a an the my your his her its our their of to in on at for with about and or is are was were be
+var common = strings.Fields(
+	`a an the my your his her its our their of to in on at for with about and or is are was were be
 i you he she it we they me him us them this that these those what who how when where all everything anything
 der die das ein eine mein dein sein ihr unser von zu im in am an für mit über und oder ist sind war`)
 
@@ -64,7 +65,8 @@ func Parse(text string) (Topic, error) {
 				t.words = append(t.words, word{text: w, whole: !spaceless(w)})
 			}
 		}
-		if rest := slices.DeleteFunc(slices.Clone(t.words), func(w word) bool { return slices.Contains(common, w.text) }); len(rest) > 0 {
+		if rest := slices.DeleteFunc(slices.Clone(t.words),
+			func(w word) bool { return slices.Contains(common, w.text) }); len(rest) > 0 {
 			t.words = rest
 		}
 	}
@@ -110,7 +112,8 @@ func separates(r rune) bool {
 // spaceless reports whether a word is of a language that writes no spaces between words.
 func spaceless(w string) bool {
 	return strings.ContainsFunc(w, func(r rune) bool {
-		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+			unicode.Khmer, unicode.Myanmar)
 	})
 }
 

@@ -11,8 +11,14 @@ import (
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "empty", "  ": "empty", "a": "too short", "?": "too short", `""`: "too short", strings.Repeat("x", 201): "too long",
-		"a b c d e f g h k l m n o p q": "too many words", "a 猫": "too short",
+		"":                              "empty",
+		"  ":                            "empty",
+		"a":                             "too short",
+		"?":                             "too short",
+		`""`:                            "too short",
+		strings.Repeat("x", 201):        "too long",
+		"a b c d e f g h k l m n o p q": "too many words",
+		"a 猫":                           "too short",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
@@ -36,7 +42,8 @@ func TestCut(t *testing.T) {
 		{"cat felix", "My cat:\nname Felix\ncolor black\n", "color black\n"},
 		{"cat felix", "My cat is old.\n\n\n\nFelix came.", "My cat is old.\n\n\n\nFelix came."},
 		{"cat felix", "A cat.\nMy cat Felix.\nFelix Mendelssohn.", "A cat.\nFelix Mendelssohn."},
-		{"tomasz locker", "The locker of Mei has the code 4693.\nTomasz waits for the contract.", "The locker of Mei has the code 4693.\nTomasz waits for the contract."},
+		{"tomasz locker", "The locker of Mei has the code 4693.\nTomasz waits for the contract.",
+			"The locker of Mei has the code 4693.\nTomasz waits for the contract."},
 		{"tomasz locker", "- locker of Mei: 4693\n- contract of Tomasz\n", "- locker of Mei: 4693\n- contract of Tomasz\n"},
 		{"tomasz locker", "1. locker of Mei\n2. call Tomasz", "1. locker of Mei\n2. call Tomasz"},
 		{"tomasz locker", "Tomasz:\n- locker 4004\n- desk 7\n", "- desk 7\n"},
@@ -57,7 +64,8 @@ func TestCut(t *testing.T) {
 		t.Error("what was removed is found again")
 	}
 	topic, _ := Parse("secret")
-	if rest, removed := topic.Cut("a\nsecret 1\nsecret 2\nb\nsecret 3", Removed); rest != "a\n"+Removed+"\nb\n"+Removed || !slices.Equal(removed, []string{"secret 1", "secret 2", "secret 3"}) {
+	if rest, removed := topic.Cut("a\nsecret 1\nsecret 2\nb\nsecret 3", Removed); rest != "a\n"+Removed+"\nb\n"+Removed ||
+		!slices.Equal(removed, []string{"secret 1", "secret 2", "secret 3"}) {
 		t.Errorf("rest %q, removed %q", rest, removed)
 	}
 }
@@ -66,9 +74,12 @@ func TestCutJSON(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ doc, rest, kept string }{
 		{`{"text":"my Secret","n": 1.50 ,"b":[true, "x"]}`, `{"text":"[removed on request]","n": 1.50 ,"b":[true, "x"]}`, ""},
-		{`{"id":"secret","sessionKey":"agent:main:secret","text":"other"}`, `{"id":"secret","sessionKey":"agent:main:secret","text":"other"}`, "secret,agent:main:secret"},
-		{`{"address":{"channel":"chat","name":"secret"},"text":"secret"}`, `{"address":{"channel":"chat","name":"secret"},"text":"[removed on request]"}`, "secret"},
-		{`[{"a":"{\"content\":\"a secret\\n\",\"path\":\"x.md\"}"}]`, `[{"a":"{\"content\":\"[removed on request]\\n\",\"path\":\"x.md\"}"}]`, ""},
+		{`{"id":"secret","sessionKey":"agent:main:secret","text":"other"}`,
+			`{"id":"secret","sessionKey":"agent:main:secret","text":"other"}`, "secret,agent:main:secret"},
+		{`{"address":{"channel":"chat","name":"secret"},"text":"secret"}`,
+			`{"address":{"channel":"chat","name":"secret"},"text":"[removed on request]"}`, "secret"},
+		{`[{"a":"{\"content\":\"a secret\\n\",\"path\":\"x.md\"}"}]`,
+			`[{"a":"{\"content\":\"[removed on request]\\n\",\"path\":\"x.md\"}"}]`, ""},
 		{`{"text":"a <b> & secret\nnext \u00fc"}`, `{"text":"[removed on request]\nnext ü"}`, ""},
 		{`{"text":"s\u0065cret"}`, `{"text":"[removed on request]"}`, ""},
 		{`{"secret":1}`, `{"secret":1}`, "secret"},

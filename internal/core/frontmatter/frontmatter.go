@@ -92,13 +92,16 @@ func isFence(line string) bool { return strings.TrimRight(line, " \t\n") == "---
 // decode decodes lines of YAML, of which the first is preceded by others in its file.
 func decode(before int, head []string, into any) error {
 	parse := func(head []string) error {
-		return yaml.Unmarshal([]byte(strings.Repeat("\n", before)+strings.Join(head, "")), into) // so that errors have the file's lines
+		// so that errors have the file's lines
+		return yaml.Unmarshal([]byte(strings.Repeat("\n", before)+strings.Join(head, "")), into)
 	}
 	err := parse(head)
 	if _, decoded := errors.AsType[*yaml.TypeError](err); err == nil || !decoded && parse(repaired(head)) == nil {
 		return nil
 	}
-	return fmt.Errorf("front matter: %s", strings.Join(strings.Fields(strings.NewReplacer("yaml: unmarshal errors:", "", "yaml: ", "").Replace(err.Error())), " "))
+	return fmt.Errorf("front matter: %s",
+		strings.Join(strings.Fields(strings.NewReplacer("yaml: unmarshal errors:", "", "yaml: ", "").Replace(err.Error())),
+			" "))
 }
 
 // repaired returns lines of YAML in which a value that is no valid YAML is a text, and
@@ -108,7 +111,8 @@ func repaired(head []string) []string {
 	var out []string
 	for len(head) > 0 {
 		n := 1 // lines of the value
-		for n < len(head) && (strings.TrimSpace(head[n]) == "" || strings.HasPrefix(head[n], " ") || strings.HasPrefix(head[n], "\t")) {
+		for n < len(head) && (strings.TrimSpace(head[n]) == "" || strings.HasPrefix(head[n], " ") ||
+			strings.HasPrefix(head[n], "\t")) {
 			n++
 		}
 		out, head = append(out, repairedValue(head[:n])...), head[n:]

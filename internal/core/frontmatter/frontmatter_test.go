@@ -23,7 +23,8 @@ func TestDecode(t *testing.T) {
 		{"plain", "---\nname: a\ntext: b\n---\nBody\n", "b", "Body"},
 		{"a colon", "---\nname: a\ntext: Use it: always\n---\nBody", "Use it: always", "Body"},
 		{"a colon at the end", "---\ntext: Use it when:\nname: a\n---\nBody", "Use it when:", "Body"},
-		{"a colon on the next line", "---\nname: a\ntext: Use it\n  for this: that\n---\nBody", "Use it for this: that", "Body"},
+		{"a colon on the next line", "---\nname: a\ntext: Use it\n  for this: that\n---\nBody",
+			"Use it for this: that", "Body"},
 		{"quotes inside", "---\nname: a\ntext: \"now\" or later\n---\nBody", `"now" or later`, "Body"},
 		{"a special character", "---\nname: a\ntext: @here and `there`\n---\nBody", "@here and `there`", "Body"},
 		{"an asterisk", "---\nname: a\ntext: *very* good\n---\nBody", "*very* good", "Body"},
@@ -32,7 +33,8 @@ func TestDecode(t *testing.T) {
 		{"CRLF and blanks", "\ufeff\r\n--- \r\nname: a\r\ntext: b: c\r\n--- \r\nBody\r\n", "b: c", "Body"},
 		{"tabs", "---\nname: a\nmore:\n\tlist:\n\t\t- x\ntext: b\n---\nBody", "b", "Body"},
 		{"a rule in the body", "---\nname: a\ntext: b\n---\nBody\n\n---\n\nmore", "b", "Body\n\n---\n\nmore"},
-		{"UTF-16", "\xff\xfe" + strings.Join(strings.Split("---\nname: a\ntext: b\n---\nBody\n", ""), "\x00") + "\x00", "b", "Body"},
+		{"UTF-16", "\xff\xfe" + strings.Join(strings.Split("---\nname: a\ntext: b\n---\nBody\n", ""), "\x00") + "\x00", "b",
+			"Body"},
 		{"windows-1252", "---\nname: a\ntext: Gr\xfc\xdfe f\xfcr K\xf6ln\n---\nBody", "Grüße für Köln", "Body"},
 		{"three dashes in a value", "---\nname: a\ntext: |\n  b\n  ---\n---\nBody", "b\n---\n", "Body"},
 	} {
@@ -67,7 +69,8 @@ func TestDecode(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{"---\na: b: c\n---\n", "---\n\ta:\n\t\t- b\n---", "---\na: &a [*a]\n---\n", "---\n---\n", "\n--- \nx\n---"} {
+	for _, s := range []string{"---\na: b: c\n---\n", "---\n\ta:\n\t\t- b\n---", "---\na: &a [*a]\n---\n",
+		"---\n---\n", "\n--- \nx\n---"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(_ *testing.T, s string) {

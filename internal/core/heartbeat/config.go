@@ -78,10 +78,22 @@ const (
 // Or returns c with the fields of d where c has none.
 func (c Config) Or(d Config) Config {
 	return Config{
-		Every: cmp.Or(c.Every, d.Every), Model: cmp.Or(c.Model, d.Model), Prompt: cmp.Or(c.Prompt, d.Prompt), Session: cmp.Or(c.Session, d.Session),
-		Target: cmp.Or(c.Target, d.Target), To: cmp.Or(c.To, d.To), Account: cmp.Or(c.Account, d.Account), Direct: cmp.Or(c.Direct, d.Direct),
-		MaxAck: cmp.Or(c.MaxAck, d.MaxAck), Hours: cmp.Or(c.Hours, d.Hours), Light: cmp.Or(c.Light, d.Light), Isolated: cmp.Or(c.Isolated, d.Isolated),
-		Reasoning: cmp.Or(c.Reasoning, d.Reasoning), Timeout: cmp.Or(c.Timeout, d.Timeout),
+		Every:   cmp.Or(c.Every, d.Every),
+		Model:   cmp.Or(c.Model, d.Model),
+		Prompt:  cmp.Or(c.Prompt, d.Prompt),
+		Session: cmp.Or(c.Session, d.Session),
+		Target:  cmp.Or(c.Target, d.Target),
+		To:      cmp.Or(c.To, d.To),
+		Account: cmp.Or(c.Account, d.Account),
+
+		Direct: cmp.Or(c.Direct, d.Direct),
+		MaxAck: cmp.Or(c.MaxAck, d.MaxAck),
+		Hours:  cmp.Or(c.Hours, d.Hours),
+		Light:  cmp.Or(c.Light, d.Light),
+
+		Isolated:  cmp.Or(c.Isolated, d.Isolated),
+		Reasoning: cmp.Or(c.Reasoning, d.Reasoning),
+		Timeout:   cmp.Or(c.Timeout, d.Timeout),
 	}
 }
 
@@ -89,7 +101,8 @@ func (c Config) Or(d Config) Config {
 // section.
 func (c Config) Check(key string) error {
 	fail := func(name, hint string, v any) error {
-		return &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("%s.%s: %v is not valid", key, name, v), Hint: "chela config set " + key + "." + name + " " + hint}
+		return &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("%s.%s: %v is not valid", key, name, v),
+			Hint: "chela config set " + key + "." + name + " " + hint}
 	}
 	if c.Every != nil && *c.Every != 0 && time.Duration(*c.Every) < minEvery {
 		return fail("every", "30m", time.Duration(*c.Every))
@@ -112,7 +125,8 @@ func (c Config) Check(key string) error {
 		return nil
 	}
 	if _, err := c.Hours.window(time.UTC); err != nil {
-		return &chela.Error{Code: chela.CodeInvalid, Message: key + ".activeHours", Hint: "chela config set " + key + `.activeHours '{"start": "08:00", "end": "23:00"}'`, Err: err}
+		return &chela.Error{Code: chela.CodeInvalid, Message: key + ".activeHours", Hint: "chela config set " + key +
+			`.activeHours '{"start": "08:00", "end": "23:00"}'`, Err: err}
 	}
 	return nil
 }
@@ -144,9 +158,18 @@ type Settings struct {
 // configuration has been checked.
 func (c Config) Settings(id chela.AgentID, zone *time.Location) Settings {
 	s := Settings{
-		Agent: id, Every: DefaultEvery, Model: c.Model, Prompt: cmp.Or(strings.TrimSpace(c.Prompt), DefaultPrompt),
-		Target: cmp.Or(c.Target, TargetOwner), To: c.To, Account: chela.AccountID(c.Account), BlockDM: c.Direct == "block", MaxAck: DefaultMaxAck,
-		Light: isSet(c.Light), Isolated: isSet(c.Isolated), Reasoning: isSet(c.Reasoning),
+		Agent:     id,
+		Every:     DefaultEvery,
+		Model:     c.Model,
+		Prompt:    cmp.Or(strings.TrimSpace(c.Prompt), DefaultPrompt),
+		Target:    cmp.Or(c.Target, TargetOwner),
+		To:        c.To,
+		Account:   chela.AccountID(c.Account),
+		BlockDM:   c.Direct == "block",
+		MaxAck:    DefaultMaxAck,
+		Light:     isSet(c.Light),
+		Isolated:  isSet(c.Isolated),
+		Reasoning: isSet(c.Reasoning),
 	}
 	if c.Every != nil {
 		s.Every = time.Duration(*c.Every)
@@ -175,7 +198,8 @@ type Visibility struct {
 
 // Or returns v with the fields of d where v has none.
 func (v Visibility) Or(d Visibility) Visibility {
-	return Visibility{OK: cmp.Or(v.OK, d.OK), Alerts: cmp.Or(v.Alerts, d.Alerts), Indicator: cmp.Or(v.Indicator, d.Indicator)}
+	return Visibility{OK: cmp.Or(v.OK, d.OK), Alerts: cmp.Or(v.Alerts, d.Alerts),
+		Indicator: cmp.Or(v.Indicator, d.Indicator)}
 }
 
 // ShowsOK reports whether it is shown that nothing needs attention.

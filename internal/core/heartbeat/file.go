@@ -78,9 +78,11 @@ func ParseFile(text string) File {
 		case t.name == "" || t.prompt == "":
 			f.Problems = append(f.Problems, what+": name and prompt are required")
 		case len([]rune(t.name)) > maxName || len([]rune(t.prompt)) > maxPrompt:
-			f.Problems = append(f.Problems, fmt.Sprintf("%s: the name has more than %d or the prompt more than %d characters", what, maxName, maxPrompt))
+			f.Problems = append(f.Problems, fmt.Sprintf("%s: the name has more than %d or the prompt more than %d characters",
+				what, maxName, maxPrompt))
 		case err != nil || every <= 0:
-			f.Problems = append(f.Problems, fmt.Sprintf("%s: %q is not an interval such as 30m", what, humanize.Truncate(t.interval, 40)))
+			f.Problems = append(f.Problems,
+				fmt.Sprintf("%s: %q is not an interval such as 30m", what, humanize.Truncate(t.interval, 40)))
 		case slices.ContainsFunc(f.Tasks, func(o Task) bool { return o.Name == t.name }):
 			f.Problems = append(f.Problems, what+": the name is used twice")
 		default:

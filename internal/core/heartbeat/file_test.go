@@ -23,16 +23,21 @@ func TestParseFile(t *testing.T) {
 		{"instructions", "# A\n- [ ] look\n", File{Text: "# A\n- [ ] look"}},
 		{"a comment in instructions", "look <!-- not --> here", File{Text: "look  here"}},
 		{"tasks", "tasks:\n\n- name: mail\n  interval: 30m\n  prompt: \"read it\"\n", File{Tasks: []Task{mail}}},
-		{"any order, indentation and quotation marks", "tasks:\n  - interval: '30m'\n    prompt: read it\n\n    name: mail\n", File{Tasks: []Task{mail}}},
+		{"any order, indentation and quotation marks", "tasks:\n  - interval: '30m'\n    prompt: read it\n\n    name: mail\n",
+			File{Tasks: []Task{mail}}},
 		{"a prompt of lines", "tasks:\n- name: a\n  interval: 1h\n  prompt: |\n    one\n    - two: 2\n    three\n- name: b\n  interval: 1d\n  prompt: first\n    second", File{Tasks: []Task{
 			{"a", time.Hour, "one\n- two: 2\nthree"}, {"b", 24 * time.Hour, "first\nsecond"},
 		}}},
-		{"instructions around tasks", "before\ntasks:\n- name: mail\n  interval: 30m\n  prompt: read it\nafter\n  more\n", File{Text: "before\nafter\n  more", Tasks: []Task{mail}}},
-		{"a heading after tasks", "tasks:\n- name: mail\n  interval: 30m\n  prompt: read it\n# nothing\n", File{Tasks: []Task{mail}}},
-		{"a second list", "tasks:\n- name: mail\n  interval: 30m\n  prompt: read it\nx\ntasks:\n- name: other", File{Text: "x\ntasks:\n- name: other", Tasks: []Task{mail}}},
+		{"instructions around tasks", "before\ntasks:\n- name: mail\n  interval: 30m\n  prompt: read it\nafter\n  more\n",
+			File{Text: "before\nafter\n  more", Tasks: []Task{mail}}},
+		{"a heading after tasks", "tasks:\n- name: mail\n  interval: 30m\n  prompt: read it\n# nothing\n",
+			File{Tasks: []Task{mail}}},
+		{"a second list", "tasks:\n- name: mail\n  interval: 30m\n  prompt: read it\nx\ntasks:\n- name: other",
+			File{Text: "x\ntasks:\n- name: other", Tasks: []Task{mail}}},
 		{"tasks that are not usable", "tasks:\n- name: a\n- interval: 1h\n- name: b\n  interval: soon\n  prompt: x\n- name: c\n  interval: 0m\n  prompt: x\n- name: mail\n  interval: 30m\n  prompt: read it\n- name: mail\n  interval: 1h\n  prompt: x", File{
 			Tasks: []Task{mail}, Problems: []string{
-				`task "a": name and prompt are required`, "task 2: name and prompt are required", `task "b": "soon" is not an interval such as 30m`,
+				`task "a": name and prompt are required`, "task 2: name and prompt are required",
+				`task "b": "soon" is not an interval such as 30m`,
 				`task "c": "0m" is not an interval such as 30m`, `task "mail": the name is used twice`,
 			},
 		}},
@@ -85,7 +90,8 @@ func TestDue(t *testing.T) {
 // again gives nothing else than instructions.
 func FuzzParseFile(f *testing.F) {
 	for _, s := range []string{
-		"", "# A\n- [ ] look\n", "tasks:\n- name: a\n  interval: 1h\n  prompt: |\n    x\nrest", "<!-- tasks:\n- name: a -->", "tasks:\n- \n  :\n\t- prompt:",
+		"", "# A\n- [ ] look\n", "tasks:\n- name: a\n  interval: 1h\n  prompt: |\n    x\nrest", "<!-- tasks:\n- name: a -->",
+		"tasks:\n- \n  :\n\t- prompt:",
 	} {
 		f.Add(s)
 	}
@@ -96,7 +102,8 @@ func FuzzParseFile(f *testing.F) {
 		}
 		names := map[string]bool{}
 		for _, task := range got.Tasks {
-			if task.Name == "" || task.Prompt == "" || task.Every <= 0 || names[task.Name] || len([]rune(task.Prompt)) > maxPrompt {
+			if task.Name == "" || task.Prompt == "" || task.Every <= 0 || names[task.Name] ||
+				len([]rune(task.Prompt)) > maxPrompt {
 				t.Errorf("task %+v", task)
 			}
 			names[task.Name] = true

@@ -103,15 +103,22 @@ func TestHours(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		`{}`: DefaultEvery, `{"every": "1h"}`: time.Hour, `{"every": 45}`: 45 * time.Minute, `{"every": "90"}`: 90 * time.Minute, `{"every": "0m"}`: 0, `{"every": 0}`: 0,
+		`{}`:              DefaultEvery,
+		`{"every": "1h"}`: time.Hour,
+		`{"every": 45}`:   45 * time.Minute,
+		`{"every": "90"}`: 90 * time.Minute,
+		`{"every": "0m"}`: 0,
+		`{"every": 0}`:    0,
 	} {
 		var c Config
-		if err := json.Unmarshal([]byte(text), &c); err != nil || c.Check("x") != nil || c.Settings("main", time.UTC).Every != want {
+		if err := json.Unmarshal([]byte(text), &c); err != nil || c.Check("x") != nil ||
+			c.Settings("main", time.UTC).Every != want {
 			t.Errorf("%s: %v, %v", text, c.Settings("main", time.UTC).Every, err)
 		}
 	}
 	for _, text := range []string{
-		`{"every": "10s"}`, `{"every": "-5m"}`, `{"ackMaxChars": -1}`, `{"timeoutSeconds": -1}`, `{"directPolicy": "never"}`, `{"session": "a b"}`,
+		`{"every": "10s"}`, `{"every": "-5m"}`, `{"ackMaxChars": -1}`, `{"timeoutSeconds": -1}`,
+		`{"directPolicy": "never"}`, `{"session": "a b"}`,
 		`{"activeHours": {"start": "25:00"}}`, `{"activeHours": {"end": "9 am"}}`, `{"activeHours": {"timezone": "Mars"}}`,
 	} {
 		var c Config
@@ -127,7 +134,8 @@ func TestConfig(t *testing.T) {
 	}
 	zero, ten, yes := 0, 10, true
 	own, all := Config{MaxAck: &zero, Model: "a"}, Config{MaxAck: &ten, Model: "b", Target: "last", Light: &yes}
-	if s := own.Or(all).Settings("ops", time.UTC); s.MaxAck != 0 || s.Model != "a" || s.Target != "last" || !s.Light || s.Session != "agent:ops:main" {
+	if s := own.Or(all).Settings("ops", time.UTC); s.MaxAck != 0 || s.Model != "a" || s.Target != "last" || !s.Light ||
+		s.Session != "agent:ops:main" {
 		t.Errorf("settings %+v", s)
 	}
 }

@@ -9,7 +9,8 @@ import (
 
 // DefaultPrompt is the message of a tick if the configuration has none.
 const DefaultPrompt = "This is the periodic check. Do what HEARTBEAT.md in your workspace says, if there is such a file, and nothing else: " +
-	"do not continue or repeat work of earlier messages. If nothing needs the person's attention, answer only " + run.HeartbeatOK + "."
+	"do not continue or repeat work of earlier messages. If nothing needs the person's attention, answer only " +
+	run.HeartbeatOK + "."
 
 // Message returns the message of a heartbeat. A tick has the prompt of the settings and the
 // tasks that are due. events says that events wait for a wake: they are above the message.

@@ -52,10 +52,14 @@ func TestRequest(t *testing.T) {
 		{"one", nil, []Wake{ask("cron:1", Now, 0)}, "cron:1 now 250 0 owner"},
 		{"two with one reason", nil, []Wake{ask("cron:1", Now, 0), ask("cron:1", Now, 100)}, "cron:1 now 250 0 owner"},
 		{"the latest of equal priority", nil, []Wake{ask("cron:1", Now, 0), ask("wake", Now, 100)}, "wake now 250 0 owner"},
-		{"an interval does not replace a cause", nil, []Wake{ask("cron:1", Now, 0), ask("interval", Now, 100)}, "cron:1 now 250 0 owner"},
-		{"a cause replaces an interval", nil, []Wake{ask("interval", Now, 0), ask("cron:1", Now, 100)}, "cron:1 now 250 0 owner"},
-		{"a command replaces a job", nil, []Wake{ask("cron:1", Now, 0), ask("exec-event", Now, 100), ask("cron:2", Now, 120)}, "exec-event now 250 0 owner"},
-		{"a hook replaces a job", nil, []Wake{ask("hook:gmail", Now, 0), ask("cron:2", Now, 120)}, "hook:gmail now 250 0 owner"},
+		{"an interval does not replace a cause", nil, []Wake{ask("cron:1", Now, 0), ask("interval", Now, 100)},
+			"cron:1 now 250 0 owner"},
+		{"a cause replaces an interval", nil, []Wake{ask("interval", Now, 0), ask("cron:1", Now, 100)},
+			"cron:1 now 250 0 owner"},
+		{"a command replaces a job", nil, []Wake{ask("cron:1", Now, 0), ask("exec-event", Now, 100), ask("cron:2", Now, 120)},
+			"exec-event now 250 0 owner"},
+		{"a hook replaces a job", nil, []Wake{ask("hook:gmail", Now, 0), ask("cron:2", Now, 120)},
+			"hook:gmail now 250 0 owner"},
 		{"a retry is the least", nil, []Wake{ask("retry", Now, 0), ask("interval", Now, 120)}, "interval now 250 0 owner"},
 		{"now after the next tick", nil, []Wake{ask("a", NextTick, 0), ask("b", Now, 5000)}, "b now 5250 0 owner"},
 		{"the next tick after now", nil, []Wake{ask("a", Now, 0), ask("b", NextTick, 100)}, "b now 250 0 owner"},
@@ -88,7 +92,8 @@ func TestRequest(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		table := wakes{rows: map[chela.SessionKey]Wake{}}
 		for _, w := range []Wake{
-			{Mode: Now, Principal: owner}, {Reason: "a", Principal: owner}, {Reason: "a", Mode: "later", Principal: owner}, {Reason: "a", Mode: Now},
+			{Mode: Now, Principal: owner}, {Reason: "a", Principal: owner}, {Reason: "a", Mode: "later", Principal: owner},
+			{Reason: "a", Mode: Now},
 		} {
 			if err := Request(table, w); err == nil {
 				t.Errorf("accepted %+v", w)

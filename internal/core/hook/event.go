@@ -32,7 +32,14 @@ type Requester struct {
 
 // RequesterAt returns the requester at an address.
 func RequesterAt(a chela.Address, sender string, owner bool) *Requester {
-	return &Requester{Channel: a.Channel, Account: a.Account, To: a.Peer.ID, Thread: a.Thread, Sender: sender, IsOwner: owner}
+	return &Requester{
+		Channel: a.Channel,
+		Account: a.Account,
+		To:      a.Peer.ID,
+		Thread:  a.Thread,
+		Sender:  sender,
+		IsOwner: owner,
+	}
 }
 
 // BeforeModelResolve happens before the model of a run is resolved.

@@ -106,7 +106,8 @@ func foldPrompt(e *BeforePromptBuild, total *PromptChange, c PromptChange, _ str
 	if c.ToolsAllow != nil {
 		allowed := c.ToolsAllow
 		if total.ToolsAllow != nil {
-			allowed = slices.DeleteFunc(slices.Clone(total.ToolsAllow), func(t string) bool { return !slices.Contains(c.ToolsAllow, t) })
+			allowed = slices.DeleteFunc(slices.Clone(total.ToolsAllow),
+				func(t string) bool { return !slices.Contains(c.ToolsAllow, t) })
 		}
 		total.ToolsAllow = allowed
 		e.Tools = slices.DeleteFunc(slices.Clone(e.Tools), func(t string) bool { return !slices.Contains(allowed, t) })
@@ -115,7 +116,8 @@ func foldPrompt(e *BeforePromptBuild, total *PromptChange, c PromptChange, _ str
 	for _, t := range [...]struct {
 		to   *string
 		text string
-	}{{&total.PrependContext, c.PrependContext}, {&total.PrependSystem, c.PrependSystem}, {&total.AppendSystem, c.AppendSystem}} {
+	}{{&total.PrependContext, c.PrependContext}, {&total.PrependSystem, c.PrependSystem},
+		{&total.AppendSystem, c.AppendSystem}} {
 		if t.text != "" && *t.to != "" {
 			t.text = "\n\n" + t.text
 		}
@@ -228,6 +230,7 @@ func foldHeartbeat(_ *HeartbeatPrompt, total *HeartbeatContribution, c Heartbeat
 	if c == (HeartbeatContribution{}) {
 		return nothing
 	}
-	total.Prepend, total.Append = strings.TrimSpace(total.Prepend+"\n\n"+c.Prepend), strings.TrimSpace(total.Append+"\n\n"+c.Append)
+	total.Prepend, total.Append = strings.TrimSpace(total.Prepend+"\n\n"+c.Prepend),
+		strings.TrimSpace(total.Append+"\n\n"+c.Append)
 	return changed
 }

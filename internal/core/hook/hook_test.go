@@ -60,7 +60,9 @@ func (p points) before(ctx context.Context, call hook.Call, valid func(json.RawM
 
 // says returns a hook that always gives the same verdict.
 func says(name string, priority int, v hook.Verdict) hook.Before {
-	return hook.Before{Name: name, Priority: priority, Func: func(context.Context, hook.Call) (hook.Verdict, error) { return v, nil }}
+	return hook.Before{Name: name, Priority: priority, Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+		return v, nil
+	}}
 }
 
 // adds returns a hook that appends its name to the arguments.
@@ -83,21 +85,28 @@ func TestBefore(t *testing.T) {
 		{"none", nil, decision{Args: json.RawMessage("x")}},
 		{"a zero verdict", []hook.Before{says("a", 0, hook.Verdict{})}, decision{Args: json.RawMessage("x")}},
 		{"HOOK-01 the first hook that blocks decides, and later ones are not called",
-			[]hook.Before{never, says("guard", 50, hook.Verdict{Block: true, Reason: "no"})}, decision{Block: "no", By: "guard", Args: json.RawMessage("x")}},
+			[]hook.Before{never, says("guard", 50, hook.Verdict{Block: true, Reason: "no"})},
+			decision{Block: "no", By: "guard", Args: json.RawMessage("x")}},
 		{"a block without a reason", []hook.Before{says("guard", 0, hook.Verdict{Block: true})},
 			decision{Block: "the hook guard blocked it", By: "guard", Args: json.RawMessage("x")}},
 		{"a later block overrides an earlier request for approval",
-			[]hook.Before{says("late", 1, hook.Verdict{Block: true, Reason: "no"}), says("early", 2, hook.Verdict{Ask: true, Reason: "look"})},
+			[]hook.Before{says("late", 1, hook.Verdict{Block: true, Reason: "no"}),
+				says("early", 2, hook.Verdict{Ask: true, Reason: "look"})},
 			decision{Block: "no", By: "late", Asks: []hook.Ask{{Hook: "early", Reason: "look"}}, Args: json.RawMessage("x")}},
 		{"requests for approval and changed arguments are collected",
-			[]hook.Before{says("a", 2, hook.Verdict{Ask: true, Reason: "look", Args: json.RawMessage("y")}), says("b", 1, hook.Verdict{Ask: true})},
-			decision{Asks: []hook.Ask{{Hook: "a", Reason: "look"}, {Hook: "b"}}, Args: json.RawMessage("y"), Change: []string{"a"}}},
-		{"arguments are passed on by priority, then by order", []hook.Before{adds("c", 0), adds("b", 5), adds("d", 0), adds("a", 9)},
+			[]hook.Before{says("a", 2, hook.Verdict{Ask: true, Reason: "look", Args: json.RawMessage("y")}),
+				says("b", 1, hook.Verdict{Ask: true})},
+			decision{Asks: []hook.Ask{{Hook: "a", Reason: "look"}, {Hook: "b"}}, Args: json.RawMessage("y"),
+				Change: []string{"a"}}},
+		{"arguments are passed on by priority, then by order",
+			[]hook.Before{adds("c", 0), adds("b", 5), adds("d", 0), adds("a", 9)},
 			decision{Args: json.RawMessage("xabcd"), Change: []string{"a", "b", "c", "d"}}},
-		{"a hook that panics is skipped", []hook.Before{never, adds("b", 0)}, decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
+		{"a hook that panics is skipped", []hook.Before{never, adds("b", 0)},
+			decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
 		{"a hook that fails is skipped, whatever it returned", []hook.Before{fails("a"), quick(fails("b")), adds("c", 0)},
 			decision{Args: json.RawMessage("xc"), Change: []string{"c"}}},
-		{"a quick hook that panics is skipped", []hook.Before{quick(never), quick(adds("b", 0))}, decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
+		{"a quick hook that panics is skipped", []hook.Before{quick(never), quick(adds("b", 0))},
+			decision{Args: json.RawMessage("xb"), Change: []string{"b"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +135,8 @@ func TestBefore(t *testing.T) {
 					return hook.Verdict{}, nil
 				}}
 				d, err := chain(silent(), []hook.Before{deaf, adds("next", 0)}).before(t.Context(), hook.Call{}, anything)
-				if err != nil || !strings.Contains(d.Block, want.String()) || d.By != "deaf" || d.Change != nil || time.Since(begun) != want {
+				if err != nil || !strings.Contains(d.Block, want.String()) || d.By != "deaf" || d.Change != nil ||
+					time.Since(begun) != want {
 					t.Errorf("after %v: %+v, %v", time.Since(begun), d, err)
 				}
 				time.Sleep(time.Hour)
@@ -136,10 +146,11 @@ func TestBefore(t *testing.T) {
 	t.Run("a quick hook has no time limit, another one has a context that ends with it", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var kept context.Context
-			patient := hook.Before{Name: "patient", Quick: true, Func: func(ctx context.Context, _ hook.Call) (hook.Verdict, error) {
-				time.Sleep(time.Hour)
-				return hook.Verdict{Ask: true}, ctx.Err()
-			}}
+			patient := hook.Before{Name: "patient", Quick: true,
+				Func: func(ctx context.Context, _ hook.Call) (hook.Verdict, error) {
+					time.Sleep(time.Hour)
+					return hook.Verdict{Ask: true}, ctx.Err()
+				}}
 			keeps := hook.Before{Name: "keeps", Func: func(ctx context.Context, _ hook.Call) (hook.Verdict, error) {
 				kept = ctx
 				return hook.Verdict{}, nil
@@ -156,7 +167,8 @@ func TestBefore(t *testing.T) {
 			cancel()
 			return hook.Verdict{Block: true}, nil
 		}}
-		if d, err := chain(silent(), []hook.Before{stop}).before(ctx, hook.Call{}, anything); !errors.Is(err, context.Canceled) || d.Block != "" {
+		if d, err := chain(silent(), []hook.Before{stop}).before(ctx, hook.Call{}, anything); !errors.Is(err,
+			context.Canceled) || d.Block != "" {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
@@ -202,7 +214,8 @@ func TestAfter(t *testing.T) {
 			}
 		}
 		c.Wait(t.Context())
-		if diff := cmp.Diff([]string{"t0 1s <nil>", "t1 1s <nil>", "t2 1s <nil>", "t3 1s <nil>", "t4 1s <nil>"}, all); diff != "" {
+		if diff := cmp.Diff([]string{"t0 1s <nil>", "t1 1s <nil>", "t2 1s <nil>", "t3 1s <nil>", "t4 1s <nil>"},
+			all); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff([]string{"t3 1s <nil>"}, bad); diff != "" {
@@ -212,12 +225,13 @@ func TestAfter(t *testing.T) {
 	t.Run("a quick hook runs synchronously", func(t *testing.T) {
 		var log bytes.Buffer
 		calls := 0 // not guarded: the race detector reports another goroutine
-		c := chain(slog.New(slog.NewTextHandler(&log, nil)), nil, hook.After{Name: "count", Quick: true, Func: func(context.Context, hook.Done) (hook.None, error) {
-			if calls++; calls > 1 {
-				panic("oh")
-			}
-			return hook.None{}, nil
-		}})
+		c := chain(slog.New(slog.NewTextHandler(&log, nil)), nil,
+			hook.After{Name: "count", Quick: true, Func: func(context.Context, hook.Done) (hook.None, error) {
+				if calls++; calls > 1 {
+					panic("oh")
+				}
+				return hook.None{}, nil
+			}})
 		for n := range 2 {
 			if c.AfterToolCall.Notify(t.Context(), hook.Done{}); calls != n+1 {
 				t.Errorf("%d calls, want %d", calls, n+1)
@@ -230,8 +244,10 @@ func TestAfter(t *testing.T) {
 			t.Errorf("the panic is not in the log: %s", log.String())
 		}
 	})
-	for limit, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Second: 2 * time.Second} { // of two calls
-		t.Run("HOOK-03 a hook that hangs does not delay the call, and errors and panics are logged: "+want.String(), func(t *testing.T) {
+	// of two calls
+	for limit, want := range map[time.Duration]time.Duration{0: 30 * time.Second, time.Second: 2 * time.Second} {
+		t.Run("HOOK-03 a hook that hangs does not delay the call, and errors and panics are logged: "+
+			want.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 				calls := 0
@@ -271,11 +287,12 @@ func TestAfter(t *testing.T) {
 	t.Run("a slow hook misses calls", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n, log := 0, bytes.Buffer{}
-			c := chain(slog.New(slog.NewTextHandler(&log, nil)), nil, hook.After{Name: "slow", Func: func(context.Context, hook.Done) (hook.None, error) {
-				time.Sleep(time.Second)
-				n++
-				return hook.None{}, nil
-			}})
+			c := chain(slog.New(slog.NewTextHandler(&log, nil)), nil,
+				hook.After{Name: "slow", Func: func(context.Context, hook.Done) (hook.None, error) {
+					time.Sleep(time.Second)
+					n++
+					return hook.None{}, nil
+				}})
 			for range 1000 {
 				c.AfterToolCall.Notify(t.Context(), hook.Done{})
 			}
@@ -300,12 +317,13 @@ func FuzzBefore(f *testing.F) {
 		for i, b := range plan {
 			hooks = append(hooks, behaves(fmt.Sprint(i), b))
 		}
-		got, err := chain(silent(), hooks).before(t.Context(), hook.Call{Args: json.RawMessage("")}, func(a json.RawMessage) error {
-			if bytes.HasSuffix(a, []byte("!")) {
-				return errors.New("bad")
-			}
-			return nil
-		})
+		got, err := chain(silent(), hooks).before(t.Context(), hook.Call{Args: json.RawMessage("")},
+			func(a json.RawMessage) error {
+				if bytes.HasSuffix(a, []byte("!")) {
+					return errors.New("bad")
+				}
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,26 +337,27 @@ func FuzzBefore(f *testing.F) {
 
 // behaves returns a hook whose behavior and priority are encoded in one byte.
 func behaves(name string, b byte) hook.Before {
-	return hook.Before{Name: name, Priority: int(b >> 4), Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
-		args := append(slices.Clip(c.Args), name...)
-		switch b & 7 {
-		case 1:
-			return hook.Verdict{Block: true, Reason: "no", Args: args}, nil
-		case 2:
-			return hook.Verdict{Args: args}, nil
-		case 3:
-			return hook.Verdict{Block: true, Args: args}, errors.New("failed")
-		case 4:
-			return hook.Verdict{Ask: true}, nil
-		case 5:
-			return hook.Verdict{Ask: true, Args: args}, nil
-		case 6:
-			panic("oh")
-		case 7:
-			return hook.Verdict{Args: append(args, '!')}, nil
-		}
-		return hook.Verdict{}, nil
-	}}
+	return hook.Before{Name: name, Priority: int(b >> 4),
+		Func: func(_ context.Context, c hook.Call) (hook.Verdict, error) {
+			args := append(slices.Clip(c.Args), name...)
+			switch b & 7 {
+			case 1:
+				return hook.Verdict{Block: true, Reason: "no", Args: args}, nil
+			case 2:
+				return hook.Verdict{Args: args}, nil
+			case 3:
+				return hook.Verdict{Block: true, Args: args}, errors.New("failed")
+			case 4:
+				return hook.Verdict{Ask: true}, nil
+			case 5:
+				return hook.Verdict{Ask: true, Args: args}, nil
+			case 6:
+				panic("oh")
+			case 7:
+				return hook.Verdict{Args: append(args, '!')}, nil
+			}
+			return hook.Verdict{}, nil
+		}}
 }
 
 // expected is a reference implementation: it repeatedly takes the remaining hook

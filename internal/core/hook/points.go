@@ -102,10 +102,12 @@ func New(log *slog.Logger) *Points {
 		deciding(p, &p.BeforeToolCall, "before_tool_call", options{}, foldVerdict, refuseCall),
 		observing(p, &p.AfterToolCall, "after_tool_call", options{}),
 		observing(p, &p.ToolCallFailed, "tool_call_failed", options{}),
-		deciding(p, &p.ToolResultPersist, "tool_result_persist", options{}, foldText(func(e *ToolResultPersist) *string { return &e.Text }), nil),
+		deciding(p, &p.ToolResultPersist, "tool_result_persist", options{},
+			foldText(func(e *ToolResultPersist) *string { return &e.Text }), nil),
 		deciding(p, &p.ResolveExecEnv, "resolve_exec_env", options{}, foldEnv, nil),
 
-		deciding(p, &p.BeforeMessageWrite, "before_message_write", options{content: content}, foldText(func(e *BeforeMessageWrite) *string { return &e.Text }), nil),
+		deciding(p, &p.BeforeMessageWrite, "before_message_write", options{content: content},
+			foldText(func(e *BeforeMessageWrite) *string { return &e.Text }), nil),
 		observing(p, &p.BeforeCompaction, "before_compaction", options{}),
 		observing(p, &p.AfterCompaction, "after_compaction", options{}),
 		observing(p, &p.BeforeReset, "before_reset", options{}),
@@ -142,7 +144,8 @@ type options struct {
 	content, prompt bool
 }
 
-func deciding[E, R any](p *Points, d *Deciding[E, R], name string, o options, fold func(*E, *R, R, string) effect, refuse func(*R, string)) Point {
+func deciding[E, R any](p *Points, d *Deciding[E, R], name string, o options, fold func(*E, *R, R, string) effect,
+	refuse func(*R, string)) Point {
 	d.info = info{name: name, limit: o.limit, content: o.content, prompt: o.prompt, log: p.log}
 	d.fold, d.refuse = fold, refuse
 	return d

@@ -21,23 +21,25 @@ import (
 // answers returns a program that answers with a text.
 func answers(text string, seen *[]string) hook.Program {
 	var mu sync.Mutex
-	return hook.Program{Name: "p", Conversation: true, Prompt: true, Func: func(_ context.Context, in []byte) ([]byte, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if seen != nil {
-			*seen = append(*seen, string(in))
-		}
-		return []byte(text), nil
-	}}
+	return hook.Program{Name: "p", Conversation: true, Prompt: true,
+		Func: func(_ context.Context, in []byte) ([]byte, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if seen != nil {
+				*seen = append(*seen, string(in))
+			}
+			return []byte(text), nil
+		}}
 }
 
 func TestSending(t *testing.T) {
 	t.Parallel()
 	adds := func(name string, priority int) hook.Hook[hook.MessageSending, hook.Send] {
-		return hook.Hook[hook.MessageSending, hook.Send]{Name: name, Priority: priority, Func: func(_ context.Context, e hook.MessageSending) (hook.Send, error) {
-			text := e.Content + name
-			return hook.Send{Content: &text}, nil
-		}}
+		return hook.Hook[hook.MessageSending, hook.Send]{Name: name, Priority: priority,
+			Func: func(_ context.Context, e hook.MessageSending) (hook.Send, error) {
+				text := e.Content + name
+				return hook.Send{Content: &text}, nil
+			}}
 	}
 	t.Run("HOOK-02 B sees the text of A", func(t *testing.T) {
 		p := hook.New(silent())
@@ -51,10 +53,11 @@ func TestSending(t *testing.T) {
 	t.Run("HOOK-03 an answer is not sent if a hook hangs", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := hook.New(silent())
-			p.MessageSending.Add(hook.Hook[hook.MessageSending, hook.Send]{Name: "deaf", Func: func(ctx context.Context, _ hook.MessageSending) (hook.Send, error) {
-				<-ctx.Done()
-				return hook.Send{}, ctx.Err()
-			}})
+			p.MessageSending.Add(hook.Hook[hook.MessageSending, hook.Send]{Name: "deaf",
+				Func: func(ctx context.Context, _ hook.MessageSending) (hook.Send, error) {
+					<-ctx.Done()
+					return hook.Send{}, ctx.Err()
+				}})
 			begun := time.Now()
 			out, err := p.MessageSending.Decide(t.Context(), hook.MessageSending{Content: "-"})
 			if err != nil || !out.Answer.Cancel || time.Since(begun) != 15*time.Second {
@@ -82,7 +85,8 @@ func TestFolds(t *testing.T) {
 	t.Parallel()
 	p := hook.New(silent())
 	for _, a := range []string{
-		`{"systemPrompt": "S", "prependContext": "a", "toolsAllow": ["read", "exec"]}`, `{"systemPrompt": "T", "prependContext": "b", "appendSystemContext": "z", "toolsAllow": ["exec", "read", "x"]}`,
+		`{"systemPrompt": "S", "prependContext": "a", "toolsAllow": ["read", "exec"]}`,
+		`{"systemPrompt": "T", "prependContext": "b", "appendSystemContext": "z", "toolsAllow": ["exec", "read", "x"]}`,
 		`{"toolsAllow": ["read", "other"], "prependSystemContext": "y"}`,
 	} {
 		if err := p.Program("before_prompt_build", answers(a, nil)); err != nil {
@@ -90,7 +94,13 @@ func TestFolds(t *testing.T) {
 		}
 	}
 	out, err := p.BeforePromptBuild.Decide(t.Context(), hook.BeforePromptBuild{})
-	want := hook.PromptChange{System: "S", PrependContext: "a\n\nb", AppendSystem: "z", PrependSystem: "y", ToolsAllow: []string{"read"}}
+	want := hook.PromptChange{
+		System:         "S",
+		PrependContext: "a\n\nb",
+		AppendSystem:   "z",
+		PrependSystem:  "y",
+		ToolsAllow:     []string{"read"},
+	}
 	if diff := cmp.Diff(want, out.Answer); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
@@ -131,11 +141,12 @@ func TestFolds(t *testing.T) {
 			o, _ := p.SubagentSpawning.Decide(t.Context(), hook.SubagentSpawning{})
 			return o.Answer.Error
 		}, "the hook p refused it"},
-		"subagent_delivery_target": {`{"origin": {"channel": "c", "accountId": "a", "to": "1", "threadId": "2"}}`, func() any {
-			o, _ := p.SubagentDeliveryTarget.Decide(t.Context(), hook.SubagentDeliveryTarget{})
-			a := o.Answer.Origin.Address()
-			return fmt.Sprint(a.Channel, a.Account, a.Peer.Kind, a.Peer.ID, a.Thread)
-		}, "cadirect12"},
+		"subagent_delivery_target": {`{"origin": {"channel": "c", "accountId": "a", "to": "1", "threadId": "2"}}`,
+			func() any {
+				o, _ := p.SubagentDeliveryTarget.Decide(t.Context(), hook.SubagentDeliveryTarget{})
+				a := o.Answer.Origin.Address()
+				return fmt.Sprint(a.Channel, a.Account, a.Peer.Kind, a.Peer.ID, a.Thread)
+			}, "cadirect12"},
 		"before_install": {`{"block": true, "blockReason": "no"}`, func() any {
 			o, _ := p.BeforeInstall.Decide(t.Context(), hook.BeforeInstall{})
 			return o.Answer.Reason
@@ -189,13 +200,15 @@ func TestPrograms(t *testing.T) {
 			p.Command.Notify(t.Context(), hook.Command{Name: name, Context: hook.Context{Session: "agent:main:main"}})
 		}
 		p.Wait(t.Context())
-		if len(family) != 3 || len(one) != 1 || !strings.Contains(one[0], `"type":"command"`) || !strings.Contains(one[0], `"action":"new"`) || !strings.Contains(one[0], `"sessionKey":"agent:main:main"`) {
+		if len(family) != 3 || len(one) != 1 || !strings.Contains(one[0], `"type":"command"`) ||
+			!strings.Contains(one[0], `"action":"new"`) || !strings.Contains(one[0], `"sessionKey":"agent:main:main"`) {
 			t.Errorf("family %q, one %q", family, one)
 		}
 	})
 	t.Run("conversations and prompts need permission", func(t *testing.T) {
 		p := hook.New(silent())
-		for _, at := range []string{"llm_input", "llm_output", "agent_end", "before_agent_finalize", "before_prompt_build", "agent:bootstrap"} {
+		for _, at := range []string{"llm_input", "llm_output", "agent_end", "before_agent_finalize",
+			"before_prompt_build", "agent:bootstrap"} {
 			h := answers("", nil)
 			h.Conversation, h.Prompt = false, false
 			if err := p.Program(at, h); err == nil || !strings.Contains(err.Error(), "allow") {
@@ -219,8 +232,11 @@ func TestPrograms(t *testing.T) {
 	t.Run("requests for approval", func(t *testing.T) {
 		for answer, want := range map[string]string{
 			`{"requireApproval": {"title": "Delete", "description": "all files", "severity": "high"}}`: "true [high] Delete: all files",
-			`{"requireApproval": true, "blockReason": "look"}`:                                         "true look", `{"requireApproval": "sure?"}`: "true sure?",
-			`{"requireApproval": false}`: "false ", `{"requireApproval": null}`: "false ", `{}`: "false ",
+			`{"requireApproval": true, "blockReason": "look"}`:                                         "true look",
+			`{"requireApproval": "sure?"}`:                                                             "true sure?",
+			`{"requireApproval": false}`:                                                               "false ",
+			`{"requireApproval": null}`:                                                                "false ",
+			`{}`:                                                                                       "false ",
 		} {
 			var v hook.Verdict
 			if err := json.Unmarshal([]byte(answer), &v); err != nil {
@@ -236,7 +252,8 @@ func TestPrograms(t *testing.T) {
 		if err := p.Program("before_tool_call", answers(`{"blok": 1, "block": true}`, nil)); err != nil {
 			t.Fatal(err)
 		}
-		if d, _ := p.BeforeToolCall.Decide(t.Context(), hook.Call{}); !d.Answer.Block || !strings.Contains(log.String(), "blok") {
+		if d, _ := p.BeforeToolCall.Decide(t.Context(), hook.Call{}); !d.Answer.Block ||
+			!strings.Contains(log.String(), "blok") {
 			t.Errorf("%+v, log %s", d, log.String())
 		}
 	})
@@ -261,7 +278,8 @@ func TestRequireApproval(t *testing.T) {
 	for answer, want := range map[string]hook.Ask{
 		`true`:  {Hook: "p"},
 		`"why"`: {Hook: "p", Reason: "why"},
-		`{"title": "Careful", "description": "it is late", "severity": "high", "timeoutMs": 2500}`: {Hook: "p", Reason: "[high] Careful: it is late", Wait: 2500 * time.Millisecond},
+		`{"title": "Careful", "description": "it is late", "severity": "high", "timeoutMs": 2500}`: {Hook: "p",
+			Reason: "[high] Careful: it is late", Wait: 2500 * time.Millisecond},
 		`{"title": "x", "timeoutMs": -1}`:                  {Hook: "p", Reason: "x"},
 		`{"title": "x", "timeoutMs": 9223372036854775807}`: {Hook: "p", Reason: "x", Wait: 24 * time.Hour},
 	} {
@@ -280,11 +298,12 @@ func TestDepth(t *testing.T) {
 	t.Parallel()
 	p := hook.New(silent())
 	calls := 0
-	p.SessionPatch.Add(hook.Hook[hook.SessionPatch, hook.None]{Name: "echo", Func: func(ctx context.Context, e hook.SessionPatch) (hook.None, error) {
-		calls++
-		p.SessionPatch.Notify(ctx, e)
-		return hook.None{}, nil
-	}})
+	p.SessionPatch.Add(hook.Hook[hook.SessionPatch, hook.None]{Name: "echo",
+		Func: func(ctx context.Context, e hook.SessionPatch) (hook.None, error) {
+			calls++
+			p.SessionPatch.Notify(ctx, e)
+			return hook.None{}, nil
+		}})
 	p.SessionPatch.Notify(t.Context(), hook.SessionPatch{})
 	p.Wait(t.Context())
 	if calls != hook.MaxDepth {
@@ -315,16 +334,17 @@ func TestUse(t *testing.T) {
 		}
 		group := func(name string, slow time.Duration) *hook.Points {
 			p := hook.New(silent())
-			p.SessionPatch.Add(hook.Hook[hook.SessionPatch, hook.None]{Name: name, Func: func(ctx context.Context, _ hook.SessionPatch) (hook.None, error) {
-				note(name + " begins")
-				select {
-				case <-time.After(slow):
-				case <-ctx.Done():
-					time.Sleep(time.Second) // it needs some time to stop
-				}
-				note(name + " ends")
-				return hook.None{}, ctx.Err()
-			}})
+			p.SessionPatch.Add(hook.Hook[hook.SessionPatch, hook.None]{Name: name,
+				Func: func(ctx context.Context, _ hook.SessionPatch) (hook.None, error) {
+					note(name + " begins")
+					select {
+					case <-time.After(slow):
+					case <-ctx.Done():
+						time.Sleep(time.Second) // it needs some time to stop
+					}
+					note(name + " ends")
+					return hook.None{}, ctx.Err()
+				}})
 			p.BeforeToolCall.Add(hook.Before{Name: name, Func: func(context.Context, hook.Call) (hook.Verdict, error) {
 				return hook.Verdict{Block: true, Reason: name}, nil
 			}})
@@ -343,7 +363,8 @@ func TestUse(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		mu.Lock()
 		defer mu.Unlock()
-		if len(log) < 2 || log[0] != "old begins" || !slices.Equal(log[len(log)-2:], []string{"new begins", "new ends"}) || slices.Index(log, "new begins") < slices.Index(log, "old ends") {
+		if len(log) < 2 || log[0] != "old begins" || !slices.Equal(log[len(log)-2:], []string{"new begins", "new ends"}) ||
+			slices.Index(log, "new begins") < slices.Index(log, "old ends") {
 			t.Errorf("%q", log)
 		}
 		p.Close(t.Context())
@@ -356,8 +377,10 @@ func TestUse(t *testing.T) {
 // FuzzAnswer decodes arbitrary answers at each point.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
-		`{}`, `{"block":true}`, `{"context":{"bootstrapFiles":[{"name":"x","content":"y"}]}}`, `{"messages":["a"]}`, "null", "[1]", `{"requireApproval":{"title":1}}`,
-		`{"toolsAllow":null}`, `{"params":{"a":1}}`, `{"requireApproval":[]}`, `{"requireApproval": ""}`, `{"context":null}`, "\xff", `{"env":{"A":"1"}}`,
+		`{}`, `{"block":true}`, `{"context":{"bootstrapFiles":[{"name":"x","content":"y"}]}}`, `{"messages":["a"]}`, "null",
+		"[1]", `{"requireApproval":{"title":1}}`,
+		`{"toolsAllow":null}`, `{"params":{"a":1}}`, `{"requireApproval":[]}`, `{"requireApproval": ""}`, `{"context":null}`,
+		"\xff", `{"env":{"A":"1"}}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -205,7 +205,12 @@ func (v event) encode(e any) ([]byte, error) {
 		key = c.at().Session
 	}
 	return json.Marshal(map[string]any{
-		"type": v.kind, "action": action, "sessionKey": key, "timestamp": at.UTC().Format(time.RFC3339Nano), "messages": []string{}, "context": json.RawMessage(body),
+		"type":       v.kind,
+		"action":     action,
+		"sessionKey": key,
+		"timestamp":  at.UTC().Format(time.RFC3339Nano),
+		"messages":   []string{},
+		"context":    json.RawMessage(body),
 	})
 }
 

@@ -27,15 +27,17 @@ type Config struct {
 
 // Entry is the configuration of one hook.
 type Entry struct {
-	Enabled      *bool             `json:"enabled"` // nil: true for folders that the person installed and in plug-ins, else false
-	Env          map[string]string `json:"env"`     // variables of its program
-	TimeoutMS    int               `json:"timeoutMs"`
-	Priority     int               `json:"priority"`
-	Tools        []string          `json:"tools"`                   // only for these tools; none: all
-	Conversation *bool             `json:"allowConversationAccess"` // nil: true, false for hooks of a workspace or a plug-in
-	Prompt       *bool             `json:"allowPromptInjection"`    // likewise
-	Hash         string            `json:"sha256"`                  // of a hook of a workspace, when it was enabled
-	Raw          json.RawMessage   `json:"-"`                       // the whole entry, for hooks that are part of Chela
+	// nil: true for folders that the person installed and in plug-ins, else false
+	Enabled   *bool             `json:"enabled"`
+	Env       map[string]string `json:"env"` // variables of its program
+	TimeoutMS int               `json:"timeoutMs"`
+	Priority  int               `json:"priority"`
+	Tools     []string          `json:"tools"` // only for these tools; none: all
+	// nil: true, false for hooks of a workspace or a plug-in
+	Conversation *bool           `json:"allowConversationAccess"`
+	Prompt       *bool           `json:"allowPromptInjection"` // likewise
+	Hash         string          `json:"sha256"`               // of a hook of a workspace, when it was enabled
+	Raw          json.RawMessage `json:"-"`                    // the whole entry, for hooks that are part of Chela
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -172,7 +174,8 @@ func (o *Options) folder(dir string, s Source) []Hook {
 		if errors.Is(err, fs.ErrNotExist) && s != Extra || s == Workspace { // an extra folder was configured by its name
 			return nil
 		}
-		return []Hook{{Name: filepath.Base(dir), Key: filepath.Base(dir), Source: s, Dir: dir, Reasons: []string{err.Error()}}}
+		return []Hook{{Name: filepath.Base(dir), Key: filepath.Base(dir), Source: s, Dir: dir,
+			Reasons: []string{err.Error()}}}
 	}
 	var out []Hook
 	for _, e := range entries {
@@ -211,7 +214,8 @@ func (o *Options) complete(h *Hook) {
 			h.Warnings = append(h.Warnings, unknownEvent(name, o.Events))
 		}
 	}
-	if len(h.Events) > 0 && len(h.Reasons) == 0 && !slices.ContainsFunc(h.Events, func(e string) bool { return slices.Contains(o.Events, e) }) {
+	if len(h.Events) > 0 && len(h.Reasons) == 0 &&
+		!slices.ContainsFunc(h.Events, func(e string) bool { return slices.Contains(o.Events, e) }) {
 		h.Reasons = append(h.Reasons, "none of its events exists")
 	}
 	if h.Source != Workspace {
@@ -221,7 +225,8 @@ func (o *Options) complete(h *Hook) {
 	if h.Hash, err = Hash(h.Dir); err != nil {
 		h.Reasons = append(h.Reasons, err.Error())
 	} else if h.Enabled && h.Hash != h.Entry.Hash {
-		h.Reasons = append(h.Reasons, "it is in a workspace and was changed since it was enabled: read it, then chela hooks enable "+h.Name)
+		h.Reasons = append(h.Reasons,
+			"it is in a workspace and was changed since it was enabled: read it, then chela hooks enable "+h.Name)
 	}
 }
 

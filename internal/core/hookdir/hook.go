@@ -119,8 +119,15 @@ func Parse(folder string, text []byte) (Hook, error) {
 		m = new(meta)
 	}
 	h := Hook{
-		Name: strings.TrimSpace(f.Name), Description: strings.Join(strings.Fields(f.Description), " "), Homepage: f.Homepage, Emoji: m.Emoji,
-		Events: m.Events, Export: m.Export, Always: m.Always, Requires: m.Requires, Key: m.Key,
+		Name:        strings.TrimSpace(f.Name),
+		Description: strings.Join(strings.Fields(f.Description), " "),
+		Homepage:    f.Homepage,
+		Emoji:       m.Emoji,
+		Events:      m.Events,
+		Export:      m.Export,
+		Always:      m.Always,
+		Requires:    m.Requires,
+		Key:         m.Key,
 	}
 	h.Requires.OS = m.OS
 	if h.Name == "" {
@@ -154,7 +161,8 @@ var endings = [...]struct {
 	ending  string
 	program string // empty: the file itself is a program
 }{
-	{"", ""}, {".exe", ""}, {".sh", "sh"}, {".py", "python3"}, {".js", "node"}, {".mjs", "node"}, {".cjs", "node"}, {".ts", "node"},
+	{"", ""}, {".exe", ""}, {".sh", "sh"}, {".py", "python3"}, {".js", "node"}, {".mjs", "node"},
+	{".cjs", "node"}, {".ts", "node"},
 }
 
 // shim runs a JavaScript module of OpenClaw as a program: it passes the event to the
@@ -205,7 +213,8 @@ func Handler(dir, export string, look func(name string) string) (file string, ar
 		}
 		return file, []string{program, "--input-type=module", "-e", shim, file, export}, nil
 	}
-	return "", nil, errors.New("it has no handler: want an executable file handler, or handler.sh, .py, .js, .mjs, .cjs or .ts")
+	return "", nil,
+		errors.New("it has no handler: want an executable file handler, or handler.sh, .py, .js, .mjs, .cjs or .ts")
 }
 
 // checkFile returns why a handler must not be run.
@@ -326,7 +335,8 @@ func (h *Hook) check(o *Options) {
 	for _, part := range [...]struct {
 		what  string
 		names []string
-	}{{"missing program", m.Bins}, {"missing one of the programs", m.AnyBins}, {"missing variable", m.Env}, {"missing configuration", m.Config}} {
+	}{{"missing program", m.Bins}, {"missing one of the programs", m.AnyBins}, {"missing variable", m.Env},
+		{"missing configuration", m.Config}} {
 		if len(part.names) > 0 {
 			h.Reasons = append(h.Reasons, part.what+": "+strings.Join(part.names, ", "))
 		}
@@ -363,8 +373,10 @@ func checkLines(file string) error {
 	defer f.Close()
 	head, err := io.ReadAll(io.LimitReader(f, 4096))
 	line, _, ok := bytes.Cut(head, []byte("\n"))
-	if err == nil && ok && bytes.HasSuffix(line, []byte("\r")) && (bytes.HasPrefix(line, []byte("#!")) || filepath.Ext(file) == ".sh") {
-		return fmt.Errorf("%s has line ends of Windows (CRLF), with which it cannot be run: sed -i 's/\\r$//' %s", filepath.Base(file), file)
+	if err == nil && ok && bytes.HasSuffix(line, []byte("\r")) &&
+		(bytes.HasPrefix(line, []byte("#!")) || filepath.Ext(file) == ".sh") {
+		return fmt.Errorf("%s has line ends of Windows (CRLF), with which it cannot be run: sed -i 's/\\r$//' %s",
+			filepath.Base(file), file)
 	}
 	return err
 }

@@ -37,7 +37,8 @@ func TestParse(t *testing.T) {
 	for _, tt := range []struct{ name, text, fail string }{
 		{"flow", head, ""},
 		{"block", "---\nmetadata:\n  openclaw:\n    events: [command]\n---\n", ""},
-		{"several lines", "---\nmetadata:\n  {\n    \"openclaw\":\n      { \"events\": [\"command:new\"], },\n  }\n---\n", ""},
+		{"several lines", "---\nmetadata:\n  {\n    \"openclaw\":\n      { \"events\": [\"command:new\"], },\n  }\n---\n",
+			""},
 		{"CRLF and a byte order mark", "\ufeff" + strings.ReplaceAll(head, "\n", "\r\n"), ""},
 		{"no front matter", "# Hook\n", "front matter"},
 		{"no end", "---\nname: x\n", "front matter"},
@@ -62,7 +63,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("---\na: &a [*a, *a]\n---\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		h, err := hookdir.Parse("folder", text)
-		if err == nil && (len(h.Events) == 0 || h.Name == "" || filepath.Base(h.Name) != h.Name || strings.HasPrefix(h.Name, ".")) {
+		if err == nil && (len(h.Events) == 0 || h.Name == "" || filepath.Base(h.Name) != h.Name ||
+			strings.HasPrefix(h.Name, ".")) {
 			t.Errorf("accepted %+v", h)
 		}
 	})
@@ -92,7 +94,8 @@ func TestHandler(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, argv, err := hookdir.Handler(dir, "", look)
-		if got := strings.ReplaceAll(strings.Join(argv, " "), dir, "DIR"); got != tt.argv || (err == nil) != (tt.fail == "") || err != nil && !strings.Contains(err.Error(), tt.fail) {
+		if got := strings.ReplaceAll(strings.Join(argv, " "), dir, "DIR"); got != tt.argv ||
+			(err == nil) != (tt.fail == "") || err != nil && !strings.Contains(err.Error(), tt.fail) {
 			t.Errorf("%s: %q, %v", tt.name, got, err)
 		}
 	}
@@ -100,7 +103,8 @@ func TestHandler(t *testing.T) {
 		for name, bad := range map[string]bool{"handler": true, "handler.sh": true, "handler.py": true, "handler.js": false} {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, name), "#!/usr/bin/env x\r\nexit 0\r\n", 0o700)
-			if _, _, err := hookdir.Handler(dir, "", func(string) string { return "/bin/x" }); (err != nil) != bad || bad && !strings.Contains(err.Error(), "sed -i") {
+			if _, _, err := hookdir.Handler(dir, "", func(string) string { return "/bin/x" }); (err != nil) != bad ||
+				bad && !strings.Contains(err.Error(), "sed -i") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -133,8 +137,14 @@ func TestFind(t *testing.T) {
 	write(t, filepath.Join(root, "hooks", "README.md"), "nothing", 0o600)
 	write(t, filepath.Join(root, "hooks", "ending", "HOOK.md.txt"), head, 0o600)
 	o := hookdir.Options{
-		Managed: filepath.Join(root, "hooks"), Agents: []hookdir.Agent{{ID: "main", Workspace: filepath.Join(root, "ws")}}, Events: []string{"command"}, Look: look,
-		Getenv: func(string) string { return "" }, Section: func(string) json.RawMessage { return nil }, Bundled: []hookdir.Hook{{Name: "extra", Events: []string{"command"}}},
+		Managed: filepath.Join(root, "hooks"),
+		Agents:  []hookdir.Agent{{ID: "main", Workspace: filepath.Join(root, "ws")}},
+		Events:  []string{"command"},
+		Look:    look,
+		Getenv:  func(string) string { return "" },
+		Section: func(string) json.RawMessage { return nil },
+
+		Bundled: []hookdir.Hook{{Name: "extra", Events: []string{"command"}}},
 	}
 	o.Config.Load.Dirs = []string{"extra"}
 	var got []string
@@ -150,7 +160,8 @@ func TestFind(t *testing.T) {
 		}
 		got = append(got, h.Name+" "+string(h.Source)+" "+state)
 	}
-	if want := []string{"both managed on", "broken managed broken", "ending managed broken", "extra extra on", "own workspace off"}; !slices.Equal(got, want) {
+	if want := []string{"both managed on", "broken managed broken", "ending managed broken", "extra extra on",
+		"own workspace off"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

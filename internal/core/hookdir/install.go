@@ -45,6 +45,7 @@ func Install(from, managed string, replace bool) (Hook, error) {
 	if err := os.Rename(fresh, to); err != nil {
 		return h, err
 	}
-	h.Source, h.Dir, h.File, h.Handler = Managed, to, filepath.Join(to, FileName), filepath.Join(to, filepath.Base(h.Handler))
+	h.Source, h.Dir, h.File, h.Handler = Managed, to, filepath.Join(to, FileName),
+		filepath.Join(to, filepath.Base(h.Handler))
 	return h, atomicfile.SyncDir(managed)
 }

@@ -82,7 +82,8 @@ func Recover(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if n := e.Name(); strings.HasPrefix(n, newPrefix) || strings.HasPrefix(n, oldPrefix) || strings.HasPrefix(n, removedPrefix) {
+		if n := e.Name(); strings.HasPrefix(n, newPrefix) || strings.HasPrefix(n, oldPrefix) ||
+			strings.HasPrefix(n, removedPrefix) {
 			d, err := Lock(dir)
 			if err == nil {
 				d.Unlock()

@@ -76,7 +76,8 @@ func (j Job) Check() error {
 	case p.Kind == "command" || p.Kind == "script" || p.Kind == "heartbeat" || p.Kind == "skillCollectionReview":
 		return invalid("payload.kind %q is not supported; want systemEvent or agentTurn", p.Kind)
 	case p.Kind != SystemEvent && p.Kind != AgentTurn:
-		return invalid(`payload.kind %q: want {"kind":"agentTurn","message":"..."} or {"kind":"systemEvent","text":"..."}`, p.Kind)
+		return invalid(`payload.kind %q: want {"kind":"agentTurn","message":"..."} or {"kind":"systemEvent","text":"..."}`,
+			p.Kind)
 	case main && p.Kind == AgentTurn:
 		return invalid(`sessionTarget "main" goes with payload {"kind":"systemEvent","text":"..."}; for an agentTurn use sessionTarget "isolated"`)
 	case !main && p.Kind == SystemEvent:
@@ -84,15 +85,18 @@ func (j Job) Check() error {
 	case strings.TrimSpace(p.Message) == "" && p.Kind == AgentTurn:
 		return invalid("payload.message is empty: say what the agent is to do")
 	case len(p.Content()) > maxText:
-		return invalid("payload has %s, at most %s are allowed", humanize.Bytes(int64(len(p.Content()))), humanize.Bytes(maxText))
+		return invalid("payload has %s, at most %s are allowed", humanize.Bytes(int64(len(p.Content()))),
+			humanize.Bytes(maxText))
 	case p.TimeoutSeconds != nil && !(*p.TimeoutSeconds >= 0 && *p.TimeoutSeconds <= maxTimeout.Seconds()):
 		return invalid("payload.timeoutSeconds %v is out of range; want 0 to %v", *p.TimeoutSeconds, maxTimeout.Seconds())
 	case len(p.Tools) > maxTools || len(p.Fallbacks) > maxTools:
 		return invalid("payload lists more than %d tools or models", maxTools)
 	case main && j.Delivery != nil && j.Delivery.Mode == Announce:
-		return invalid(`delivery.mode "announce" goes with sessionTarget "isolated"; an event of the main session is answered in its chat`)
+		return invalid(
+			`delivery.mode "announce" goes with sessionTarget "isolated"; an event of the main session is answered in its chat`)
 	}
-	for _, s := range [...]string{j.Description, j.DeclarationKey, j.DisplayName, j.Session, string(j.Agent), p.Model, p.Thinking, j.Schedule.Expr, j.Schedule.TZ} {
+	for _, s := range [...]string{j.Description, j.DeclarationKey, j.DisplayName, j.Session, string(j.Agent), p.Model,
+		p.Thinking, j.Schedule.Expr, j.Schedule.TZ} {
 		if len(s) > maxField {
 			return invalid("a field of the job has more than %s: %s", humanize.Bytes(maxField), humanize.Truncate(s, 40))
 		}
@@ -130,7 +134,10 @@ func (j Job) checkDelivery() error {
 	if d.Mode == Announce && d.To != "" && (d.Channel == "" || d.Channel == Last) {
 		return invalid("delivery.to %q needs delivery.channel", d.To)
 	}
-	for name, to := range map[string]*Destination{"delivery.failureDestination": d.Failure, "delivery.completionDestination": d.Completion} {
+	for name, to := range map[string]*Destination{
+		"delivery.failureDestination":    d.Failure,
+		"delivery.completionDestination": d.Completion,
+	} {
 		if err := to.check(name); err != nil {
 			return err
 		}
@@ -210,7 +217,9 @@ func (t *Trigger) check() error {
 	case kind == CheckURL:
 		return checkURL("trigger.script", object, "watch a command that has them")
 	case kind != CheckFile && kind != CheckCommand || object == "":
-		return invalid(`trigger.script %q: want "file PATH", "url URL" or "command LINE"; the job runs when what it finds has changed`, humanize.Truncate(t.Script, 80))
+		return invalid(
+			`trigger.script %q: want "file PATH", "url URL" or "command LINE"; the job runs when what it finds has changed`,
+			humanize.Truncate(t.Script, 80))
 	}
 	return nil
 }

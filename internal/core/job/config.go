@@ -128,7 +128,8 @@ var backoff = [...]time.Duration{30 * time.Second, time.Minute, 5 * time.Minute,
 // Check returns an error that names the first value out of its range.
 func (c Config) Check() error {
 	bad := func(key, hint, format string, args ...any) error {
-		return &chela.Error{Code: chela.CodeInvalid, Message: "cron." + key + ": " + fmt.Sprintf(format, args...), Hint: "chela config set cron." + key + " " + hint}
+		return &chela.Error{Code: chela.CodeInvalid, Message: "cron." + key + ": " + fmt.Sprintf(format, args...),
+			Hint: "chela config set cron." + key + " " + hint}
 	}
 	switch {
 	case c.Concurrent != nil && (*c.Concurrent < 1 || *c.Concurrent > 256):

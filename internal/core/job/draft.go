@@ -193,7 +193,8 @@ func (d *draft) zone(kind Kind, fresh bool) error {
 		return err
 	}
 	if ago := d.now.Sub(at); ago > maxPast && !d.lax {
-		return invalid("schedule.at: %s was %s ago; now it is %s", at.UTC().Format(time.RFC3339), span(ago), d.now.UTC().Format(time.RFC3339))
+		return invalid("schedule.at: %s was %s ago; now it is %s", at.UTC().Format(time.RFC3339), span(ago),
+			d.now.UTC().Format(time.RFC3339))
 	}
 	d.values["schedule.at"] = value{at.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano), "schedule.at"}
 	return nil
@@ -231,7 +232,8 @@ func (d *draft) payload(m map[string]any) error {
 		delete(m, "payload")
 	}
 	if kind == SystemEvent {
-		for _, field := range [...]string{"model", "thinking", "timeoutSeconds", "lightContext", "fallbacks", "toolsAllow", "allowUnsafeExternalContent"} {
+		for _, field := range [...]string{"model", "thinking", "timeoutSeconds", "lightContext", "fallbacks", "toolsAllow",
+			"allowUnsafeExternalContent"} {
 			if name, ok := d.given("payload." + field); ok && !empty(d.values["payload."+field].v) {
 				return invalid(`%s goes with payload {"kind":"agentTurn","message":"..."}, not with a systemEvent`, name)
 			}
@@ -276,7 +278,8 @@ func (d *draft) payloadKind(name string) PayloadKind {
 		}
 	}
 	switch name = fold(name[strings.LastIndexByte(name, '.')+1:]); {
-	case d.text("delivery.mode") == string(Announce) || d.text("delivery.to") != "" || d.text("delivery.channel") != "" && d.text("delivery.channel") != Last:
+	case d.text("delivery.mode") == string(Announce) || d.text("delivery.to") != "" ||
+		d.text("delivery.channel") != "" && d.text("delivery.channel") != Last:
 		return AgentTurn
 	case name == "":
 		return ""

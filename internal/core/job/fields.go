@@ -52,7 +52,8 @@ var fields = []field{
 
 	{"schedule.kind", asWord, "kind type", "schedulekind scheduletype"},
 	{"schedule.at", asAt, "at atms time when runat datetime", "at atms when runat runatms"},
-	{"schedule.everyMs", asSpan, "everyms every everyseconds everyminutes everyhours interval intervalms intervalseconds", "everyms every everyseconds everyminutes everyhours interval intervalms intervalseconds"},
+	{"schedule.everyMs", asSpan, "everyms every everyseconds everyminutes everyhours interval intervalms intervalseconds",
+		"everyms every everyseconds everyminutes everyhours interval intervalms intervalseconds"},
 	{"schedule.anchorMs", asTime, "anchorms anchor", "anchorms"},
 	{"schedule.expr", asText, "expr cron cronexpr expression cronexpression", "expr cron cronexpr cronexpression"},
 	{"schedule.tz", asText, "tz timezone", "tz timezone"},
@@ -60,7 +61,8 @@ var fields = []field{
 	{"schedule.exact", asBool, "exact", "exact"},
 
 	{"payload.kind", asWord, "kind type", "payloadkind payloadtype"},
-	{"payload.content", asText, "message text prompt content task instructions", "message text prompt content task instructions reminder systemevent agentturn"},
+	{"payload.content", asText, "message text prompt content task instructions",
+		"message text prompt content task instructions reminder systemevent agentturn"},
 	{"payload.model", asText, "model", "model"},
 	{"payload.fallbacks", asList, "fallbacks", "fallbacks"},
 	{"payload.thinking", asText, "thinking think", "thinking think"},
@@ -69,7 +71,8 @@ var fields = []field{
 	{"payload.allowUnsafeExternalContent", asBool, "allowunsafeexternalcontent", "allowunsafeexternalcontent"},
 	{"payload.toolsAllow", asList, "toolsallow tools", "toolsallow tools"},
 	{"payload.toolsAllowIsDefault", asIgnored, "toolsallowisdefault", ""},
-	{"delivery.mode", asMode, "mode deliver announce webhook webhookurl", "deliverymode deliver announce webhook webhookurl"},
+	{"delivery.mode", asMode, "mode deliver announce webhook webhookurl",
+		"deliverymode deliver announce webhook webhookurl"},
 	{"delivery.mode", asNot, "", "nodeliver"},
 	{"delivery.channel", asText, "channel", "channel"},
 	{"delivery.to", asText, "to", "to"},
@@ -103,8 +106,15 @@ var fields = []field{
 
 // objects are the fields that hold other fields, by their folded names.
 var objects = map[string]string{
-	"schedule": "schedule", "payload": "payload", "delivery": "delivery", "trigger": "trigger", "failurealert": "failureAlert", "owner": "owner",
-	"delivery.failuredestination": "delivery.failureDestination", "delivery.completiondestination": "delivery.completionDestination",
+	"schedule":                    "schedule",
+	"payload":                     "payload",
+	"delivery":                    "delivery",
+	"trigger":                     "trigger",
+	"failurealert":                "failureAlert",
+	"owner":                       "owner",
+	"delivery.failuredestination": "delivery.failureDestination",
+
+	"delivery.completiondestination": "delivery.completionDestination",
 }
 
 // canonical are the names that a message about an unknown name suggests, by object.

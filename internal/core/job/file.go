@@ -38,7 +38,8 @@ func (r *Rejected) Unwrap() []error { return r.Jobs }
 // error; no jobs are returned with any other error.
 func ParseFile(raw []byte) ([]Job, error) {
 	if len(raw) > maxFile {
-		return nil, invalid("the file has %s, at most %s are allowed", humanize.Bytes(int64(len(raw))), humanize.Bytes(maxFile))
+		return nil, invalid("the file has %s, at most %s are allowed", humanize.Bytes(int64(len(raw))),
+			humanize.Bytes(maxFile))
 	}
 	v, err := decode(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")))
 	if err != nil {

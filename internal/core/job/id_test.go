@@ -9,7 +9,8 @@ import (
 
 func TestFind(t *testing.T) {
 	t.Parallel()
-	jobs := []job.Job{{ID: "abcd-1", Name: "report"}, {ID: "abcd-2", Name: "Report"}, {ID: "ef", Name: "abcd-2"}, {ID: "long-3", Name: "x", DisplayName: "Water"}}
+	jobs := []job.Job{{ID: "abcd-1", Name: "report"}, {ID: "abcd-2", Name: "Report"}, {ID: "ef", Name: "abcd-2"},
+		{ID: "long-3", Name: "x", DisplayName: "Water"}}
 	for ref, want := range map[string]string{
 		"abcd-1": "abcd-1", "abcd-2": "abcd-2", "LONG": "long-3", "water": "long-3", "ef": "ef", " ef ": "ef",
 		"abcd": "2 jobs match", "report": "2 jobs match", "e": "no job", "": "which job", "none": "no job",

@@ -33,15 +33,17 @@ func (m Millis) Time() time.Time {
 
 // Job is a scheduled job.
 type Job struct {
-	ID             ID              `json:"id"`
-	Name           string          `json:"name"`
-	Description    string          `json:"description,omitempty"`
-	DeclarationKey string          `json:"declarationKey,omitempty"` // chosen by a program that adds the job again and again; unique
-	DisplayName    string          `json:"displayName,omitempty"`
-	Enabled        bool            `json:"enabled"`
-	DeleteAfterRun *bool           `json:"deleteAfterRun,omitempty"` // delete a one-shot job when it succeeded; nil: see Job.Deletes
-	Agent          chela.AgentID   `json:"agentId,omitempty"`        // empty: the default agent
-	Session        string          `json:"sessionKey,omitempty"`     // the session that asked for the job
+	ID          ID     `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	// chosen by a program that adds the job again and again; unique
+	DeclarationKey string `json:"declarationKey,omitempty"`
+	DisplayName    string `json:"displayName,omitempty"`
+	Enabled        bool   `json:"enabled"`
+	// delete a one-shot job when it succeeded; nil: see Job.Deletes
+	DeleteAfterRun *bool           `json:"deleteAfterRun,omitempty"`
+	Agent          chela.AgentID   `json:"agentId,omitempty"`    // empty: the default agent
+	Session        string          `json:"sessionKey,omitempty"` // the session that asked for the job
 	Created        Millis          `json:"createdAtMs"`
 	Updated        Millis          `json:"updatedAtMs"`
 	Schedule       Schedule        `json:"schedule"`
@@ -54,7 +56,8 @@ type Job struct {
 	State          State           `json:"state"`
 	Principal      chela.Principal `json:"principal,omitzero"` // who asked for the job; never sent to clients
 	Address        chela.Address   `json:"address,omitzero"`   // the chat in which it was asked for; never sent to clients
-	Source         string          `json:"source,omitempty"`   // the file from which it was imported; never sent to clients
+	// the file from which it was imported; never sent to clients
+	Source string `json:"source,omitempty"`
 
 	// Extra holds the fields of an imported job that are not known.
 	Extra map[string]json.RawMessage `json:"extra,omitempty"`
@@ -224,8 +227,10 @@ type State struct {
 	FiredAt     Millis      `json:"lastTriggerFireAtMs,omitempty"`
 	Seen        string      `json:"triggerState,omitempty"` // what the check of the trigger has seen last
 	Run         chela.RunID `json:"runId,omitempty"`        // the open run; never sent to clients
-	Missed      int         `json:"missedRuns,omitempty"`   // missed slots that Next stands for; 0: Next is a slot of the schedule
-	Due         Millis      `json:"missedAtMs,omitempty"`   // the one missed slot that Next stands for; 0: there is none, or several
+	// missed slots that Next stands for; 0: Next is a slot of the schedule
+	Missed int `json:"missedRuns,omitempty"`
+	// the one missed slot that Next stands for; 0: there is none, or several
+	Due Millis `json:"missedAtMs,omitempty"`
 }
 
 // Disabled is why a job was disabled by itself.

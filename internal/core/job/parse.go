@@ -120,7 +120,8 @@ func (d *draft) read(raw []byte) error {
 	}
 	m, ok := toObject(v)
 	if !ok {
-		return invalid(`want a job like {"schedule":{"kind":"every","everyMs":300000},"payload":{"kind":"agentTurn","message":"..."}}`)
+		return invalid(
+			`want a job like {"schedule":{"kind":"every","everyMs":300000},"payload":{"kind":"agentTurn","message":"..."}}`)
 	}
 	return d.object("", m)
 }
@@ -380,7 +381,8 @@ func (d *draft) target(full, folded string, v any) error {
 func (d *draft) mode(folded, full string, v any) error {
 	text, isText := v.(string)
 	text = strings.TrimSpace(text)
-	if lower := strings.ToLower(text); isText && strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://") {
+	if lower := strings.ToLower(text); isText && strings.HasPrefix(lower, "http://") ||
+		strings.HasPrefix(lower, "https://") {
 		if err := d.put("delivery.to", full, text); err != nil {
 			return err
 		}
@@ -498,7 +500,13 @@ func toSpan(v any, name, folded string) (int64, error) {
 	if err != nil {
 		return 0, invalid(`%s: %s is not a duration; want one like "5m" or "1h30m"`, name, show(v))
 	}
-	for suffix, unit := range map[string]time.Duration{"ms": time.Millisecond, "seconds": time.Second, "minutes": time.Minute, "hours": time.Hour, "timeout": time.Second} {
+	for suffix, unit := range map[string]time.Duration{
+		"ms":      time.Millisecond,
+		"seconds": time.Second,
+		"minutes": time.Minute,
+		"hours":   time.Hour,
+		"timeout": time.Second,
+	} {
 		if strings.HasSuffix(folded, suffix) {
 			if f *= float64(unit.Milliseconds()); math.Abs(f) > maxMillis || f != math.Trunc(f) {
 				return 0, invalid("%s: %s is out of range", name, show(v))

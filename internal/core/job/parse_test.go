@@ -72,23 +72,35 @@ func TestParse(t *testing.T) {
 			"delivery":{"mode":"announce","channel":"telegram","to":"7","threadId":"42","bestEffort":true,"failureDestination":{"channel":"slack","to":"C1"}},"failureAlert":{"after":3,"cooldownMs":60000}}`},
 		{"CR-23 schedule is a duration", `{"schedule":"20m","text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
 		{"CR-23 schedule in words", `{"schedule":"in 20 minutes","text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
-		{"CR-23 schedule is an interval", `{"schedule":"every 5m","message":"water the plants"}`, `{` + five + `,` + turn + `}`},
-		{"days keep a zone", `{"schedule":{"kind":"every","everyMs":172800000,"tz":"Europe/Berlin"},"message":"water the plants"}`, `{"schedule":{"kind":"every","everyMs":172800000,"tz":"Europe/Berlin"},` + turn + `}`},
-		{"minutes have no zone", `{"schedule":{"kind":"every","everyMs":300000,"tz":"Europe/Berlin"},"message":"water the plants"}`, `{` + five + `,` + turn + `}`},
-		{"CR-23 schedule is a cron expression", `{"schedule":"0 9 * * MON","message":"water the plants"}`, `{` + nine + `,` + turn + `}`},
-		{"CR-23 schedule is a time", `{"schedule":"2026-03-01T09:20:00+01:00","text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
+		{"CR-23 schedule is an interval", `{"schedule":"every 5m","message":"water the plants"}`,
+			`{` + five + `,` + turn + `}`},
+		{"days keep a zone",
+			`{"schedule":{"kind":"every","everyMs":172800000,"tz":"Europe/Berlin"},"message":"water the plants"}`,
+			`{"schedule":{"kind":"every","everyMs":172800000,"tz":"Europe/Berlin"},` + turn + `}`},
+		{"minutes have no zone",
+			`{"schedule":{"kind":"every","everyMs":300000,"tz":"Europe/Berlin"},"message":"water the plants"}`,
+			`{` + five + `,` + turn + `}`},
+		{"CR-23 schedule is a cron expression", `{"schedule":"0 9 * * MON","message":"water the plants"}`,
+			`{` + nine + `,` + turn + `}`},
+		{"CR-23 schedule is a time", `{"schedule":"2026-03-01T09:20:00+01:00","text":"call Ann"}`,
+			`{` + at + `,` + reminder + `}`},
 		{"CR-23 atMs", `{"atMs":1772353200000,"text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
-		{"CR-23 atMs in the schedule, as a text", `{"schedule":{"atMs":"1772353200000"},"text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
+		{"CR-23 atMs in the schedule, as a text", `{"schedule":{"atMs":"1772353200000"},"text":"call Ann"}`,
+			`{` + at + `,` + reminder + `}`},
 		{"CR-23 seconds since 1970", `{"at":1772353200,"text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
 		{"CR-23 each", `{"schedule":"each 5 minutes","message":"water the plants"}`, `{` + five + `,` + turn + `}`},
 		{"CR-23 null is absent", `{"schedule":null,"payload":null,"delivery":null,"failureAlert":null,"enabled":null,"every":"5m","text":"call Ann"}`, `{` + five + `,` + reminder + `}`},
 		{"CR-23 every", `{"every":"5m","message":"water the plants"}`, `{` + five + `,` + turn + `}`},
 		{"CR-23 every_seconds", `{"every_seconds":300,"prompt":"water the plants"}`, `{` + five + `,` + turn + `}`},
-		{"CR-23 everyMs as a text", `{"schedule":{"kind":"every","everyMs":"300000"},"payload":"water the plants","sessionTarget":"isolated"}`, `{` + five + `,` + turn + `}`},
+		{"CR-23 everyMs as a text",
+			`{"schedule":{"kind":"every","everyMs":"300000"},"payload":"water the plants","sessionTarget":"isolated"}`,
+			`{` + five + `,` + turn + `}`},
 		{"CR-23 cron", `{"cron":"0 9 * * MON","message":"water the plants"}`, `{` + nine + `,` + turn + `}`},
 		{"CR-23 cron_expr", `{"cron_expr":"0 9 * * MON","message":"water the plants"}`, `{` + nine + `,` + turn + `}`},
-		{"CR-23 schedule.cron", `{"schedule":{"cron":"0 9 * * MON"},"message":"water the plants"}`, `{` + nine + `,` + turn + `}`},
-		{"CR-23 schedule.cronExpr", `{"schedule":{"kind":"cron","cronExpr":"0 9 * * MON"},"message":"water the plants"}`, `{` + nine + `,` + turn + `}`},
+		{"CR-23 schedule.cron", `{"schedule":{"cron":"0 9 * * MON"},"message":"water the plants"}`,
+			`{` + nine + `,` + turn + `}`},
+		{"CR-23 schedule.cronExpr", `{"schedule":{"kind":"cron","cronExpr":"0 9 * * MON"},"message":"water the plants"}`,
+			`{` + nine + `,` + turn + `}`},
 		{"CR-23 JSON in texts", `"{\"job\":\"{\\\"schedule\\\":\\\"{\\\\\\\"everyMs\\\\\\\":300000}\\\",\\\"message\\\":\\\"water the plants\\\"}\"}"`, `{` + five + `,` + turn + `}`},
 		{"CR-23 snake_case", `{"session_target":"isolated","wake_mode":"now","schedule":{"every_ms":300000},"payload":{"kind":"agent_turn","message":"water the plants"},"delivery":{"mode":"announce"},"delete_after_run":false}`,
 			`{"deleteAfterRun":false,` + five + `,` + turn + `}`},
@@ -96,24 +108,37 @@ func TestParse(t *testing.T) {
 			`{"enabled":true,"name":"water the plants","payload":{"kind":"agentTurn","message":"water the plants","model":"a/b","thinking":"low","timeoutSeconds":60},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"telegram","to":"12345"},` + five + `}`},
 		{"CR-23 what a model fills in", `{"name":"","schedule":{"kind":"cron","at":"","everyMs":0,"expr":"0 9 * * MON","tz":"","staggerMs":null},"payload":{"kind":"agentTurn","text":"","message":"water the plants","model":"","fallbacks":[]},"delivery":{},"agentId":null}`,
 			`{"enabled":true,"name":"water the plants","payload":{"kind":"agentTurn","message":"water the plants"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce"},` + nine + `}`},
-		{"a time with the zone beside it", `{"at":"2026-03-01 09:20","tz":"Europe/Berlin","text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
+		{"a time with the zone beside it", `{"at":"2026-03-01 09:20","tz":"Europe/Berlin","text":"call Ann"}`,
+			`{` + at + `,` + reminder + `}`},
 		{"a time without a zone", `{"at":"2026-03-01T08:20","text":"call Ann"}`, `{` + at + `,` + reminder + `}`},
-		{"a time that the clock skips", `{"at":"2026-03-29T02:30","tz":"Europe/Berlin","text":"call Ann"}`, `{"schedule":{"kind":"at","at":"2026-03-29T01:00:00Z"},` + reminder + `}`},
-		{"a time that the clock shows twice", `{"at":"2026-10-25T02:30","tz":"Europe/Berlin","text":"call Ann"}`, `{"schedule":{"kind":"at","at":"2026-10-25T00:30:00Z"},` + reminder + `}`},
-		{"a time that it shows twice, in the west", `{"at":"2026-11-01T01:30","tz":"America/New_York","text":"call Ann"}`, `{"schedule":{"kind":"at","at":"2026-11-01T05:30:00Z"},` + reminder + `}`},
-		{"a time in the half of an hour that it shows twice", `{"at":"2026-04-05T01:45","tz":"Australia/Lord_Howe","text":"call Ann"}`, `{"schedule":{"kind":"at","at":"2026-04-04T14:45:00Z"},` + reminder + `}`},
-		{"the hour after the one that it shows twice", `{"at":"2026-10-25T03:00","tz":"Europe/Berlin","text":"call Ann"}`, `{"schedule":{"kind":"at","at":"2026-10-25T02:00:00Z"},` + reminder + `}`},
-		{"a zone before the expression", `{"cron":"CRON_TZ=Europe/Berlin 0 9 * * MON","text":"call Ann"}`, `{"schedule":{"kind":"cron","expr":"0 9 * * MON","tz":"Europe/Berlin"},` + reminder + `}`},
-		{"exact", `{"cron":"0 9 * * MON","exact":true,"text":"call Ann"}`, `{"schedule":{"kind":"cron","expr":"0 9 * * MON","staggerMs":0},` + reminder + `}`},
-		{"the target decides the payload", `{"every":"5m","message":"call Ann","session":"main"}`, `{` + five + `,` + reminder + `}`},
+		{"a time that the clock skips", `{"at":"2026-03-29T02:30","tz":"Europe/Berlin","text":"call Ann"}`,
+			`{"schedule":{"kind":"at","at":"2026-03-29T01:00:00Z"},` + reminder + `}`},
+		{"a time that the clock shows twice", `{"at":"2026-10-25T02:30","tz":"Europe/Berlin","text":"call Ann"}`,
+			`{"schedule":{"kind":"at","at":"2026-10-25T00:30:00Z"},` + reminder + `}`},
+		{"a time that it shows twice, in the west", `{"at":"2026-11-01T01:30","tz":"America/New_York","text":"call Ann"}`,
+			`{"schedule":{"kind":"at","at":"2026-11-01T05:30:00Z"},` + reminder + `}`},
+		{"a time in the half of an hour that it shows twice",
+			`{"at":"2026-04-05T01:45","tz":"Australia/Lord_Howe","text":"call Ann"}`,
+			`{"schedule":{"kind":"at","at":"2026-04-04T14:45:00Z"},` + reminder + `}`},
+		{"the hour after the one that it shows twice", `{"at":"2026-10-25T03:00","tz":"Europe/Berlin","text":"call Ann"}`,
+			`{"schedule":{"kind":"at","at":"2026-10-25T02:00:00Z"},` + reminder + `}`},
+		{"a zone before the expression", `{"cron":"CRON_TZ=Europe/Berlin 0 9 * * MON","text":"call Ann"}`,
+			`{"schedule":{"kind":"cron","expr":"0 9 * * MON","tz":"Europe/Berlin"},` + reminder + `}`},
+		{"exact", `{"cron":"0 9 * * MON","exact":true,"text":"call Ann"}`,
+			`{"schedule":{"kind":"cron","expr":"0 9 * * MON","staggerMs":0},` + reminder + `}`},
+		{"the target decides the payload", `{"every":"5m","message":"call Ann","session":"main"}`,
+			`{` + five + `,` + reminder + `}`},
 		{"a model decides the payload", `{"every":"5m","text":"x","model":"a/b"}`, `{"enabled":true,"name":"x","payload":{"kind":"agentTurn","message":"x","model":"a/b"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce"},` + five + `}`},
 		{"deliver false", `{"every":"5m","message":"x","deliver":false}`, `{"enabled":true,"name":"x","payload":{"kind":"agentTurn","message":"x"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"},` + five + `}`},
 		{"webhook", `{"every":"5m","message":"x","webhook":"https://example.com/a","failureAlert":false}`, `{"enabled":true,"name":"x","payload":{"kind":"agentTurn","message":"x"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"webhook","to":"https://example.com/a"},"failureAlert":false,` + five + `}`},
 		{"delivery is a mode", `{"every":"5m","message":"x","delivery":"none"}`, `{"enabled":true,"name":"x","payload":{"kind":"agentTurn","message":"x"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"},` + five + `}`},
 		{"a watch", `{"every":"5m","message":"x","watchFile":"/tmp/a b"}`, `{"enabled":true,"name":"x","payload":{"kind":"agentTurn","message":"x"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce"},"trigger":{"script":"file /tmp/a b"},` + five + `}`},
 		{"the session of the chat", `{"every":"5m","message":"x","session":"current"}`, `{"enabled":true,"name":"x","payload":{"kind":"agentTurn","message":"x"},"sessionTarget":"current","wakeMode":"now","delivery":{"mode":"announce"},` + five + `}`},
-		{"an owner", `{"every":"5m","text":"call Ann","owner":{"agentId":"ops","sessionKey":"agent:ops:main"}}`, `{"agentId":"ops","sessionKey":"agent:ops:main",` + five + `,` + reminder + `}`},
-		{"a job that was answered", `{"id":"j1","state":{"nextRunAtMs":5},"createdAtMs":1,"configRevision":"a","every":"5m","text":"call Ann"}`, `{"id":"j1",` + five + `,` + reminder + `}`},
+		{"an owner", `{"every":"5m","text":"call Ann","owner":{"agentId":"ops","sessionKey":"agent:ops:main"}}`,
+			`{"agentId":"ops","sessionKey":"agent:ops:main",` + five + `,` + reminder + `}`},
+		{"a job that was answered",
+			`{"id":"j1","state":{"nextRunAtMs":5},"createdAtMs":1,"configRevision":"a","every":"5m","text":"call Ann"}`,
+			`{"id":"j1",` + five + `,` + reminder + `}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -149,9 +174,30 @@ func TestParseZone(t *testing.T) {
 func TestParseSpan(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
-		"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1 hour and 30 minutes": 90 * time.Minute, "1 hour, 30 min": 90 * time.Minute, "2 days": 48 * time.Hour,
-		"an hour": time.Hour, "hour": time.Hour, "1.5h": 90 * time.Minute, "500 milliseconds and 1s": 1500 * time.Millisecond, "1 week": 7 * 24 * time.Hour, "every minute": time.Minute,
-		"half an hour": 0, "1 month": 0, "5": 0, "m": time.Minute, "5 5m": 0, "-5m": 0, "1e3s": 0, "99999999999999999999h": 0, "200 years": 0, "and 5m": 0, "": 0,
+		"90s":                     90 * time.Second,
+		"1h30m":                   90 * time.Minute,
+		"1 hour and 30 minutes":   90 * time.Minute,
+		"1 hour, 30 min":          90 * time.Minute,
+		"2 days":                  48 * time.Hour,
+		"an hour":                 time.Hour,
+		"hour":                    time.Hour,
+		"1.5h":                    90 * time.Minute,
+		"500 milliseconds and 1s": 1500 * time.Millisecond,
+
+		"1 week":                7 * 24 * time.Hour,
+		"every minute":          time.Minute,
+		"half an hour":          0,
+		"1 month":               0,
+		"5":                     0,
+		"m":                     time.Minute,
+		"5 5m":                  0,
+		"-5m":                   0,
+		"1e3s":                  0,
+		"99999999999999999999h": 0,
+
+		"200 years": 0,
+		"and 5m":    0,
+		"":          0,
 	} {
 		raw, err := json.Marshal(map[string]string{"every": text, "text": "x"})
 		if err != nil {
@@ -167,20 +213,26 @@ func TestParseSpan(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, raw, want string }{
-		{"CR-05 an expression that is no expression", `{"cron":"99 * * * *","text":"x"}`, `schedule.expr: minute "99" is not in the range`},
+		{"CR-05 an expression that is no expression", `{"cron":"99 * * * *","text":"x"}`,
+			`schedule.expr: minute "99" is not in the range`},
 		{"CR-05 an empty schedule", `{"text":"x"}`, "schedule is required: for example"},
-		{"CR-31 words", `{"schedule":"every day at nine","text":"x"}`, `"every day at nine" is not an interval; want a time like`},
+		{"CR-31 words", `{"schedule":"every day at nine","text":"x"}`,
+			`"every day at nine" is not an interval; want a time like`},
 		{"CR-31 a minute out of range", `{"schedule":"61 * * * *","text":"x"}`, `minute "61"`},
 		{"CR-31 a minute out of range, in cron", `{"cron":"61 * * * *","text":"x"}`, `an example is "0 9 * * MON-FRI"`},
 		{"CR-31 four fields", `{"schedule":"0 9 * *","text":"x"}`, "does not have 5, 6 or 7 fields; want a time like"},
 		{"CR-31 eight fields", `{"cron":"0 0 9 * * * * *","text":"x"}`, "does not have 5, 6 or 7 fields; an example is"},
-		{"CR-36 a turn in the main session", `{"every":"5m","sessionTarget":"main","payload":{"kind":"agentTurn","message":"x"}}`, `sessionTarget "main" goes with payload {"kind":"systemEvent","text":"..."}`},
-		{"CR-36 an event elsewhere", `{"every":"5m","sessionTarget":"isolated","payload":{"kind":"systemEvent","text":"x"}}`, `sessionTarget "isolated" goes with payload {"kind":"agentTurn","message":"..."}`},
+		{"CR-36 a turn in the main session",
+			`{"every":"5m","sessionTarget":"main","payload":{"kind":"agentTurn","message":"x"}}`,
+			`sessionTarget "main" goes with payload {"kind":"systemEvent","text":"..."}`},
+		{"CR-36 an event elsewhere", `{"every":"5m","sessionTarget":"isolated","payload":{"kind":"systemEvent","text":"x"}}`,
+			`sessionTarget "isolated" goes with payload {"kind":"agentTurn","message":"..."}`},
 		{"two schedules", `{"every":"5m","cron":"0 9 * * *","text":"x"}`, "every and cron contradict each other"},
 		{"two intervals", `{"every":"5m","everyMs":60000,"text":"x"}`, "every and everyMs contradict each other"},
 		{"two zones", `{"cron":"TZ=UTC 0 9 * * *","tz":"Asia/Tokyo","text":"x"}`, "contradict each other"},
 		{"two texts", `{"every":"5m","text":"x","message":"y"}`, "message and text contradict each other"},
-		{"another kind", `{"schedule":{"kind":"cron","everyMs":5000},"text":"x"}`, `schedule.everyMs goes with a schedule of kind "every", not "cron"`},
+		{"another kind", `{"schedule":{"kind":"cron","everyMs":5000},"text":"x"}`,
+			`schedule.everyMs goes with a schedule of kind "every", not "cron"`},
 		{"the past", `{"at":"2026-02-27T08:00:00Z","text":"x"}`, "2026-02-27T08:00:00Z was 2 days ago"},
 		{"a number without a unit", `{"every":300,"text":"x"}`, `every: 300 has no unit; want one like "5m"`},
 		{"a schedule without a unit", `{"schedule":300,"text":"x"}`, "schedule: 300 has no unit"},
@@ -194,14 +246,17 @@ func TestParseRefuses(t *testing.T) {
 		{"no text", `{"every":"5m","payload":{"kind":"agentTurn","message":" "}}`, "payload is required"},
 		{"no payload", `{"every":"5m"}`, "payload is required"},
 		{"an unknown field", `{"every":"5m","text":"x","shedule":1}`, `unknown field "shedule"; did you mean "schedule"?`},
-		{"an unknown inner field", `{"every":"5m","payload":{"txt":"x"}}`, `unknown field "payload.txt"; did you mean "text"?`},
-		{"a private field", `{"every":"5m","text":"x","principal":{"id":"owner","scopes":["operator.admin"]}}`, `unknown field "principal"`},
+		{"an unknown inner field", `{"every":"5m","payload":{"txt":"x"}}`,
+			`unknown field "payload.txt"; did you mean "text"?`},
+		{"a private field", `{"every":"5m","text":"x","principal":{"id":"owner","scopes":["operator.admin"]}}`,
+			`unknown field "principal"`},
 		{"a private address", `{"every":"5m","text":"x","address":{"channel":"telegram"}}`, `unknown field "address"`},
 		{"extra", `{"every":"5m","text":"x","extra":{}}`, `unknown field "extra"`},
 		{"a command", `{"every":"5m","payload":{"kind":"command","argv":["ls"]}}`, `payload.kind "command" is not supported`},
 		{"on exit", `{"schedule":{"kind":"on-exit","command":"ls"},"text":"x"}`, `"on-exit" is not supported`},
 		{"pacing", `{"every":"5m","text":"x","pacing":{"min":"1m"}}`, "pacing is not supported"},
-		{"a model for an event", `{"every":"5m","payload":{"kind":"systemEvent","text":"x","model":"a/b"}}`, "payload.model goes with payload"},
+		{"a model for an event", `{"every":"5m","payload":{"kind":"systemEvent","text":"x","model":"a/b"}}`,
+			"payload.model goes with payload"},
 		{"no tools", `{"every":"5m","message":"x","toolsAllow":[]}`, "toolsAllow is empty"},
 		{"no mode", `{"every":"5m","message":"x","delivery":{"mode":"shout"}}`, `delivery.mode: "shout" is not a mode`},
 		{"no boolean", `{"every":"5m","message":"x","enabled":"maybe"}`, `enabled: want true or false, not "maybe"`},
@@ -232,9 +287,11 @@ func TestPatch(t *testing.T) {
 		{"the same kind is merged", turn, `{"schedule":{"kind":"cron","expr":"0 8 * * *"},"payload":{"kind":"agentTurn","thinking":"low"},"delivery":{"bestEffort":true}}`,
 			`{` + head + `,"description":"d","schedule":{"kind":"cron","expr":"0 8 * * *","tz":"Europe/Berlin"},"sessionTarget":"isolated","payload":{"kind":"agentTurn","message":"m","model":"a/b","thinking":"low"},"delivery":{"mode":"announce","channel":"telegram","to":"7","bestEffort":true}}`},
 		{"another kind replaces", turn, `{"every":"5m"}`, `{` + head + `,"description":"d","schedule":{"kind":"every","everyMs":300000},"sessionTarget":"isolated","payload":{"kind":"agentTurn","message":"m","model":"a/b"},"delivery":{"mode":"announce","channel":"telegram","to":"7"}}`},
-		{"null resets", turn, `{"description":null,"payload":{"model":null},"delivery":{"channel":null,"to":null},"schedule":{"tz":null}}`,
+		{"null resets", turn,
+			`{"description":null,"payload":{"model":null},"delivery":{"channel":null,"to":null},"schedule":{"tz":null}}`,
 			`{` + head + `,"schedule":{"kind":"cron","expr":"0 9 * * MON"},"sessionTarget":"isolated","payload":{"kind":"agentTurn","message":"m"},"delivery":{"mode":"announce"}}`},
-		{"an empty text is no change, but for the description", turn, `{"name":"","description":"","agentId":"","payload":{"message":""}}`,
+		{"an empty text is no change, but for the description", turn,
+			`{"name":"","description":"","agentId":"","payload":{"message":""}}`,
 			`{` + head + `,"schedule":{"kind":"cron","expr":"0 9 * * MON","tz":"Europe/Berlin"},"sessionTarget":"isolated","payload":{"kind":"agentTurn","message":"m","model":"a/b"},"delivery":{"mode":"announce","channel":"telegram","to":"7"}}`},
 		{"the text of a reminder by another name", reminder, `{"message":"call Bob"}`, `{` + head + `,"schedule":{"kind":"at","at":"2026-03-02T09:00:00Z"},"sessionTarget":"main","payload":{"kind":"systemEvent","text":"call Bob"}}`},
 		{"another target", reminder, `{"session":"isolated"}`, `{` + head + `,"schedule":{"kind":"at","at":"2026-03-02T09:00:00Z"},"sessionTarget":"isolated","payload":{"kind":"agentTurn","message":"call Ann"},"delivery":{"mode":"announce"}}`},
@@ -278,7 +335,8 @@ func TestPatch(t *testing.T) {
 	}
 	old.Principal, old.Address, old.Source = chela.Owner("token"), chela.Address{Channel: "telegram"}, "/a"
 	old.Extra = map[string]json.RawMessage{"x": json.RawMessage(`1`)}
-	old.Enabled, old.State = false, job.State{Next: 5, Last: 3, Errors: 10, Disabled: &job.Disabled{Reason: job.ReasonFailures, Errors: 10}}
+	old.Enabled, old.State = false,
+		job.State{Next: 5, Last: 3, Errors: 10, Disabled: &job.Disabled{Reason: job.ReasonFailures, Errors: 10}}
 	on, err := old.Patch([]byte(`{"enabled":true,"state":{"nextRunAtMs":99}}`), now(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -307,23 +365,32 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(jobs) != 3 || jobs[1].ID != "b" || jobs[1].Enabled || jobs[1].Schedule.At != "2020-09-13T12:26:40Z" || !jobs[2].Enabled {
+	if len(jobs) != 3 || jobs[1].ID != "b" || jobs[1].Enabled || jobs[1].Schedule.At != "2020-09-13T12:26:40Z" ||
+		!jobs[2].Enabled {
 		t.Fatalf("%+v", jobs)
 	}
 	a := jobs[0]
-	if a.State != (job.State{Next: 1700003600000, Last: 1700000000000, LastStatus: job.OK, Errors: 2}) || a.Created != 1700000000000 || a.Updated != 1700000000001 {
+	if a.State != (job.State{Next: 1700003600000, Last: 1700000000000, LastStatus: job.OK, Errors: 2}) ||
+		a.Created != 1700000000000 || a.Updated != 1700000000001 {
 		t.Errorf("state %+v", a)
 	}
-	for path, want := range map[string]string{"payload.futureField": `{"x":1}`, "state.lastDiagnosticSummary": `"fine"`, "owner": `{"accountId":"z"}`, "tags": `["x"]`} {
+	for path, want := range map[string]string{
+		"payload.futureField":         `{"x":1}`,
+		"state.lastDiagnosticSummary": `"fine"`,
+		"owner":                       `{"accountId":"z"}`,
+		"tags":                        `["x"]`,
+	} {
 		if got := string(a.Extra[path]); got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)
 		}
 	}
-	if d := jobs[2].Delivery; d == nil || *d != (job.Delivery{Mode: job.Announce, Channel: "Telegram", To: "9", BestEffort: true}) {
+	if d := jobs[2].Delivery; d == nil ||
+		*d != (job.Delivery{Mode: job.Announce, Channel: "Telegram", To: "9", BestEffort: true}) {
 		t.Errorf("the delivery of an older file: %+v", d)
 	}
 	private := jobs
-	private[0].Principal, private[0].Address, private[0].Source = chela.Owner("token"), chela.Address{Channel: "telegram"}, "/a"
+	private[0].Principal, private[0].Address, private[0].Source = chela.Owner("token"),
+		chela.Address{Channel: "telegram"}, "/a"
 	out, err := job.WriteFile(private)
 	if err != nil {
 		t.Fatal(err)
@@ -366,7 +433,8 @@ func TestFileRefuses(t *testing.T) {
 	if !ok || len(rejected.Jobs) != 5 || len(jobs) != 1 || jobs[0].ID != "a" {
 		t.Fatalf("%v, %v", jobs, err)
 	}
-	for i, want := range []string{"job a: another job has the same id", "job 3: id is required", `job d: schedule.at: "20m" is not a time`, "job 5: want an object", `job e: payload.kind "command"`} {
+	for i, want := range []string{"job a: another job has the same id", "job 3: id is required",
+		`job d: schedule.at: "20m" is not a time`, "job 5: want an object", `job e: payload.kind "command"`} {
 		if !strings.Contains(rejected.Jobs[i].Error(), want) {
 			t.Errorf("%v, want %s", rejected.Jobs[i], want)
 		}
@@ -378,9 +446,12 @@ func TestFileRefuses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		`{"schedule":"in 20 minutes","text":"x"}`, `{"cron":"0 9 * * MON","tz":"Europe/Berlin","message":"x","to":5,"channel":"a"}`,
+		`{"schedule":"in 20 minutes","text":"x"}`,
+		`{"cron":"0 9 * * MON","tz":"Europe/Berlin","message":"x","to":5,"channel":"a"}`,
 		`{"schedule":{"kind":"every","everyMs":"300000","anchorMs":5},"payload":{"kind":"agentTurn","message":"x","toolsAllow":"a,b"},"failureAlert":{"after":2}}`,
-		`"{\"at\":1772353200,\"text\":\"x\"}"`, `{"at":"2026-03-29 02:30","tz":"Europe/Berlin","text":"x","session":"current","delivery":"https://a/b"}`, `{"every":"1h and 30 minutes","text":"x"}`,
+		`"{\"at\":1772353200,\"text\":\"x\"}"`,
+		`{"at":"2026-03-29 02:30","tz":"Europe/Berlin","text":"x","session":"current","delivery":"https://a/b"}`,
+		`{"every":"1h and 30 minutes","text":"x"}`,
 	} {
 		f.Add(s)
 	}

@@ -15,12 +15,13 @@ import (
 
 // Schedule is when a job is due.
 type Schedule struct {
-	Kind      Kind    `json:"kind"`
-	At        string  `json:"at,omitempty"`       // RFC 3339
-	EveryMs   int64   `json:"everyMs,omitempty"`  // at least MinEvery
-	AnchorMs  Millis  `json:"anchorMs,omitempty"` // of every; 0: when the job was created
-	Expr      string  `json:"expr,omitempty"`     // five to seven fields
-	TZ        string  `json:"tz,omitempty"`       // IANA name; empty: the zone of the host, or an interval that ignores clock changes
+	Kind     Kind   `json:"kind"`
+	At       string `json:"at,omitempty"`       // RFC 3339
+	EveryMs  int64  `json:"everyMs,omitempty"`  // at least MinEvery
+	AnchorMs Millis `json:"anchorMs,omitempty"` // of every; 0: when the job was created
+	Expr     string `json:"expr,omitempty"`     // five to seven fields
+	// IANA name; empty: the zone of the host, or an interval that ignores clock changes
+	TZ        string  `json:"tz,omitempty"`
 	StaggerMs *Millis `json:"staggerMs,omitempty"`
 }
 
@@ -76,7 +77,8 @@ func (s Schedule) Check() error {
 		return err
 	case KindEvery:
 		if d := time.Duration(s.EveryMs) * time.Millisecond; d < MinEvery || s.EveryMs > int64(maxEvery/time.Millisecond) {
-			return invalid("schedule.everyMs: %d is out of range; want at least %d, which is %s", s.EveryMs, MinEvery.Milliseconds(), MinEvery)
+			return invalid("schedule.everyMs: %d is out of range; want at least %d, which is %s", s.EveryMs,
+				MinEvery.Milliseconds(), MinEvery)
 		}
 		if s.AnchorMs < 0 || s.AnchorMs.Time().Year() > maxYear {
 			return invalid("schedule.anchorMs: %d is not a time", s.AnchorMs)

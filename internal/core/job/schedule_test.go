@@ -67,22 +67,42 @@ func TestSlot(t *testing.T) {
 		zone  string
 		want  []string
 	}{
-		{"at", job.Job{Schedule: job.Schedule{Kind: job.KindAt, At: "2026-03-01T09:00:00+01:00"}}, "2026-03-01T07:00:00Z", "UTC", []string{"03-01 08:00:00"}},
-		{"at, over", job.Job{Schedule: job.Schedule{Kind: job.KindAt, At: "2026-03-01T08:00:00Z"}}, "2026-03-01T08:00:00Z", "UTC", nil},
-		{"CR-02 an interval stays on its grid after a late start", every(5*time.Minute, "2026-03-01T00:00:00Z"), "2026-03-01T00:06:30Z", "UTC", []string{"03-01 00:10:00", "03-01 00:15:00"}},
-		{"an interval before its anchor", every(time.Hour, "2026-03-01T12:00:00Z"), "2026-03-01T00:00:00Z", "UTC", []string{"03-01 12:00:00", "03-01 13:00:00"}},
-		{"an interval without an anchor before its creation", job.Job{Created: job.At(at("2026-03-01T12:20:00Z")), Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 3_600_000}}, "2026-03-01T08:00:00Z", "UTC", []string{"03-01 08:20:00", "03-01 09:20:00"}},
-		{"an interval at its anchor", every(time.Hour, "2026-03-01T12:00:00Z"), "2026-03-01T12:00:00Z", "UTC", []string{"03-01 13:00:00"}},
-		{"weeks in a zone over a change to summer time", in(every(14*24*time.Hour, "2026-03-16T08:00:00Z"), "Europe/Berlin"), "2026-03-16T07:00:00Z", "Europe/Berlin", []string{"03-16 09:00:00", "03-30 09:00:00", "04-13 09:00:00"}},
-		{"days in a zone over a change to winter time", in(every(2*24*time.Hour, "2026-10-22T07:00:00Z"), "Europe/Berlin"), "2026-10-24T07:00:00Z", "Europe/Berlin", []string{"10-26 09:00:00", "10-28 09:00:00"}},
-		{"days without a zone are equal", every(2*24*time.Hour, "2026-10-22T07:00:00Z"), "2026-10-24T07:00:00Z", "Europe/Berlin", []string{"10-26 08:00:00", "10-28 08:00:00"}},
-		{"days in a zone before their creation", in(job.Job{Created: job.At(at("2026-03-31T07:00:00Z")), Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 172_800_000}}, "Europe/Berlin"), "2026-03-25T12:00:00Z", "Europe/Berlin", []string{"03-27 09:00:00", "03-29 09:00:00", "03-31 09:00:00"}},
-		{"hours have no zone", in(every(36*time.Hour, "2026-10-24T07:00:00Z"), "Europe/Berlin"), "2026-10-24T07:00:00Z", "Europe/Berlin", []string{"10-25 20:00:00", "10-27 08:00:00"}},
-		{"CR-03 local time over a change to summer time", cronJob("0 9 * * MON", "Europe/Berlin"), "2026-03-22T00:00:00Z", "Europe/Berlin", []string{"03-23 09:00:00", "03-30 09:00:00"}},
-		{"CR-03 local time over a change to winter time", cronJob("0 9 * * MON", "Europe/Berlin"), "2026-10-18T00:00:00Z", "Europe/Berlin", []string{"10-19 09:00:00", "10-26 09:00:00"}},
-		{"CR-04 either day", cronJob("0 9 15 * 1", "UTC"), "2026-06-07T12:00:00Z", "UTC", []string{"06-08 09:00:00", "06-15 09:00:00", "06-22 09:00:00", "06-29 09:00:00", "07-06 09:00:00", "07-13 09:00:00", "07-15 09:00:00"}},
-		{"CR-06 a slot that ran a little early is over", cronJob("0 12 * * *", "UTC"), "2026-06-07T12:00:00.003Z", "UTC", []string{"06-08 12:00:00"}},
-		{"seconds", cronJob("*/20 * * * * *", "UTC"), "2026-06-07T12:00:00.5Z", "UTC", []string{"06-07 12:00:20", "06-07 12:00:40", "06-07 12:01:00"}},
+		{"at", job.Job{Schedule: job.Schedule{Kind: job.KindAt, At: "2026-03-01T09:00:00+01:00"}}, "2026-03-01T07:00:00Z",
+			"UTC", []string{"03-01 08:00:00"}},
+		{"at, over", job.Job{Schedule: job.Schedule{Kind: job.KindAt, At: "2026-03-01T08:00:00Z"}},
+			"2026-03-01T08:00:00Z", "UTC", nil},
+		{"CR-02 an interval stays on its grid after a late start", every(5*time.Minute, "2026-03-01T00:00:00Z"),
+			"2026-03-01T00:06:30Z", "UTC", []string{"03-01 00:10:00", "03-01 00:15:00"}},
+		{"an interval before its anchor", every(time.Hour, "2026-03-01T12:00:00Z"), "2026-03-01T00:00:00Z", "UTC",
+			[]string{"03-01 12:00:00", "03-01 13:00:00"}},
+		{"an interval without an anchor before its creation", job.Job{Created: job.At(at("2026-03-01T12:20:00Z")),
+			Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 3_600_000}}, "2026-03-01T08:00:00Z", "UTC",
+			[]string{"03-01 08:20:00", "03-01 09:20:00"}},
+		{"an interval at its anchor", every(time.Hour, "2026-03-01T12:00:00Z"), "2026-03-01T12:00:00Z", "UTC",
+			[]string{"03-01 13:00:00"}},
+		{"weeks in a zone over a change to summer time", in(every(14*24*time.Hour, "2026-03-16T08:00:00Z"), "Europe/Berlin"),
+			"2026-03-16T07:00:00Z", "Europe/Berlin", []string{"03-16 09:00:00", "03-30 09:00:00", "04-13 09:00:00"}},
+		{"days in a zone over a change to winter time", in(every(2*24*time.Hour, "2026-10-22T07:00:00Z"), "Europe/Berlin"),
+			"2026-10-24T07:00:00Z", "Europe/Berlin", []string{"10-26 09:00:00", "10-28 09:00:00"}},
+		{"days without a zone are equal", every(2*24*time.Hour, "2026-10-22T07:00:00Z"), "2026-10-24T07:00:00Z",
+			"Europe/Berlin", []string{"10-26 08:00:00", "10-28 08:00:00"}},
+		{"days in a zone before their creation",
+			in(job.Job{Created: job.At(at("2026-03-31T07:00:00Z")), Schedule: job.Schedule{Kind: job.KindEvery,
+				EveryMs: 172_800_000}}, "Europe/Berlin"), "2026-03-25T12:00:00Z", "Europe/Berlin",
+			[]string{"03-27 09:00:00", "03-29 09:00:00", "03-31 09:00:00"}},
+		{"hours have no zone", in(every(36*time.Hour, "2026-10-24T07:00:00Z"), "Europe/Berlin"), "2026-10-24T07:00:00Z",
+			"Europe/Berlin", []string{"10-25 20:00:00", "10-27 08:00:00"}},
+		{"CR-03 local time over a change to summer time", cronJob("0 9 * * MON", "Europe/Berlin"), "2026-03-22T00:00:00Z",
+			"Europe/Berlin", []string{"03-23 09:00:00", "03-30 09:00:00"}},
+		{"CR-03 local time over a change to winter time", cronJob("0 9 * * MON", "Europe/Berlin"), "2026-10-18T00:00:00Z",
+			"Europe/Berlin", []string{"10-19 09:00:00", "10-26 09:00:00"}},
+		{"CR-04 either day", cronJob("0 9 15 * 1", "UTC"), "2026-06-07T12:00:00Z", "UTC",
+			[]string{"06-08 09:00:00", "06-15 09:00:00", "06-22 09:00:00", "06-29 09:00:00", "07-06 09:00:00",
+				"07-13 09:00:00", "07-15 09:00:00"}},
+		{"CR-06 a slot that ran a little early is over", cronJob("0 12 * * *", "UTC"), "2026-06-07T12:00:00.003Z", "UTC",
+			[]string{"06-08 12:00:00"}},
+		{"seconds", cronJob("*/20 * * * * *", "UTC"), "2026-06-07T12:00:00.5Z", "UTC",
+			[]string{"06-07 12:00:20", "06-07 12:00:40", "06-07 12:01:00"}},
 		{"a leap day", cronJob("0 0 29 2 *", "UTC"), "2026-06-07T00:00:00Z", "UTC", []string{"02-29 00:00:00"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -150,7 +170,8 @@ func TestStagger(t *testing.T) {
 
 func TestMissed(t *testing.T) {
 	t.Parallel()
-	j := job.Job{Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: time.Hour.Milliseconds(), AnchorMs: job.At(at("2026-03-01T00:00:00Z"))}}
+	j := job.Job{Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: time.Hour.Milliseconds(),
+		AnchorMs: job.At(at("2026-03-01T00:00:00Z"))}}
 	for _, tt := range []struct {
 		first, now string
 		limit      int
@@ -175,11 +196,13 @@ func TestMissed(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	good := func() job.Job {
-		j := job.Job{Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 60_000}, Payload: job.Payload{Kind: job.AgentTurn, Message: "Report"}}
+		j := job.Job{Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 60_000},
+			Payload: job.Payload{Kind: job.AgentTurn, Message: "Report"}}
 		j.Complete()
 		return j
 	}
-	if j := good(); j.Check() != nil || j.Name != "Report" || j.Target != job.TargetIsolated || j.Wake != job.WakeNow || j.Delivery.Mode != job.Announce {
+	if j := good(); j.Check() != nil || j.Name != "Report" || j.Target != job.TargetIsolated || j.Wake != job.WakeNow ||
+		j.Delivery.Mode != job.Announce {
 		t.Errorf("%+v: %v", j, j.Check())
 	}
 	timeout := -1.0
@@ -188,33 +211,48 @@ func TestCheck(t *testing.T) {
 		change func(*job.Job)
 		want   []string
 	}{
-		{"CR-05 a bad expression", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindCron, Expr: "61 * * * *"} }, []string{"schedule.expr", "minute", "61", "0 9 * * MON-FRI"}},
-		{"CR-31 four fields", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindCron, Expr: "0 9 * *"} }, []string{"schedule.expr"}},
-		{"CR-31 eight fields", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindCron, Expr: "0 0 9 * * * * *"} }, []string{"schedule.expr"}},
-		{"CR-31 words", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindCron, Expr: "every day at nine"} }, []string{"schedule.expr"}},
+		{"CR-05 a bad expression", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindCron, Expr: "61 * * * *"} },
+			[]string{"schedule.expr", "minute", "61", "0 9 * * MON-FRI"}},
+		{"CR-31 four fields", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindCron, Expr: "0 9 * *"} },
+			[]string{"schedule.expr"}},
+		{"CR-31 eight fields", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindCron, Expr: "0 0 9 * * * * *"} },
+			[]string{"schedule.expr"}},
+		{"CR-31 words", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindCron, Expr: "every day at nine"} },
+			[]string{"schedule.expr"}},
 		{"an unknown zone", func(j *job.Job) {
 			j.Schedule = job.Schedule{Kind: job.KindCron, Expr: "0 9 * * *", TZ: "Mars/Base"}
 		}, []string{"schedule.tz", "Mars/Base", "Europe/Berlin"}},
 		{"no interval", func(j *job.Job) { j.Schedule.EveryMs = 0 }, []string{"schedule.everyMs"}},
 		{"an interval below a second", func(j *job.Job) { j.Schedule.EveryMs = 999 }, []string{"schedule.everyMs", "1000"}},
-		{"a time that is none", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindAt, At: "soon"} }, []string{"schedule.at", "soon"}},
-		{"a year beyond 9999", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindAt, At: "+10000-01-01T00:00:00Z"} }, []string{"schedule.at"}},
+		{"a time that is none", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindAt, At: "soon"} },
+			[]string{"schedule.at", "soon"}},
+		{"a year beyond 9999", func(j *job.Job) { j.Schedule = job.Schedule{Kind: job.KindAt, At: "+10000-01-01T00:00:00Z"} },
+			[]string{"schedule.at"}},
 		{"no schedule", func(j *job.Job) { j.Schedule = job.Schedule{} }, []string{"schedule is required"}},
 		{"an unsupported schedule", func(j *job.Job) { j.Schedule.Kind = "stream" }, []string{"stream", "not supported"}},
-		{"CR-36 main with a turn", func(j *job.Job) { j.Target = job.TargetMain }, []string{`sessionTarget "main"`, "systemEvent", "isolated"}},
-		{"CR-36 isolated with an event", func(j *job.Job) { j.Payload = job.Payload{Kind: job.SystemEvent, Text: "x"} }, []string{"agentTurn", "main"}},
+		{"CR-36 main with a turn", func(j *job.Job) { j.Target = job.TargetMain },
+			[]string{`sessionTarget "main"`, "systemEvent", "isolated"}},
+		{"CR-36 isolated with an event", func(j *job.Job) { j.Payload = job.Payload{Kind: job.SystemEvent, Text: "x"} },
+			[]string{"agentTurn", "main"}},
 		{"an empty message", func(j *job.Job) { j.Payload.Message = " \n" }, []string{"payload.message"}},
 		{"a long message", func(j *job.Job) { j.Payload.Message = strings.Repeat("x", 65<<10) }, []string{"65 KB"}},
 		{"a negative limit", func(j *job.Job) { j.Payload.TimeoutSeconds = &timeout }, []string{"timeoutSeconds", "-1"}},
 		{"no current session", func(j *job.Job) { j.Target = job.TargetCurrent }, []string{"sessionKey"}},
 		{"an unknown target", func(j *job.Job) { j.Target = "session:" }, []string{"sessionTarget"}},
-		{"a webhook without URL", func(j *job.Job) { j.Delivery = &job.Delivery{Mode: job.Webhook, To: "example.com"} }, []string{"delivery.to", "https://"}},
-		{"a URL with credentials", func(j *job.Job) { j.Delivery = &job.Delivery{Mode: job.Webhook, To: "https://a:b@example.com/"} }, []string{"credentials", "cron.webhookToken"}},
-		{"a chat without channel", func(j *job.Job) { j.Delivery = &job.Delivery{Mode: job.Announce, To: "7"} }, []string{"delivery.channel"}},
-		{"an unknown check", func(j *job.Job) { j.Trigger = &job.Trigger{Script: "eval x"} }, []string{"trigger.script", "file PATH"}},
+		{"a webhook without URL", func(j *job.Job) { j.Delivery = &job.Delivery{Mode: job.Webhook, To: "example.com"} },
+			[]string{"delivery.to", "https://"}},
+		{"a URL with credentials",
+			func(j *job.Job) { j.Delivery = &job.Delivery{Mode: job.Webhook, To: "https://a:b@example.com/"} },
+			[]string{"credentials", "cron.webhookToken"}},
+		{"a chat without channel", func(j *job.Job) { j.Delivery = &job.Delivery{Mode: job.Announce, To: "7"} },
+			[]string{"delivery.channel"}},
+		{"an unknown check", func(j *job.Job) { j.Trigger = &job.Trigger{Script: "eval x"} },
+			[]string{"trigger.script", "file PATH"}},
 		{"a check of nothing", func(j *job.Job) { j.Trigger = &job.Trigger{Script: "file"} }, []string{"trigger.script"}},
-		{"an alert after no failure", func(j *job.Job) { j.FailureAlert = &job.Alert{After: -1} }, []string{"failureAlert.after"}},
-		{"an unknown delivery", func(j *job.Job) { j.Delivery.Mode = "mail" }, []string{"delivery.mode", "announce, webhook or none"}},
+		{"an alert after no failure", func(j *job.Job) { j.FailureAlert = &job.Alert{After: -1} },
+			[]string{"failureAlert.after"}},
+		{"an unknown delivery", func(j *job.Job) { j.Delivery.Mode = "mail" },
+			[]string{"delivery.mode", "announce, webhook or none"}},
 		{"a long name", func(j *job.Job) { j.Name = strings.Repeat("é", 201) }, []string{"name", "200"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -65,7 +65,8 @@ func timeLine(now time.Time, loc *time.Location) string {
 // plain returns s as it is, or quoted if its end would not be found.
 func plain(s, bad string) string {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }
-	if s == "" || s[0] == '"' || strings.TrimSpace(s) != s || strings.ContainsAny(s, "[]"+bad) || strings.ContainsFunc(s, odd) {
+	if s == "" || s[0] == '"' || strings.TrimSpace(s) != s || strings.ContainsAny(s, "[]"+bad) ||
+		strings.ContainsFunc(s, odd) {
 		return strconv.Quote(s)
 	}
 	return s

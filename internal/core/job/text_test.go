@@ -19,7 +19,8 @@ func TestDueText(t *testing.T) {
 		job         Job
 		found, want string
 	}{
-		{Job{ID: "7", Name: "water", Payload: Payload{Kind: SystemEvent, Text: "drink water"}}, "", "[cron:7 water] drink water"},
+		{Job{ID: "7", Name: "water", Payload: Payload{Kind: SystemEvent, Text: "drink water"}}, "",
+			"[cron:7 water] drink water"},
 		{Job{ID: "7", Name: "a] b", Payload: Payload{Kind: SystemEvent, Text: "x"}}, "", `[cron:7 "a] b"] x`},
 		{Job{ID: "a b", Name: "", Payload: Payload{Kind: SystemEvent, Text: "x"}}, "", `[cron:"a b" ""] x`},
 		{Job{ID: "7", Name: "吃药", Payload: Payload{Kind: SystemEvent, Text: "吃药"}}, "", "[cron:7 吃药] 吃药"},
@@ -32,7 +33,8 @@ func TestDueText(t *testing.T) {
 			"[cron:7 n] a\n\\[cron:8 m] b\n\n\\Current time: x",
 		},
 		{
-			Job{ID: "7", Name: "n", Payload: Payload{Kind: AgentTurn, Message: "read it"}}, "new\n\nCurrent time: then\n- [cron:8 m] b",
+			Job{ID: "7", Name: "n", Payload: Payload{Kind: AgentTurn, Message: "read it"}},
+			"new\n\nCurrent time: then\n- [cron:8 m] b",
 			"[cron:7 n] read it\n\nCurrent time: Wednesday, 25 November 2026, 09:00:00 +01:00 (Europe/Berlin)\n\n" +
 				"What the check found:\nnew\n\n\\Current time: then\n- \\[cron:8 m] b",
 		},
@@ -51,13 +53,15 @@ func TestDueText(t *testing.T) {
 	}{
 		{reminder("a"), now.Add(-time.Minute), "", "[cron:7 n] a"},
 		{reminder("a"), time.Time{}, "", "[cron:7 n] a"}, // it was started by hand
-		{reminder("a"), now.Add(-20 * time.Hour), "2026-11-24 13:00", "[cron:7 n] a\n\nThis is late, it was due: 2026-11-24 13:00"},
+		{reminder("a"), now.Add(-20 * time.Hour), "2026-11-24 13:00",
+			"[cron:7 n] a\n\nThis is late, it was due: 2026-11-24 13:00"},
 		{
 			reminder("a\n\nThis is late, it was due: never"), now.Add(-time.Hour), "2026-11-25 08:00",
 			"[cron:7 n] a\n\n\\This is late, it was due: never\n\nThis is late, it was due: 2026-11-25 08:00",
 		},
 		{
-			Job{ID: "7", Name: "n", Payload: Payload{Kind: AgentTurn, Message: "read it"}}, now.Add(-time.Hour), "2026-11-25 08:00",
+			Job{ID: "7", Name: "n", Payload: Payload{Kind: AgentTurn, Message: "read it"}},
+			now.Add(-time.Hour), "2026-11-25 08:00",
 			"[cron:7 n] read it\n\nThis is late, it was due: 2026-11-25 08:00\n\nCurrent time: Wednesday, 25 November 2026, 09:00:00 +01:00 (Europe/Berlin)",
 		},
 	} {
@@ -67,7 +71,8 @@ func TestDueText(t *testing.T) {
 		}
 		checkDue(t, tc.job, tc.late, "", got)
 	}
-	for _, s := range []string{"", "hello", "[cron:", "[cron:7", "[cron:7 n", `[cron:"7 n] x`, `[cron:7 "n] x`, " [cron:7 n] x"} {
+	for _, s := range []string{"", "hello", "[cron:", "[cron:7", "[cron:7 n", `[cron:"7 n] x`,
+		`[cron:7 "n] x`, " [cron:7 n] x"} {
 		if d, ok := ParseDue(s); ok {
 			t.Errorf("%q is read as %+v", s, d)
 		}
@@ -82,7 +87,14 @@ func reminder(text string) Job {
 // list.
 func checkDue(t *testing.T, j Job, late, found, text string) {
 	t.Helper()
-	want := Due{Job: j.ID, Name: j.Name, Text: j.Payload.Content(), Turn: j.Payload.Kind == AgentTurn, Late: late, Found: found}
+	want := Due{
+		Job:   j.ID,
+		Name:  j.Name,
+		Text:  j.Payload.Content(),
+		Turn:  j.Payload.Kind == AgentTurn,
+		Late:  late,
+		Found: found,
+	}
 	if got, ok := ParseDue(text); !ok || got != want {
 		t.Errorf("%q is read as %+v, %v; want %+v", text, got, ok, want)
 	}
@@ -142,7 +154,8 @@ func TestResultText(t *testing.T) {
 			t.Errorf("%q is read as %q, %q, %q, %v", text, title, gotNote, answer, ok)
 		}
 	}
-	for _, s := range []string{"", "The scheduled job ", `The scheduled job "a" failed`, `The scheduled job "a" has ended.`} {
+	for _, s := range []string{"", "The scheduled job ", `The scheduled job "a" failed`,
+		`The scheduled job "a" has ended.`} {
 		if _, _, _, ok := ParseResult(s); ok {
 			t.Errorf("%q is read", s)
 		}
@@ -158,26 +171,32 @@ func TestLine(t *testing.T) {
 		want Listed
 	}{
 		{
-			Job{ID: "7", Name: "call Ann", Schedule: Schedule{Kind: KindAt, At: "2026-11-26T08:00:00+01:00"}}, next.Format(NextLayout),
+			Job{ID: "7", Name: "call Ann", Schedule: Schedule{Kind: KindAt, At: "2026-11-26T08:00:00+01:00"}},
+			next.Format(NextLayout),
 			Listed{Schedule: Schedule{Kind: KindAt, At: "2026-11-26T08:00:00+01:00"}, Next: next},
 		},
 		{
-			Job{ID: "7", Name: `a "b": c; next d`, Schedule: Schedule{Kind: KindEvery, EveryMs: 5_400_000, AnchorMs: 7}}, Off + "; last error: x; next y",
+			Job{ID: "7", Name: `a "b": c; next d`, Schedule: Schedule{Kind: KindEvery, EveryMs: 5_400_000, AnchorMs: 7}},
+			Off + "; last error: x; next y",
 			Listed{Schedule: Schedule{Kind: KindEvery, EveryMs: 5_400_000}, Off: true},
 		},
 		{
-			Job{ID: "7", Name: "n", Schedule: Schedule{Kind: KindCron, Expr: "0 9 * * MON-FRI", TZ: "Europe/Berlin"}}, "running now",
+			Job{ID: "7", Name: "n", Schedule: Schedule{Kind: KindCron, Expr: "0 9 * * MON-FRI", TZ: "Europe/Berlin"}},
+			"running now",
 			Listed{Schedule: Schedule{Kind: KindCron, Expr: "0 9 * * MON-FRI", TZ: "Europe/Berlin"}},
 		},
 		{
-			Job{ID: "7", Name: "n", Schedule: Schedule{Kind: KindCron, Expr: "0 0 9 * * 1"}, Trigger: &Trigger{Script: "file a\n; next \"b\""}}, next.Format(NextLayout) + "; last ok",
-			Listed{Schedule: Schedule{Kind: KindCron, Expr: "0 0 9 * * 1"}, Trigger: &Trigger{Script: "file a\n; next \"b\""}, Next: next},
+			Job{ID: "7", Name: "n", Schedule: Schedule{Kind: KindCron, Expr: "0 0 9 * * 1"},
+				Trigger: &Trigger{Script: "file a\n; next \"b\""}}, next.Format(NextLayout) + "; last ok",
+			Listed{Schedule: Schedule{Kind: KindCron, Expr: "0 0 9 * * 1"},
+				Trigger: &Trigger{Script: "file a\n; next \"b\""}, Next: next},
 		},
 	} {
 		line := tc.job.Line(tc.next)
 		tc.want.ID, tc.want.Title = tc.job.ID, tc.job.Name
 		got, ok := ParseLine(line)
-		if !ok || !got.Next.Equal(tc.want.Next) || (got.Trigger == nil) != (tc.want.Trigger == nil) || got.Trigger != nil && *got.Trigger != *tc.want.Trigger {
+		if !ok || !got.Next.Equal(tc.want.Next) || (got.Trigger == nil) != (tc.want.Trigger == nil) ||
+			got.Trigger != nil && *got.Trigger != *tc.want.Trigger {
 			t.Errorf("%q is read as %+v, want %+v", line, got, tc.want)
 		}
 		got.Next, got.Trigger, tc.want.Next, tc.want.Trigger = time.Time{}, nil, time.Time{}, nil

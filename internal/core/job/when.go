@@ -143,7 +143,8 @@ func readAt(text string, now time.Time, loc *time.Location) (time.Time, error) {
 	if t, ok := readTime(s, loc); ok {
 		return t, nil
 	}
-	return time.Time{}, invalid(`schedule.at: %q is not a time; want one like "2026-03-01T09:00:00Z", "2026-03-01T09:00:00+01:00" or "in 20m"`, text)
+	return time.Time{},
+		invalid(`schedule.at: %q is not a time; want one like "2026-03-01T09:00:00Z", "2026-03-01T09:00:00+01:00" or "in 20m"`, text)
 }
 
 // maxMillis is the last instant of the year 9999.

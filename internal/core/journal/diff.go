@@ -29,7 +29,8 @@ func DiffOf(oldLabel, newLabel string, old, new []byte) Diff {
 	a, ok := textOf(old)
 	b, ok2 := textOf(new)
 	if !ok || !ok2 || a == b { // equal texts in other encodings
-		return Diff{Binary: true, Text: fmt.Sprintf("%s (%s) and %s (%s) differ\n", oldLabel, humanize.Bytes(int64(len(old))), newLabel, humanize.Bytes(int64(len(new))))}
+		return Diff{Binary: true, Text: fmt.Sprintf("%s (%s) and %s (%s) differ\n", oldLabel, humanize.Bytes(int64(len(old))),
+			newLabel, humanize.Bytes(int64(len(new))))}
 	}
 	edits := udiff.Lines(a, b)
 	d := Diff{}

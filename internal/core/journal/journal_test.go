@@ -24,7 +24,15 @@ func at(text string) journal.Version {
 // change is a change given as "target before after".
 func change(id, s string) journal.Change {
 	f := strings.Fields(s)
-	return journal.Change{ID: id, Unit: "u" + id, Kind: journal.File, Target: f[0], Before: at(f[1]), After: at(f[2]), State: journal.Done}
+	return journal.Change{
+		ID:     id,
+		Unit:   "u" + id,
+		Kind:   journal.File,
+		Target: f[0],
+		Before: at(f[1]),
+		After:  at(f[2]),
+		State:  journal.Done,
+	}
 }
 
 func TestSteps(t *testing.T) {
@@ -58,7 +66,8 @@ func TestSteps(t *testing.T) {
 				}
 				return v.Text
 			}
-			got = append(got, fmt.Sprintf("%s %s>%s %s %s", s.Target, name(s.From), name(s.To), strings.Join(s.IDs(), ","), s.Refused))
+			got = append(got, fmt.Sprintf("%s %s>%s %s %s", s.Target, name(s.From), name(s.To), strings.Join(s.IDs(), ","),
+				s.Refused))
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
@@ -99,7 +108,8 @@ func TestBlame(t *testing.T) {
 		}
 	}
 	boom := errors.New("boom")
-	if _, err := journal.Blame([]byte(texts[0]), 1, changes, func(journal.Version) ([]byte, error) { return nil, boom }); !errors.Is(err, boom) {
+	if _, err := journal.Blame([]byte(texts[0]), 1, changes,
+		func(journal.Version) ([]byte, error) { return nil, boom }); !errors.Is(err, boom) {
 		t.Errorf("content that cannot be read: %v", err)
 	}
 }
@@ -122,7 +132,8 @@ func FuzzBlame(f *testing.F) {
 		}
 		versions := []string{third, second, first}
 		changes := []journal.Change{{Before: at2(second), After: at2(third)}, {Before: at2(first), After: at2(second)}}
-		i, err := journal.Blame([]byte(third), line, changes, func(v journal.Version) ([]byte, error) { return []byte(v.Text), nil })
+		i, err := journal.Blame([]byte(third), line, changes,
+			func(v journal.Version) ([]byte, error) { return []byte(v.Text), nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +150,8 @@ func FuzzBlame(f *testing.F) {
 }
 
 func validText(all []string) bool {
-	return !slices.ContainsFunc(all, func(s string) bool { return strings.ToValidUTF8(s, "") != s || strings.Contains(s, "\x00") })
+	return !slices.ContainsFunc(all,
+		func(s string) bool { return strings.ToValidUTF8(s, "") != s || strings.Contains(s, "\x00") })
 }
 
 func TestDiff(t *testing.T) {
@@ -152,10 +164,12 @@ func TestDiff(t *testing.T) {
 		t.Errorf("binary: %+v", d)
 	}
 	latin := []byte("Stra\xdfe nach M\xfcnchen, sch\xf6n und gr\xfcn\n")
-	if d := journal.DiffOf("old", "new", latin, append(latin, "f\xfcr Anna\n"...)); d.Added != 1 || d.Removed != 0 || !strings.Contains(d.Text, "+für Anna\n") {
+	if d := journal.DiffOf("old", "new", latin, append(latin, "f\xfcr Anna\n"...)); d.Added != 1 || d.Removed != 0 ||
+		!strings.Contains(d.Text, "+für Anna\n") {
 		t.Errorf("another encoding: %+v", d)
 	}
-	if d := journal.DiffOf("old", "new", latin, []byte("Straße nach München, schön und grün\n")); !d.Binary || d.Text == "" {
+	if d := journal.DiffOf("old", "new", latin, []byte("Straße nach München, schön und grün\n")); !d.Binary ||
+		d.Text == "" {
 		t.Errorf("the same text in another encoding: %+v", d)
 	}
 	if d := journal.DiffOf("old", "new", nil, nil); d != (journal.Diff{}) {

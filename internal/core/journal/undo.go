@@ -36,7 +36,14 @@ func Steps(changes []Change) []Step {
 		i, ok := at[k]
 		if !ok {
 			at[k] = len(steps)
-			steps = append(steps, Step{Kind: c.Kind, Target: c.Target, Changes: []Change{c}, From: c.After, To: c.Before, Folder: c.Folder})
+			steps = append(steps, Step{
+				Kind:    c.Kind,
+				Target:  c.Target,
+				Changes: []Change{c},
+				From:    c.After,
+				To:      c.Before,
+				Folder:  c.Folder,
+			})
 			continue
 		}
 		s := &steps[i]
@@ -73,7 +80,8 @@ func (s Step) IDs() []string {
 func Hash(steps []Step) string {
 	h := sha256.New()
 	for _, s := range steps {
-		fmt.Fprintf(h, "%q %q %q %q %v %q %v %q\n", s.Kind, s.Target, s.IDs(), s.From.Hash, s.From.Exists, s.To.Hash, s.To.Exists, s.Refused)
+		fmt.Fprintf(h, "%q %q %q %q %v %q %v %q\n", s.Kind, s.Target, s.IDs(), s.From.Hash, s.From.Exists, s.To.Hash,
+			s.To.Exists, s.Refused)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

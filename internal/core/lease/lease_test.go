@@ -21,7 +21,8 @@ func TestBeat(t *testing.T) {
 		{"before its end", lease.Beat{Sent: sent, TTL: time.Minute}, sent.Add(59 * time.Second), true},
 		{"at its end", lease.Beat{Sent: sent, TTL: time.Minute}, sent.Add(time.Minute), false},
 		{"the process was stopped for longer", lease.Beat{Sent: sent, TTL: time.Minute}, sent.Add(time.Hour), false},
-		{"the machine was suspended: only the wall clock advanced", lease.Beat{Sent: sent, TTL: time.Minute}, wall.Add(time.Hour), false},
+		{"the machine was suspended: only the wall clock advanced", lease.Beat{Sent: sent, TTL: time.Minute},
+			wall.Add(time.Hour), false},
 		{"never sent", lease.Beat{}, sent, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -31,9 +31,11 @@ func (c Catalog) Choose(ref string) (Model, error) {
 	case err != nil:
 		return m, err
 	case !c.Allows(m):
-		return Model{}, chela.Errorf(chela.CodeInvalid, "model %s is not allowed by agents.defaults.modelPolicy.allow", m.Ref())
+		return Model{}, chela.Errorf(chela.CodeInvalid, "model %s is not allowed by agents.defaults.modelPolicy.allow",
+			m.Ref())
 	case len(c.Providers) > 0 && !slices.Contains(c.Providers, m.Provider):
-		return Model{}, chela.Errorf(chela.CodeInvalid, "unknown provider %q%s", m.Provider, spelling.DidYouMean(m.Provider, c.Providers))
+		return Model{}, chela.Errorf(chela.CodeInvalid, "unknown provider %q%s", m.Provider,
+			spelling.DidYouMean(m.Provider, c.Providers))
 	}
 	return m, nil
 }

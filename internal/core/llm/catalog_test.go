@@ -100,7 +100,8 @@ func BenchmarkResolve(b *testing.B) {
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	c := Catalog{
-		Models:  []Model{{Provider: "a", ID: "one"}, {Provider: "a", ID: "two"}, {Provider: "b", ID: "x/y"}, {Provider: "b", ID: "z"}},
+		Models: []Model{{Provider: "a", ID: "one"}, {Provider: "a", ID: "two"}, {Provider: "b", ID: "x/y"},
+			{Provider: "b", ID: "z"}},
 		Aliases: map[string]string{"quick": "a/two"},
 	}
 	for _, tt := range []struct {

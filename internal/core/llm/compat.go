@@ -16,9 +16,12 @@ type Compat struct {
 	MaxTokensField           string `json:"maxTokensField,omitempty"` // max_tokens or max_completion_tokens
 
 	// Requirements on messages.
-	RequiresStringContent            *bool `json:"requiresStringContent,omitempty"`            // content is a string, without parts or images
-	RequiresToolResultName           *bool `json:"requiresToolResultName,omitempty"`           // a tool result has the tool's name
-	RequiresAssistantAfterToolResult *bool `json:"requiresAssistantAfterToolResult,omitempty"` // an assistant message must follow tool results
+	// content is a string, without parts or images
+	RequiresStringContent *bool `json:"requiresStringContent,omitempty"`
+	// a tool result has the tool's name
+	RequiresToolResultName *bool `json:"requiresToolResultName,omitempty"`
+	// an assistant message must follow tool results
+	RequiresAssistantAfterToolResult *bool `json:"requiresAssistantAfterToolResult,omitempty"`
 	// RequiresReasoningContent: assistant messages sent back include their
 	// thinking.
 	RequiresReasoningContent *bool `json:"requiresReasoningContentOnAssistantMessages,omitempty"`
@@ -32,8 +35,9 @@ type Compat struct {
 
 	// ToolSchemaProfile names the supported subset of JSON Schema: see package
 	// schema.
-	ToolSchemaProfile             string   `json:"toolSchemaProfile,omitempty"`
-	UnsupportedToolSchemaKeywords []string `json:"unsupportedToolSchemaKeywords,omitempty"` // further keywords that it rejects
+	ToolSchemaProfile string `json:"toolSchemaProfile,omitempty"`
+	// further keywords that it rejects
+	UnsupportedToolSchemaKeywords []string `json:"unsupportedToolSchemaKeywords,omitempty"`
 
 	// ToolCallArgumentsEncoding is "html-entities" if text in arguments has
 	// &amp; for &.

@@ -123,7 +123,8 @@ func (x *Exhausted) Unwrap() error { return x.Attempts[0].Err }
 var overflowWords = [...]string{
 	"context length", "context_length", "context window", "maximum context", "prompt is too long",
 	"input is too long", "request_too_large", "too many tokens", "exceeds the model's maximum",
-	"available context size", "exceed_context_size", "context the overflows", "too large for model with", "too large to process",
+	"available context size", "exceed_context_size", "context the overflows", "too large for model with",
+	"too large to process",
 }
 
 // modelWords identify refusals of an unknown model.

@@ -53,7 +53,14 @@ func TestError(t *testing.T) {
 		err  *llm.Error
 		want string
 	}{
-		{&llm.Error{Class: llm.ClassRate, Provider: "p", Model: "m", Status: 429, Message: "slow", Err: cause}, "p/m: rate_limit (http 429): slow"},
+		{&llm.Error{
+			Class:    llm.ClassRate,
+			Provider: "p",
+			Model:    "m",
+			Status:   429,
+			Message:  "slow",
+			Err:      cause,
+		}, "p/m: rate_limit (http 429): slow"},
 		{&llm.Error{Class: llm.ClassNetwork, Provider: "p", Err: cause}, "p: network: connection reset"},
 		{&llm.Error{Class: llm.ClassAuth, Provider: "p"}, "p: auth"},
 	} {
@@ -102,7 +109,8 @@ func TestModel(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]llm.Ref{
-		"OpenAI/GPT-5": {Provider: "openai", Model: "GPT-5"}, " a/b/c ": {Provider: "a", Model: "b/c"}, "alone": {Model: "alone"},
+		"OpenAI/GPT-5": {Provider: "openai", Model: "GPT-5"}, " a/b/c ": {Provider: "a", Model: "b/c"},
+		"alone": {Model: "alone"},
 	} {
 		if got, err := llm.ParseRef(in); got != want || err != nil {
 			t.Errorf("ParseRef(%q) = %+v, %v", in, got, err)

@@ -48,7 +48,8 @@ func (m Model) LevelNames() []string {
 func FindLevel(name, model string, levels []string) (Level, error) {
 	l, ok := ParseLevel(name)
 	if !ok || !slices.Contains(levels, string(l)) {
-		return "", chela.Errorf(chela.CodeInvalid, "%q is not a level of %s; use one of %s", name, model, strings.Join(levels, ", "))
+		return "", chela.Errorf(chela.CodeInvalid, "%q is not a level of %s; use one of %s", name, model,
+			strings.Join(levels, ", "))
 	}
 	return l, nil
 }

@@ -11,11 +11,13 @@ import (
 // write them.
 var limitPatterns = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
-		regexp.MustCompile(`maximum context length (?:is|of) ([\d,_]+)`),                               // OpenAI, vLLM, Mistral
-		regexp.MustCompile(`> ([\d,_]+) maximum`),                                                      // Anthropic
-		regexp.MustCompile(`available context size \(([\d,_]+)`),                                       // llama.cpp
-		regexp.MustCompile(`maximum number of tokens allowed \(([\d,_]+)\)`),                           // Gemini
-		regexp.MustCompile(`context (?:length|window|limit|size)(?: is| of|:|=)? (?:only )?([\d,_]+)`), // LM Studio, Ollama, others
+		// OpenAI, vLLM, Mistral
+		regexp.MustCompile(`maximum context length (?:is|of) ([\d,_]+)`),
+		regexp.MustCompile(`> ([\d,_]+) maximum`),                            // Anthropic
+		regexp.MustCompile(`available context size \(([\d,_]+)`),             // llama.cpp
+		regexp.MustCompile(`maximum number of tokens allowed \(([\d,_]+)\)`), // Gemini
+		// LM Studio, Ollama, others
+		regexp.MustCompile(`context (?:length|window|limit|size)(?: is| of|:|=)? (?:only )?([\d,_]+)`),
 		regexp.MustCompile(`(?:limit|maximum) (?:is|of) ([\d,_]+) tokens`),
 	}
 })

@@ -150,7 +150,8 @@ func ParseRef(s string) (Ref, error) {
 		p, m = "", s
 	}
 	if m == "" || ok && p == "" {
-		return Ref{}, chela.Errorf(chela.CodeInvalid, "model %q: want provider/model, for example anthropic/claude-sonnet-4-5", s)
+		return Ref{},
+			chela.Errorf(chela.CodeInvalid, "model %q: want provider/model, for example anthropic/claude-sonnet-4-5", s)
 	}
 	return Ref{Provider: strings.ToLower(p), Model: m}, nil
 }

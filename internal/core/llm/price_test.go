@@ -16,13 +16,16 @@ func TestPrice(t *testing.T) {
 		nano        int64
 		known       bool
 	}{
-		{"complete", `{"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}`, false, llm.Usage{Input: 10, Output: 10, CacheRead: 10, CacheWrite: 10}, 220_500, true},
-		{"writes cost what input costs", `{"input": 3, "output": 15, "cacheRead": 0}`, false, llm.Usage{CacheRead: 10, CacheWrite: 10}, 30_000, true},
+		{"complete", `{"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}`, false,
+			llm.Usage{Input: 10, Output: 10, CacheRead: 10, CacheWrite: 10}, 220_500, true},
+		{"writes cost what input costs", `{"input": 3, "output": 15, "cacheRead": 0}`, false,
+			llm.Usage{CacheRead: 10, CacheWrite: 10}, 30_000, true},
 		{"free writes", `{"input": 3, "output": 15, "cacheWrite": 0}`, false, llm.Usage{CacheWrite: 10}, 0, true},
 		{"unknown reads", `{"input": 3, "output": 15}`, false, llm.Usage{Input: 10, CacheRead: 1}, 0, false},
 		{"unknown reads that did not happen", `{"input": 3, "output": 15}`, false, llm.Usage{Input: 10}, 30_000, true},
 		{"usual reads", `{"input": 3, "output": 15}`, true, llm.Usage{CacheRead: 10}, 3_000, true},
-		{"usual reads replace no price", `{"input": 3, "output": 15, "cacheRead": 1}`, true, llm.Usage{CacheRead: 10}, 10_000, true},
+		{"usual reads replace no price", `{"input": 3, "output": 15, "cacheRead": 1}`, true,
+			llm.Usage{CacheRead: 10}, 10_000, true},
 	} {
 		var m llm.Model
 		if err := json.Unmarshal([]byte(`{"cost": `+c.price+`}`), &m); err != nil {

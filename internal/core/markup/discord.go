@@ -118,7 +118,8 @@ func (s *source) headingEdit(n *ast.Heading) (edit, bool) {
 	case hashes < 0: // underlined
 		return edit{l.Start, s.lineEnd(s.lineEnd(l.Start) + 1), strings.Repeat("#", n.Level) + " " + content}, true
 	case n.Level > 3:
-		return edit{begin + hashes + 1 - n.Level, s.lineEnd(l.Start), "**" + strings.ReplaceAll(content, "**", "") + "**"}, true
+		return edit{begin + hashes + 1 - n.Level, s.lineEnd(l.Start), "**" + strings.ReplaceAll(content, "**", "") + "**"},
+			true
 	}
 	return edit{}, false
 }

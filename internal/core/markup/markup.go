@@ -67,8 +67,9 @@ func walkLines(d *dialect, md string) *lines {
 var tagEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 var telegramDialect = dialect{
-	escape:  tagEscaper.Replace,
-	tags:    [marks][2]string{bold: {"<b>", "</b>"}, italic: {"<i>", "</i>"}, strike: {"<s>", "</s>"}, mono: {"<code>", "</code>"}},
+	escape: tagEscaper.Replace,
+	tags: [marks][2]string{bold: {"<b>", "</b>"}, italic: {"<i>", "</i>"}, strike: {"<s>", "</s>"},
+		mono: {"<code>", "</code>"}},
 	quote:   [2]string{"<blockquote>", "</blockquote>"},
 	schemes: []string{"tg://"},
 	pre: func(lang, code string) string {
@@ -134,4 +135,5 @@ func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 var plainDialect = dialect{}
 
-var signalDialect = dialect{styles: [marks]string{bold: "BOLD", italic: "ITALIC", strike: "STRIKETHROUGH", mono: "MONOSPACE"}}
+var signalDialect = dialect{styles: [marks]string{bold: "BOLD", italic: "ITALIC", strike: "STRIKETHROUGH",
+	mono: "MONOSPACE"}}

@@ -66,10 +66,12 @@ func TestTexts(t *testing.T) {
 		{"**a\nb**", "<b>a\nb</b>", "*a*\n*b*", "a\nb"},
 		{`\*no\* \> x`, "*no* &gt; x", "*" + zero + "no* &gt; x", "*no* > x"},
 		{`\> x`, "&gt; x", zero + "&gt; x", "> x"},
-		{"<!everyone> <@U1> @here", "&lt;!everyone&gt; &lt;@U1&gt; @here", "&lt;!everyone&gt; &lt;@U1&gt; @here", "<!everyone> <@U1> @here"},
+		{"<!everyone> <@U1> @here", "&lt;!everyone&gt; &lt;@U1&gt; @here", "&lt;!everyone&gt; &lt;@U1&gt; @here",
+			"<!everyone> <@U1> @here"},
 		{"[x](!everyone) [y](@U1)", "x (!everyone) y (@U1)", "x (!everyone) y (@U1)", "x (!everyone) y (@U1)"},
 		{"[x](javascript:alert) [y](#z)", "x (javascript:alert) y", "x (javascript:alert) y", "x (javascript:alert) y"},
-		{"[a|b>](https://x.y/|z>?a=1&b=2)", `<a href="https://x.y/%7Cz%3E?a=1&amp;b=2">a|b&gt;</a>`, "<https://x.y/%7Cz%3E?a=1&amp;b=2|a|b&gt;>", "a|b> (https://x.y/%7Cz%3E?a=1&b=2)"},
+		{"[a|b>](https://x.y/|z>?a=1&b=2)", `<a href="https://x.y/%7Cz%3E?a=1&amp;b=2">a|b&gt;</a>`,
+			"<https://x.y/%7Cz%3E?a=1&amp;b=2|a|b&gt;>", "a|b> (https://x.y/%7Cz%3E?a=1&b=2)"},
 		{"``a`b``", "<code>a`b</code>", "a`b", "a`b"},
 		{"```\n``` x\n```", "<pre>``` x</pre>", "```\n``" + zero + "` x\n```", "``` x"},
 		{"```\n```", "```\n```", "```\n```", "```\n```"},
@@ -184,8 +186,10 @@ func check(t *testing.T, md string) {
 func FuzzMarkup(f *testing.F) {
 	for _, s := range []string{
 		"# a\n> - b\n>   1. **c *d*** ~~e~~ `f`\n\n| a | b |\n|---|:-:|\n| `x\\|y` | [z](https://x \"t\") |\n",
-		"```go\n<a>\n```\n    code\n- [ ] x\n- [x] y", "<a href=\"javascript:x\" onclick=y>", "[a](<javascript:x>) ![](data:x)", "[a]: b 'c\nd'\n[a]",
-		"a\\\n*[]()\nb*", "- > ```\n  > x\n", "&#60;script&#62; &lt;", "**a\n# b**", "a\n| - |\n|-|", "<https://x\">", "[a](https://x\" onclick=\"y)", "\u200b*a*", "___a_ b__",
+		"```go\n<a>\n```\n    code\n- [ ] x\n- [x] y", "<a href=\"javascript:x\" onclick=y>",
+		"[a](<javascript:x>) ![](data:x)", "[a]: b 'c\nd'\n[a]",
+		"a\\\n*[]()\nb*", "- > ```\n  > x\n", "&#60;script&#62; &lt;", "**a\n# b**", "a\n| - |\n|-|", "<https://x\">",
+		"[a](https://x\" onclick=\"y)", "\u200b*a*", "___a_ b__",
 	} {
 		f.Add(s)
 	}
@@ -201,7 +205,8 @@ func TestLong(t *testing.T) {
 	t.Parallel()
 	const n = 1 << 16
 	for _, unit := range []string{
-		"> ", ">", "- ", "* a\n", "1. ", "[", "![", "[a](", "](", "*a ", "**a *", "*a_ ", "~~a ", "`a``", "<a@", "\\", "&a", "| ", "|-", "  ", "- a\n ", "> a\n\n", "https://a.b ", "a\n", "[a]: b\n", "#", "```\n", "word ",
+		"> ", ">", "- ", "* a\n", "1. ", "[", "![", "[a](", "](", "*a ", "**a *", "*a_ ", "~~a ", "`a``", "<a@", "\\", "&a",
+		"| ", "|-", "  ", "- a\n ", "> a\n\n", "https://a.b ", "a\n", "[a]: b\n", "#", "```\n", "word ",
 	} {
 		md := strings.Repeat(unit, n/len(unit))
 		begin := time.Now()
@@ -235,7 +240,13 @@ func BenchmarkMarkup(b *testing.B) {
 		b.Fatal(err)
 	}
 	md := string(src)
-	for name, f := range map[string]func(string) string{"telegram": Telegram, "html": HTML, "slack": Slack, "discord": Discord, "plain": Plain} {
+	for name, f := range map[string]func(string) string{
+		"telegram": Telegram,
+		"html":     HTML,
+		"slack":    Slack,
+		"discord":  Discord,
+		"plain":    Plain,
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(md)))
 			for b.Loop() {

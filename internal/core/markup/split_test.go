@@ -63,7 +63,8 @@ func TestPieces(t *testing.T) {
 			if want := styled(md); !slices.Equal(got, want) {
 				for i := range min(len(got), len(want)) {
 					if got[i] != want[i] {
-						t.Errorf("%s, limit %d: character %d is %q, want %q, of the pieces\n%s", name, limit, i, got[i], want[i], strings.Join(pieces, "\n---\n"))
+						t.Errorf("%s, limit %d: character %d is %q, want %q, of the pieces\n%s", name, limit, i, got[i], want[i],
+							strings.Join(pieces, "\n---\n"))
 						break
 					}
 				}

@@ -150,7 +150,8 @@ func (k *walker) raw(n ast.Node) string {
 func language(b []byte) string {
 	const most = 32
 	for _, c := range b {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '+' && c != '-' && c != '#' && c != '_' && c != '.' {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '+' && c != '-' &&
+			c != '#' && c != '_' && c != '.' {
 			return ""
 		}
 	}

@@ -42,8 +42,9 @@ type Server struct {
 	Transport string            `json:"transport"` // stdio, streamable-http or sse; empty: by Command and URL
 	Type      string            `json:"type"`      // another name of Transport, in the files of other programs
 	Headers   map[string]string `json:"headers"`
-	Auth      string            `json:"auth"` // [OAuthLogin], or empty: a login is used if there is one and Headers has no Authorization
-	OAuth     OAuth             `json:"oauth"`
+	// [OAuthLogin], or empty: a login is used if there is one and Headers has no Authorization
+	Auth  string `json:"auth"`
+	OAuth OAuth  `json:"oauth"`
 
 	Enabled   *bool      `json:"enabled"` // nil: true
 	Parallel  bool       `json:"supportsParallelToolCalls"`
@@ -64,10 +65,12 @@ const OAuthLogin = "oauth"
 
 // OAuth says how one logs in at a server, where it does not say so itself.
 type OAuth struct {
-	Scope        string `json:"scope"`             // rights to ask for, separated by blanks; empty: those that the server names
-	RedirectURL  string `json:"redirectUrl"`       // where the browser goes afterwards; empty: a free port of this machine
-	MetadataURL  string `json:"clientMetadataUrl"` // https address of a description of this program, which is its id at services that accept that
-	ClientID     string `json:"clientId"`          // of this program at the service; empty: it registers itself
+	// rights to ask for, separated by blanks; empty: those that the server names
+	Scope       string `json:"scope"`
+	RedirectURL string `json:"redirectUrl"` // where the browser goes afterwards; empty: a free port of this machine
+	// https address of a description of this program, which is its id at services that accept that
+	MetadataURL  string `json:"clientMetadataUrl"`
+	ClientID     string `json:"clientId"` // of this program at the service; empty: it registers itself
 	ClientSecret string `json:"-"`
 }
 
@@ -77,7 +80,8 @@ func (s Server) Variables() (vars map[string]string, dropped []string) {
 	vars = maps.Clone(s.Env)
 	maps.DeleteFunc(vars, func(name, _ string) bool {
 		up := strings.ToUpper(name)
-		loads := slices.ContainsFunc([]string{"LD_", "DYLD_", "BASH_FUNC_"}, func(p string) bool { return strings.HasPrefix(up, p) }) ||
+		loads := slices.ContainsFunc([]string{"LD_", "DYLD_", "BASH_FUNC_"},
+			func(p string) bool { return strings.HasPrefix(up, p) }) ||
 			slices.Contains([]string{"NODE_OPTIONS", "PYTHONSTARTUP", "BASH_ENV", "PERL5OPT", "RUBYOPT"}, up)
 		if loads {
 			dropped = append(dropped, name)

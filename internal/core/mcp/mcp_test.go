@@ -79,7 +79,8 @@ func TestServer(t *testing.T) {
 			t.Errorf("%s: transport %s, want %s", tt.text, s.Kind(), tt.kind)
 		}
 		switch err := s.Validate(); {
-		case (err == nil) != (tt.want == ""), err != nil && !strings.Contains(err.Error(), tt.want), err != nil && strings.Contains(err.Error(), "secret"):
+		case (err == nil) != (tt.want == ""), err != nil && !strings.Contains(err.Error(), tt.want), err != nil &&
+			strings.Contains(err.Error(), "secret"):
 			t.Errorf("%s: %v, want %q", tt.text, err, tt.want)
 		}
 	}

@@ -22,9 +22,11 @@ func DetectType(data []byte, name, claimed string) (kind string, err error) {
 	info, err := Probe(data)
 	switch {
 	case err == nil && len(data) > MaxImage:
-		return info.Type, fmt.Errorf("the image has %s; at most %s are allowed", humanize.Bytes(int64(len(data))), humanize.Bytes(MaxImage))
+		return info.Type, fmt.Errorf("the image has %s; at most %s are allowed", humanize.Bytes(int64(len(data))),
+			humanize.Bytes(MaxImage))
 	case err == nil && info.Pixels() > MaxPixels:
-		return info.Type, fmt.Errorf("the image has %d × %d pixels; at most %d million are allowed", info.Width, info.Height, MaxPixels/1_000_000)
+		return info.Type, fmt.Errorf("the image has %d × %d pixels; at most %d million are allowed", info.Width, info.Height,
+			MaxPixels/1_000_000)
 	case err == nil:
 		return info.Type, nil
 	case !errors.Is(err, ErrNotImage):

@@ -90,7 +90,8 @@ func webp(form string, data ...byte) []byte {
 
 // rotated returns the JPEG with an EXIF orientation.
 func rotated(jpg []byte, orientation byte) []byte {
-	exif := append([]byte("Exif\x00\x00II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00"), orientation, 0, 0, 0, 0, 0, 0, 0)
+	exif := append([]byte("Exif\x00\x00II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00"),
+		orientation, 0, 0, 0, 0, 0, 0, 0)
 	seg := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(exif)+2))
 	return slices.Concat(jpg[:2], seg, exif, jpg[2:])
 }
@@ -113,15 +114,26 @@ func TestProbe(t *testing.T) {
 		{"png", encoded(t, media.PNG, small), media.Info{Type: media.PNG, Width: 40, Height: 30, Orientation: 1}},
 		{"jpeg", jpg, media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
 		{"a rotated jpeg", rotated(jpg, 6), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 6}},
-		{"a rotated jpeg with fill bytes, another segment and another field before", slices.Concat(jpg[:2], []byte{0xff, 0xff, 0xfe, 0, 4, 'h', 'i'}, exif("MM\x00*\x00\x00\x00\x08\x00\x02", "\x01\x0f\x00\x03\x00\x00\x00\x01\x00\x08\x00\x00", "\x01\x12\x00\x03\x00\x00\x00\x01\x00\x03\x00\x00"), jpg[2:]), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 3}},
-		{"a jpeg whose EXIF data has no field", slices.Concat(jpg[:2], exif("II*\x00\x08\x00\x00\x00\x00\x00", "\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"), jpg[2:]), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
-		{"a jpeg with an offset past its EXIF data", slices.Concat(jpg[:2], exif("II*\x00\xff\xff\xff\xff"), jpg[2:]), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
-		{"a jpeg with an invalid orientation", rotated(jpg, 77), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
+		{"a rotated jpeg with fill bytes, another segment and another field before",
+			slices.Concat(jpg[:2], []byte{0xff, 0xff, 0xfe, 0, 4, 'h', 'i'}, exif("MM\x00*\x00\x00\x00\x08\x00\x02",
+				"\x01\x0f\x00\x03\x00\x00\x00\x01\x00\x08\x00\x00", "\x01\x12\x00\x03\x00\x00\x00\x01\x00\x03\x00\x00"), jpg[2:]),
+			media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 3}},
+		{"a jpeg whose EXIF data has no field",
+			slices.Concat(jpg[:2], exif("II*\x00\x08\x00\x00\x00\x00\x00", "\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"),
+				jpg[2:]), media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
+		{"a jpeg with an offset past its EXIF data", slices.Concat(jpg[:2], exif("II*\x00\xff\xff\xff\xff"), jpg[2:]),
+			media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
+		{"a jpeg with an invalid orientation", rotated(jpg, 77),
+			media.Info{Type: media.JPEG, Width: 40, Height: 30, Orientation: 1}},
 		{"gif", encoded(t, media.GIF, small), media.Info{Type: media.GIF, Width: 40, Height: 30, Orientation: 1}},
-		{"webp, lossy", webp(" ", 0, 0, 0, 0x9d, 1, 0x2a, 40, 0, 30, 0), media.Info{Type: media.WebP, Width: 40, Height: 30, Orientation: 1}},
-		{"webp, lossless", webp("L", 0x2f, 39, 0x40, 7, 0), media.Info{Type: media.WebP, Width: 40, Height: 30, Orientation: 1}},
-		{"webp, extended", webp("X", 0, 0, 0, 0, 39, 0, 0, 29, 0, 0), media.Info{Type: media.WebP, Width: 40, Height: 30, Orientation: 1}},
-		{"a decompression bomb", pngHeader(60000, 60000), media.Info{Type: media.PNG, Width: 60000, Height: 60000, Orientation: 1}},
+		{"webp, lossy", webp(" ", 0, 0, 0, 0x9d, 1, 0x2a, 40, 0, 30, 0),
+			media.Info{Type: media.WebP, Width: 40, Height: 30, Orientation: 1}},
+		{"webp, lossless", webp("L", 0x2f, 39, 0x40, 7, 0),
+			media.Info{Type: media.WebP, Width: 40, Height: 30, Orientation: 1}},
+		{"webp, extended", webp("X", 0, 0, 0, 0, 39, 0, 0, 29, 0, 0),
+			media.Info{Type: media.WebP, Width: 40, Height: 30, Orientation: 1}},
+		{"a decompression bomb", pngHeader(60000, 60000),
+			media.Info{Type: media.PNG, Width: 60000, Height: 60000, Orientation: 1}},
 	} {
 		got, err := media.Probe(c.data)
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
@@ -129,11 +141,23 @@ func TestProbe(t *testing.T) {
 		}
 	}
 	for name, data := range map[string][]byte{
-		"empty": nil, "text": []byte("hello"), "svg": []byte("<svg/>"), "only the magic number": []byte("\x89PNG\r\n\x1a\n"), "no pixels": pngHeader(0, 5),
-		"a webp that is no key frame": webp(" ", 1, 0, 0, 0x9d, 1, 0x2a, 40, 0, 30, 0), "a webp without its start code": webp(" ", 0, 0, 0, 0x9d, 1, 0x2b, 40, 0, 30, 0),
-		"a lossless webp without its signature": webp("L", 0x2e, 39, 0x40, 7, 0), "an unknown webp": webp("Y", 0, 0, 0, 0, 39, 0, 0, 29, 0, 0), "a flat webp": webp(" ", 0, 0, 0, 0x9d, 1, 0x2a, 40, 0, 0, 0),
+		"empty":                       nil,
+		"text":                        []byte("hello"),
+		"svg":                         []byte("<svg/>"),
+		"only the magic number":       []byte("\x89PNG\r\n\x1a\n"),
+		"no pixels":                   pngHeader(0, 5),
+		"a webp that is no key frame": webp(" ", 1, 0, 0, 0x9d, 1, 0x2a, 40, 0, 30, 0),
+
+		"a webp without its start code":         webp(" ", 0, 0, 0, 0x9d, 1, 0x2b, 40, 0, 30, 0),
+		"a lossless webp without its signature": webp("L", 0x2e, 39, 0x40, 7, 0),
+		"an unknown webp": webp("Y", 0, 0, 0, 0, 39,
+			0, 0, 29, 0, 0),
+		"a flat webp":                 webp(" ", 0, 0, 0, 0x9d, 1, 0x2a, 40, 0, 0, 0),
 		"a webp in another container": append([]byte("RIFX"), webp("X", 0, 0, 0, 0, 39, 0, 0, 29, 0, 0)[4:]...),
-		"a truncated jpeg":            jpg[:20], "a webp without data": []byte("RIFF\x00\x00\x00\x00WEBPVP8 "), "a truncated gif": []byte("GIF89a\x01"),
+		"a truncated jpeg":            jpg[:20],
+		"a webp without data":         []byte("RIFF\x00\x00\x00\x00WEBPVP8 "),
+
+		"a truncated gif": []byte("GIF89a\x01"),
 	} {
 		if i, err := media.Probe(data); err == nil {
 			t.Errorf("%s: %+v", name, i)
@@ -144,8 +168,10 @@ func TestProbe(t *testing.T) {
 func FuzzProbe(f *testing.F) {
 	jpg := encoded(f, media.JPEG, picture(8, 8))
 	for _, seed := range [][]byte{
-		encoded(f, media.PNG, picture(3, 3)), jpg, rotated(jpg, 8), encoded(f, media.GIF, picture(3, 3)), pngHeader(1<<31-1, 1<<31-1),
-		webp(" ", 0, 0, 0, 0x9d, 1, 0x2a, 40, 0, 30, 0), webp("L", 0x2f, 39, 0x40, 7, 0), webp("X"), []byte("\xff\xd8\xff"), nil,
+		encoded(f, media.PNG, picture(3, 3)), jpg, rotated(jpg, 8), encoded(f, media.GIF, picture(3, 3)),
+		pngHeader(1<<31-1, 1<<31-1),
+		webp(" ", 0, 0, 0, 0x9d, 1, 0x2a, 40, 0, 30, 0), webp("L", 0x2f, 39, 0x40, 7, 0), webp("X"),
+		[]byte("\xff\xd8\xff"), nil,
 	} {
 		f.Add(seed)
 	}
@@ -160,7 +186,8 @@ func FuzzProbe(f *testing.F) {
 		if i.Pixels() > 1<<20 || i.Type == media.WebP {
 			return
 		}
-		if c, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil && (c.Width != i.Width || c.Height != i.Height) {
+		if c, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil &&
+			(c.Width != i.Width || c.Height != i.Height) {
 			t.Fatalf("%d × %d, decoded %d × %d", i.Width, i.Height, c.Width, c.Height)
 		}
 	})
@@ -198,13 +225,19 @@ func TestScale(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := media.Scale(pngHeader(5001, 5000), 100); err == nil || !strings.Contains(err.Error(), "at most 25 million") {
+	if _, _, err := media.Scale(pngHeader(5001, 5000), 100); err == nil ||
+		!strings.Contains(err.Error(), "at most 25 million") {
 		t.Errorf("too many pixels: %v", err)
 	}
-	if got, kind, err := media.Scale(encoded(t, media.PNG, clear), 0); kind != media.PNG || err != nil || !bytes.Equal(got, encoded(t, media.PNG, clear)) {
+	if got, kind, err := media.Scale(encoded(t, media.PNG, clear), 0); kind != media.PNG || err != nil ||
+		!bytes.Equal(got, encoded(t, media.PNG, clear)) {
 		t.Errorf("no limit: %d bytes of %s, %v", len(got), kind, err)
 	}
-	for name, data := range map[string][]byte{"a decompression bomb": pngHeader(60000, 60000), "truncated": pngHeader(500, 500), "text": []byte("x")} {
+	for name, data := range map[string][]byte{
+		"a decompression bomb": pngHeader(60000, 60000),
+		"truncated":            pngHeader(500, 500),
+		"text":                 []byte("x"),
+	} {
 		if _, _, err := media.Scale(data, 100); err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -229,7 +262,13 @@ func TestMean(t *testing.T) {
 		t.Fatal(got.Bounds(), err)
 	}
 	// The columns of a source of 5 are 0, 1, 2 and 3-4; the rows of 3 are 0 and 1-2.
-	for at, want := range map[image.Point][4]uint32{{}: {0, 0, 0, 250}, {X: 2}: {80, 0, 0, 250}, {X: 3}: {140, 0, 0, 250}, {X: 1, Y: 1}: {40, 90, 30, 250}, {X: 3, Y: 1}: {140, 90, 105, 250}} {
+	for at, want := range map[image.Point][4]uint32{
+		{}:           {0, 0, 0, 250},
+		{X: 2}:       {80, 0, 0, 250},
+		{X: 3}:       {140, 0, 0, 250},
+		{X: 1, Y: 1}: {40, 90, 30, 250},
+		{X: 3, Y: 1}: {140, 90, 105, 250},
+	} {
 		r, g, b, a := got.At(at.X, at.Y).RGBA()
 		for i, v := range [4]uint32{r, g, b, a} {
 			if d := int(v>>8) - int(want[i]); d < -3 || d > 3 {
@@ -249,7 +288,15 @@ func TestCorner(t *testing.T) {
 	}
 	draw.Draw(src, image.Rect(0, 0, 16, 16), image.NewUniform(color.RGBA{R: 255, A: 255}), image.Point{}, draw.Src)
 	jpg := encoded(t, media.JPEG, src)
-	for orientation, corner := range [...]image.Point{2: {X: 1}, 3: {X: 1, Y: 1}, 4: {Y: 1}, 5: {}, 6: {X: 1}, 7: {X: 1, Y: 1}, 8: {Y: 1}} {
+	for orientation, corner := range [...]image.Point{
+		2: {X: 1},
+		3: {X: 1, Y: 1},
+		4: {Y: 1},
+		5: {},
+		6: {X: 1},
+		7: {X: 1, Y: 1},
+		8: {Y: 1},
+	} {
 		if orientation < 2 {
 			continue
 		}
@@ -285,7 +332,12 @@ func TestOrientation(t *testing.T) {
 	for orientation := 1; orientation <= 8; orientation++ {
 		m := upright(t, jpg, orientation)
 		w, h := m.Bounds().Dx(), m.Bounds().Dy()
-		at := map[string]image.Point{"left": {2, h / 2}, "right": {w - 3, h / 2}, "top": {w / 2, 2}, "bottom": {w / 2, h - 3}}[red[orientation]]
+		at := map[string]image.Point{
+			"left":   {2, h / 2},
+			"right":  {w - 3, h / 2},
+			"top":    {w / 2, 2},
+			"bottom": {w / 2, h - 3},
+		}[red[orientation]]
 		if r, _, b, _ := m.At(at.X, at.Y).RGBA(); r < b {
 			t.Errorf("orientation %d: %d × %d, the %s is not red", orientation, w, h, red[orientation])
 		}
@@ -401,7 +453,8 @@ func TestSweep(t *testing.T) {
 	if n, err := f.Sweep(canceled, rows()); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %d removed, %v", n, err)
 	}
-	if n, err := f.Sweep(t.Context(), func(context.Context) ([]string, error) { return nil, errors.New("no rows") }); n != 0 || err == nil {
+	if n, err := f.Sweep(t.Context(), func(context.Context) ([]string, error) { return nil, errors.New("no rows") }); n !=
+		0 || err == nil {
 		t.Errorf("%d files were removed although the rows could not be read, %v", n, err)
 	}
 	n, err := f.Sweep(t.Context(), rows(live))
@@ -444,14 +497,24 @@ func TestSweepRace(t *testing.T) {
 func TestRefs(t *testing.T) {
 	t.Parallel()
 	a, b := strings.Repeat("a1", 16), strings.Repeat("b2", 16)
-	row := fmt.Sprintf(`[{"k":"image","ref":"%s"},{"t":"say \"ref\":\"%s\""},{"ref":"short"},{"ref":"%s"}]`, a, strings.Repeat("c3", 16), b)
+	row := fmt.Sprintf(`[{"k":"image","ref":"%s"},{"t":"say \"ref\":\"%s\""},{"ref":"short"},{"ref":"%s"}]`, a,
+		strings.Repeat("c3", 16), b)
 	if diff := cmp.Diff([]string{"x", a, b}, media.Refs([]string{"x"}, row)); diff != "" {
 		t.Error(diff)
 	}
 	for s, want := range map[string]string{
-		"media:" + a: a, " media://" + strings.ToUpper(a) + "\n": a, a: "", "media:../x": "", "media:": "",
-		"media:0123456789abcdef0123456789abcdef": "0123456789abcdef0123456789abcdef", "media:/0123456789abcdef0123456789abcde": "",
-		"media:0123456789abcdef0123456789abcdeg": "", "media:0123456789abcdef0123456789abcde:": "", "media:0123456789abcdef0123456789abcde.": "", "media:0123456789abcdef0123456789abcde`": "",
+		"media:" + a:                             a,
+		" media://" + strings.ToUpper(a) + "\n":  a,
+		a:                                        "",
+		"media:../x":                             "",
+		"media:":                                 "",
+		"media:0123456789abcdef0123456789abcdef": "0123456789abcdef0123456789abcdef",
+		"media:/0123456789abcdef0123456789abcde": "",
+		"media:0123456789abcdef0123456789abcdeg": "",
+		"media:0123456789abcdef0123456789abcde:": "",
+
+		"media:0123456789abcdef0123456789abcde.": "",
+		"media:0123456789abcdef0123456789abcde`": "",
 	} {
 		if got, ok := media.ParseRef(s); ok != (want != "") || ok && got != want {
 			t.Errorf("%q: %s %v", s, got, ok)
@@ -496,7 +559,8 @@ func TestStore(t *testing.T) {
 	} {
 		got, err := f.Store(chela.Media{Name: c.name, Type: c.claimed, Data: c.data})
 		if c.refused != "" {
-			if chela.CodeOf(err) != chela.CodeInvalid || !strings.Contains(err.Error(), c.refused) || !strings.Contains(err.Error(), c.name) {
+			if chela.CodeOf(err) != chela.CodeInvalid || !strings.Contains(err.Error(), c.refused) ||
+				!strings.Contains(err.Error(), c.name) {
 				t.Errorf("%s: %v, want %q", c.name, err, c.refused)
 			}
 			continue
@@ -534,9 +598,27 @@ func TestParts(t *testing.T) {
 	if text := f.StorePart(llm.Text("see")); text.Text != "see" {
 		t.Errorf("%+v", text)
 	}
-	m := &llm.Message{Role: llm.RoleTool, CallID: "c", ToolName: "t", IsError: true, Provider: "p", Model: "m", Stop: llm.StopEnd, Parts: []llm.Part{llm.Text("see"), p}}
+	m := &llm.Message{
+		Role:     llm.RoleTool,
+		CallID:   "c",
+		ToolName: "t",
+		IsError:  true,
+		Provider: "p",
+		Model:    "m",
+		Stop:     llm.StopEnd,
+		Parts:    []llm.Part{llm.Text("see"), p},
+	}
 	full := f.Fill(m)
-	if diff := cmp.Diff(&llm.Message{Role: m.Role, CallID: "c", ToolName: "t", IsError: true, Provider: "p", Model: "m", Stop: m.Stop, Parts: []llm.Part{llm.Text("see"), llm.Image(media.PNG, pic)}}, full, cmpopts.IgnoreUnexported(llm.Message{})); diff != "" {
+	if diff := cmp.Diff(&llm.Message{
+		Role:     m.Role,
+		CallID:   "c",
+		ToolName: "t",
+		IsError:  true,
+		Provider: "p",
+		Model:    "m",
+		Stop:     m.Stop,
+		Parts:    []llm.Part{llm.Text("see"), llm.Image(media.PNG, pic)},
+	}, full, cmpopts.IgnoreUnexported(llm.Message{})); diff != "" {
 		t.Errorf("filled: %s", diff)
 	}
 	if !bytes.Equal(full.Parts[1].Data, pic) || m.Parts[1].Data != nil || full.CallID != "c" {
@@ -551,7 +633,8 @@ func TestParts(t *testing.T) {
 		t.Errorf("an image as large as the limit: %d bytes of %s", len(whole.Data), whole.MIME)
 	}
 	scaled := f.FillScaled(m, 100_000).Parts[1]
-	if i, err := media.Probe(scaled.Data); err != nil || i.Width != 100 || scaled.MIME != media.JPEG || scaled.Ref != "" || len(large) < 100_000 {
+	if i, err := media.Probe(scaled.Data); err != nil || i.Width != 100 || scaled.MIME != media.JPEG ||
+		scaled.Ref != "" || len(large) < 100_000 {
 		t.Errorf("scaled: %+v, %v", i, err)
 	}
 	again, kind, err := f.Scaled(m.Parts[1].Ref)

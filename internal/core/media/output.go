@@ -30,7 +30,8 @@ var ErrRemoved = errors.New("this output is no longer stored; run the tool again
 func (f *Files) PutOutput(text string) (ref string, err error) {
 	data := []byte(text)
 	if len(data) > MaxOutput {
-		data = append(humanize.TrimPartial(data[:MaxOutput-200:MaxOutput-200]), fmt.Sprintf("\n[the end of the output is not stored: it has %s]\n", humanize.Bytes(int64(len(text))))...)
+		data = append(humanize.TrimPartial(data[:MaxOutput-200:MaxOutput-200]),
+			fmt.Sprintf("\n[the end of the output is not stored: it has %s]\n", humanize.Bytes(int64(len(text))))...)
 	}
 	ref = refOf(data)
 	name := ref + "-" + outputKind

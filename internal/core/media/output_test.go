@@ -80,7 +80,8 @@ func TestOutput(t *testing.T) {
 		if err := os.Chtimes(filepath.Join(dir, b+"-output"), young, young); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := f.Sweep(t.Context(), func(context.Context) ([]string, error) { return []string{picture}, nil }); err != nil || n != 0 {
+		if n, err := f.Sweep(t.Context(), func(context.Context) ([]string, error) { return []string{picture}, nil }); err !=
+			nil || n != 0 {
 			t.Errorf("%d files of the last hour removed, %v", n, err)
 		}
 		if err := os.Chtimes(filepath.Join(dir, b+"-output"), old, old); err != nil {
@@ -101,7 +102,9 @@ func TestOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n, err := f.Sweep(t.Context(), func(context.Context) ([]string, error) { return refs, nil }); err != nil || n != 2 { // with the one without a row
+		// with the one without a row
+		if n, err := f.Sweep(t.Context(), func(context.Context) ([]string, error) { return refs, nil }); err != nil ||
+			n != 2 {
 			t.Errorf("%d files removed, %v", n, err)
 		}
 		if _, err := f.OpenOutput(refs[1]); !errors.Is(err, ErrRemoved) {
@@ -127,7 +130,8 @@ func TestOutput(t *testing.T) {
 			t.Errorf("%d bytes, %v", info.Size(), err)
 		}
 		end := make([]byte, 100)
-		if _, err := file.ReadAt(end, info.Size()-100); err != nil || !strings.Contains(string(end), "the end of the output is not stored") {
+		if _, err := file.ReadAt(end, info.Size()-100); err != nil ||
+			!strings.Contains(string(end), "the end of the output is not stored") {
 			t.Errorf("it ends with %q, %v", end, err)
 		}
 	})

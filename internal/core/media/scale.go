@@ -23,7 +23,8 @@ func Scale(data []byte, maxSide int) ([]byte, string, error) {
 		return nil, "", err
 	}
 	if info.Pixels() > MaxPixels {
-		return nil, "", fmt.Errorf("the image has %d × %d pixels; at most %d million are allowed", info.Width, info.Height, MaxPixels/1_000_000)
+		return nil, "", fmt.Errorf("the image has %d × %d pixels; at most %d million are allowed", info.Width, info.Height,
+			MaxPixels/1_000_000)
 	}
 	if info.Type == WebP || maxSide <= 0 || max(info.Width, info.Height) <= maxSide && info.Orientation == 1 {
 		return data, info.Type, nil

@@ -46,7 +46,8 @@ const Docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.doc
 // be read.
 func IsDocument(kind string) bool {
 	switch kind {
-	case "application/pdf", "application/json", "application/xml", "application/xhtml+xml", "application/yaml", "application/x-yaml", "application/toml",
+	case "application/pdf", "application/json", "application/xml", "application/xhtml+xml", "application/yaml",
+		"application/x-yaml", "application/toml",
 		"application/sql", "application/javascript", "application/x-sh", "application/x-ndjson", "image/svg+xml", Docx:
 		return true
 	}
@@ -83,11 +84,39 @@ func (f ReaderFunc) Read(ctx context.Context, in Input) (Reading, error) { retur
 
 // types are the types of files by the extension of their name.
 var types = map[string]string{
-	".ogg": "audio/ogg", ".oga": "audio/ogg", ".opus": "audio/ogg", ".mp3": "audio/mpeg", ".m4a": "audio/mp4", ".aac": "audio/aac", ".wav": "audio/wav",
-	".flac": "audio/flac", ".amr": "audio/amr", ".weba": "audio/webm", ".caf": "audio/x-caf",
-	".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/quicktime", ".webm": "video/webm", ".mkv": "video/x-matroska", ".avi": "video/avi",
-	".pdf": "application/pdf", ".docx": Docx, ".html": "text/html", ".htm": "text/html", ".csv": "text/csv", ".md": "text/markdown", ".json": "application/json",
-	".xml": "application/xml", ".yaml": "application/yaml", ".yml": "application/yaml", ".toml": "application/toml", ".heic": "image/heic", ".heif": "image/heic",
+	".ogg":  "audio/ogg",
+	".oga":  "audio/ogg",
+	".opus": "audio/ogg",
+	".mp3":  "audio/mpeg",
+	".m4a":  "audio/mp4",
+	".aac":  "audio/aac",
+	".wav":  "audio/wav",
+	".flac": "audio/flac",
+	".amr":  "audio/amr",
+	".weba": "audio/webm",
+	".caf":  "audio/x-caf",
+	".mp4":  "video/mp4",
+	".m4v":  "video/mp4",
+	".mov":  "video/quicktime",
+	".webm": "video/webm",
+
+	".mkv":  "video/x-matroska",
+	".avi":  "video/avi",
+	".pdf":  "application/pdf",
+	".docx": Docx,
+	".html": "text/html",
+	".htm":  "text/html",
+	".csv":  "text/csv",
+
+	".md":   "text/markdown",
+	".json": "application/json",
+	".xml":  "application/xml",
+	".yaml": "application/yaml",
+	".yml":  "application/yaml",
+	".toml": "application/toml",
+
+	".heic": "image/heic",
+	".heif": "image/heic",
 }
 
 // byName returns the type that the extension of a file name stands for; "": unknown.

@@ -19,9 +19,12 @@ func TestLines(t *testing.T) {
 		{"after the end", "a\nb\n", 7, 3, Window{"", 3, 2, 2, false}},
 		{"an empty note", "", 0, 0, Window{"", 1, 1, 1, false}},
 		{"more than there are", "a\nb", 2, math.MaxInt, Window{"b", 2, 2, 2, false}},
-		{"a long line", strings.Repeat("x", MaxWindow+1) + "\nb", 0, 0, Window{strings.Repeat("x", MaxWindow), 1, 1, 2, true}},
-		{"long lines", strings.Repeat(strings.Repeat("x", 999)+"\n", 20), 0, 0, Window{strings.TrimSuffix(strings.Repeat(strings.Repeat("x", 999)+"\n", 12), "\n"), 1, 12, 20, false}},
-		{"invalid UTF-8", strings.Repeat("\xffa\n", 7000), 0, 7000, Window{strings.TrimSuffix(strings.Repeat("\uFFFDa\n", 2400), "\n"), 1, 2400, 7000, false}},
+		{"a long line", strings.Repeat("x", MaxWindow+1) + "\nb", 0, 0,
+			Window{strings.Repeat("x", MaxWindow), 1, 1, 2, true}},
+		{"long lines", strings.Repeat(strings.Repeat("x", 999)+"\n", 20), 0, 0,
+			Window{strings.TrimSuffix(strings.Repeat(strings.Repeat("x", 999)+"\n", 12), "\n"), 1, 12, 20, false}},
+		{"invalid UTF-8", strings.Repeat("\xffa\n", 7000), 0, 7000,
+			Window{strings.TrimSuffix(strings.Repeat("\uFFFDa\n", 2400), "\n"), 1, 2400, 7000, false}},
 	} {
 		if got := Lines([]byte(c.note), c.from, c.n); got != c.want {
 			t.Errorf("%s: %.60q, lines %d to %d of %d, cut %v", c.name, got.Text, got.First, got.Last, got.Total, got.Cut)

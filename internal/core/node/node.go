@@ -116,7 +116,8 @@ func Find(all []Node, name string, fits func(*Node) bool, what string) (*Node, e
 		case 0:
 			return nil, &chela.Error{Code: chela.CodeUnavailable, Message: "no node " + what, Hint: "chela nodes list"}
 		}
-		return nil, chela.Errorf(chela.CodeInvalid, "%d nodes could be meant; choose one of them: %s", len(found), titles(found))
+		return nil, chela.Errorf(chela.CodeInvalid, "%d nodes could be meant; choose one of them: %s",
+			len(found), titles(found))
 	}
 	var exact, prefix []*Node
 	for i := range all {
@@ -139,9 +140,11 @@ func Find(all []Node, name string, fits func(*Node) bool, what string) (*Node, e
 		if len(all) > 0 {
 			known = "the nodes are " + titles(pointers(all))
 		}
-		return nil, &chela.Error{Code: chela.CodeNotFound, Message: fmt.Sprintf("there is no node %q; %s", name, known), Hint: "chela nodes list"}
+		return nil, &chela.Error{Code: chela.CodeNotFound, Message: fmt.Sprintf("there is no node %q; %s", name, known),
+			Hint: "chela nodes list"}
 	}
-	return nil, chela.Errorf(chela.CodeInvalid, "%d nodes are called %q; choose one by its id: %s", len(exact), name, ids(exact))
+	return nil, chela.Errorf(chela.CodeInvalid, "%d nodes are called %q; choose one by its id: %s", len(exact),
+		name, ids(exact))
 }
 
 // minPrefix is the number of characters of an id that stand for it.

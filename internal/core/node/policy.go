@@ -55,7 +55,8 @@ const (
 var defaults = map[string]string{
 	iOS:     phone + " " + device + " " + people + " watch.status watch.notify " + talk,
 	watchOS: device + " system.notify",
-	android: phone + " " + device + " " + people + " notifications.list notifications.actions device.permissions device.health device.apps callLog.search " +
+	android: phone + " " + device + " " + people +
+		" notifications.list notifications.actions device.permissions device.health device.apps callLog.search " +
 		"mobile.ui.observe mobile.ui.act " + talk,
 	macOS:   phone + " " + device + " " + people + " device.apps camera.ptz.status " + desktop + " " + talk,
 	linux:   desktop,
@@ -68,15 +69,20 @@ var defaults = map[string]string{
 func (p Policy) Permits(n *Node, command string) error {
 	switch {
 	case !slices.Contains(n.Declared, command):
-		return chela.Errorf(chela.CodeInvalid, "node command not allowed: %s does not have the command %q", n.Title(), command)
+		return chela.Errorf(chela.CodeInvalid, "node command not allowed: %s does not have the command %q",
+			n.Title(), command)
 	case !slices.Contains(n.Approved, command) && n.Request != "":
 		return &chela.Error{
-			Code: chela.CodeForbidden, Message: fmt.Sprintf("node command not allowed: nobody approved %q for %s yet", command, n.Title()),
+			Code: chela.CodeForbidden, Message: fmt.Sprintf("node command not allowed: nobody approved %q for %s yet",
+				command, n.Title()),
 			Hint: "chela nodes approve " + n.Request,
 		}
 	case !slices.Contains(n.Approved, command):
 		return &chela.Error{
-			Code: chela.CodeForbidden, Message: fmt.Sprintf("node command not allowed: nobody approved %q for %s, and its request has expired: it asks again when it connects", command, n.Title()),
+			Code: chela.CodeForbidden,
+			Message: fmt.Sprintf(
+				"node command not allowed: nobody approved %q for %s, and its request has expired: it asks again when it connects",
+				command, n.Title()),
 			Hint: "chela nodes list",
 		}
 	}
@@ -95,15 +101,19 @@ func (p Policy) check(n *Node, command string) *chela.Error {
 	case strings.HasPrefix(command, private):
 		return chela.Errorf(chela.CodeForbidden, "%s is an internal command of nodes", command)
 	case slices.Contains(p.Deny, command):
-		return &chela.Error{Code: chela.CodeForbidden, Message: command + " is denied by gateway.nodes.commands.deny", Hint: "chela config get gateway.nodes.commands"}
+		return &chela.Error{Code: chela.CodeForbidden, Message: command + " is denied by gateway.nodes.commands.deny",
+			Hint: "chela config get gateway.nodes.commands"}
 	case slices.Contains(p.Allow, command):
 		return nil
 	case slices.Contains(dangerous[:], command):
-		return &chela.Error{Code: chela.CodeForbidden, Message: command + " is off until gateway.nodes.commands.allow names it", Hint: set}
-	case strings.HasPrefix(command, Canvas), slices.Contains(strings.Fields(defaults[platform(n.Platform, n.Family)]), command):
+		return &chela.Error{Code: chela.CodeForbidden, Message: command +
+			" is off until gateway.nodes.commands.allow names it", Hint: set}
+	case strings.HasPrefix(command, Canvas),
+		slices.Contains(strings.Fields(defaults[platform(n.Platform, n.Family)]), command):
 		return nil
 	}
-	return &chela.Error{Code: chela.CodeForbidden, Message: command + " is not among the usual commands of this kind of node", Hint: set}
+	return &chela.Error{Code: chela.CodeForbidden, Message: command +
+		" is not among the usual commands of this kind of node", Hint: set}
 }
 
 // nativeLabel matches the platforms of OpenClaw's apps, such as "iOS 26.1".

@@ -28,10 +28,11 @@ func (h *Home) People(ctx context.Context, channels []string) []Person {
 			all = append(all, p)
 		}
 	}
-	h.rows(ctx, stateDB, "channel_pairing_allow_entries", nil, []string{"channel_key", "account_id", "sort_order"}, []string{"entry"}, func(r row) error {
-		add(Person{r.text("channel_key"), r.text("account_id"), r.text("entry")})
-		return nil
-	})
+	h.rows(ctx, stateDB, "channel_pairing_allow_entries", nil, []string{"channel_key", "account_id", "sort_order"},
+		[]string{"entry"}, func(r row) error {
+			add(Person{r.text("channel_key"), r.text("account_id"), r.text("entry")})
+			return nil
+		})
 	const dir = "credentials"
 	for _, e := range h.list(dir) {
 		base, ok := strings.CutSuffix(e.Name(), "-allowFrom.json")
@@ -121,21 +122,31 @@ func (h *Home) Devices(ctx context.Context) []Device {
 			all = append(all, d)
 		}
 	}
-	h.rows(ctx, stateDB, "device_pairing_paired", nil, []string{"created_at_ms"}, []string{"device_id", "public_key", "tokens_json"}, func(r row) error {
-		d := Device{
-			ID: r.text("device_id"), PublicKey: r.text("public_key"), DisplayName: r.text("display_name"), Label: r.text("operator_label"),
-			Platform: r.text("platform"), Family: r.text("device_family"), ClientID: r.text("client_id"), ClientMode: r.text("client_mode"),
-			Created: r.int("created_at_ms"), Approved: r.int("approved_at_ms"), LastSeen: r.int("last_seen_at_ms"),
-		}
-		if s := r.text("tokens_json"); s != "" {
-			if err := json.Unmarshal([]byte(s), &d.Tokens); err != nil {
-				h.problem(stateDB, fmt.Errorf("the tokens of device %s: %w", d.ID, err))
-				return nil
+	h.rows(ctx, stateDB, "device_pairing_paired", nil, []string{"created_at_ms"},
+		[]string{"device_id", "public_key", "tokens_json"}, func(r row) error {
+			d := Device{
+				ID:          r.text("device_id"),
+				PublicKey:   r.text("public_key"),
+				DisplayName: r.text("display_name"),
+				Label:       r.text("operator_label"),
+				Platform:    r.text("platform"),
+				Family:      r.text("device_family"),
+				ClientID:    r.text("client_id"),
+
+				ClientMode: r.text("client_mode"),
+				Created:    r.int("created_at_ms"),
+				Approved:   r.int("approved_at_ms"),
+				LastSeen:   r.int("last_seen_at_ms"),
 			}
-		}
-		add(d)
-		return nil
-	})
+			if s := r.text("tokens_json"); s != "" {
+				if err := json.Unmarshal([]byte(s), &d.Tokens); err != nil {
+					h.problem(stateDB, fmt.Errorf("the tokens of device %s: %w", d.ID, err))
+					return nil
+				}
+			}
+			add(d)
+			return nil
+		})
 	const file = "devices/paired.json"
 	var stored map[string]json.RawMessage
 	if h.readJSON(file, &stored) {
@@ -153,10 +164,11 @@ func (h *Home) Devices(ctx context.Context) []Device {
 
 // ExecApprovals returns the rules about commands, and where they are from; nil: none.
 func (h *Home) ExecApprovals(ctx context.Context) (text []byte, from string) {
-	h.rows(ctx, stateDB, "exec_approvals_config", map[string]any{"config_key": "current"}, nil, []string{"raw_json"}, func(r row) error {
-		text, from = []byte(r.text("raw_json")), stateDB
-		return nil
-	})
+	h.rows(ctx, stateDB, "exec_approvals_config", map[string]any{"config_key": "current"}, nil,
+		[]string{"raw_json"}, func(r row) error {
+			text, from = []byte(r.text("raw_json")), stateDB
+			return nil
+		})
 	const file = "exec-approvals.json"
 	if text == nil {
 		b, err := h.read(file, maxText)
@@ -232,9 +244,10 @@ func (h *Home) Keys(ctx context.Context) []Key {
 		all = append(all, p.keys(agent, file)...)
 		return nil
 	}
-	h.rows(ctx, stateDB, "config_machine_state", map[string]any{"state_key": "authProfiles.store"}, nil, []string{"value_json"}, func(r row) error {
-		return add("", stateDB, r.text("value_json"))
-	})
+	h.rows(ctx, stateDB, "config_machine_state", map[string]any{"state_key": "authProfiles.store"}, nil,
+		[]string{"value_json"}, func(r row) error {
+			return add("", stateDB, r.text("value_json"))
+		})
 	for _, agent := range h.Agents() {
 		db := agentDB(agent)
 		h.rows(ctx, db, "auth_profile_store", nil, nil, []string{"store_json"}, func(r row) error {

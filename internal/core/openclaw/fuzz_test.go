@@ -6,7 +6,8 @@ import (
 )
 
 func FuzzSplit(f *testing.F) {
-	f.Add([]byte("{\"type\":\"session\"}\n{\"type\":\"message\"}\n{\"type\":\"reset\",\"reason\":\"new\"}\n{\"type\":\"message\"}\n"))
+	f.Add([]byte(
+		"{\"type\":\"session\"}\n{\"type\":\"message\"}\n{\"type\":\"reset\",\"reason\":\"new\"}\n{\"type\":\"message\"}\n"))
 	f.Add([]byte("{\"type\":\"reset\"}\n{\"type\":\"reset\"}"))
 	f.Add([]byte("\n\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -47,21 +47,22 @@ func (h *Home) Jobs(ctx context.Context) []Job {
 			all = append(all, j)
 		}
 	}
-	h.rows(ctx, stateDB, "cron_jobs", nil, []string{"store_key", "sort_order"}, []string{"job_id", "job_json"}, func(r row) error {
-		var raw map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(r.text("job_json")), &raw); err != nil {
-			h.problem(stateDB, fmt.Errorf("job %s: %w", r.text("job_id"), err))
+	h.rows(ctx, stateDB, "cron_jobs", nil, []string{"store_key", "sort_order"},
+		[]string{"job_id", "job_json"}, func(r row) error {
+			var raw map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(r.text("job_json")), &raw); err != nil {
+				h.problem(stateDB, fmt.Errorf("job %s: %w", r.text("job_id"), err))
+				return nil
+			}
+			if state := r.text("state_json"); json.Valid([]byte(state)) {
+				raw["state"] = json.RawMessage(state)
+			}
+			if id, err := json.Marshal(r.text("job_id")); err == nil {
+				raw["id"] = id
+			}
+			add(stateDB, raw)
 			return nil
-		}
-		if state := r.text("state_json"); json.Valid([]byte(state)) {
-			raw["state"] = json.RawMessage(state)
-		}
-		if id, err := json.Marshal(r.text("job_id")); err == nil {
-			raw["id"] = id
-		}
-		add(stateDB, raw)
-		return nil
-	})
+		})
 	var file jobList
 	if h.readJSON(jobsFile, &file) {
 		for i, item := range file[:min(len(file), maxList)] {

@@ -122,7 +122,8 @@ func Open(dir string, open OpenTables) (*Home, error) {
 		return nil, err
 	}
 	if !Is(dir) {
-		return nil, errors.Join(fmt.Errorf("%s is not a state folder of OpenClaw: it has neither %s nor %s", dir, ConfigFile, stateDB), root.Close())
+		return nil, errors.Join(fmt.Errorf("%s is not a state folder of OpenClaw: it has neither %s nor %s", dir, ConfigFile,
+			stateDB), root.Close())
 	}
 	return &Home{Dir: dir, root: root, open: open, tables: map[string]Tables{}}, nil
 }
@@ -183,7 +184,8 @@ func (h *Home) db(ctx context.Context, name string) Tables {
 
 // rows calls f for the rows of a table that has all the columns. It reports whether it
 // has; a table without one of them is of an unknown version.
-func (h *Home) rows(ctx context.Context, db, table string, where map[string]any, order, columns []string, f func(row) error) bool {
+func (h *Home) rows(ctx context.Context, db, table string, where map[string]any, order, columns []string,
+	f func(row) error) bool {
 	t := h.db(ctx, db)
 	if t == nil {
 		return false

@@ -68,7 +68,8 @@ func TestFiles(t *testing.T) {
 		t.Errorf("agents %v", got)
 	}
 	conf := h.Config()
-	if agents, _ := conf["agents"].(map[string]any); conf["gateway"] == nil || len(agents) != 2 || agents["$include"] != nil {
+	if agents, _ := conf["agents"].(map[string]any); conf["gateway"] == nil || len(agents) != 2 ||
+		agents["$include"] != nil {
 		t.Errorf("configuration: %v", conf)
 	}
 	got, deleted := told(t, h, "main")
@@ -91,7 +92,8 @@ func TestFiles(t *testing.T) {
 	}
 	people := h.People(t.Context(), []string{"telegram", "discord"})
 	if !slices.Equal(people, []openclaw.Person{
-		{"telegram", "default", "42"}, {"telegram", "default", "telegram:43"}, {"telegram", "default", "44"}, {"telegram", "default", "*"}, {"telegram", "work", "45"},
+		{"telegram", "default", "42"}, {"telegram", "default", "telegram:43"}, {"telegram", "default", "44"},
+		{"telegram", "default", "*"}, {"telegram", "work", "45"},
 	}) {
 		t.Errorf("people %v", people)
 	}
@@ -103,7 +105,9 @@ func TestFiles(t *testing.T) {
 	for _, k := range h.Keys(t.Context()) {
 		keys = append(keys, fmt.Sprint(k.Agent, " ", k.ID, " ", k.Type, " ", !k.Secret.IsZero()))
 	}
-	if want := []string{"main anthropic:default api_key true", "main groq:old token true", "main mars:default api_key true", "main openai:login oauth false", "main openrouter:ref api_key false", "work anthropic:default api_key true", "work openai:work api_key true"}; !slices.Equal(keys, want) {
+	if want := []string{"main anthropic:default api_key true", "main groq:old token true",
+		"main mars:default api_key true", "main openai:login oauth false", "main openrouter:ref api_key false",
+		"work anthropic:default api_key true", "work openai:work api_key true"}; !slices.Equal(keys, want) {
 		t.Errorf("keys %q", keys)
 	}
 	if got := h.Skills("skills"); !slices.Equal(got, []string{"skills/greet"}) {
@@ -129,7 +133,8 @@ func checkDevice(t *testing.T, h *openclaw.Home) {
 	t.Helper()
 	all := h.Devices(t.Context())
 	i := slices.IndexFunc(all, func(d openclaw.Device) bool { return d.ID == openclawtest.Device })
-	if i < 0 || all[i].Tokens["operator"].Token.Reveal() != openclawtest.Token || all[i].DisplayName != "phone of ada" || all[i].Created == 0 {
+	if i < 0 || all[i].Tokens["operator"].Token.Reveal() != openclawtest.Token || all[i].DisplayName != "phone of ada" ||
+		all[i].Created == 0 {
 		t.Errorf("devices %+v", all)
 	}
 }
@@ -148,7 +153,8 @@ func TestTables(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	all, _ := h.Sessions(t.Context(), "main")
-	if c := all[1].Chat; c != (openclaw.Chat{Channel: "telegram", Account: "default", Kind: "direct", Peer: "42"}) || all[0].Think != "low" || all[0].Label != "Home" {
+	if c := all[1].Chat; c != (openclaw.Chat{Channel: "telegram", Account: "default", Kind: "direct", Peer: "42"}) ||
+		all[0].Think != "low" || all[0].Label != "Home" {
 		t.Errorf("%+v, %+v", c, all[0].Entry)
 	}
 	jobs := h.Jobs(t.Context())
@@ -162,7 +168,8 @@ func TestTables(t *testing.T) {
 		t.Errorf("people %v", people)
 	}
 	checkDevice(t, h)
-	if keys := h.Keys(t.Context()); len(keys) != 2 || keys[0].Agent != "" || keys[1].Agent != "main" || keys[1].Name() != "manual" {
+	if keys := h.Keys(t.Context()); len(keys) != 2 || keys[0].Agent != "" || keys[1].Agent != "main" ||
+		keys[1].Name() != "manual" {
 		t.Errorf("keys %v", keys)
 	}
 	if text, from := h.ExecApprovals(t.Context()); from != "state/openclaw.sqlite" || len(text) == 0 {
@@ -189,19 +196,23 @@ func TestDamaged(t *testing.T) {
 		change           func(t *testing.T, file string)
 	}{
 		{"a configuration that is no JSON5", "openclaw.json", "openclaw.json", false, write("{ agents: ")},
-		{"a list of sessions that is cut", "agents/main/sessions/sessions.json", "sessions.json", false, write(`{"agent:main:main":{"sess`)},
-		{"two jobs with an id, in a list alone", "cron/jobs.json", "two jobs have the id j1", false, write(`[{"id":"j1"},{"jobId":"j1"}]`)},
+		{"a list of sessions that is cut", "agents/main/sessions/sessions.json", "sessions.json", false,
+			write(`{"agent:main:main":{"sess`)},
+		{"two jobs with an id, in a list alone", "cron/jobs.json", "two jobs have the id j1", false,
+			write(`[{"id":"j1"},{"jobId":"j1"}]`)},
 		{"jobs with a null byte", "cron/jobs.json", "cron/jobs.json", false, write("{\x00}")},
 		{"devices that are a list", "devices/paired.json", "devices/paired.json", false, write("[1]")},
-		{"a database that is none", agentDB, "openclaw-agent.sqlite", true, write("this is no database, but longer than its header would be: " + strings.Repeat("x", 4096))},
+		{"a database that is none", agentDB, "openclaw-agent.sqlite", true,
+			write("this is no database, but longer than its header would be: " + strings.Repeat("x", 4096))},
 		{"a database that is cut", "state/openclaw.sqlite", "state/openclaw.sqlite", true, func(t *testing.T, file string) {
 			if err := os.Truncate(file, 5000); err != nil {
 				t.Fatal(err)
 			}
 		}},
-		{"a newer schema", "state/openclaw.sqlite", "cron_jobs has no column job_json", true, func(t *testing.T, file string) {
-			openclawtest.Run(t, file, "ALTER TABLE cron_jobs RENAME COLUMN job_json TO definition;")
-		}},
+		{"a newer schema", "state/openclaw.sqlite", "cron_jobs has no column job_json", true,
+			func(t *testing.T, file string) {
+				openclawtest.Run(t, file, "ALTER TABLE cron_jobs RENAME COLUMN job_json TO definition;")
+			}},
 		{"a view in the place of a table", "state/openclaw.sqlite", "", true, func(t *testing.T, file string) {
 			openclawtest.Run(t, file, "DROP TABLE cron_jobs; CREATE VIEW cron_jobs AS SELECT 'x' AS store_key, 'y' AS job_id, '{}' AS job_json, 0 AS sort_order;")
 		}},
@@ -263,7 +274,11 @@ func TestLinks(t *testing.T) {
 	dir := openclawtest.Files(t)
 	outside := t.TempDir()
 	write("secret")(t, filepath.Join(outside, "SKILL.md"))
-	for link, to := range map[string]string{"workspace/out": outside, "workspace/file": filepath.Join(outside, "SKILL.md"), "skills/out": outside} {
+	for link, to := range map[string]string{
+		"workspace/out":  outside,
+		"workspace/file": filepath.Join(outside, "SKILL.md"),
+		"skills/out":     outside,
+	} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Skip(err)
 		}

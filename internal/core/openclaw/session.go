@@ -207,23 +207,27 @@ func (s *sessions) add(key string, r Reference) {
 func (s *sessions) readTables(ctx context.Context) {
 	h, db := s.h, agentDB(s.agent)
 	chats := map[string]Chat{}
-	h.rows(ctx, db, "conversations", nil, nil, []string{"conversation_id", "channel", "account_id", "kind", "peer_id", "thread_id"}, func(r row) error {
-		chats[r.text("conversation_id")] = Chat{r.text("channel"), r.text("account_id"), r.text("kind"), r.text("peer_id"), r.text("thread_id")}
-		return nil
-	})
-	h.rows(ctx, db, "session_nodes", nil, []string{"session_key"}, []string{"current_session_id", "entry_json", "updated_at"}, func(r row) error {
-		one := s.get(r.text("session_key"))
-		if err := json.Unmarshal([]byte(r.text("entry_json")), &one.Entry); err != nil {
-			h.problem(db, fmt.Errorf("session %s: %w", one.Key, err))
-		}
-		one.ID = r.text("current_session_id")
-		one.Updated = cmp.Or(r.int("updated_at"), one.Updated)
-		one.Created = cmp.Or(r.int("created_at"), one.Created)
-		one.Interacted = cmp.Or(r.int("last_interaction_at"), one.Interacted)
-		one.Label, one.DisplayName, one.Category = cmp.Or(r.text("label"), one.Label), cmp.Or(r.text("display_name"), one.DisplayName), cmp.Or(r.text("category"), one.Category)
-		one.Archived, one.Pinned = r.int("archived_at"), r.int("pinned_at")
-		return nil
-	})
+	h.rows(ctx, db, "conversations", nil, nil,
+		[]string{"conversation_id", "channel", "account_id", "kind", "peer_id", "thread_id"}, func(r row) error {
+			chats[r.text("conversation_id")] = Chat{r.text("channel"), r.text("account_id"), r.text("kind"),
+				r.text("peer_id"), r.text("thread_id")}
+			return nil
+		})
+	h.rows(ctx, db, "session_nodes", nil, []string{"session_key"},
+		[]string{"current_session_id", "entry_json", "updated_at"}, func(r row) error {
+			one := s.get(r.text("session_key"))
+			if err := json.Unmarshal([]byte(r.text("entry_json")), &one.Entry); err != nil {
+				h.problem(db, fmt.Errorf("session %s: %w", one.Key, err))
+			}
+			one.ID = r.text("current_session_id")
+			one.Updated = cmp.Or(r.int("updated_at"), one.Updated)
+			one.Created = cmp.Or(r.int("created_at"), one.Created)
+			one.Interacted = cmp.Or(r.int("last_interaction_at"), one.Interacted)
+			one.Label, one.DisplayName, one.Category = cmp.Or(r.text("label"), one.Label),
+				cmp.Or(r.text("display_name"), one.DisplayName), cmp.Or(r.text("category"), one.Category)
+			one.Archived, one.Pinned = r.int("archived_at"), r.int("pinned_at")
+			return nil
+		})
 	cold := s.cold(ctx, db)
 	reader := func(id string) func(context.Context) ([]byte, error) {
 		if read := cold[id]; read != nil {
@@ -231,38 +235,40 @@ func (s *sessions) readTables(ctx context.Context) {
 		}
 		return func(ctx context.Context) ([]byte, error) { return h.events(ctx, db, id) }
 	}
-	h.rows(ctx, db, "session_windows", nil, []string{"created_at"}, []string{"session_id", "session_key"}, func(r row) error {
-		key, id := r.text("session_key"), r.text("session_id")
-		one := s.get(key)
-		if chat, ok := chats[r.text("primary_conversation_id")]; ok && id == one.ID {
-			one.Chat = chat
-		}
-		ref := Reference{ID: id, File: db + "#" + id, Current: id == one.ID, read: reader(id)}
-		if !ref.Current {
-			ref.Reason, ref.Ended = "reset", millis(cmp.Or(r.int("ended_at"), r.int("updated_at")))
-		}
-		s.add(key, ref)
-		return nil
-	})
+	h.rows(ctx, db, "session_windows", nil, []string{"created_at"},
+		[]string{"session_id", "session_key"}, func(r row) error {
+			key, id := r.text("session_key"), r.text("session_id")
+			one := s.get(key)
+			if chat, ok := chats[r.text("primary_conversation_id")]; ok && id == one.ID {
+				one.Chat = chat
+			}
+			ref := Reference{ID: id, File: db + "#" + id, Current: id == one.ID, read: reader(id)}
+			if !ref.Current {
+				ref.Reason, ref.Ended = "reset", millis(cmp.Or(r.int("ended_at"), r.int("updated_at")))
+			}
+			s.add(key, ref)
+			return nil
+		})
 	s.readArchives(ctx, db)
 }
 
 // cold returns the functions that read the transcripts in cold storage, by id.
 func (s *sessions) cold(ctx context.Context, db string) map[string]func(context.Context) ([]byte, error) {
 	out := map[string]func(context.Context) ([]byte, error){}
-	s.h.rows(ctx, db, "session_transcript_cold_archives", nil, nil, []string{"session_id", "archive_name", "storage", "archive_blob"}, func(r row) error {
-		id, name, blob := r.text("session_id"), r.text("archive_name"), r.bytes("archive_blob")
-		out[id] = func(context.Context) ([]byte, error) {
-			if r.text("storage") != "sqlite" {
-				var err error
-				if blob, err = s.h.read(path.Join("agents", s.agent, "sessions", "cold", path.Base(name)), maxLines); err != nil {
-					return nil, err
+	s.h.rows(ctx, db, "session_transcript_cold_archives", nil, nil,
+		[]string{"session_id", "archive_name", "storage", "archive_blob"}, func(r row) error {
+			id, name, blob := r.text("session_id"), r.text("archive_name"), r.bytes("archive_blob")
+			out[id] = func(context.Context) ([]byte, error) {
+				if r.text("storage") != "sqlite" {
+					var err error
+					if blob, err = s.h.read(path.Join("agents", s.agent, "sessions", "cold", path.Base(name)), maxLines); err != nil {
+						return nil, err
+					}
 				}
+				return thawed(blob)
 			}
-			return thawed(blob)
-		}
-		return nil
-	})
+			return nil
+		})
 	return out
 }
 
@@ -319,28 +325,29 @@ func thawed(blob []byte) ([]byte, error) {
 
 // readArchives reads the transcripts that the database keeps after a reset.
 func (s *sessions) readArchives(ctx context.Context, db string) {
-	s.h.rows(ctx, db, "session_transcript_archives", nil, []string{"created_at"}, []string{"session_id", "session_key", "reason", "encoding", "archive_blob"}, func(r row) error {
-		id, blob := r.text("session_id"), r.bytes("archive_blob")
-		if r.text("reason") == "deleted" {
-			s.deleted++
-			s.seen[id] = true
+	s.h.rows(ctx, db, "session_transcript_archives", nil, []string{"created_at"},
+		[]string{"session_id", "session_key", "reason", "encoding", "archive_blob"}, func(r row) error {
+			id, blob := r.text("session_id"), r.bytes("archive_blob")
+			if r.text("reason") == "deleted" {
+				s.deleted++
+				s.seen[id] = true
+				return nil
+			}
+			if len(blob) == 0 {
+				return nil // it is in a file
+			}
+			packed := r.text("encoding") == "zstd"
+			s.add(r.text("session_key"), Reference{
+				ID: id, File: db + "#" + id, Reason: "reset", Ended: millis(r.int("created_at")),
+				read: func(context.Context) ([]byte, error) {
+					if packed {
+						return unpacked(blob)
+					}
+					return blob, nil
+				},
+			})
 			return nil
-		}
-		if len(blob) == 0 {
-			return nil // it is in a file
-		}
-		packed := r.text("encoding") == "zstd"
-		s.add(r.text("session_key"), Reference{
-			ID: id, File: db + "#" + id, Reason: "reset", Ended: millis(r.int("created_at")),
-			read: func(context.Context) ([]byte, error) {
-				if packed {
-					return unpacked(blob)
-				}
-				return blob, nil
-			},
 		})
-		return nil
-	})
 }
 
 // transcriptName is the name of the file of a transcript: its id, and why and when it

@@ -20,7 +20,8 @@ const (
 	Attempted State = "attempted" // handed to the channel; the outcome is not yet known
 	Sent      State = "sent"      // the platform confirmed it
 	Failed    State = "failed"    // refused permanently, or out of attempts
-	Ambiguous State = "ambiguous" // the connection was lost during the attempt; the message may have been sent, and is not retried
+	// the connection was lost during the attempt; the message may have been sent, and is not retried
+	Ambiguous State = "ambiguous"
 	Dismissed State = "dismissed" // a person gave up the delivery
 )
 

@@ -82,7 +82,8 @@ const extraInfix = ":aside:"
 func AlreadySent(rows []Row, a chela.Address, text string) bool {
 	sent := map[string]string{}
 	for _, r := range rows {
-		if i := strings.LastIndexByte(r.Key, ':'); r.Address == a && r.State != Failed && strings.Contains(r.Key, extraInfix) {
+		if i := strings.LastIndexByte(r.Key, ':'); r.Address == a && r.State != Failed &&
+			strings.Contains(r.Key, extraInfix) {
 			sent[r.Key[:i]] += " " + r.Text
 		}
 	}

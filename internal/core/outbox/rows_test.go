@@ -37,7 +37,8 @@ func TestRows(t *testing.T) {
 func TestRowsWithMore(t *testing.T) {
 	t.Parallel()
 	yes := [][]chela.Button{{{Label: "Yes", Data: "yes"}}}
-	rows := Rows(Row{Key: "r", Media: []chela.Media{{Name: "a"}}, Buttons: yes}, "one two\n\n\n\nthree", chunk.Options{Limit: 8})
+	rows := Rows(Row{Key: "r", Media: []chela.Media{{Name: "a"}}, Buttons: yes}, "one two\n\n\n\nthree",
+		chunk.Options{Limit: 8})
 	if len(rows) != 2 || len(rows[0].Media) != 1 || len(rows[1].Media) != 0 {
 		t.Fatalf("the file is not with the first part only: %+v", rows)
 	}
@@ -48,7 +49,8 @@ func TestRowsWithMore(t *testing.T) {
 
 func TestLabels(t *testing.T) {
 	t.Parallel()
-	buttons := [][]chela.Button{{{Label: "Yes", Data: "yes"}, {Label: "Never", Data: "/deny 1"}}, {}, {{Label: "Help", URL: "https://a.example"}}}
+	buttons := [][]chela.Button{{{Label: "Yes", Data: "yes"}, {Label: "Never", Data: "/deny 1"}}, {},
+		{{Label: "Help", URL: "https://a.example"}}}
 	const lines = "- Yes\n- Never: /deny 1\n- Help: https://a.example"
 	for text, want := range map[string]string{"Sure?\n": "Sure?\n\n" + lines, "": lines} {
 		if got := Labels(text, buttons); got != want {
@@ -82,12 +84,18 @@ func TestAlreadySent(t *testing.T) {
 		{"pending", []Row{row(here, Pending, extra+":0", "the answer in parts")}, true},
 		{"in two rows", []Row{row(here, Sent, extra+":0", "the answer"), row(here, Sent, extra+":1", "in parts")}, true},
 		{"only a part", []Row{row(here, Sent, extra+":0", "the answer")}, false},
-		{"two messages", []Row{row(here, Sent, extra+":0", "the answer"), row(here, Sent, ExtraKey("r", "b")+":0", "in parts")}, false},
-		{"another chat", []Row{row(elsewhere(func(a *chela.Address) { a.Peer.ID = "8" }), Sent, extra+":0", "the answer in parts")}, false},
-		{"a group with the same id", []Row{row(elsewhere(func(a *chela.Address) { a.Peer.Kind = chela.Group }), Sent, extra+":0", "the answer in parts")}, false},
-		{"another account", []Row{row(elsewhere(func(a *chela.Address) { a.Account = "b" }), Sent, extra+":0", "the answer in parts")}, false},
-		{"another channel", []Row{row(elsewhere(func(a *chela.Address) { a.Channel = "other" }), Sent, extra+":0", "the answer in parts")}, false},
-		{"another thread", []Row{row(elsewhere(func(a *chela.Address) { a.Thread = "" }), Sent, extra+":0", "the answer in parts")}, false},
+		{"two messages", []Row{row(here, Sent, extra+":0", "the answer"), row(here, Sent, ExtraKey("r", "b")+":0",
+			"in parts")}, false},
+		{"another chat", []Row{row(elsewhere(func(a *chela.Address) { a.Peer.ID = "8" }), Sent, extra+":0",
+			"the answer in parts")}, false},
+		{"a group with the same id", []Row{row(elsewhere(func(a *chela.Address) { a.Peer.Kind = chela.Group }), Sent,
+			extra+":0", "the answer in parts")}, false},
+		{"another account", []Row{row(elsewhere(func(a *chela.Address) { a.Account = "b" }), Sent, extra+":0",
+			"the answer in parts")}, false},
+		{"another channel", []Row{row(elsewhere(func(a *chela.Address) { a.Channel = "other" }), Sent, extra+":0",
+			"the answer in parts")}, false},
+		{"another thread", []Row{row(elsewhere(func(a *chela.Address) { a.Thread = "" }), Sent, extra+":0",
+			"the answer in parts")}, false},
 		{"failed", []Row{row(here, Failed, extra+":0", "the answer in parts")}, false},
 		{"answer of a run", []Row{row(here, Sent, "r:0", "the answer in parts")}, false},
 	} {
@@ -108,7 +116,8 @@ func TestRest(t *testing.T) {
 		"Chinese":    strings.Repeat("没有空格的句子。", 40),
 		"one word":   strings.Repeat("abcdefghij", 40),
 	} {
-		pieces := Rows(Row{Key: BlockKey("r1", time.Unix(1, 0), 0), Run: "r1", Address: to}, answer, chunk.Options{Limit: 100})
+		pieces := Rows(Row{Key: BlockKey("r1", time.Unix(1, 0), 0), Run: "r1", Address: to}, answer,
+			chunk.Options{Limit: 100})
 		if len(pieces) < 3 {
 			t.Fatalf("%s: %d pieces", name, len(pieces))
 		}

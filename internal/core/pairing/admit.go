@@ -134,7 +134,13 @@ func Bearer(r Reader, token string) (p Access, ok bool, err error) {
 	all, err := r.Devices()
 	for _, d := range all {
 		if g := d.Grant(wire.RoleOperator); g.accepts(token) && d.Live() {
-			p, ok = Access{Device: d.ID, Role: g.Role, Scopes: g.Scopes, Generation: g.Generation, Issued: cmp.Or(g.Rotated, g.Created)}, true
+			p, ok = Access{
+				Device:     d.ID,
+				Role:       g.Role,
+				Scopes:     g.Scopes,
+				Generation: g.Generation,
+				Issued:     cmp.Or(g.Rotated, g.Created),
+			}, true
 		}
 	}
 	return p, ok, err
@@ -237,7 +243,8 @@ func autoApproves(d Device, g Grant, reason string, id Identity, p Proof) bool {
 }
 
 // enter records the connection of a device and returns its access.
-func enter(t Table, d Device, g Grant, id Identity, token string, scopes []chela.Scope, now time.Time) (Admission, error) {
+func enter(t Table, d Device, g Grant, id Identity, token string, scopes []chela.Scope,
+	now time.Time) (Admission, error) {
 	d.setClientInfo(identityRequest(id))
 	d.LastSeen = now
 	d.set(g)
@@ -318,10 +325,13 @@ func identityRequest(id Identity) Request {
 // pairingRequired returns the answer to a device that must be approved.
 func pairingRequired(d Device, r Request, reason string) *wire.Error {
 	text := map[string]struct{ what, remedy string }{
-		ReasonNotPaired:    {"device is not approved yet", "Approve this device from the pending pairing requests."},
-		ReasonRoleUpgrade:  {"device is asking for a higher role than currently approved", "Review the requested role upgrade, then approve the pending request."},
-		ReasonScopeUpgrade: {"device is asking for more scopes than currently approved", "Review the requested scopes, then approve the pending upgrade."},
-		ReasonMetadata:     {"device identity changed and must be re-approved", "Review the refreshed device details, then approve the pending request."},
+		ReasonNotPaired: {"device is not approved yet", "Approve this device from the pending pairing requests."},
+		ReasonRoleUpgrade: {"device is asking for a higher role than currently approved",
+			"Review the requested role upgrade, then approve the pending request."},
+		ReasonScopeUpgrade: {"device is asking for more scopes than currently approved",
+			"Review the requested scopes, then approve the pending upgrade."},
+		ReasonMetadata: {"device identity changed and must be re-approved",
+			"Review the refreshed device details, then approve the pending request."},
 	}[reason]
 	details := map[string]any{
 		"code": CodePairingRequired, "reason": reason, "requestId": r.ID, "remediationHint": text.remedy,

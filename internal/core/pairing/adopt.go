@@ -46,7 +46,13 @@ func Adopt(d Device, grants []Issued, now time.Time) (Device, error) {
 			scopes = []chela.Scope{}
 		}
 		d.Generation++
-		d.set(Grant{Role: g.Role, Scopes: slices.Clip(scopes), Generation: d.Generation, Created: g.Created, Tokens: []string{hash(g.Token.Reveal())}})
+		d.set(Grant{
+			Role:       g.Role,
+			Scopes:     slices.Clip(scopes),
+			Generation: d.Generation,
+			Created:    g.Created,
+			Tokens:     []string{hash(g.Token.Reveal())},
+		})
 	}
 	if !d.Live() {
 		return Device{}, fmt.Errorf("device %s: it has no valid token", d.ID)

@@ -19,14 +19,18 @@ func TestAdopt(t *testing.T) {
 	t.Parallel()
 	key := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
 	sum := sha256.Sum256(key)
-	d := pairing.Device{ID: hex.EncodeToString(sum[:]), PublicKey: base64.RawURLEncoding.EncodeToString(key), Platform: "macos"}
+	d := pairing.Device{ID: hex.EncodeToString(sum[:]), PublicKey: base64.RawURLEncoding.EncodeToString(key),
+		Platform: "macos"}
 	now := time.Now()
 	token := secret.New("a token of another gateway")
-	got, err := pairing.Adopt(d, []pairing.Issued{{Role: "operator", Scopes: []string{"operator.write", "operator.read", "root"}, Token: token, Created: now}, {Role: "root", Token: token}}, now)
+	got, err := pairing.Adopt(d,
+		[]pairing.Issued{{Role: "operator", Scopes: []string{"operator.write", "operator.read", "root"}, Token: token,
+			Created: now}, {Role: "root", Token: token}}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []chela.Scope{chela.ScopeRead, chela.ScopeWrite}; !maps.Equal(set(got.Scopes()), set(want)) || got.Via != pairing.ViaImport || len(got.Grants) != 1 {
+	if want := []chela.Scope{chela.ScopeRead, chela.ScopeWrite}; !maps.Equal(set(got.Scopes()), set(want)) ||
+		got.Via != pairing.ViaImport || len(got.Grants) != 1 {
 		t.Errorf("%+v", got)
 	}
 	table := &memory{devices: map[string]pairing.Device{got.ID: got}, requests: map[string]pairing.Request{}}

@@ -29,7 +29,8 @@ func Approve(t Table, who chela.Principal, request string, now time.Time) (Reque
 		return Request{}, Device{}, chela.Errorf(chela.CodeForbidden, "missing scope: %s", missing)
 	}
 	if self, ok := DeviceOf(who); ok && self == r.Device && !who.IsOwner() {
-		return Request{}, Device{}, chela.Errorf(chela.CodeForbidden, "a device cannot approve its own request without the scope %s", chela.ScopeAdmin)
+		return Request{}, Device{},
+			chela.Errorf(chela.CodeForbidden, "a device cannot approve its own request without the scope %s", chela.ScopeAdmin)
 	}
 	d, err := find(t, r.Device)
 	if err != nil {
@@ -92,7 +93,8 @@ func Remove(t Table, who chela.Principal, device string, now time.Time) (Device,
 // to them; it is never widened. The new token is returned only if the caller is
 // the device itself. For other callers it is empty, and the device gets a token
 // when it next connects with the shared secret.
-func Rotate(t Table, who chela.Principal, device, role string, scopes []chela.Scope, now time.Time) (Grant, string, error) {
+func Rotate(t Table, who chela.Principal, device, role string, scopes []chela.Scope,
+	now time.Time) (Grant, string, error) {
 	d, g, err := granted(t, who, device, role)
 	if err != nil {
 		return Grant{}, "", err
@@ -163,7 +165,8 @@ func managed(t Table, who chela.Principal, id string) (Device, error) {
 	case who.ID == "" || !who.May(chela.ScopePairing):
 		return Device{}, chela.Errorf(chela.CodeForbidden, "missing scope: %s", chela.ScopePairing)
 	case !MaySee(who, id):
-		return Device{}, chela.Errorf(chela.CodeForbidden, "a device may change only itself without the scope %s", chela.ScopeAdmin)
+		return Device{}, chela.Errorf(chela.CodeForbidden, "a device may change only itself without the scope %s",
+			chela.ScopeAdmin)
 	}
 	d, err := find(t, id)
 	if err != nil {

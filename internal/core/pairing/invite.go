@@ -43,19 +43,23 @@ const (
 // NewInvite creates an invitation and returns its token, which is not stored.
 // The caller needs the scope admin, because nobody reviews the device before it
 // is paired.
-func NewInvite(t Table, who chela.Principal, roles []string, scopes []chela.Scope, now time.Time) (Invite, string, error) {
+func NewInvite(t Table, who chela.Principal, roles []string, scopes []chela.Scope,
+	now time.Time) (Invite, string, error) {
 	switch {
 	case who.ID == "" || !who.May(chela.ScopeAdmin):
 		return Invite{}, "", chela.Errorf(chela.CodeForbidden, "missing scope: %s", chela.ScopeAdmin)
-	case len(roles) == 0 || slices.ContainsFunc(roles, func(r string) bool { return r != wire.RoleOperator && r != wire.RoleNode }):
-		return Invite{}, "", chela.Errorf(chela.CodeInvalid, "an invitation is for the roles %s and %s", wire.RoleOperator, wire.RoleNode)
+	case len(roles) == 0 ||
+		slices.ContainsFunc(roles, func(r string) bool { return r != wire.RoleOperator && r != wire.RoleNode }):
+		return Invite{}, "", chela.Errorf(chela.CodeInvalid, "an invitation is for the roles %s and %s",
+			wire.RoleOperator, wire.RoleNode)
 	}
 	all, err := invites(t, now)
 	if err != nil {
 		return Invite{}, "", err
 	}
 	if len(all) >= maxInvites {
-		return Invite{}, "", chela.Errorf(chela.CodeFull, "%d invitations are open; each ends after %v", len(all), InviteLifetime)
+		return Invite{}, "", chela.Errorf(chela.CodeFull, "%d invitations are open; each ends after %v", len(all),
+			InviteLifetime)
 	}
 	token := rand.Text()
 	i := Invite{ID: rand.Text(), Hash: hash(token), Roles: roles, Scopes: union(nil, scopes), By: who.ID, Created: now}
@@ -100,7 +104,8 @@ func Accept(t Table, id Identity, token string, now time.Time) (Admission, error
 	if err != nil {
 		return Admission{}, err
 	}
-	if d.ID != "" && !d.Live() || !slices.Contains(i.Roles, id.Role) || id.Role == wire.RoleOperator && !ScopeSet(i.Scopes).Covers(id.Scopes) || id.Role == wire.RoleNode && len(id.Scopes) > 0 {
+	if d.ID != "" && !d.Live() || !slices.Contains(i.Roles, id.Role) || id.Role == wire.RoleOperator &&
+		!ScopeSet(i.Scopes).Covers(id.Scopes) || id.Role == wire.RoleNode && len(id.Scopes) > 0 {
 		return ask(t, d, id, inviteReason(d, id), false, now)
 	}
 	if err := checkCapacity(t, d); err != nil {

@@ -25,7 +25,13 @@ func newTable() *memory {
 }
 
 func client(id, role string, scopes ...chela.Scope) pairing.Identity {
-	return pairing.Identity{ID: id, Key: "k", Role: role, Scopes: scopes, Client: wire.ClientInfo{ID: "node-host", Mode: wire.ModeNode, Platform: "linux", Family: "Linux"}}
+	return pairing.Identity{
+		ID:     id,
+		Key:    "k",
+		Role:   role,
+		Scopes: scopes,
+		Client: wire.ClientInfo{ID: "node-host", Mode: wire.ModeNode, Platform: "linux", Family: "Linux"},
+	}
 }
 
 func TestInvite(t *testing.T) {
@@ -42,8 +48,12 @@ func TestInvite(t *testing.T) {
 	}{
 		{"a node", both, client("a", wire.RoleNode), nil, 0, ""},
 		{"an operator", both, client("a", wire.RoleOperator, chela.ScopeRead), nil, 9 * time.Minute, ""},
-		{"ND-09 a second use", both, client("a", wire.RoleNode), func(t pairing.Table, token string) { accept(t, client("a", wire.RoleNode), token, begin) }, 0, pairing.CodeInviteInvalid},
-		{"ND-09 a second use by another device", both, client("b", wire.RoleNode), func(t pairing.Table, token string) { accept(t, client("a", wire.RoleNode), token, begin) }, 0, pairing.CodeInviteInvalid},
+		{"ND-09 a second use", both, client("a", wire.RoleNode), func(t pairing.Table, token string) {
+			accept(t, client("a", wire.RoleNode), token, begin)
+		}, 0, pairing.CodeInviteInvalid},
+		{"ND-09 a second use by another device", both, client("b", wire.RoleNode), func(t pairing.Table, token string) {
+			accept(t, client("a", wire.RoleNode), token, begin)
+		}, 0, pairing.CodeInviteInvalid},
 		{"ND-09 after ten minutes", both, client("a", wire.RoleNode), nil, pairing.InviteLifetime, pairing.CodeInviteInvalid},
 		{"another role", []string{wire.RoleNode}, client("a", wire.RoleOperator), nil, 0, pairing.CodePairingRequired},
 		{"more scopes", both, client("a", wire.RoleOperator, chela.ScopeAdmin), nil, 0, pairing.CodePairingRequired},
@@ -53,7 +63,8 @@ func TestInvite(t *testing.T) {
 				panic(err)
 			}
 		}, 0, pairing.CodePairingRequired},
-		{"a further role for a paired device", both, client("a", wire.RoleOperator, chela.ScopeRead), func(t pairing.Table, _ string) { admit(t, client("a", wire.RoleNode), begin) }, 0, ""},
+		{"a further role for a paired device", both, client("a", wire.RoleOperator, chela.ScopeRead),
+			func(t pairing.Table, _ string) { admit(t, client("a", wire.RoleNode), begin) }, 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newTable()
@@ -71,7 +82,8 @@ func TestInvite(t *testing.T) {
 				}
 				return
 			}
-			if a.Refusal != nil || a.Access.Token == "" || len(a.Access.OtherRoles) != 1 || !slices.Equal(a.Access.Scopes, tt.id.Scopes) {
+			if a.Refusal != nil || a.Access.Token == "" || len(a.Access.OtherRoles) != 1 ||
+				!slices.Equal(a.Access.Scopes, tt.id.Scopes) {
 				t.Fatalf("got %+v", a)
 			}
 			// Both tokens are valid.
@@ -90,10 +102,12 @@ func TestInvite(t *testing.T) {
 			}
 		})
 	}
-	if _, _, err := pairing.NewInvite(newTable(), chela.Principal{ID: "x", Scopes: []chela.Scope{chela.ScopePairing, chela.ScopeWrite}}, both, nil, begin); chela.CodeOf(err) != chela.CodeForbidden {
+	if _, _, err := pairing.NewInvite(newTable(), chela.Principal{ID: "x", Scopes: []chela.Scope{chela.ScopePairing,
+		chela.ScopeWrite}}, both, nil, begin); chela.CodeOf(err) != chela.CodeForbidden {
 		t.Errorf("NewInvite without admin: %v", err)
 	}
-	if _, _, err := pairing.NewInvite(newTable(), admin, []string{"root"}, nil, begin); chela.CodeOf(err) != chela.CodeInvalid {
+	if _, _, err := pairing.NewInvite(newTable(), admin, []string{"root"}, nil, begin); chela.CodeOf(err) !=
+		chela.CodeInvalid {
 		t.Errorf("NewInvite with an unknown role: %v", err)
 	}
 	if _, err := pairing.FindInvite(newTable(), "x", begin); !errors.Is(err, chela.ErrNotFound) {
@@ -118,14 +132,16 @@ func TestMaxDevices(t *testing.T) {
 			t.Fatalf("device %d: %v", i, a.Refusal)
 		}
 	}
-	if a := admit(table, client("new", wire.RoleOperator, chela.ScopeRead), now); a.Refusal == nil || a.Refusal.Code != wire.Unavailable {
+	if a := admit(table, client("new", wire.RoleOperator, chela.ScopeRead), now); a.Refusal == nil ||
+		a.Refusal.Code != wire.Unavailable {
 		t.Errorf("one more: %+v", a.Refusal)
 	}
 	_, token, err := pairing.NewInvite(table, admin, []string{wire.RoleNode}, nil, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := accept(table, client("invited", wire.RoleNode), token, now); a.Refusal == nil || a.Refusal.Code != wire.Unavailable {
+	if a := accept(table, client("invited", wire.RoleNode), token, now); a.Refusal == nil ||
+		a.Refusal.Code != wire.Unavailable {
 		t.Errorf("one more with an invitation: %+v", a.Refusal)
 	}
 	if a := admit(table, client("d0", wire.RoleOperator, chela.ScopeRead), now); a.Refusal != nil {
@@ -188,7 +204,8 @@ func TestCurrent(t *testing.T) {
 		t.Errorf("grant %+v", g)
 	}
 	p, ok, err := pairing.Bearer(table, token)
-	if err != nil || !ok || p.Device != "a" || p.Role != wire.RoleOperator || len(p.Scopes) != 2 || pairing.Check(table, p) != nil {
+	if err != nil || !ok || p.Device != "a" || p.Role != wire.RoleOperator || len(p.Scopes) != 2 ||
+		pairing.Check(table, p) != nil {
 		t.Errorf("the token gives %+v, %v, %v", p, ok, err)
 	}
 	if _, ok, err := pairing.Bearer(table, "x"); ok || err != nil {
@@ -288,35 +305,44 @@ func TestNodeSurface(t *testing.T) {
 		return a
 	}
 	first := declare(begin, []string{"system"}, "system.run", "camera.snap")
-	if first.NodeRequested == nil || m.devices["n"].Node.Surface().Commands == nil || len(m.devices["n"].Node.Surface().Commands) != 0 {
+	if first.NodeRequested == nil || m.devices["n"].Node.Surface().Commands == nil ||
+		len(m.devices["n"].Node.Surface().Commands) != 0 {
 		t.Fatalf("the first surface: %+v, %+v", first, m.devices["n"].Node)
 	}
-	if again := declare(begin, []string{"system"}, "camera.snap", "system.run"); again.NodeRequested != nil || m.devices["n"].Node.Request.ID != first.NodeRequested.ID {
+	if again := declare(begin, []string{"system"}, "camera.snap", "system.run"); again.NodeRequested != nil ||
+		m.devices["n"].Node.Request.ID != first.NodeRequested.ID {
 		t.Error("declaring the same surface again made a new request")
 	}
 	pairer := chela.Principal{ID: "p", Scopes: []chela.Scope{chela.ScopePairing, chela.ScopeWrite}}
-	if _, _, err := pairing.ApproveNode(m, pairer, first.NodeRequested.ID, begin); chela.CodeOf(err) != chela.CodeForbidden {
+	if _, _, err := pairing.ApproveNode(m, pairer, first.NodeRequested.ID, begin); chela.CodeOf(err) !=
+		chela.CodeForbidden {
 		t.Errorf("approved system.run with the scope pairing only: %v", err)
 	}
-	if _, _, err := pairing.ApproveNode(m, admin, first.NodeRequested.ID, begin.Add(pairing.Lifetime)); chela.CodeOf(err) != chela.CodeNotFound {
+	if _, _, err := pairing.ApproveNode(m, admin, first.NodeRequested.ID,
+		begin.Add(pairing.Lifetime)); chela.CodeOf(err) != chela.CodeNotFound {
 		t.Errorf("ND-07 an expired request: %v", err)
 	}
-	if _, d, err := pairing.ApproveNode(m, admin, first.NodeRequested.ID, begin); err != nil || !slices.Equal(d.Node.Surface().Commands, []string{"camera.snap", "system.run"}) {
+	if _, d, err := pairing.ApproveNode(m, admin, first.NodeRequested.ID, begin); err != nil ||
+		!slices.Equal(d.Node.Surface().Commands, []string{"camera.snap", "system.run"}) {
 		t.Fatalf("approved: %+v, %v", d.Node, err)
 	}
-	if a := declare(begin, []string{"system"}, "camera.snap", "system.run"); a.NodeRequested != nil || m.devices["n"].Node.Request != nil {
+	if a := declare(begin, []string{"system"}, "camera.snap", "system.run"); a.NodeRequested != nil ||
+		m.devices["n"].Node.Request != nil {
 		t.Error("an approved surface made a request")
 	}
 	wider := declare(begin, []string{"system"}, "camera.snap", "system.run", "location.get")
-	if got := m.devices["n"].Node.Surface().Commands; wider.NodeRequested == nil || !slices.Equal(got, []string{"camera.snap", "system.run"}) {
+	if got := m.devices["n"].Node.Surface().Commands; wider.NodeRequested == nil ||
+		!slices.Equal(got, []string{"camera.snap", "system.run"}) {
 		t.Errorf("ND-08 a wider surface: %+v, approved %v", wider, got)
 	}
 	narrower := declare(begin, nil, "camera.snap")
-	if got := m.devices["n"].Node; narrower.NodeSuperseded == nil || narrower.NodeSuperseded.ID != wider.NodeRequested.ID || got.Request != nil || !slices.Equal(got.Surface().Commands, []string{"camera.snap"}) {
+	if got := m.devices["n"].Node; narrower.NodeSuperseded == nil || narrower.NodeSuperseded.ID !=
+		wider.NodeRequested.ID || got.Request != nil || !slices.Equal(got.Surface().Commands, []string{"camera.snap"}) {
 		t.Errorf("a narrower surface: %+v, node %+v", narrower, got)
 	}
 	last := declare(begin, nil, "camera.snap", "x.y")
-	if _, _, err := pairing.RejectNode(m, pairer, last.NodeRequested.ID, begin); err != nil || m.devices["n"].Node.Request != nil {
+	if _, _, err := pairing.RejectNode(m, pairer, last.NodeRequested.ID, begin); err != nil ||
+		m.devices["n"].Node.Request != nil {
 		t.Errorf("rejected: %v", err)
 	}
 	if d, err := pairing.RemoveNode(m, admin, "n", begin); err != nil || d.Node != nil || d.Live() {
@@ -334,7 +360,13 @@ func TestRename(t *testing.T) {
 	t.Parallel()
 	m := newTable()
 	admit(m, client("a", wire.RoleOperator), time.Now())
-	for name, ok := range map[string]bool{" Anna's phone ": true, "": false, "  ": false, "a\nb": false, string(make([]byte, 65)): false} {
+	for name, ok := range map[string]bool{
+		" Anna's phone ":         true,
+		"":                       false,
+		"  ":                     false,
+		"a\nb":                   false,
+		string(make([]byte, 65)): false,
+	} {
 		d, err := pairing.Rename(m, admin, "a", name)
 		if (err == nil) != ok || ok && d.Label != "Anna's phone" {
 			t.Errorf("Rename(%q) = %q, %v", name, d.Label, err)

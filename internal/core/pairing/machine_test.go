@@ -59,7 +59,8 @@ var roles = []string{wire.RoleOperator, wire.RoleNode}
 
 var some = [][]chela.Scope{
 	{}, {chela.ScopeRead}, {chela.ScopeWrite}, {chela.ScopePairing}, {chela.ScopeRead, chela.ScopeWrite},
-	{chela.ScopePairing, chela.ScopeRead}, {chela.ScopeAdmin}, {chela.ScopeApprovals, chela.ScopePairing, chela.ScopeWrite},
+	{chela.ScopePairing, chela.ScopeRead}, {chela.ScopeAdmin},
+	{chela.ScopeApprovals, chela.ScopePairing, chela.ScopeWrite},
 }
 
 // stored returns a machine on a real store.
@@ -189,7 +190,13 @@ func (m *machine) step() {
 }
 
 func (m *machine) identity(id string) pairing.Identity {
-	return pairing.Identity{ID: id, Key: "k", Role: pick(m, roles), Scopes: pick(m, some), Client: wire.ClientInfo{ID: "cli"}}
+	return pairing.Identity{
+		ID:     id,
+		Key:    "k",
+		Role:   pick(m, roles),
+		Scopes: pick(m, some),
+		Client: wire.ClientInfo{ID: "cli"},
+	}
 }
 
 // caller returns a principal that decides: the owner, a person with few scopes,
@@ -237,7 +244,8 @@ func (m *machine) admit(id string) {
 		}
 		g.scopes, g.live, g.claim = union(g.scopes, in.Scopes), true, ""
 	}
-	if !pairing.ScopeSet(p.Authority).Covers(a.Access.Scopes) || !pairing.ScopeSet(g.scopes).Covers(a.Access.Scopes) || !pairing.ScopeSet(in.Scopes).Covers(a.Access.Scopes) {
+	if !pairing.ScopeSet(p.Authority).Covers(a.Access.Scopes) || !pairing.ScopeSet(g.scopes).Covers(a.Access.Scopes) ||
+		!pairing.ScopeSet(in.Scopes).Covers(a.Access.Scopes) {
 		m.fail("scopes %v exceed %v, %v or %v", a.Access.Scopes, p.Authority, g.scopes, in.Scopes)
 	}
 	m.checkIssued(g, a.Access.Issued)
@@ -297,7 +305,10 @@ func (m *machine) redeem(id string) {
 	}
 	in, tok := m.identity(id), pick(m, d.tokens)
 	var a pairing.Admission
-	if err := m.do(func(t pairing.Table) (err error) { a, err = pairing.Redeem(t, in, tok.text, m.now); return err }); err != nil {
+	if err := m.do(func(t pairing.Table) (err error) {
+		a, err = pairing.Redeem(t, in, tok.text, m.now)
+		return err
+	}); err != nil {
 		m.fail("redeem: %v", err)
 	}
 	m.logf("%s redeem %s %v: %v", id, in.Role, in.Scopes, a.Refusal)
@@ -309,7 +320,11 @@ func (m *machine) redeem(id string) {
 	if want {
 		m.checkIssued(g, a.Access.Issued)
 		d.accesses = append(d.accesses, pairing.Access{
-			Device: id, Role: in.Role, Generation: a.Access.Generation, Scopes: a.Access.Scopes, Issued: time.Unix(int64(g.epoch), 0),
+			Device:     id,
+			Role:       in.Role,
+			Generation: a.Access.Generation,
+			Scopes:     a.Access.Scopes,
+			Issued:     time.Unix(int64(g.epoch), 0),
 		})
 	}
 }
@@ -349,7 +364,8 @@ func (m *machine) approve() {
 	id, d := m.pending(req)
 	m.logf("%s approve by %s %v: %v", id, who.Credential, who.Scopes, err)
 	self, _ := pairing.DeviceOf(who)
-	want := d != nil && who.May(chela.ScopePairing) && pairing.ScopeSet(who.Scopes).Covers(d.request.Scopes) && (self != id || who.IsOwner())
+	want := d != nil && who.May(chela.ScopePairing) && pairing.ScopeSet(who.Scopes).Covers(d.request.Scopes) &&
+		(self != id || who.IsOwner())
 	if (err == nil) != want {
 		m.fail("approved: %v, want %v", err, want)
 	}
@@ -443,7 +459,8 @@ func (m *machine) rotate(id string) {
 	if scopes != nil {
 		left = scopes
 	}
-	want := m.may(who, id) && g.live && pairing.ScopeSet(g.scopes).Covers(left) && pairing.ScopeSet(who.Scopes).Covers(left)
+	want := m.may(who, id) && g.live && pairing.ScopeSet(g.scopes).Covers(left) &&
+		pairing.ScopeSet(who.Scopes).Covers(left)
 	if (err == nil) != want {
 		m.fail("rotated: %v, want %v", err, want)
 	}

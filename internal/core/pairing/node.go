@@ -42,7 +42,8 @@ func (r NodeRequest) Expired(now time.Time) bool { return !now.Before(r.Time.Add
 // programs need admin, because they give full control of the machine.
 func (r NodeRequest) Scopes() []chela.Scope {
 	switch {
-	case slices.ContainsFunc(r.Commands, func(c string) bool { return strings.HasPrefix(c, "system.run") || c == "system.which" }):
+	case slices.ContainsFunc(r.Commands,
+		func(c string) bool { return strings.HasPrefix(c, "system.run") || c == "system.which" }):
 		return []chela.Scope{chela.ScopePairing, chela.ScopeAdmin}
 	case len(r.Commands) > 0:
 		return []chela.Scope{chela.ScopePairing, chela.ScopeWrite}
@@ -219,7 +220,8 @@ func Rename(t Table, who chela.Principal, device, name string) (Device, error) {
 		return Device{}, err
 	}
 	d.Label = strings.TrimSpace(name)
-	if d.Label == "" || len(d.Label) > maxLabel || strings.ContainsFunc(d.Label, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if d.Label == "" || len(d.Label) > maxLabel ||
+		strings.ContainsFunc(d.Label, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return Device{}, chela.Errorf(chela.CodeInvalid, "a name is 1 to %d bytes on one line", maxLabel)
 	}
 	if err := t.PutDevice(d); err != nil {

@@ -19,12 +19,15 @@ func TestScopeSet(t *testing.T) {
 		covers, covered bool   // held covers want; want covers held
 		filtered        scopes // want, filtered by held
 	}{
-		{"a subset", scopes{chela.ScopeRead, chela.ScopePairing}, scopes{chela.ScopeRead}, true, false, scopes{chela.ScopeRead}},
+		{"a subset", scopes{chela.ScopeRead, chela.ScopePairing}, scopes{chela.ScopeRead}, true, false,
+			scopes{chela.ScopeRead}},
 		{"write covers read", scopes{chela.ScopeWrite}, scopes{chela.ScopeRead}, true, false, scopes{chela.ScopeRead}},
-		{"admin covers all", scopes{chela.ScopeAdmin}, scopes{chela.ScopePairing, chela.ScopeWrite}, true, false, scopes{chela.ScopePairing, chela.ScopeWrite}},
+		{"admin covers all", scopes{chela.ScopeAdmin}, scopes{chela.ScopePairing, chela.ScopeWrite}, true, false,
+			scopes{chela.ScopePairing, chela.ScopeWrite}},
 		{"nothing is requested", scopes{chela.ScopeRead}, nil, true, false, scopes{}},
 		{"no overlap", scopes{chela.ScopePairing}, scopes{chela.ScopeApprovals}, false, false, scopes{}},
-		{"a partial overlap", scopes{chela.ScopePairing, chela.ScopeWrite}, scopes{chela.ScopeAdmin, chela.ScopeRead}, false, true, scopes{chela.ScopeRead}},
+		{"a partial overlap", scopes{chela.ScopePairing, chela.ScopeWrite}, scopes{chela.ScopeAdmin, chela.ScopeRead}, false,
+			true, scopes{chela.ScopeRead}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			held, want := pairing.ScopeSet(tt.held), pairing.ScopeSet(tt.want)

@@ -59,7 +59,8 @@ func TestVerify(t *testing.T) {
 	const asked = "operator.write,operator.read,operator.nonsense"
 	v2 := "v2|" + id + "|openclaw-tui|ui|operator|" + asked + "|1795000000000|secret|" + nonce
 	v3 := "v3" + v2[2:] + "|linux|linux"
-	node := wire.Connect{Client: wire.ClientInfo{ID: "node-host", Mode: "node", Platform: "Linux"}, Role: wire.RoleNode, Scopes: []string{}}
+	node := wire.Connect{Client: wire.ClientInfo{ID: "node-host", Mode: "node", Platform: "Linux"},
+		Role: wire.RoleNode, Scopes: []string{}}
 	foreign := func(p wire.Connect) wire.Connect { // the key of another device, the signature of ours
 		p.Device.PublicKey = base64.RawURLEncoding.EncodeToString(public(key(2)))
 		return p
@@ -100,26 +101,36 @@ func TestVerify(t *testing.T) {
 			p.Scopes = append(p.Scopes, "operator.admin")
 			return p
 		}(), v3), pairing.CodeSignatureInvalid},
-		{"another role", sign(k, func() wire.Connect { p := terminal(); p.Role = wire.RoleNode; return p }(), v3), pairing.CodeSignatureInvalid},
-		{"another token", sign(k, func() wire.Connect { p := terminal(); p.Auth.Token = "x"; return p }(), v3), pairing.CodeSignatureInvalid},
-		{"another client", sign(k, func() wire.Connect { p := terminal(); p.Client.ID = "cli"; return p }(), v3), pairing.CodeSignatureInvalid},
+		{"another role", sign(k, func() wire.Connect { p := terminal(); p.Role = wire.RoleNode; return p }(), v3),
+			pairing.CodeSignatureInvalid},
+		{"another token", sign(k, func() wire.Connect { p := terminal(); p.Auth.Token = "x"; return p }(), v3),
+			pairing.CodeSignatureInvalid},
+		{"another client", sign(k, func() wire.Connect { p := terminal(); p.Client.ID = "cli"; return p }(), v3),
+			pairing.CodeSignatureInvalid},
 		{"a foreign signature", with(good(), func(d *wire.Device) {
 			d.Signature = base64.RawURLEncoding.EncodeToString(ed25519.Sign(key(2), []byte(v3)))
 		}), pairing.CodeSignatureInvalid},
 		{"no signature", with(good(), func(d *wire.Device) { d.Signature = "" }), pairing.CodeSignatureInvalid},
-		{"a signature that is no base64", with(good(), func(d *wire.Device) { d.Signature = "%" }), pairing.CodeSignatureInvalid},
+		{"a signature that is no base64", with(good(), func(d *wire.Device) { d.Signature = "%" }),
+			pairing.CodeSignatureInvalid},
 		{"a time that was not signed", with(good(), func(d *wire.Device) { d.SignedAt++ }), pairing.CodeSignatureInvalid},
 
-		{"expired", with(good(), func(d *wire.Device) { d.SignedAt = wire.At(now.Add(-pairing.Skew - time.Millisecond)) }), pairing.CodeSignatureExpired},
-		{"from the future", with(good(), func(d *wire.Device) { d.SignedAt = wire.At(now.Add(pairing.Skew + time.Millisecond)) }), pairing.CodeSignatureExpired},
+		{"expired", with(good(), func(d *wire.Device) { d.SignedAt = wire.At(now.Add(-pairing.Skew - time.Millisecond)) }),
+			pairing.CodeSignatureExpired},
+		{"from the future",
+			with(good(), func(d *wire.Device) { d.SignedAt = wire.At(now.Add(pairing.Skew + time.Millisecond)) }),
+			pairing.CodeSignatureExpired},
 		{"no time", with(good(), func(d *wire.Device) { d.SignedAt = 0 }), pairing.CodeSignatureExpired},
 		{"no nonce", with(good(), func(d *wire.Device) { d.Nonce = "" }), pairing.CodeNonceRequired},
-		{"replayed on another connection", with(good(), func(d *wire.Device) { d.Nonce = "another" }), pairing.CodeNonceMismatch},
+		{"replayed on another connection", with(good(), func(d *wire.Device) { d.Nonce = "another" }),
+			pairing.CodeNonceMismatch},
 		{"the key of another device", foreign(good()), pairing.CodeIDMismatch},
 		{"another id", with(good(), func(d *wire.Device) { d.ID = deviceID(key(2)) }), pairing.CodeIDMismatch},
 		{"an id in capitals", with(good(), func(d *wire.Device) { d.ID = strings.ToUpper(d.ID) }), pairing.CodeIDMismatch},
 		{"an invalid key", with(good(), func(d *wire.Device) { d.PublicKey = "AAAA" }), pairing.CodeKeyInvalid},
-		{"invalid PEM", with(good(), func(d *wire.Device) { d.PublicKey = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n" }), pairing.CodeKeyInvalid},
+		{"invalid PEM",
+			with(good(), func(d *wire.Device) { d.PublicKey = "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n" }),
+			pairing.CodeKeyInvalid},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +138,8 @@ func TestVerify(t *testing.T) {
 			if code := detail(err); code != c.code {
 				t.Fatalf("error %v (%s), want %q", err, code, c.code)
 			}
-			if c.code == "" && (got.ID != id || got.Key != base64.RawURLEncoding.EncodeToString(public(k)) || got.Role != c.p.Role) {
+			if c.code == "" && (got.ID != id || got.Key != base64.RawURLEncoding.EncodeToString(public(k)) ||
+				got.Role != c.p.Role) {
 				t.Errorf("identity %+v", got)
 			}
 		})

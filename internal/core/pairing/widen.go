@@ -32,7 +32,8 @@ func Widen(t Table, who chela.Principal, scopes []chela.Scope, now time.Time) (R
 		return Request{}, Admission{}, err
 	}
 	if !ScopeSet(scopes).Covers(who.Scopes) {
-		return Request{}, Admission{}, chela.Errorf(chela.CodeInvalid, "requested scopes must include the connection's current scopes")
+		return Request{}, Admission{},
+			chela.Errorf(chela.CodeInvalid, "requested scopes must include the connection's current scopes")
 	}
 	r, a, err := enqueue(t, Request{
 		Device: d.ID, PublicKey: d.PublicKey, DisplayName: d.DisplayName, Platform: d.Platform, Family: d.Family,
@@ -96,6 +97,7 @@ func operatorDevice(r Reader, who chela.Principal) (Device, Grant, error) {
 }
 
 func noDevice() *wire.Error {
-	return wire.Errorf(wire.InvalidRequest, "only a paired device can request more scopes: open the Control UI over HTTPS or on this machine, and try again").
+	return wire.Errorf(wire.InvalidRequest,
+		"only a paired device can request more scopes: open the Control UI over HTTPS or on this machine, and try again").
 		With(map[string]any{"code": "DEVICE_IDENTITY_REQUIRED", "recommendedNextStep": "reopen_control_ui_securely"})
 }

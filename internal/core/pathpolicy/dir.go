@@ -206,7 +206,8 @@ func (d *Dir) EscapeError(path string) error {
 	if d.Outside {
 		return fmt.Errorf("%s is a link that leads out of its folder; name the file it points to instead", Show(path))
 	}
-	return fmt.Errorf("%s is outside the workspace %s; the file tools work only inside it (use exec for other files)", Show(path), d.Path)
+	return fmt.Errorf("%s is outside the workspace %s; the file tools work only inside it (use exec for other files)",
+		Show(path), d.Path)
 }
 
 // PathError wraps an error about a path, phrased for the model.
@@ -305,7 +306,8 @@ func CheckFile(path string, info fs.FileInfo) error {
 	if err := checkRegular(path, info); err != nil || Links(info) < 2 {
 		return err
 	}
-	return fmt.Errorf("%s has more than one name (hard links), and another may be outside the workspace; use exec for it", Show(path))
+	return fmt.Errorf("%s has more than one name (hard links), and another may be outside the workspace; use exec for it",
+		Show(path))
 }
 
 // checkRegular returns an error if the file is not a regular file.

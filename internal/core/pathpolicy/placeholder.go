@@ -15,17 +15,21 @@ const Mask = "***"
 
 var (
 	masked = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?m)^[^#\n]*=[ \t]*["']?` + regexp.QuoteMeta(Mask) + `["']?[ \t\r]*$|^` + regexp.QuoteMeta(Mask) + `[ \t\r]*$`)
+		return regexp.MustCompile(`(?m)^[^#\n]*=[ \t]*["']?` + regexp.QuoteMeta(Mask) + `["']?[ \t\r]*$|^` +
+			regexp.QuoteMeta(Mask) + `[ \t\r]*$`)
 	})
 	holder          = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\.env(rc|\.[\w-]+)?($|[^\w.])`) })
-	maskedInCommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w=["']?` + regexp.QuoteMeta(Mask)) })
+	maskedInCommand = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\w=["']?` + regexp.QuoteMeta(Mask))
+	})
 )
 
 // CheckWritten returns an error if the text that is to be written to a file contains
 // what stands for something that was hidden from its author, more often than the text
 // that it replaces. It would destroy what was hidden.
 func CheckWritten(name, before, after string) error {
-	if holder := Secret(name) || strings.EqualFold(filepath.Ext(name), ".env"); holder && count(masked(), after) > count(masked(), before) {
+	if holder := Secret(name) || strings.EqualFold(filepath.Ext(name), ".env"); holder &&
+		count(masked(), after) > count(masked(), before) {
 		return hidden(Mask, "values of "+Show(filepath.Base(name)))
 	}
 	if strings.Count(after, secret.Redacted) > strings.Count(before, secret.Redacted) {
@@ -36,7 +40,8 @@ func CheckWritten(name, before, after string) error {
 
 // CheckCommand is CheckWritten for a command that changes something.
 func CheckCommand(command string) error {
-	command = strings.NewReplacer(".env.example", "", ".env.sample", "", ".env.template", "", ".env.dist", "", ".env.md", "").Replace(command)
+	command = strings.NewReplacer(".env.example", "", ".env.sample", "", ".env.template", "", ".env.dist", "",
+		".env.md", "").Replace(command)
 	switch {
 	case strings.Contains(command, secret.Redacted):
 		return hidden(secret.Redacted, "secrets")

@@ -16,12 +16,16 @@ func Private(name string) bool {
 		return true
 	}
 	switch name {
-	case ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf", ".git-credentials",
-		".password-store", ".vault-token", ".vault_pass", ".dockercfg", ".htpasswd", ".s3cfg", ".boto", "rclone.conf", "kubeconfig", ".bash_history", ".zsh_history", ".psql_history", ".mysql_history", "credentials", "credentials.json",
-		"id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "secret.json", "secrets.json", "secrets.yaml", "secrets.yml", "secrets.toml", "token.json":
+	case ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".netrc", "_netrc", ".npmrc", ".pypirc", ".pgpass",
+		".my.cnf", ".git-credentials",
+		".password-store", ".vault-token", ".vault_pass", ".dockercfg", ".htpasswd", ".s3cfg", ".boto", "rclone.conf",
+		"kubeconfig", ".bash_history", ".zsh_history", ".psql_history", ".mysql_history", "credentials", "credentials.json",
+		"id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", "secret.json", "secrets.json", "secrets.yaml", "secrets.yml",
+		"secrets.toml", "token.json":
 		return true
 	}
-	if strings.HasPrefix(name, ".chela") || strings.HasPrefix(name, ".openclaw") || strings.HasPrefix(name, "chela.db") || strings.HasPrefix(name, "terraform.tfstate") {
+	if strings.HasPrefix(name, ".chela") || strings.HasPrefix(name, ".openclaw") || strings.HasPrefix(name, "chela.db") ||
+		strings.HasPrefix(name, "terraform.tfstate") {
 		return true
 	}
 	switch path.Ext(name) {
@@ -52,13 +56,15 @@ func PrivatePath(file, home string) bool {
 	switch {
 	case len(parts) < 3 || parts[0] != "":
 	case parts[1] == "proc":
-		return !slices.Contains([]string{"cpuinfo", "meminfo", "version", "uptime", "loadavg", "stat", "filesystems", "devices"}, parts[2])
+		return !slices.Contains([]string{"cpuinfo", "meminfo", "version", "uptime", "loadavg", "stat", "filesystems",
+			"devices"}, parts[2])
 	case parts[1] == "dev":
 		return !slices.Contains([]string{"null", "zero", "stdin", "stdout", "stderr"}, parts[2])
 	}
 	for i, part := range parts {
 		above := strings.Join(parts[:i], "/")
-		inHome := above != "" && (above == home || above == "/root" || path.Dir(above) == "/home" || path.Dir(above) == "/users")
+		inHome := above != "" &&
+			(above == home || above == "/root" || path.Dir(above) == "/home" || path.Dir(above) == "/users")
 		if Private(part) || inHome && len(part) > 1 && part[0] == '.' {
 			return true
 		}

@@ -49,9 +49,11 @@ func TestExposed(t *testing.T) {
 	t.Parallel()
 	never := []string{"/state", "/srv/chela.json"}
 	for _, tt := range []struct{ path, workspace, want string }{
-		{"/state", "/ws", "/state"}, {"/state/db", "/ws", "/state"}, {"/", "/ws", "/state"}, {"/srv", "/ws", "/srv/chela.json"}, {"/srv/chela.json", "/ws", "/srv/chela.json"},
+		{"/state", "/ws", "/state"}, {"/state/db", "/ws", "/state"}, {"/", "/ws", "/state"},
+		{"/srv", "/ws", "/srv/chela.json"}, {"/srv/chela.json", "/ws", "/srv/chela.json"},
 		{"/srv/x", "/ws", ""}, {"/states", "/ws", ""}, {"/ws/x", "/ws", ""},
-		{"/state/ws/x", "/state/ws", ""}, {"/state/ws", "/state/ws", ""}, {"/state/db", "/state/ws", "/state"}, {"/state", "/state/ws", "/state"}, {"/srv", "/srv", ""}, {"/srv/chela.json", "/srv", "/srv/chela.json"},
+		{"/state/ws/x", "/state/ws", ""}, {"/state/ws", "/state/ws", ""}, {"/state/db", "/state/ws", "/state"},
+		{"/state", "/state/ws", "/state"}, {"/srv", "/srv", ""}, {"/srv/chela.json", "/srv", "/srv/chela.json"},
 	} {
 		if got := pathpolicy.Exposed(tt.path, tt.workspace, never); got != tt.want {
 			t.Errorf("%s with the workspace %s: %q, want %q", tt.path, tt.workspace, got, tt.want)

@@ -112,11 +112,13 @@ func (r Rule) Read(c tool.Call, path string, maxBytes int64) ([]byte, error) {
 	defer f.Close()
 	switch n := info.Size(); {
 	case Secret(at.ResolveLinks(name)):
-		return nil, fmt.Errorf("%s holds secrets and cannot be passed on; the read tool shows it with the values masked", Show(path))
+		return nil, fmt.Errorf("%s holds secrets and cannot be passed on; the read tool shows it with the values masked",
+			Show(path))
 	case n == 0:
 		return nil, fmt.Errorf("%s is empty", Show(path))
 	case n > maxBytes:
-		return nil, fmt.Errorf("%s is too large (%s; the limit is %s)", Show(path), humanize.Bytes(n), humanize.Bytes(maxBytes))
+		return nil, fmt.Errorf("%s is too large (%s; the limit is %s)", Show(path), humanize.Bytes(n),
+			humanize.Bytes(maxBytes))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxBytes))
 	if err != nil {

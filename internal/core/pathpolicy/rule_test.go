@@ -19,7 +19,8 @@ func TestRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(parent, "ws")
-	for _, name := range []string{"ws/a", "ws/.env", "ws/.env.local", "ws/.env.example", "ws/two", "ws/sub/a", "out", ".env"} {
+	for _, name := range []string{"ws/a", "ws/.env", "ws/.env.local", "ws/.env.example", "ws/two",
+		"ws/sub/a", "out", ".env"} {
 		path := filepath.Join(parent, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)

@@ -14,17 +14,48 @@ import (
 // in the folder that they are started in, if the person has set exrc) and of assistants
 // (which start servers and hooks that they name).
 var runs = map[string]bool{
-	".vscode": true, ".idea": true, ".zed": true, ".devcontainer": true, ".devcontainer.json": true, ".exrc": true, ".nvim.lua": true, ".nvimrc": true, ".lvimrc": true,
-	".mcp.json": true, ".claude": true, ".cursor": true, ".gemini": true, ".codex": true, ".kiro": true, ".windsurf": true, ".opencode": true, "opencode.json": true, "opencode.jsonc": true,
-	".helix": true, ".qwen": true, ".roo": true, ".amazonq": true, ".junie": true, ".trae": true, ".continue": true, ".aider.conf.yml": true, "crush.json": true, ".crush.json": true,
-	".husky": true, ".githooks": true, ".envrc": true,
+	".vscode":            true,
+	".idea":              true,
+	".zed":               true,
+	".devcontainer":      true,
+	".devcontainer.json": true,
+	".exrc":              true,
+	".nvim.lua":          true,
+	".nvimrc":            true,
+	".lvimrc":            true,
+	".mcp.json":          true,
+	".claude":            true,
+	".cursor":            true,
+	".gemini":            true,
+	".codex":             true,
+	".kiro":              true,
+	".windsurf":          true,
+
+	".opencode":      true,
+	"opencode.json":  true,
+	"opencode.jsonc": true,
+	".helix":         true,
+	".qwen":          true,
+	".roo":           true,
+	".amazonq":       true,
+	".junie":         true,
+	".trae":          true,
+	".continue":      true,
+
+	".aider.conf.yml": true,
+	"crush.json":      true,
+	".crush.json":     true,
+	".husky":          true,
+	".githooks":       true,
+	".envrc":          true,
 }
 
 // runsAtTop are those that do so at the top of a repository. What a manager of hooks runs
 // with the next commit is among them.
 var runsAtTop = []string{
 	".gitmodules", ".github/workflows", ".gitlab-ci.yml", ".pre-commit-config.yaml",
-	"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml", ".lefthook.toml", ".lefthook.json",
+	"lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml",
+	".lefthook.toml", ".lefthook.json",
 	"lefthook-local.yml", "lefthook-local.yaml", ".lefthook-local.yml", ".lefthook-local.yaml",
 }
 
@@ -67,12 +98,14 @@ var later = map[string]bool{".circleci": true, ".forgejo": true, ".gitea": true}
 // Emacs, which ask before they run what a folder names, unless a person has told them not to.
 func Script(name string) bool {
 	parts := strings.Split(strings.ToLower(filepath.ToSlash(name)), "/")
-	if n := len(parts) - 1; slices.ContainsFunc(parts[max(n-2, 0):n], func(dir string) bool { return later[dir] }) { // .circleci/config.yml, .gitea/workflows/x.yml
+	// .circleci/config.yml, .gitea/workflows/x.yml
+	if n := len(parts) - 1; slices.ContainsFunc(parts[max(n-2, 0):n], func(dir string) bool { return later[dir] }) {
 		return true
 	}
 	name = parts[len(parts)-1]
 	if n := len(parts); n > 2 && parts[n-2] == "bin" && (parts[n-3] == ".venv" || parts[n-3] == "venv") {
-		return name == "activate" || name == "python" || name == "python3" // editors start the interpreter that they find there
+		// editors start the interpreter that they find there
+		return name == "activate" || name == "python" || name == "python3"
 	}
 	if len(parts) > 1 {
 		switch parts[len(parts)-2] {
@@ -83,23 +116,32 @@ func Script(name string) bool {
 		}
 	}
 	switch name {
-	case "makefile", "gnumakefile", "justfile", ".justfile", "rakefile", "gemfile", "gulpfile.js", "gruntfile.js", "package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs",
-		"pyproject.toml", "setup.py", "setup.cfg", "conftest.py", "noxfile.py", "tox.ini", "tasks.py", "build.rs", "build.gradle", "build.gradle.kts", "settings.gradle", "gradlew", "pom.xml", "mvnw",
-		"build.sbt", "mix.exs", "cmakelists.txt", "meson.build", "configure", "taskfile.yml", "taskfile.yaml", "dockerfile", "compose.yml", "compose.yaml", "docker-compose.yml", "docker-compose.yaml",
-		"vagrantfile", "jenkinsfile", "procfile", "flake.nix", "shell.nix", "default.nix", "magefile.go", "artisan", "composer.json", "deno.json", "build.zig", ".tool-versions", "mise.toml", ".mise.toml",
-		".vimrc", "_vimrc", ".gvimrc", ".rprofile", ".pdbrc", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".erlang", ".iex.exs", ".octaverc", ".latexmkrc", "latexmkrc", ".rspec", ".pylintrc",
-		"pylintrc", ".flake8", "bunfig.toml", ".eslintrc.js", ".eslintrc.cjs", ".prettierrc.js", ".prettierrc.cjs", "gradle.properties", "gradle-wrapper.properties", "guardfile",
+	case "makefile", "gnumakefile", "justfile", ".justfile", "rakefile", "gemfile", "gulpfile.js", "gruntfile.js",
+		"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs",
+		"pyproject.toml", "setup.py", "setup.cfg", "conftest.py", "noxfile.py", "tox.ini", "tasks.py", "build.rs",
+		"build.gradle", "build.gradle.kts", "settings.gradle", "gradlew", "pom.xml", "mvnw",
+		"build.sbt", "mix.exs", "cmakelists.txt", "meson.build", "configure", "taskfile.yml", "taskfile.yaml", "dockerfile",
+		"compose.yml", "compose.yaml", "docker-compose.yml", "docker-compose.yaml",
+		"vagrantfile", "jenkinsfile", "procfile", "flake.nix", "shell.nix", "default.nix", "magefile.go", "artisan",
+		"composer.json", "deno.json", "build.zig", ".tool-versions", "mise.toml", ".mise.toml",
+		".vimrc", "_vimrc", ".gvimrc", ".rprofile", ".pdbrc", ".irbrc", ".pryrc", ".ghci", ".ocamlinit", ".erlang",
+		".iex.exs", ".octaverc", ".latexmkrc", "latexmkrc", ".rspec", ".pylintrc",
+		"pylintrc", ".flake8", "bunfig.toml", ".eslintrc.js", ".eslintrc.cjs", ".prettierrc.js", ".prettierrc.cjs",
+		"gradle.properties", "gradle-wrapper.properties", "guardfile",
 		"brewfile", "podfile", "fastfile", "tiltfile", "ansible.cfg", "snakefile", "sconstruct", "wscript",
 		".bazelrc", ".gdbinit", ".lldbinit", ".dir-locals.el", ".dir-locals-2.el":
 		return true
 	}
-	return strings.HasPrefix(name, ".lintstagedrc") || strings.HasPrefix(name, "lint-staged.config.") || strings.HasSuffix(name, ".code-workspace") || strings.HasSuffix(name, ".gemspec") || configured(name) || strings.HasSuffix(name, ".mk") || strings.HasSuffix(name, ".csproj") || strings.HasSuffix(name, ".sh")
+	return strings.HasPrefix(name, ".lintstagedrc") || strings.HasPrefix(name, "lint-staged.config.") ||
+		strings.HasSuffix(name, ".code-workspace") || strings.HasSuffix(name, ".gemspec") || configured(name) ||
+		strings.HasSuffix(name, ".mk") || strings.HasSuffix(name, ".csproj") || strings.HasSuffix(name, ".sh")
 }
 
 // configured reports whether a file is a program that configures a tool, such as
 // eslint.config.js and vite.config.ts, which tools and editors run.
 func configured(name string) bool {
-	for _, end := range [...]string{".config.js", ".config.cjs", ".config.mjs", ".config.ts", ".config.cts", ".config.mts"} {
+	for _, end := range [...]string{".config.js", ".config.cjs", ".config.mjs", ".config.ts",
+		".config.cts", ".config.mts"} {
 		if strings.HasSuffix(name, end) && name != end {
 			return true
 		}

@@ -17,7 +17,8 @@ func Self(name string) bool {
 	name = strings.ToLower(strings.Map(Visible, path.Clean(filepath.ToSlash(name))))
 	top, _, _ := strings.Cut(name, "/")
 	switch top {
-	case "soul.md", "agents.md", "identity.md", "user.md", "tools.md", "heartbeat.md", "memory.md", "bootstrap.md", "boot.md", "skills", ".agents", "hooks":
+	case "soul.md", "agents.md", "identity.md", "user.md", "tools.md", "heartbeat.md", "memory.md", "bootstrap.md",
+		"boot.md", "skills", ".agents", "hooks":
 		return true
 	}
 	return false
@@ -36,5 +37,6 @@ func Visible(r rune) rune {
 // else reads. private says that the call belongs to such a chat.
 func MayChangeSelf(ctx context.Context, private bool) bool {
 	who := chela.PrincipalFrom(ctx)
-	return who.May(chela.ScopeOwnerTools) || private && who.May(chela.ScopeWrite) && who.Credential != chela.WebhookCredential
+	return who.May(chela.ScopeOwnerTools) ||
+		private && who.May(chela.ScopeWrite) && who.Credential != chela.WebhookCredential
 }

@@ -251,14 +251,16 @@ func TestPlan(t *testing.T) {
 		{writer{}, Changes, "../.ssh/f", false, tool.Acts, outside + "; it changes private files"},
 		{writer{}, Changes, "f", true, tool.Writes, ""},
 	} {
-		g := Rule{Outside: true}.Guard(tt.tool, tt.use, func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil })
+		g := Rule{Outside: true}.Guard(tt.tool, tt.use,
+			func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil })
 		c := tool.Call{Dir: filepath.Join(top, "ws"), Args: json.RawMessage(tt.path)}
 		if tt.sandboxed {
 			c.Sandbox = &sandbox.Session{}
 		}
 		p, err := g.(tool.Planner).Plan(t.Context(), c)
 		if err != nil || p.Effect != tt.effect || p.Reason != tt.reason || p.Ask != (tt.reason != "") {
-			t.Errorf("%s %s, sandboxed %v: %s, asks %v because %q, %v; want %s, %q", tt.use, tt.path, tt.sandboxed, p.Effect, p.Ask, p.Reason, err, tt.effect, tt.reason)
+			t.Errorf("%s %s, sandboxed %v: %s, asks %v because %q, %v; want %s, %q", tt.use, tt.path, tt.sandboxed, p.Effect,
+				p.Ask, p.Reason, err, tt.effect, tt.reason)
 		}
 		if where := filepath.Join(top, "ws", tt.path); !tt.sandboxed && !strings.Contains(p.Text, where) {
 			t.Errorf("%s %s: the question is %q, want the path %s", tt.use, tt.path, p.Text, where)
@@ -320,7 +322,8 @@ func TestFlipped(t *testing.T) {
 			}
 			rule := Rule{Outside: true}
 			guard := func(flip func()) tool.Tool {
-				return rule.Guard(flipper{rule, flip}, Reads, func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil })
+				return rule.Guard(flipper{rule, flip}, Reads,
+					func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil })
 			}
 			call := tool.Call{Dir: filepath.Join(top, "ws"), Args: json.RawMessage(c.path)}
 			r, err := guard(func() { link(c.to) }).Run(t.Context(), call)
@@ -347,11 +350,13 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			read := func(path string, flip func()) (string, error) {
-				g := rule.Guard(flipper{rule, flip}, Reads, func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil })
+				g := rule.Guard(flipper{rule, flip}, Reads,
+					func(args json.RawMessage) ([]string, error) { return []string{string(args)}, nil })
 				r, err := g.Run(t.Context(), tool.Call{Dir: ws, Args: json.RawMessage(path)})
 				return text(r), err
 			}
-			for _, path := range []string{"state/f", "link/f", "sub/../state/f", filepath.Join(ws, "state/f"), "State2/f", "state2/f", "state2/F", "STATE/f"} {
+			for _, path := range []string{"state/f", "link/f", "sub/../state/f", filepath.Join(ws, "state/f"), "State2/f",
+				"state2/f", "state2/F", "STATE/f"} {
 				if got, err := read(path, func() {}); err == nil {
 					t.Errorf("%s: read %q", path, got)
 				}
@@ -369,7 +374,14 @@ func TestRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			for name, want := range map[string]bool{"state": true, "state/f": true, "State2": false, "State2/f": true, "STATE/f": true, "f": false} {
+			for name, want := range map[string]bool{
+				"state":    true,
+				"state/f":  true,
+				"State2":   false,
+				"State2/f": true,
+				"STATE/f":  true,
+				"f":        false,
+			} {
 				if d.Hides(name) != want {
 					t.Errorf("searches skip %s: %v", name, !want)
 				}
@@ -383,7 +395,8 @@ func TestRefused(t *testing.T) {
 	t.Run("a workspace in a private folder is used", func(t *testing.T) {
 		top := tree(t, "state", "state/ws")
 		rule := Rule{Private: list(filepath.Join(top, "state"), filepath.Join(top, "state/ws/chela.json"))}
-		if b, err := rule.Read(tool.Call{Dir: filepath.Join(top, "state/ws")}, "f", 100); err != nil || string(b) != "state/ws" {
+		if b, err := rule.Read(tool.Call{Dir: filepath.Join(top, "state/ws")}, "f", 100); err != nil ||
+			string(b) != "state/ws" {
 			t.Errorf("%q, %v", b, err)
 		}
 	})

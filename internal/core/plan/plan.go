@@ -66,7 +66,10 @@ func (Plan) EventPayload() {}
 // single spaces. The error is for the model.
 func New(steps []Step, now time.Time) (Plan, error) {
 	if len(steps) > MaxSteps {
-		return Plan{}, chela.Errorf(chela.CodeInvalid, "a plan has at most %d steps, and this one has %d; join steps, or leave out those that are done", MaxSteps, len(steps))
+		return Plan{},
+			chela.Errorf(chela.CodeInvalid,
+				"a plan has at most %d steps, and this one has %d; join steps, or leave out those that are done",
+				MaxSteps, len(steps))
 	}
 	p := Plan{Steps: make([]Step, len(steps)), Updated: now}
 	size := 0
@@ -88,7 +91,9 @@ func New(steps []Step, now time.Time) (Plan, error) {
 		p.Steps[i] = s
 	}
 	if size > MaxBytes {
-		return Plan{}, chela.Errorf(chela.CodeInvalid, "the texts of a plan have at most %d bytes, and these have %d; shorten the titles", MaxBytes, size)
+		return Plan{},
+			chela.Errorf(chela.CodeInvalid, "the texts of a plan have at most %d bytes, and these have %d; shorten the titles",
+				MaxBytes, size)
 	}
 	if err := p.checkDependencies(); err != nil {
 		return Plan{}, err
@@ -119,11 +124,14 @@ func (s Step) check() error {
 	case s.Title == "":
 		return chela.Errorf(chela.CodeInvalid, "the step %q has no title", s.ID)
 	case utf8.RuneCountInString(s.ID) > MaxID:
-		return chela.Errorf(chela.CodeInvalid, "the id %q is too long: an id has at most %d characters", chela.Line(s.ID, MaxID), MaxID)
+		return chela.Errorf(chela.CodeInvalid, "the id %q is too long: an id has at most %d characters",
+			chela.Line(s.ID, MaxID), MaxID)
 	case utf8.RuneCountInString(s.Title) > MaxTitle:
-		return chela.Errorf(chela.CodeInvalid, "the title of the step %q is too long: a title has at most %d characters", s.ID, MaxTitle)
+		return chela.Errorf(chela.CodeInvalid, "the title of the step %q is too long: a title has at most %d characters",
+			s.ID, MaxTitle)
 	case !slices.Contains(States(), s.State):
-		return chela.Errorf(chela.CodeInvalid, "the step %q has the unknown state %q; use one of %v", s.ID, chela.Line(string(s.State), MaxID), States())
+		return chela.Errorf(chela.CodeInvalid, "the step %q has the unknown state %q; use one of %v", s.ID,
+			chela.Line(string(s.State), MaxID), States())
 	}
 	return nil
 }
@@ -141,7 +149,8 @@ func (p Plan) checkDependencies() error {
 	for _, s := range p.Steps {
 		for _, id := range s.After {
 			if _, known := index[id]; !known {
-				return chela.Errorf(chela.CodeInvalid, "the step %q depends on %q, but the plan has no step with that id", s.ID, chela.Line(id, MaxID))
+				return chela.Errorf(chela.CodeInvalid, "the step %q depends on %q, but the plan has no step with that id",
+					s.ID, chela.Line(id, MaxID))
 			}
 		}
 	}
@@ -221,7 +230,9 @@ func (p Plan) Prompt() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Your plan in this session (%d of %d steps are done). Keep it up to date with the tool plan. What is still open:\n", p.Done(), len(p.Steps))
+	fmt.Fprintf(&b,
+		"Your plan in this session (%d of %d steps are done). Keep it up to date with the tool plan. What is still open:\n",
+		p.Done(), len(p.Steps))
 	for _, s := range p.Steps {
 		if s.State.Final() {
 			continue

@@ -22,17 +22,20 @@ func TestNew(t *testing.T) {
 		steps []Step
 		want  string // part of the error
 	}{
-		{"a plan with dependencies", []Step{{ID: "a", Title: "A", State: Completed}, {ID: "b", Title: "B", After: []string{"a"}}}, ""},
+		{"a plan with dependencies",
+			[]Step{{ID: "a", Title: "A", State: Completed}, {ID: "b", Title: "B", After: []string{"a"}}}, ""},
 		{"a dependency on a later step", []Step{{ID: "a", Title: "A", After: []string{"b"}}, {ID: "b", Title: "B"}}, ""},
 		{"two steps in progress", []Step{{Title: "A", State: InProgress}, {Title: "B", State: InProgress}}, ""},
 		{"no steps", nil, ""},
 		{"no title", []Step{{ID: "a", Title: " \n"}}, `the step "a" has no title`},
 		{"an unknown state", []Step{{Title: "A", State: "done"}}, `the unknown state "done"`},
 		{"an id twice", []Step{{ID: "a", Title: "A"}, {ID: "a", Title: "B"}}, `two steps have the id "a"`},
-		{"an id that is the position of another step", []Step{{ID: "2", Title: "A"}, {Title: "B"}}, `two steps have the id "2"`},
+		{"an id that is the position of another step", []Step{{ID: "2", Title: "A"}, {Title: "B"}},
+			`two steps have the id "2"`},
 		{"an unknown dependency", []Step{{ID: "a", Title: "A", After: []string{"z"}}}, `the step "a" depends on "z"`},
 		{"a dependency on itself", []Step{{ID: "a", Title: "A", After: []string{"a"}}}, "a cycle: a → a"},
-		{"a cycle", []Step{{ID: "x", Title: "X", After: []string{"a"}}, {ID: "a", Title: "A", After: []string{"b"}}, {ID: "b", Title: "B", After: []string{"c"}}, {ID: "c", Title: "C", After: []string{"a"}}}, "a cycle: a → b → c → a"},
+		{"a cycle", []Step{{ID: "x", Title: "X", After: []string{"a"}}, {ID: "a", Title: "A", After: []string{"b"}},
+			{ID: "b", Title: "B", After: []string{"c"}}, {ID: "c", Title: "C", After: []string{"a"}}}, "a cycle: a → b → c → a"},
 		{"too many steps", many, "at most 50 steps"},
 		{"too long an id", []Step{{ID: strings.Repeat("i", MaxID+1), Title: "A"}}, "an id has at most"},
 		{"too long a title", []Step{{Title: strings.Repeat("t", MaxTitle+1)}}, "a title has at most"},

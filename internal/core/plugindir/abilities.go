@@ -85,7 +85,8 @@ func (p *Plugin) limits() string {
 	if len(a.Read) > 0 {
 		parts = append(parts, "may read "+strings.Join(a.Read, ", "))
 	}
-	return strings.Join(append(parts, "may change "+strings.Join(append([]string{"its data folder"}, a.Write...), ", ")), "; ")
+	return strings.Join(append(parts, "may change "+strings.Join(append([]string{"its data folder"}, a.Write...), ", ")),
+		"; ")
 }
 
 // commandLine returns the command of a server.

@@ -34,7 +34,9 @@ func (c *Channel) complete(id string) error {
 	c.Name = cmp.Or(c.Name, id)
 	switch {
 	case !validChannel(c.Name):
-		return fmt.Errorf("name %.100q: want a letter, then lower-case letters, digits, - and _, and no word that addresses use otherwise", c.Name)
+		return fmt.Errorf(
+			"name %.100q: want a letter, then lower-case letters, digits, - and _, and no word that addresses use otherwise",
+			c.Name)
 	case c.Process.Command == "":
 		return errors.New("process.command is missing")
 	case c.Text < 0 || c.Text > maxText:
@@ -58,9 +60,10 @@ func validChannel(s string) bool {
 	case "", chela.LocalChannel, "agent", "default", "defaults", "last", "main", "none", "accounts", "webhook":
 		return false
 	}
-	return len(s) <= maxID && s[0] >= 'a' && s[0] <= 'z' && chela.PeerKindOf(s) == "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-	})
+	return len(s) <= maxID && s[0] >= 'a' && s[0] <= 'z' && chela.PeerKindOf(s) == "" &&
+		!strings.ContainsFunc(s, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+		})
 }
 
 // ChannelProgram returns the program of the channel of a plug-in that is used, with

@@ -38,7 +38,8 @@ func TestChannel(t *testing.T) {
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.100s: %v, want %q", channel, err, want)
 		}
-		if err == nil && (p.Channel.Text != 9 || p.Channel.EditMS != 5 || !slices.Equal(p.Channel.Hints, []string{"a b"}) || !slices.Equal(p.Channel.Abilities, []string{"edit"}) || len(p.Unsupported) > 0) {
+		if err == nil && (p.Channel.Text != 9 || p.Channel.EditMS != 5 || !slices.Equal(p.Channel.Hints, []string{"a b"}) ||
+			!slices.Equal(p.Channel.Abilities, []string{"edit"}) || len(p.Unsupported) > 0) {
 			t.Errorf("%+v, unsupported %q", p.Channel, p.Unsupported)
 		}
 	}
@@ -55,10 +56,12 @@ func TestChannelProgram(t *testing.T) {
 	}
 	p := h.enable(t, "box", `{}`)
 	s, ok, err := p.ChannelProgram("/data")
-	if err != nil || !ok || s.Env["MODE"] != "/data/x" || s.Env["PLUGIN_DATA"] != "/data" || s.Rights == nil || s.Check() != nil || s.Dir != p.Dir {
+	if err != nil || !ok || s.Env["MODE"] != "/data/x" || s.Env["PLUGIN_DATA"] != "/data" || s.Rights == nil ||
+		s.Check() != nil || s.Dir != p.Dir {
 		t.Errorf("%+v, %v, %v", s, ok, err)
 	}
-	if !has(p.Abilities(), "adds the channel box, which brings messages and gets the answers") || !has(p.Abilities(), "runs a program: python3 ./box.py (confined") {
+	if !has(p.Abilities(), "adds the channel box, which brings messages and gets the answers") ||
+		!has(p.Abilities(), "runs a program: python3 ./box.py (confined") {
 		t.Errorf("%q", p.Abilities())
 	}
 }

@@ -209,7 +209,8 @@ func (o *Options) pin(p *Plugin) {
 	if err := p.sum(); err != nil {
 		p.Reasons = append(p.Reasons, err.Error())
 	} else if p.Enabled && p.Hash != p.Entry.Hash {
-		p.Reasons = append(p.Reasons, fmt.Sprintf("it was changed since it was enabled: read it, then chela plugins enable %s", p.ID))
+		p.Reasons = append(p.Reasons,
+			fmt.Sprintf("it was changed since it was enabled: read it, then chela plugins enable %s", p.ID))
 	}
 }
 
@@ -283,7 +284,8 @@ func validHost(s string) bool {
 		return true
 	}
 	name = strings.TrimPrefix(name, "*.")
-	return name != "" && len(name) <= 253 && !strings.HasPrefix(name, ".") && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_')
-	})
+	return name != "" && len(name) <= 253 && !strings.HasPrefix(name, ".") &&
+		!strings.ContainsFunc(name, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' || r == '_')
+		})
 }

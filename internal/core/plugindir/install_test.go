@@ -56,7 +56,8 @@ func TestInstall(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plugins")
 	one, two := source(t, "1"), source(t, "2")
 	p, err := Install(one, dir, false)
-	if err != nil || p.ID != "x" || p.Source != Installed || p.Dir != filepath.Join(dir, "x") || p.File != filepath.Join(dir, "x", "chela.plugin.json") || len(p.Hash) != 64 || p.Changed() {
+	if err != nil || p.ID != "x" || p.Source != Installed || p.Dir != filepath.Join(dir, "x") ||
+		p.File != filepath.Join(dir, "x", "chela.plugin.json") || len(p.Hash) != 64 || p.Changed() {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	var c *chela.Error
@@ -73,7 +74,8 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := zip.NewWriter(f)
-	for name, text := range map[string]string{"package/chela.plugin.json": `{"id": "x", "version": "1", "configSchema": {}}`, "package/lib/a.txt": "1"} {
+	for name, text := range map[string]string{
+		"package/chela.plugin.json": `{"id": "x", "version": "1", "configSchema": {}}`, "package/lib/a.txt": "1"} {
 		e, err := w.Create(name)
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +116,8 @@ func TestInstallRefuses(t *testing.T) {
 		{"a manifest without configSchema", func(from string) error {
 			return os.WriteFile(filepath.Join(from, "chela.plugin.json"), []byte(`{"id": "x"}`), 0o600)
 		}, "configSchema is missing"},
-		{"a link", func(from string) error { return os.Symlink("/etc/passwd", filepath.Join(from, "a")) }, "not a regular file"},
+		{"a link", func(from string) error { return os.Symlink("/etc/passwd", filepath.Join(from, "a")) },
+			"not a regular file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			from := t.TempDir()
@@ -124,7 +127,8 @@ func TestInstallRefuses(t *testing.T) {
 			if err := tt.make(from); err != nil {
 				needtest.Missing(t, "files as the test makes them: "+err.Error())
 			}
-			if _, err := Install(from, dir, true); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), from) {
+			if _, err := Install(from, dir, true); err == nil || !strings.Contains(err.Error(), tt.want) ||
+				!strings.Contains(err.Error(), from) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 			if got := contents(t, dir); len(got) > 0 {
@@ -185,7 +189,8 @@ func TestInterrupted(t *testing.T) {
 			if replaces && !slices.Equal(got, []string{"x"}) || !replaces && len(got) > 0 && !slices.Equal(got, []string{"x"}) {
 				t.Errorf("killed before %q: %q", s.step, got)
 			}
-			if p, err := Install(two, s.dir, true); err != nil || p.Version != "2" || !slices.Equal(contents(t, s.dir), []string{"x"}) {
+			if p, err := Install(two, s.dir, true); err != nil || p.Version != "2" ||
+				!slices.Equal(contents(t, s.dir), []string{"x"}) {
 				t.Errorf("killed before %q, installed again: %v, %q", s.step, err, contents(t, s.dir))
 			}
 		}

@@ -160,7 +160,8 @@ func (m *manifest) readOwn(o object) error {
 		m.readPaths(o, "skills", &m.skills), m.readPaths(o, "hooks", &m.hooks), m.readPaths(o, "agents", &m.agents),
 		o.read("mcpServers", &m.servers, "an object of servers"),
 		o.read("process", &m.process, `an object, as in {"command": "python3", "args": ["./server.py"]}`),
-		o.read("channel", &channel, `an object, as in {"name": "box", "process": {"command": "python3", "args": ["./box.py"]}, "abilities": ["edit"]}`),
+		o.read("channel", &channel,
+			`an object, as in {"name": "box", "process": {"command": "python3", "args": ["./box.py"]}, "abilities": ["edit"]}`),
 		o.read("permissions", &m.permissions, "an object with the lists hosts, read and write"),
 		o.read("contracts", &contracts, "an object whose tools are a list of names"),
 		o.read("toolMetadata", &metadata, "an object by the names of the tools"),
@@ -184,7 +185,8 @@ func (m *manifest) readOwn(o object) error {
 	}
 	for _, name := range contracts.Tools {
 		if !validTool().MatchString(name) {
-			m.warnings = append(m.warnings, fmt.Sprintf("the tool %.100q is ignored: want a letter, then letters, digits, _ and -, at most 64", name))
+			m.warnings = append(m.warnings,
+				fmt.Sprintf("the tool %.100q is ignored: want a letter, then letters, digits, _ and -, at most 64", name))
 		} else if !slices.ContainsFunc(m.tools, func(t mcp.Declared) bool { return t.Name == name }) {
 			m.tools = append(m.tools, mcp.Declared{Name: name, Optional: metadata[name].Optional})
 		}
@@ -268,7 +270,8 @@ func (m *manifest) unsupportedKeys(f Format, o object) {
 		}
 	}
 	if len(others) > 0 {
-		m.unsupported = append(m.unsupported, plainText("Its code for "+strings.Join(others, ", ")+" is not run: it runs only in OpenClaw.", 500))
+		m.unsupported = append(m.unsupported,
+			plainText("Its code for "+strings.Join(others, ", ")+" is not run: it runs only in OpenClaw.", 500))
 	}
 	if len(m.tools) > 0 && m.process == nil {
 		m.unsupported = append(m.unsupported, "Its tools are not available: it has no program that offers them (key process), and their code runs only in OpenClaw.")

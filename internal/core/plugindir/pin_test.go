@@ -18,7 +18,9 @@ func TestReadHash(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, ".claude-plugin", "plugin.json"), []byte(`{"name": "y"}`), 0o600)
 		}},
 		{"no manifest", func(dir string) error { return os.Remove(filepath.Join(dir, ".claude-plugin", "plugin.json")) }},
-		{"other servers", func(dir string) error { return os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(`{}`), 0o600) }},
+		{"other servers", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(`{}`), 0o600)
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -141,7 +141,8 @@ func Read(dir string) (Plugin, error) {
 	r := reader{Plugin: &p, root: root}
 	err = r.manifest()
 	if err != nil && p.File != "" {
-		err = fmt.Errorf("plug-in %s: %s: %w", p.ID, filepath.ToSlash(strings.TrimPrefix(p.File, dir+string(filepath.Separator))), err)
+		err = fmt.Errorf("plug-in %s: %s: %w", p.ID,
+			filepath.ToSlash(strings.TrimPrefix(p.File, dir+string(filepath.Separator))), err)
 	}
 	return p, err
 }
@@ -173,7 +174,8 @@ func (r *reader) manifest() error {
 		}
 		return r.parts(&content)
 	}
-	return fmt.Errorf("%s has no manifest (chela.plugin.json, openclaw.plugin.json, or plugin.json of another program)", r.Dir)
+	return fmt.Errorf("%s has no manifest (chela.plugin.json, openclaw.plugin.json, or plugin.json of another program)",
+		r.Dir)
 }
 
 // file returns the content of a file.
@@ -288,7 +290,8 @@ func (r *reader) folders(key string, named []string, to *[]string) error {
 
 // local returns a path in the folder without what means the folder.
 func (r *reader) local(name string) (string, error) {
-	at := filepath.FromSlash(path.Clean(strings.TrimPrefix(strings.TrimPrefix(name, "${CLAUDE_PLUGIN_ROOT}/"), "${PLUGIN_ROOT}/")))
+	at := filepath.FromSlash(path.Clean(strings.TrimPrefix(strings.TrimPrefix(name, "${CLAUDE_PLUGIN_ROOT}/"),
+		"${PLUGIN_ROOT}/")))
 	if !filepath.IsLocal(at) {
 		return "", fmt.Errorf("%.100q is not in the plug-in's folder", name)
 	}

@@ -62,8 +62,15 @@ func fill(t testing.TB, dir string, all files) string {
 
 func weatherFiles() files {
 	return files{
-		"openclaw.plugin.json": weather, "server.py": "print()", "docs.js": "", "skills/a/SKILL.md": "a", "skills/b/SKILL.md": "b", "skills/README.md": "",
-		"agents/critic.md": critic, "hooks/guard/HOOK.md": hookMD, "hooks/guard/handler.sh": "#!/bin/sh\n",
+		"openclaw.plugin.json":   weather,
+		"server.py":              "print()",
+		"docs.js":                "",
+		"skills/a/SKILL.md":      "a",
+		"skills/b/SKILL.md":      "b",
+		"skills/README.md":       "",
+		"agents/critic.md":       critic,
+		"hooks/guard/HOOK.md":    hookMD,
+		"hooks/guard/handler.sh": "#!/bin/sh\n",
 	}
 }
 
@@ -81,8 +88,11 @@ func newHome(t testing.TB) *home {
 	root := pathpolicy.Real(t.TempDir())
 	h := &home{state: filepath.Join(root, "state"), workspace: filepath.Join(root, "workspace")}
 	h.Options = plugindir.Options{
-		State: h.state, Home: filepath.Join(root, "home"), Agents: []hookdir.Agent{{ID: "main", Workspace: h.workspace}},
-		Getenv: func(name string) string { return map[string]string{"KEY": "sk-secret"}[name] }, Config: plugindir.Config{Entries: map[string]plugindir.Entry{}},
+		State:  h.state,
+		Home:   filepath.Join(root, "home"),
+		Agents: []hookdir.Agent{{ID: "main", Workspace: h.workspace}},
+		Getenv: func(name string) string { return map[string]string{"KEY": "sk-secret"}[name] },
+		Config: plugindir.Config{Entries: map[string]plugindir.Entry{}},
 	}
 	return h
 }
@@ -120,30 +130,49 @@ func TestManifest(t *testing.T) {
 		files files
 		fail  string
 	}{
-		{"PL-01 a manifest without configSchema: the error names the plug-in", files{"openclaw.plugin.json": `{"id": "weather"}`}, "plug-in weather: openclaw.plugin.json: configSchema is missing"},
-		{"PL-01 the same in our file", files{"chela.plugin.json": `{"id": "weather", "configSchema": null}`}, "plug-in weather: chela.plugin.json: configSchema is missing"},
+		{"PL-01 a manifest without configSchema: the error names the plug-in",
+			files{"openclaw.plugin.json": `{"id": "weather"}`},
+			"plug-in weather: openclaw.plugin.json: configSchema is missing"},
+		{"PL-01 the same in our file", files{"chela.plugin.json": `{"id": "weather", "configSchema": null}`},
+			"plug-in weather: chela.plugin.json: configSchema is missing"},
 		{"no manifest", files{"package.json": `{"name": "x"}`}, "no manifest"},
 		{"no JSON", files{"chela.plugin.json": "{"}, "plug-in x: chela.plugin.json:"},
 		{"not an object", files{"chela.plugin.json": "[]"}, "want an object"},
-		{"a broken manifest before a bundle", files{"openclaw.plugin.json": "null", "plugin.json": `{"name": "x"}`}, "want an object"},
+		{"a broken manifest before a bundle", files{"openclaw.plugin.json": "null", "plugin.json": `{"name": "x"}`},
+			"want an object"},
 		{"no id", files{"chela.plugin.json": `{"configSchema": {}}`}, "id is missing"},
 		{"a bundle without a name", files{"plugin.json": `{}`}, "name is missing"},
-		{"an id in upper case", files{"chela.plugin.json": `{"id": "Weather", "configSchema": {}}`}, `id "Weather": want lower-case`},
+		{"an id in upper case", files{"chela.plugin.json": `{"id": "Weather", "configSchema": {}}`},
+			`id "Weather": want lower-case`},
 		{"an id that is a path", files{"chela.plugin.json": `{"id": "../x", "configSchema": {}}`}, "want lower-case"},
 		{"an id that is a device", files{"chela.plugin.json": `{"id": "nul", "configSchema": {}}`}, "want lower-case"},
-		{"a long id", files{"chela.plugin.json": strings.Replace(plain, "ID", strings.Repeat("x", 65), 1)}, "want lower-case"},
+		{"a long id", files{"chela.plugin.json": strings.Replace(plain, "ID", strings.Repeat("x", 65), 1)},
+			"want lower-case"},
 		{"too large", files{"chela.plugin.json": plain + strings.Repeat(" ", 1<<20)}, "more than 1048576 bytes"},
 		{"a wrong type", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "skills": 1}`}, "skills: want a path"},
-		{"a schema that is none", files{"chela.plugin.json": `{"id": "x", "configSchema": true}`}, "configSchema: want a JSON Schema"},
-		{"a schema that cannot be used", files{"chela.plugin.json": `{"id": "x", "configSchema": {"type": 5}}`}, "configSchema"},
-		{"skills outside", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "skills": ["../skills"]}`}, `skills: "../skills" is not in the plug-in's folder`},
-		{"skills at an absolute path", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "skills": "/etc"}`}, "not in the plug-in's folder"},
-		{"a program outside", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "../x"}}`}, "process: command"},
-		{"a program that is missing", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "./server"}}`}, "no such file"},
-		{"a directory outside", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "python3", "cwd": "/etc"}}`}, "process: cwd"},
-		{"an argument outside", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "python3", "args": ["./../y"]}}`}, "process: args"},
-		{"a placeholder to the outside", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "python3", "cwd": "${PLUGIN_ROOT}/../.."}}`}, "process: cwd"},
-		{"a program on the network", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"url": "https://example.com"}}`}, "process: want command"},
+		{"a schema that is none", files{"chela.plugin.json": `{"id": "x", "configSchema": true}`},
+			"configSchema: want a JSON Schema"},
+		{"a schema that cannot be used", files{"chela.plugin.json": `{"id": "x", "configSchema": {"type": 5}}`},
+			"configSchema"},
+		{"skills outside", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "skills": ["../skills"]}`},
+			`skills: "../skills" is not in the plug-in's folder`},
+		{"skills at an absolute path", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "skills": "/etc"}`},
+			"not in the plug-in's folder"},
+		{"a program outside", files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "../x"}}`},
+			"process: command"},
+		{"a program that is missing",
+			files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "./server"}}`}, "no such file"},
+		{"a directory outside",
+			files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "python3", "cwd": "/etc"}}`},
+			"process: cwd"},
+		{"an argument outside",
+			files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "python3", "args": ["./../y"]}}`},
+			"process: args"},
+		{"a placeholder to the outside",
+			files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "python3", "cwd": "${PLUGIN_ROOT}/../.."}}`}, "process: cwd"},
+		{"a program on the network",
+			files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"url": "https://example.com"}}`},
+			"process: want command"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := plugindir.Read(fill(t, filepath.Join(t.TempDir(), "x"), tt.files))
@@ -177,7 +206,8 @@ func TestLinks(t *testing.T) {
 		}
 	})
 	t.Run("a directory that is a link out of the folder", func(t *testing.T) {
-		dir := fill(t, t.TempDir(), files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "python3", "cwd": "work"}}`})
+		dir := fill(t, t.TempDir(),
+			files{"chela.plugin.json": `{"id": "x", "configSchema": {}, "process": {"command": "python3", "cwd": "work"}}`})
 		link(t, filepath.Join(outside, "secret"), filepath.Join(dir, "work"))
 		if _, err := plugindir.Read(dir); err == nil || !strings.Contains(err.Error(), "cwd") {
 			t.Error(err)
@@ -216,7 +246,8 @@ func TestFormats(t *testing.T) {
 		want  want
 	}{
 		{"our own", weatherFiles(), want{
-			ID: "weather", Name: "Weather", Format: "openclaw", Skills: []string{"skills"}, Hooks: []string{"hooks"}, Agents: []string{"agents"}, Servers: []string{"docs", "net"},
+			ID: "weather", Name: "Weather", Format: "openclaw", Skills: []string{"skills"}, Hooks: []string{"hooks"},
+			Agents: []string{"agents"}, Servers: []string{"docs", "net"},
 		}},
 		{"OpenClaw's, with code", files{
 			"openclaw.plugin.json": `{"id": "x", "configSchema": {}, "channels": ["a"], "providers": [], "kind": "memory", "contracts": {"tools": ["t", "t", "bad name"], "speechProviders": ["s"]}, "skills": ["no"], "hooks": ["h"], "later": {}}`,
@@ -224,42 +255,63 @@ func TestFormats(t *testing.T) {
 		}, want{
 			ID: "x", Name: "x", Format: "openclaw", Hooks: []string{"h"},
 			Unsupported: []string{
-				"Its channels are not available: their code runs only in OpenClaw.", "It cannot take the slot for memory or for the context engine.",
+				"Its channels are not available: their code runs only in OpenClaw.",
+				"It cannot take the slot for memory or for the context engine.",
 				"Its code for speechProviders is not run: it runs only in OpenClaw.",
 				"Its tools are not available: it has no program that offers them (key process), and their code runs only in OpenClaw.",
 				"Its JavaScript code (package.json) is not run: it runs only in OpenClaw.",
 			},
-			Warnings: []string{`the tool "bad name" is ignored: want a letter, then letters, digits, _ and -, at most 64`, "skills: there is no no"},
+			Warnings: []string{`the tool "bad name" is ignored: want a letter, then letters, digits, _ and -, at most 64`,
+				"skills: there is no no"},
 		}},
-		{"OpenClaw's, with nothing for Chela", files{"openclaw.plugin.json": `{"id": "x", "configSchema": {}}`}, want{ID: "x", Name: "x", Format: "openclaw", Unsupported: []string{"It adds nothing that Chela uses."}}},
-		{"Agent Plugins", files{"plugin.json": `{"name": "My Pack!"}`, "mcp.json": servers, ".mcp.json": `{"mcpServers": {"z": {"command": "z"}}}`, "skills/a/SKILL.md": "", "hooks/x": ""}, want{
+		{"OpenClaw's, with nothing for Chela", files{"openclaw.plugin.json": `{"id": "x", "configSchema": {}}`},
+			want{ID: "x", Name: "x", Format: "openclaw", Unsupported: []string{"It adds nothing that Chela uses."}}},
+		{"Agent Plugins", files{"plugin.json": `{"name": "My Pack!"}`, "mcp.json": servers,
+			".mcp.json": `{"mcpServers": {"z": {"command": "z"}}}`, "skills/a/SKILL.md": "", "hooks/x": ""}, want{
 			ID: "my-pack", Name: "My Pack!", Format: "agent", Skills: []string{"skills"}, Servers: []string{"a"},
-			Warnings: []string{`the server bad is ignored: want command, as in {"command": "npx", "args": ["-y", "some-server"]}, or url`},
+			Warnings: []string{
+				`the server bad is ignored: want command, as in {"command": "npx", "args": ["-y", "some-server"]}, or url`},
 		}},
-		{"Agent Plugins with a wrong mcp.json", files{"plugin.json": `{"name": "x"}`, "mcp.json": "{", "skills/a/SKILL.md": ""}, want{
-			ID: "x", Name: "x", Format: "agent", Skills: []string{"skills"}, Warnings: []string{"the servers of mcp.json are ignored: line 1, column 1: this '{' is never closed"},
-		}},
+		{"Agent Plugins with a wrong mcp.json",
+			files{"plugin.json": `{"name": "x"}`, "mcp.json": "{", "skills/a/SKILL.md": ""}, want{
+				ID: "x", Name: "x", Format: "agent", Skills: []string{"skills"},
+				Warnings: []string{"the servers of mcp.json are ignored: line 1, column 1: this '{' is never closed"},
+			}},
 		{"Claude's", files{
 			".claude-plugin/plugin.json": `{"name": "cl", "mcpServers": {"a": {"command": "a"}}, "commands": ["./more/"], "outputStyles": "x", "hooks": "./hooks/hooks.json"}`, "plugin.json": `{"name": "other"}`,
-			".mcp.json": `{"a": {"command": "other"}, "b": {"command": "${CLAUDE_PLUGIN_ROOT}/run"}}`, "run": "#!", "skills/a": "", "agents/critic.md": critic, "commands/c.md": "", "more/d.md": "", "hooks/hooks.json": "{}", ".lsp.json": "{}",
+			".mcp.json": `{"a": {"command": "other"}, "b": {"command": "${CLAUDE_PLUGIN_ROOT}/run"}}`, "run": "#!",
+			"skills/a": "", "agents/critic.md": critic, "commands/c.md": "", "more/d.md": "",
+			"hooks/hooks.json": "{}", ".lsp.json": "{}",
 		}, want{
-			ID: "cl", Name: "cl", Format: "claude", Skills: []string{"skills"}, Hooks: []string{"hooks"}, Agents: []string{"agents"}, Command: []string{"more", "commands"}, Servers: []string{"a", "b"},
+			ID: "cl", Name: "cl", Format: "claude", Skills: []string{"skills"}, Hooks: []string{"hooks"},
+			Agents: []string{"agents"}, Command: []string{"more", "commands"}, Servers: []string{"a", "b"},
 			Unsupported: []string{
-				"Its output styles are not used.", "Its hooks in Claude's format (hooks.json) are not run: only folders with a HOOK.md are.", "Its language servers are not used.",
+				"Its output styles are not used.",
+				"Its hooks in Claude's format (hooks.json) are not run: only folders with a HOOK.md are.",
+				"Its language servers are not used.",
 			},
 		}},
 		{"Claude's with hooks in the manifest and servers in a file", files{
-			".claude-plugin/plugin.json": `{"name": "cl", "hooks": {"PreToolUse": []}, "mcpServers": "./servers.json"}`, "servers.json": servers,
+			".claude-plugin/plugin.json": `{"name": "cl", "hooks": {"PreToolUse": []}, "mcpServers": "./servers.json"}`,
+			"servers.json":               servers,
 		}, want{
-			ID: "cl", Name: "cl", Format: "claude", Servers: []string{"a"}, Unsupported: []string{"Its hooks in Claude's format (hooks.json) are not run: only folders with a HOOK.md are."},
-			Warnings: []string{`the server bad is ignored: want command, as in {"command": "npx", "args": ["-y", "some-server"]}, or url`},
+			ID: "cl", Name: "cl", Format: "claude", Servers: []string{"a"},
+			Unsupported: []string{"Its hooks in Claude's format (hooks.json) are not run: only folders with a HOOK.md are."},
+			Warnings: []string{
+				`the server bad is ignored: want command, as in {"command": "npx", "args": ["-y", "some-server"]}, or url`},
 		}},
-		{"Claude's with servers in a file that is missing", files{".claude-plugin/plugin.json": `{"name": "cl", "mcpServers": "../servers.json"}`}, want{
-			ID: "cl", Name: "cl", Format: "claude", Unsupported: []string{"It adds nothing that Chela uses."}, Warnings: []string{`the servers of ../servers.json are ignored: "../servers.json" is not in the plug-in's folder`},
-		}},
-		{"Codex's", files{".codex-plugin/plugin.json": `{"name": "cx", "skills": "./skills/"}`, ".claude-plugin/plugin.json": `{"name": "cl"}`, ".mcp.json": servers, "skills/a": "", "agents/x": "", ".app.json": ""}, want{
-			ID: "cx", Name: "cx", Format: "codex", Skills: []string{"skills"}, Servers: []string{"a"}, Unsupported: []string{"Its apps are not used."},
-			Warnings: []string{`the server bad is ignored: want command, as in {"command": "npx", "args": ["-y", "some-server"]}, or url`},
+		{"Claude's with servers in a file that is missing",
+			files{".claude-plugin/plugin.json": `{"name": "cl", "mcpServers": "../servers.json"}`}, want{
+				ID: "cl", Name: "cl", Format: "claude", Unsupported: []string{"It adds nothing that Chela uses."},
+				Warnings: []string{`the servers of ../servers.json are ignored: "../servers.json" is not in the plug-in's folder`},
+			}},
+		{"Codex's", files{".codex-plugin/plugin.json": `{"name": "cx", "skills": "./skills/"}`,
+			".claude-plugin/plugin.json": `{"name": "cl"}`, ".mcp.json": servers, "skills/a": "", "agents/x": "",
+			".app.json": ""}, want{
+			ID: "cx", Name: "cx", Format: "codex", Skills: []string{"skills"}, Servers: []string{"a"},
+			Unsupported: []string{"Its apps are not used."},
+			Warnings: []string{
+				`the server bad is ignored: want command, as in {"command": "npx", "args": ["-y", "some-server"]}, or url`},
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -284,8 +336,16 @@ func TestFormats(t *testing.T) {
 			}
 			slices.Sort(names)
 			got := want{
-				ID: p.ID, Name: p.Name, Format: string(p.Format), Skills: rel(p.Skills), Hooks: rel(p.Hooks), Agents: rel(p.Agents), Command: rel(p.Commands),
-				Servers: names, Unsupported: p.Unsupported, Warnings: p.Warnings,
+				ID:          p.ID,
+				Name:        p.Name,
+				Format:      string(p.Format),
+				Skills:      rel(p.Skills),
+				Hooks:       rel(p.Hooks),
+				Agents:      rel(p.Agents),
+				Command:     rel(p.Commands),
+				Servers:     names,
+				Unsupported: p.Unsupported,
+				Warnings:    p.Warnings,
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
@@ -301,16 +361,24 @@ func TestConfig(t *testing.T) {
 		want         []string // reasons
 		passed       string
 	}{
-		{"PL-02 a value that does not match the schema", `{"city": 5}`, []string{"plugins.entries.weather.config.city: want string"}, "{}"},
-		{"PL-02 an unknown key", `{"city": "Bern", "x": 1}`, []string{"plugins.entries.weather.config.x: the plug-in has no such key"}, "{}"},
-		{"PL-02 a required key, without a configuration", ``, []string{"plugins.entries.weather.config.city: it is required"}, "{}"},
-		{"PL-02 not one of the values", `{"city": "Bern", "units": "K"}`, []string{`plugins.entries.weather.config.units: want one of "C","F"`}, "{}"},
-		{"PL-02 deeper", `{"city": "Bern", "more": {"deep": "yes"}}`, []string{"plugins.entries.weather.config.more.deep: want boolean"}, "{}"},
-		{"PL-02 another keyword, and the value does not show", `{"city": "s"}`, []string{"plugins.entries.weather.config.city: it does not satisfy minLength of the plug-in's schema"}, "{}"},
-		{"PL-02 several", `{"days": 1.5}`, []string{"plugins.entries.weather.config.city: it is required", "plugins.entries.weather.config.days: want integer"}, "{}"},
+		{"PL-02 a value that does not match the schema", `{"city": 5}`,
+			[]string{"plugins.entries.weather.config.city: want string"}, "{}"},
+		{"PL-02 an unknown key", `{"city": "Bern", "x": 1}`,
+			[]string{"plugins.entries.weather.config.x: the plug-in has no such key"}, "{}"},
+		{"PL-02 a required key, without a configuration", ``, []string{"plugins.entries.weather.config.city: it is required"},
+			"{}"},
+		{"PL-02 not one of the values", `{"city": "Bern", "units": "K"}`,
+			[]string{`plugins.entries.weather.config.units: want one of "C","F"`}, "{}"},
+		{"PL-02 deeper", `{"city": "Bern", "more": {"deep": "yes"}}`,
+			[]string{"plugins.entries.weather.config.more.deep: want boolean"}, "{}"},
+		{"PL-02 another keyword, and the value does not show", `{"city": "s"}`,
+			[]string{"plugins.entries.weather.config.city: it does not satisfy minLength of the plug-in's schema"}, "{}"},
+		{"PL-02 several", `{"days": 1.5}`, []string{"plugins.entries.weather.config.city: it is required",
+			"plugins.entries.weather.config.days: want integer"}, "{}"},
 		{"PL-02 not an object", `[]`, []string{"plugins.entries.weather.config: want an object"}, "{}"},
 		{"defaults", `{"city": "Bern"}`, nil, `{"city":"Bern","days":3,"more":{"deep":true}}`},
-		{"no defaults for what is set", `{"city": "Bern", "days": 1, "more": {"deep": false}}`, nil, `{"city":"Bern","days":1,"more":{"deep":false}}`},
+		{"no defaults for what is set", `{"city": "Bern", "days": 1, "more": {"deep": false}}`, nil,
+			`{"city":"Bern","days":1,"more":{"deep":false}}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -324,7 +392,8 @@ func TestConfig(t *testing.T) {
 	}
 	t.Run("a cyclic schema ends", func(t *testing.T) {
 		h := newHome(t)
-		fill(t, filepath.Join(h.state, "plugins", "x"), files{"chela.plugin.json": `{"id": "x", "configSchema": {"$ref": "#"}}`})
+		fill(t, filepath.Join(h.state, "plugins", "x"),
+			files{"chela.plugin.json": `{"id": "x", "configSchema": {"$ref": "#"}}`})
 		if p := h.enable(t, "x", `{}`); p.Loadable() {
 			t.Error("used")
 		}
@@ -355,9 +424,12 @@ func TestFind(t *testing.T) {
 			} else if len(p.Reasons) > 0 {
 				state = "broken"
 			}
-			got = append(got, strings.TrimSpace(strings.Join([]string{p.ID, string(p.Source), p.Agent, state, strings.Repeat("!", len(p.Warnings))}, " ")))
+			got = append(got,
+				strings.TrimSpace(strings.Join([]string{p.ID, string(p.Source), p.Agent, state,
+					strings.Repeat("!", len(p.Warnings))}, " ")))
 		}
-		want := []string{"b path  broken", "both path  on !!", "none path  broken", "one path  on", "own installed  off !", "there workspace main off"}
+		want := []string{"b path  broken", "both path  on !!", "none path  broken", "one path  on", "own installed  off !",
+			"there workspace main off"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
@@ -373,7 +445,8 @@ func TestFind(t *testing.T) {
 		{"all are off", plugindir.Config{Enabled: &no}, "plug-ins are off"},
 		{"it is off", plugindir.Config{Entries: map[string]plugindir.Entry{"x": {Enabled: &no}}}, "off"},
 		{"another hash", plugindir.Config{Entries: map[string]plugindir.Entry{"x": {Hash: "00"}}}, "chela plugins enable x"},
-		{"a key that cannot be resolved", config(t, `{"entries": {"x": {"apiKey": "env:NO_SUCH"}}}`), "plugins.entries.x.apiKey"},
+		{"a key that cannot be resolved", config(t, `{"entries": {"x": {"apiKey": "env:NO_SUCH"}}}`),
+			"plugins.entries.x.apiKey"},
 		{"a wrong host", config(t, `{"entries": {"x": {"permissions": {"hosts": ["https://example.com"]}}}}`), "want NAME"},
 		{"a relative path", config(t, `{"entries": {"x": {"permissions": {"read": ["maps"]}}}}`), "want an absolute path"},
 		{"the state of Chela", config(t, `{"entries": {"x": {"permissions": {"write": ["/"]}}}}`), "state of Chela"},
@@ -384,7 +457,8 @@ func TestFind(t *testing.T) {
 			h.Config = tt.config
 			h.Config.Load.Paths = []string{"one"}
 			for _, p := range plugindir.Find(h.Options) {
-				if p.ID == "x" && (p.Loadable() != (tt.reason == "") || tt.reason != "off" && tt.reason != "" && !has(p.Reasons, tt.reason)) {
+				if p.ID == "x" && (p.Loadable() != (tt.reason == "") ||
+					tt.reason != "off" && tt.reason != "" && !has(p.Reasons, tt.reason)) {
 					t.Errorf("%q, want %q", p.Reasons, tt.reason)
 				}
 			}
@@ -393,7 +467,11 @@ func TestFind(t *testing.T) {
 	t.Run("a stale entry is a warning", func(t *testing.T) {
 		h := newHome(t)
 		h.Known = []string{"brave"}
-		h.Config.Entries = map[string]plugindir.Entry{"brave": {Config: []byte("{}")}, "gone": {Enabled: &yes}, "removed": {Enabled: &no}}
+		h.Config.Entries = map[string]plugindir.Entry{
+			"brave":   {Config: []byte("{}")},
+			"gone":    {Enabled: &yes},
+			"removed": {Enabled: &no},
+		}
 		h.Config.Deny = []string{"worse"}
 		var got []string
 		for _, p := range plugindir.Find(h.Options) {
@@ -402,7 +480,8 @@ func TestFind(t *testing.T) {
 			}
 			got = append(got, p.Warnings...)
 		}
-		want := []string{"stale entry: there is no plug-in gone; chela config unset plugins.entries.gone", "plugins.deny names worse, but there is no such plug-in"}
+		want := []string{"stale entry: there is no plug-in gone; chela config unset plugins.entries.gone",
+			"plugins.deny names worse, but there is no such plug-in"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
@@ -434,7 +513,8 @@ func TestChanged(t *testing.T) {
 		if !p.Changed() || p.Check() == nil {
 			t.Errorf("%s: the change is not noticed", at)
 		}
-		if p := h.find(t); p.Loadable() || !slices.Equal(p.Reasons, []string{"it was changed since it was enabled: read it, then chela plugins enable x"}) {
+		if p := h.find(t); p.Loadable() ||
+			!slices.Equal(p.Reasons, []string{"it was changed since it was enabled: read it, then chela plugins enable x"}) {
 			t.Errorf("%s: %q", at, p.Reasons)
 		}
 		if err := os.Remove(filepath.Join(dir, "more")); err != nil {
@@ -477,18 +557,30 @@ func TestServers(t *testing.T) {
 		t.Fatal(servers, err, p.Reasons)
 	}
 	env := map[string]string{
-		"TOKEN": "t", "PLUGIN_ROOT": dir, "PLUGIN_DATA": data, "CLAUDE_PLUGIN_ROOT": dir, "CHELA_PLUGIN_ID": "weather", "CHELA_PLUGIN_API_KEY": "sk-secret",
-		"CHELA_PLUGIN_CONFIG": `{"city":"Bern","days":3,"more":{"deep":true}}`, "PYTHONDONTWRITEBYTECODE": "1",
+		"TOKEN":                   "t",
+		"PLUGIN_ROOT":             dir,
+		"PLUGIN_DATA":             data,
+		"CLAUDE_PLUGIN_ROOT":      dir,
+		"CHELA_PLUGIN_ID":         "weather",
+		"CHELA_PLUGIN_API_KEY":    "sk-secret",
+		"CHELA_PLUGIN_CONFIG":     `{"city":"Bern","days":3,"more":{"deep":true}}`,
+		"PYTHONDONTWRITEBYTECODE": "1",
 	}
 	if diff := cmp.Diff(env, p.Environ(data)); diff != "" {
 		t.Error(diff)
 	}
-	rights := &sandbox.Rights{Workspace: dir, Hosts: []string{"api.example.com:443", "b.example.com"}, Read: []string{maps}, Own: data}
+	rights := &sandbox.Rights{Workspace: dir, Hosts: []string{"api.example.com:443", "b.example.com"},
+		Read: []string{maps}, Own: data}
 	own := servers["weather"]
 	env["CACHE"] = data + "/cache"
 	want := mcp.Server{
-		Command: "python3", Args: []string{filepath.Join(dir, "server.py")}, Env: env, Dir: dir, Plugin: "weather", Rights: rights,
-		Own: []mcp.Declared{{Name: "weather_now"}, {Name: "weather_week", Optional: true}},
+		Command: "python3",
+		Args:    []string{filepath.Join(dir, "server.py")},
+		Env:     env,
+		Dir:     dir,
+		Plugin:  "weather",
+		Rights:  rights,
+		Own:     []mcp.Declared{{Name: "weather_now"}, {Name: "weather_week", Optional: true}},
 	}
 	if own.Check == nil || own.Check() != nil {
 		t.Error("Check")
@@ -497,7 +589,8 @@ func TestServers(t *testing.T) {
 		t.Error(cmp.Diff(want, own))
 	}
 	docs := servers["docs"]
-	if docs.Own != nil || docs.Dir != data || !slices.Equal(docs.Args, []string{filepath.Join(dir, "docs.js"), "--root", dir}) || docs.Env["TOKEN"] != "t" {
+	if docs.Own != nil || docs.Dir != data ||
+		!slices.Equal(docs.Args, []string{filepath.Join(dir, "docs.js"), "--root", dir}) || docs.Env["TOKEN"] != "t" {
 		t.Errorf("%+v", docs)
 	}
 	if net := servers["net"]; net.Headers["Authorization"] != "Bearer t" || net.Env != nil {
@@ -548,7 +641,8 @@ func TestAbilities(t *testing.T) {
 	}
 	yes, no := true, false
 	p.Entry.Hooks.Conversation, p.Entry.Sandbox, p.Entry.Env = &yes, &no, map[string]string{"TOKEN": "t"}
-	for _, line := range []string{"sees conversations (llm_input)", "gets the variable TOKEN", "runs a program: python3 ./server.py (not confined: it may do everything that Chela may)"} {
+	for _, line := range []string{"sees conversations (llm_input)", "gets the variable TOKEN",
+		"runs a program: python3 ./server.py (not confined: it may do everything that Chela may)"} {
 		if !slices.Contains(p.Abilities(), line) {
 			t.Errorf("no %q in %q", line, p.Abilities())
 		}

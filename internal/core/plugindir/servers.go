@@ -129,7 +129,11 @@ func (p *Plugin) Rights(data string) *sandbox.Rights {
 		return out
 	}
 	return &sandbox.Rights{
-		Workspace: p.Dir, Hosts: slices.Clone(p.allowed.Hosts), Read: reals(p.allowed.Read), Change: reals(p.allowed.Write), Own: pathpolicy.Real(data),
+		Workspace: p.Dir,
+		Hosts:     slices.Clone(p.allowed.Hosts),
+		Read:      reals(p.allowed.Read),
+		Change:    reals(p.allowed.Write),
+		Own:       pathpolicy.Real(data),
 	}
 }
 
@@ -143,7 +147,8 @@ func (p *Plugin) confined() bool { return p.Entry.Sandbox == nil || *p.Entry.San
 // Check returns why a program of the plug-in must not be started.
 func (p *Plugin) Check() error {
 	if p.Changed() {
-		return fmt.Errorf("the plug-in %s was changed since it was enabled: read it, then chela plugins enable %s", p.ID, p.ID)
+		return fmt.Errorf("the plug-in %s was changed since it was enabled: read it, then chela plugins enable %s", p.ID,
+			p.ID)
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ type Catalog struct {
 
 // NewCatalog returns the Catalog of a set.
 func NewCatalog(set tool.Set) Catalog {
-	k := Catalog{tools: slices.Clone(set.Known()), known: map[string]bool{}, names: map[string]string{}, groups: map[string][]string{}}
+	k := Catalog{tools: slices.Clone(set.Known()), known: map[string]bool{}, names: map[string]string{},
+		groups: map[string][]string{}}
 	for _, a := range absent {
 		if !slices.ContainsFunc(k.tools, func(t tool.Spec) bool { return t.Name == a.Name }) {
 			k.tools = append(k.tools, a)
@@ -99,7 +100,8 @@ func (k Catalog) profile(name string) []string {
 	if !limited {
 		return nil
 	}
-	return append(append([]string{}, k.Expand(groups)...), k.where(func(t *tool.Spec) bool { return slices.Contains(t.Profiles, name) })...)
+	return append(append([]string{}, k.Expand(groups)...),
+		k.where(func(t *tool.Spec) bool { return slices.Contains(t.Profiles, name) })...)
 }
 
 // ProfilesOf returns the names of the profiles that include the tool.

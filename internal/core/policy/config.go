@@ -37,7 +37,8 @@ type ChatRules struct {
 
 // Check returns the errors in the rules. key is the section's path.
 func (c Config) Check(key string) error {
-	errs := []error{c.Rules.check(key), c.Sandbox.Tools.check(key + ".sandbox.tools"), c.Subagents.Tools.check(key + ".subagents.tools")}
+	errs := []error{c.Rules.check(key), c.Sandbox.Tools.check(key + ".sandbox.tools"),
+		c.Subagents.Tools.check(key + ".subagents.tools")}
 	for p, r := range c.ByProvider {
 		errs = append(errs, r.check(key+".byProvider."+p))
 	}
@@ -49,7 +50,8 @@ func (c Config) Check(key string) error {
 
 func (r Rules) check(key string) error {
 	if len(r.Allow) > 0 && len(r.AlsoAllow) > 0 {
-		return fmt.Errorf("%[1]s.allow and %[1]s.alsoAllow are mutually exclusive: allow lists all tools, alsoAllow adds to a profile", key)
+		return fmt.Errorf(
+			"%[1]s.allow and %[1]s.alsoAllow are mutually exclusive: allow lists all tools, alsoAllow adds to a profile", key)
 	}
 	if p := r.profile(); p != "" && !slices.Contains(Profiles(), p) {
 		return fmt.Errorf("%s.profile: %q is not one of %s", key, r.Profile, strings.Join(Profiles(), ", "))

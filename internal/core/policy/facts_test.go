@@ -56,7 +56,8 @@ var catalog = func() Catalog {
 	add("group:agents", "agents_list skills", tool.Spec{Subagents: tool.NoSubagents})
 	add("group:agents", "skill_workshop", tool.Spec{})
 	add("group:agents", "plan", in("update_plan", "progress_card"))
-	add("group:media", "image", tool.Spec{Sandboxed: tool.Inside, Profiles: []string{"coding"}, Names: []string{"view_image"}})
+	add("group:media", "image",
+		tool.Spec{Sandboxed: tool.Inside, Profiles: []string{"coding"}, Names: []string{"view_image"}})
 	return NewCatalog(set)
 }()
 

@@ -37,9 +37,11 @@ func (k Catalog) Pipeline(global, agent Config, agentKey string, c Conversation)
 		p = append(p, k.sandbox(own.sandbox(), all.sandbox()))
 	}
 	if c.Depth > 0 {
-		p = append(p, Step{Label: "every subagent", Deny: k.where(func(t *tool.Spec) bool { return t.Subagents == tool.NoSubagents })})
+		p = append(p,
+			Step{Label: "every subagent", Deny: k.where(func(t *tool.Spec) bool { return t.Subagents == tool.NoSubagents })})
 		if c.Depth >= c.MaxDepth {
-			p = append(p, Step{Label: "subagent that may start none (maxSpawnDepth)", Deny: k.where(func(t *tool.Spec) bool { return t.Subagents == tool.Parents })})
+			p = append(p, Step{Label: "subagent that may start none (maxSpawnDepth)",
+				Deny: k.where(func(t *tool.Spec) bool { return t.Subagents == tool.Parents })})
 		}
 		p = append(p, k.lists("subagent", all.subagents()), k.lists("subagent", own.subagents()))
 	}

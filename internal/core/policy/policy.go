@@ -181,7 +181,8 @@ type Explanation struct {
 func (p Pipeline) Explain(name string, tools []tool.Spec) Explanation {
 	name = fold(name)
 	t := &tool.Spec{Name: name}
-	if i := slices.IndexFunc(tools, func(other tool.Spec) bool { return fold(other.Name) == name || slices.Contains(other.Names, name) }); i >= 0 {
+	if i := slices.IndexFunc(tools,
+		func(other tool.Spec) bool { return fold(other.Name) == name || slices.Contains(other.Names, name) }); i >= 0 {
 		t = &tools[i]
 	}
 	e := Explanation{Name: fold(t.Name), Allowed: true}

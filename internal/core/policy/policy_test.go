@@ -69,36 +69,63 @@ func TestOffered(t *testing.T) {
 		{name: "minimal", global: `{"profile":"minimal"}`, c: talk(), has: "session_status", only: true},
 		{
 			name: "TC-03 coding", global: `{"profile":"coding"}`, c: talk(),
-			has: "read write edit apply_patch exec process web_search web_fetch sessions_list sessions_send memory_search cron", not: "browser message nodes",
+			has: "read write edit apply_patch exec process web_search web_fetch sessions_list sessions_send memory_search cron",
+			not: "browser message nodes",
 		},
-		{name: "TC-04 messaging", global: `{"profile":"messaging"}`, c: talk(), has: "message sessions_list sessions_send", not: "exec read write"},
-		{name: "TC-05 a group allowed", global: `{"allow":["group:web"]}`, c: talk(), has: "web_search web_fetch", only: true},
-		{name: "TC-06 who may write may patch", global: `{"allow":["write"]}`, c: talk(), has: "write apply_patch", only: true},
-		{name: "TC-07 who may not write may patch", global: `{"deny":["write"]}`, c: talk(), has: "apply_patch read", not: "write"},
-		{name: "TC-07 unless the group is denied", global: `{"deny":["group:fs"]}`, c: talk(), has: "exec", not: "write apply_patch"},
-		{name: "TC-08 case and globs", global: `{"allow":["Exec","brow*"],"deny":["BROWS*"]}`, c: talk(), has: "exec", only: true},
+		{name: "TC-04 messaging", global: `{"profile":"messaging"}`, c: talk(), has: "message sessions_list sessions_send",
+			not: "exec read write"},
+		{name: "TC-05 a group allowed", global: `{"allow":["group:web"]}`, c: talk(),
+			has: "web_search web_fetch", only: true},
+		{name: "TC-06 who may write may patch", global: `{"allow":["write"]}`, c: talk(),
+			has: "write apply_patch", only: true},
+		{name: "TC-07 who may not write may patch", global: `{"deny":["write"]}`, c: talk(),
+			has: "apply_patch read", not: "write"},
+		{name: "TC-07 unless the group is denied", global: `{"deny":["group:fs"]}`, c: talk(), has: "exec",
+			not: "write apply_patch"},
+		{name: "TC-08 case and globs", global: `{"allow":["Exec","brow*"],"deny":["BROWS*"]}`, c: talk(),
+			has: "exec", only: true},
 		{name: "TC-12 bash is exec", global: `{"allow":["bash"]}`, c: talk(), has: "exec", only: true},
-		{name: "TC-12 other names", global: `{"allow":["automations","view_image","list_dir"]}`, agent: `{"deny":["shell"]}`, c: talk(), has: "cron image ls", only: true},
-		{name: "TC-06 apply_patch by its own name", global: `{"allow":["apply_patch"]}`, c: talk(), has: "apply_patch", only: true},
+		{name: "TC-12 other names", global: `{"allow":["automations","view_image","list_dir"]}`, agent: `{"deny":["shell"]}`,
+			c: talk(), has: "cron image ls", only: true},
+		{name: "TC-06 apply_patch by its own name", global: `{"allow":["apply_patch"]}`, c: talk(),
+			has: "apply_patch", only: true},
 		{
-			name: "all tools of ours except files and commands", global: `{"allow":["group:openclaw","ls"]}`, agent: `{"allow":["group:chela","read"]}`, c: talk(), only: true,
+			name: "all tools of ours except files and commands", global: `{"allow":["group:openclaw","ls"]}`,
+			agent: `{"allow":["group:chela","read"]}`, c: talk(), only: true,
 			has: "web_search web_fetch memory_search sessions_list sessions_history sessions_send sessions_spawn subagents session_status browser cron gateway message nodes image agents_list",
 		},
-		{name: "a profile with spaces around it", global: `{"profile":" Minimal "}`, c: talk(), has: "session_status", only: true},
-		{name: "the same case goes before another", global: `{"byProvider":{"ANTHROPIC":{"deny":["exec"]},"anthropic":{"deny":["read"]}}}`, c: talk(), has: "exec", not: "read"},
-		{name: "no sender: no rules of one", global: `{"toolsBySender":{"id:":{"deny":["exec"]},"":{"deny":["exec"]},"name:":{"deny":["exec"]}}}`, c: talk(), has: "exec"},
-		{name: "no provider: no rules of one", global: `{"byProvider":{"":{"deny":["exec"]}}}`, c: Conversation{}, has: "exec read"},
-		{name: "TP-01 a provider's profile", global: `{"profile":"coding","byProvider":{"anthropic":{"profile":"minimal"}}}`, c: talk(), has: "session_status", only: true},
-		{name: "TP-01 not for another provider", global: `{"profile":"coding","byProvider":{"anthropic":{"profile":"minimal"}}}`, c: openai, has: "read exec", not: "browser"},
-		{name: "TP-01 the model goes before its provider", global: `{"byProvider":{"Anthropic":{"deny":["exec"]},"anthropic/opus":{"deny":["read"]}}}`, c: talk(), has: "exec", not: "read"},
-		{name: "TP-02 two lists: what both allow", global: `{"allow":["read","exec"]}`, agent: `{"allow":["read","write"]}`, c: talk(), has: "read", only: true},
-		{name: "TP-03 a denied tool stays denied", global: `{"deny":["exec"]}`, agent: `{"allow":["exec","read"]}`, c: talk(), has: "read", only: true},
-		{name: "TP-04 a profile and more", global: `{"profile":"coding","alsoAllow":["browser"]}`, c: talk(), has: "browser read", not: "message"},
-		{name: "TP-06 in a sandbox", c: boxed, has: "exec process read write", not: "browser canvas nodes cron gateway message"},
-		{name: "TP-06 the sandbox's own list", global: `{"sandbox":{"tools":{"allow":["read"]}}}`, c: boxed, has: "read", only: true},
+		{name: "a profile with spaces around it", global: `{"profile":" Minimal "}`, c: talk(),
+			has: "session_status", only: true},
+		{name: "the same case goes before another",
+			global: `{"byProvider":{"ANTHROPIC":{"deny":["exec"]},"anthropic":{"deny":["read"]}}}`, c: talk(),
+			has: "exec", not: "read"},
+		{name: "no sender: no rules of one",
+			global: `{"toolsBySender":{"id:":{"deny":["exec"]},"":{"deny":["exec"]},"name:":{"deny":["exec"]}}}`,
+			c:      talk(), has: "exec"},
+		{name: "no provider: no rules of one", global: `{"byProvider":{"":{"deny":["exec"]}}}`,
+			c: Conversation{}, has: "exec read"},
+		{name: "TP-01 a provider's profile", global: `{"profile":"coding","byProvider":{"anthropic":{"profile":"minimal"}}}`,
+			c: talk(), has: "session_status", only: true},
+		{name: "TP-01 not for another provider",
+			global: `{"profile":"coding","byProvider":{"anthropic":{"profile":"minimal"}}}`, c: openai,
+			has: "read exec", not: "browser"},
+		{name: "TP-01 the model goes before its provider",
+			global: `{"byProvider":{"Anthropic":{"deny":["exec"]},"anthropic/opus":{"deny":["read"]}}}`, c: talk(),
+			has: "exec", not: "read"},
+		{name: "TP-02 two lists: what both allow", global: `{"allow":["read","exec"]}`, agent: `{"allow":["read","write"]}`,
+			c: talk(), has: "read", only: true},
+		{name: "TP-03 a denied tool stays denied", global: `{"deny":["exec"]}`, agent: `{"allow":["exec","read"]}`, c: talk(),
+			has: "read", only: true},
+		{name: "TP-04 a profile and more", global: `{"profile":"coding","alsoAllow":["browser"]}`, c: talk(),
+			has: "browser read", not: "message"},
+		{name: "TP-06 in a sandbox", c: boxed, has: "exec process read write",
+			not: "browser canvas nodes cron gateway message"},
+		{name: "TP-06 the sandbox's own list", global: `{"sandbox":{"tools":{"allow":["read"]}}}`, c: boxed,
+			has: "read", only: true},
 		{
-			name: "TP-06 the agent's sandbox lists go before the global ones", global: `{"sandbox":{"tools":{"allow":["read","exec"],"deny":["exec"]}}}`,
-			agent: `{"sandbox":{"tools":{"allow":["exec","image"],"deny":["image"]}}}`, c: boxed, has: "exec", only: true,
+			name:   "TP-06 the agent's sandbox lists go before the global ones",
+			global: `{"sandbox":{"tools":{"allow":["read","exec"],"deny":["exec"]}}}`,
+			agent:  `{"sandbox":{"tools":{"allow":["exec","image"],"deny":["image"]}}}`, c: boxed, has: "exec", only: true,
 		},
 		{
 			name: "TP-06 each list for itself", global: `{"sandbox":{"tools":{"allow":["read","exec"],"deny":["exec"]}}}`,
@@ -109,37 +136,49 @@ func TestOffered(t *testing.T) {
 			agent: `{"sandbox":{"tools":{"deny":["exec"]}}}`, c: boxed, has: "read", only: true,
 		},
 		{
-			name: "TP-06 they apply in a sandbox only", global: `{"sandbox":{"tools":{"deny":["exec"]}}}`, agent: `{"sandbox":{"tools":{"allow":["read"]}}}`,
-			c: talk(), has: strings.Join(allTools, " "), only: true,
+			name: "TP-06 they apply in a sandbox only", global: `{"sandbox":{"tools":{"deny":["exec"]}}}`,
+			agent: `{"sandbox":{"tools":{"allow":["read"]}}}`,
+			c:     talk(), has: strings.Join(allTools, " "), only: true,
 		},
 		{
-			name: "alsoAllow of a sandbox: names of both sections", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"alsoAllow":["cron"]}}}`,
-			c: boxed, has: "browser cron exec", not: "canvas gateway",
+			name: "alsoAllow of a sandbox: names of both sections", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`,
+			agent: `{"sandbox":{"tools":{"alsoAllow":["cron"]}}}`,
+			c:     boxed, has: "browser cron exec", not: "canvas gateway",
 		},
 		{
-			name: "alsoAllow of a sandbox: an explicit deny list stays", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"deny":["browser"]}}}`,
+			name:   "alsoAllow of a sandbox: an explicit deny list stays",
+			global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, agent: `{"sandbox":{"tools":{"deny":["browser"]}}}`,
 			c: boxed, has: "exec read", not: "browser",
 		},
 		{
-			name: "alsoAllow of a sandbox: an explicit global deny list stays", global: `{"sandbox":{"tools":{"alsoAllow":["browser"],"deny":["browser"]}}}`,
-			agent: `{"sandbox":{"tools":{"alsoAllow":["browser","cron"]}}}`, c: boxed, has: "exec read cron", not: "browser",
+			name:   "alsoAllow of a sandbox: an explicit global deny list stays",
+			global: `{"sandbox":{"tools":{"alsoAllow":["browser"],"deny":["browser"]}}}`,
+			agent:  `{"sandbox":{"tools":{"alsoAllow":["browser","cron"]}}}`, c: boxed, has: "exec read cron", not: "browser",
 		},
 		{
-			name: "alsoAllow of a sandbox: a group and a pattern", global: `{"sandbox":{"tools":{"alsoAllow":["group:nodes","Brow*"]}}}`,
-			c: boxed, has: "browser nodes exec", not: "canvas",
+			name:   "alsoAllow of a sandbox: a group and a pattern",
+			global: `{"sandbox":{"tools":{"alsoAllow":["group:nodes","Brow*"]}}}`,
+			c:      boxed, has: "browser nodes exec", not: "canvas",
 		},
 		{
-			name: "TP-06 the default deny list of a sandbox applies to any allow list", global: `{"sandbox":{"tools":{"allow":["*"]}}}`, c: boxed,
+			name:   "TP-06 the default deny list of a sandbox applies to any allow list",
+			global: `{"sandbox":{"tools":{"allow":["*"]}}}`, c: boxed,
 			has: "read exec web_fetch", not: "browser canvas nodes cron gateway message",
 		},
-		{name: "a group denied in a sandbox", global: `{"sandbox":{"tools":{"deny":["group:fs"]}}}`, c: boxed, has: "exec process", not: "read write edit apply_patch ls"},
-		{name: "a profile and a group", global: `{"profile":"minimal","alsoAllow":["group:web"]}`, c: talk(), has: "session_status web_search web_fetch", only: true},
-		{name: "the agent's profile goes before the global one", global: `{"profile":"coding"}`, agent: `{"profile":"minimal"}`, c: talk(), has: "session_status", only: true},
-		{name: "and may be wider", global: `{"profile":"minimal"}`, agent: `{"profile":"full"}`, c: talk(), has: strings.Join(allTools, " "), only: true},
-		{name: "the agent's alsoAllow goes before the global one", global: `{"profile":"minimal","alsoAllow":["browser"]}`, agent: `{"alsoAllow":["read"]}`, c: talk(), has: "session_status read", only: true},
+		{name: "a group denied in a sandbox", global: `{"sandbox":{"tools":{"deny":["group:fs"]}}}`, c: boxed,
+			has: "exec process", not: "read write edit apply_patch ls"},
+		{name: "a profile and a group", global: `{"profile":"minimal","alsoAllow":["group:web"]}`, c: talk(),
+			has: "session_status web_search web_fetch", only: true},
+		{name: "the agent's profile goes before the global one", global: `{"profile":"coding"}`,
+			agent: `{"profile":"minimal"}`, c: talk(), has: "session_status", only: true},
+		{name: "and may be wider", global: `{"profile":"minimal"}`, agent: `{"profile":"full"}`, c: talk(),
+			has: strings.Join(allTools, " "), only: true},
+		{name: "the agent's alsoAllow goes before the global one", global: `{"profile":"minimal","alsoAllow":["browser"]}`,
+			agent: `{"alsoAllow":["read"]}`, c: talk(), has: "session_status read", only: true},
 		{
-			name: "a provider's profile of the agent goes before the global one", global: `{"byProvider":{"anthropic":{"profile":"coding"}}}`,
-			agent: `{"byProvider":{"anthropic":{"profile":"minimal"}}}`, c: talk(), has: "session_status", only: true,
+			name:   "a provider's profile of the agent goes before the global one",
+			global: `{"byProvider":{"anthropic":{"profile":"coding"}}}`,
+			agent:  `{"byProvider":{"anthropic":{"profile":"minimal"}}}`, c: talk(), has: "session_status", only: true,
 		},
 		{
 			name: "a provider's lists of both sections", global: `{"byProvider":{"anthropic":{"allow":["read","exec"]}}}`,
@@ -150,25 +189,33 @@ func TestOffered(t *testing.T) {
 			agent: `{"subagents":{"tools":{"allow":["exec","write"]}}}`, c: child(1, 1), has: "exec", only: true,
 		},
 		{
-			name: "TP-14 they apply to children only", global: `{"subagents":{"tools":{"deny":["exec"]}}}`, agent: `{"subagents":{"tools":{"allow":["read"]}}}`,
-			c: talk(), has: strings.Join(allTools, " "), only: true,
+			name: "TP-14 they apply to children only", global: `{"subagents":{"tools":{"deny":["exec"]}}}`,
+			agent: `{"subagents":{"tools":{"allow":["read"]}}}`,
+			c:     talk(), has: strings.Join(allTools, " "), only: true,
 		},
-		{name: "a sandbox's denied tool is allowed by its name", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`, c: boxed, has: "browser exec", not: "canvas"},
+		{name: "a sandbox's denied tool is allowed by its name", global: `{"sandbox":{"tools":{"alsoAllow":["browser"]}}}`,
+			c: boxed, has: "browser exec", not: "canvas"},
 		{
 			name: "TP-08 a child without children", c: child(1, 1),
-			has: "read exec subagents session_status", not: "sessions_spawn sessions_list sessions_history sessions_send sessions_delete agents_list message cron gateway",
+			has: "read exec subagents session_status",
+			not: "sessions_spawn sessions_list sessions_history sessions_send sessions_delete agents_list message cron gateway",
 		},
-		{name: "TP-09 a child with children", c: child(1, 2), has: "sessions_spawn subagents sessions_list sessions_history", not: "sessions_send message"},
+		{name: "TP-09 a child with children", c: child(1, 2), has: "sessions_spawn subagents sessions_list sessions_history",
+			not: "sessions_send message"},
 		{
-			name: "TP-10 a later step does not widen", global: `{"profile":"coding","subagents":{"tools":{"allow":["browser"]}}}`, c: child(1, 1),
+			name:   "TP-10 a later step does not widen",
+			global: `{"profile":"coding","subagents":{"tools":{"allow":["browser"]}}}`, c: child(1, 1),
 			not: "browser",
 		},
 		{
-			name: "TP-14 lists of children", global: `{"subagents":{"tools":{"deny":["gateway","cron"],"allow":["read","exec"]}}}`, c: child(1, 1),
+			name:   "TP-14 lists of children",
+			global: `{"subagents":{"tools":{"deny":["gateway","cron"],"allow":["read","exec"]}}}`, c: child(1, 1),
 			has: "read exec", only: true,
 		},
 		{
-			name: "TP-14 and of the agent", global: `{"subagents":{"tools":{"deny":["gateway","cron"],"allow":["read","exec"]}}}`, agent: `{"deny":["exec"]}`, c: child(1, 1),
+			name:   "TP-14 and of the agent",
+			global: `{"subagents":{"tools":{"deny":["gateway","cron"],"allow":["read","exec"]}}}`,
+			agent:  `{"deny":["exec"]}`, c: child(1, 1),
 			has: "read", only: true,
 		},
 		{
@@ -206,8 +253,14 @@ func TestOffered(t *testing.T) {
 
 func TestChatsAndSenders(t *testing.T) {
 	t.Parallel()
-	chat := ChatRules{Tools: &Rules{Deny: []string{"exec"}}, BySender: map[string]Rules{"id:7": {AlsoAllow: []string{"exec"}}, "username:ada": {Allow: []string{"read"}},
-		"name:bob": {Deny: []string{"exec"}}, "e164:+15550100": {Deny: []string{"exec"}}, "channel:irc:7": {Deny: []string{"exec"}}}}
+	chat := ChatRules{Tools: &Rules{Deny: []string{"exec"}}, BySender: map[string]Rules{
+		"id:7":           {AlsoAllow: []string{"exec"}},
+		"username:ada":   {Allow: []string{"read"}},
+		"name:bob":       {Deny: []string{"exec"}},
+		"e164:+15550100": {Deny: []string{"exec"}},
+
+		"channel:irc:7": {Deny: []string{"exec"}},
+	}}
 	in := func(s Sender) Conversation {
 		c := talk()
 		c.Chat, c.ChatKey, c.Sender = chat, "channels.telegram.groups.-100", s
@@ -221,11 +274,15 @@ func TestChatsAndSenders(t *testing.T) {
 	}{
 		{"TP-05 the sender with rules of its own", Sender{Channel: "telegram", ID: "7"}, true, ""},
 		{"TP-05 another sender", Sender{Channel: "telegram", ID: "8"}, false, "chat channels.telegram.groups.-100.tools"},
-		{"TP-05 by name on the platform", Sender{ID: "8", Username: "@Ada"}, false, "chat channels.telegram.groups.-100.toolsBySender.username:ada"},
-		{"by the name that is shown", Sender{ID: "8", Name: "Bob"}, false, "chat channels.telegram.groups.-100.toolsBySender.name:bob"},
-		{"by phone number", Sender{ID: "8", Phone: "+15550100"}, false, "chat channels.telegram.groups.-100.toolsBySender.e164:+15550100"},
+		{"TP-05 by name on the platform", Sender{ID: "8", Username: "@Ada"}, false,
+			"chat channels.telegram.groups.-100.toolsBySender.username:ada"},
+		{"by the name that is shown", Sender{ID: "8", Name: "Bob"}, false,
+			"chat channels.telegram.groups.-100.toolsBySender.name:bob"},
+		{"by phone number", Sender{ID: "8", Phone: "+15550100"}, false,
+			"chat channels.telegram.groups.-100.toolsBySender.e164:+15550100"},
 		{"the id takes precedence over the name", Sender{ID: "7", Username: "ada"}, true, ""},
-		{"the id on the channel takes precedence over the id", Sender{Channel: "irc", ID: "7"}, false, "chat channels.telegram.groups.-100.toolsBySender.channel:irc:7"},
+		{"the id on the channel takes precedence over the id", Sender{Channel: "irc", ID: "7"}, false,
+			"chat channels.telegram.groups.-100.toolsBySender.channel:irc:7"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -273,17 +330,23 @@ func TestSections(t *testing.T) {
 		also          string // the same with alsoAllow
 		back          bool   // alsoAllow restores exec
 	}{
-		{"1", `{"profile":"messaging"}`, "", full, "profile tools.profile", `{"profile":"messaging","alsoAllow":["exec"]}`, true},
-		{"2", `{"byProvider":{"anthropic":{"profile":"minimal"}}}`, "", full, "provider profile tools.byProvider.anthropic.profile", `{"byProvider":{"anthropic":{"profile":"minimal","alsoAllow":["exec"]}}}`, true},
+		{"1", `{"profile":"messaging"}`, "", full, "profile tools.profile",
+			`{"profile":"messaging","alsoAllow":["exec"]}`, true},
+		{"2", `{"byProvider":{"anthropic":{"profile":"minimal"}}}`, "", full,
+			"provider profile tools.byProvider.anthropic.profile",
+			`{"byProvider":{"anthropic":{"profile":"minimal","alsoAllow":["exec"]}}}`, true},
 		{"3", `{"allow":["read"]}`, "", full, "global tools", "", false},
-		{"4", `{"byProvider":{"anthropic":{"allow":["read"]}}}`, "", full, "global by provider tools.byProvider.anthropic", `{"byProvider":{"anthropic":{"deny":["exec"],"alsoAllow":["exec"]}}}`, false},
+		{"4", `{"byProvider":{"anthropic":{"allow":["read"]}}}`, "", full, "global by provider tools.byProvider.anthropic",
+			`{"byProvider":{"anthropic":{"deny":["exec"],"alsoAllow":["exec"]}}}`, false},
 		{"5", "", `{"allow":["read"]}`, full, "agent agents.entries.main.tools", "", false},
-		{"6", "", `{"byProvider":{"anthropic/opus":{"deny":["exec"]}}}`, full, "agent by provider agents.entries.main.tools.byProvider.anthropic/opus", "", false},
+		{"6", "", `{"byProvider":{"anthropic/opus":{"deny":["exec"]}}}`, full,
+			"agent by provider agents.entries.main.tools.byProvider.anthropic/opus", "", false},
 		{"8", "", "", group, "chat channels.telegram.groups.-100.tools", "", false},
 		{"8 sender", `{"toolsBySender":{"id:7":{"deny":["exec"]}}}`, "", full, "sender tools.toolsBySender.id:7", "", false},
 		{"9", `{"sandbox":{"tools":{"deny":["exec"]}}}`, "", full, "sandbox tools.sandbox.tools", "", false},
 		{"10", `{"subagents":{"tools":{"deny":["exec"]}}}`, "", full, "subagent tools.subagents.tools", "", false},
-		{"10 agent", "", `{"subagents":{"tools":{"allow":["read"]}}}`, full, "subagent agents.entries.main.tools.subagents.tools", "", false},
+		{"10 agent", "", `{"subagents":{"tools":{"allow":["read"]}}}`, full,
+			"subagent agents.entries.main.tools.subagents.tools", "", false},
 	} {
 		t.Run("TP-13 layer "+tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -291,7 +354,8 @@ func TestSections(t *testing.T) {
 			if slices.Contains(got, "exec") || by["exec"] != tt.by {
 				t.Errorf("exec removed by %q, want %q", by["exec"], tt.by)
 			}
-			e := catalog.Pipeline(config(t, tt.global), config(t, tt.agent), "agents.entries.main", tt.c).Explain("Exec", named(allTools...))
+			e := catalog.Pipeline(config(t, tt.global), config(t, tt.agent), "agents.entries.main",
+				tt.c).Explain("Exec", named(allTools...))
 			if last := e.Steps[len(e.Steps)-1]; e.Allowed || last.Label+" "+last.Key != tt.by || e.By != last.Label {
 				t.Errorf("explained by %+v", e)
 			}
@@ -311,9 +375,10 @@ func TestNothingFits(t *testing.T) {
 	none, boxed := NewCatalog(tool.Set{}), talk()
 	boxed.Sandboxed = true
 	for name, p := range map[string]Pipeline{
-		"profile":                       none.Pipeline(config(t, `{"profile":"minimal"}`), Config{}, "", talk()),
-		"profile and a misspelled name": none.Pipeline(config(t, `{"profile":"minimal","alsoAllow":["raed"]}`), Config{}, "", talk()),
-		"sandbox":                       none.Pipeline(Config{}, Config{}, "", boxed),
+		"profile": none.Pipeline(config(t, `{"profile":"minimal"}`), Config{}, "", talk()),
+		"profile and a misspelled name": none.Pipeline(config(t, `{"profile":"minimal","alsoAllow":["raed"]}`),
+			Config{}, "", talk()),
+		"sandbox": none.Pipeline(Config{}, Config{}, "", boxed),
 	} {
 		if o := p.Apply(named("read", "exec")); len(o.Allowed) > 0 {
 			t.Errorf("%s: available: %q", name, o.Allowed)
@@ -345,7 +410,8 @@ func TestCheck(t *testing.T) {
 		}
 	})
 	for _, rules := range []string{
-		`{"sandbox":{"tools":{"allow":["read"],"alsoAllow":["exec"]}}}`, `{"subagents":{"tools":{"allow":["read"],"alsoAllow":["exec"]}}}`,
+		`{"sandbox":{"tools":{"allow":["read"],"alsoAllow":["exec"]}}}`,
+		`{"subagents":{"tools":{"allow":["read"],"alsoAllow":["exec"]}}}`,
 		`{"toolsBySender":{"*":{"allow":["read"],"alsoAllow":["exec"]}}}`, `{"byProvider":{"x":{"profile":"codeing"}}}`,
 	} {
 		if config(t, rules).Check("tools") == nil {
@@ -355,7 +421,8 @@ func TestCheck(t *testing.T) {
 	if err := config(t, `{"profile":"codeing"}`).Check("tools"); err == nil || !strings.Contains(err.Error(), "coding") {
 		t.Error(err)
 	}
-	for _, rules := range []string{`{"profile":" Coding ","alsoAllow":["exec"]}`, `{"profile":"coding","allow":["exec"]}`} {
+	for _, rules := range []string{`{"profile":" Coding ","alsoAllow":["exec"]}`,
+		`{"profile":"coding","allow":["exec"]}`} {
 		if err := config(t, rules).Check("tools"); err != nil {
 			t.Errorf("%s: %v", rules, err)
 		}
@@ -377,7 +444,8 @@ func TestUnknownNames(t *testing.T) {
 		{`["group:raeding"]`, len(allTools), "tools: no tool is named group:raeding; the list is left out"},
 		{`["EXEC","canv*"]`, 2, ""},
 	} {
-		o := catalog.Pipeline(config(t, `{"allow":`+tt.allow+`}`), Config{}, "agents.entries.main", talk()).Apply(named(allTools...))
+		o := catalog.Pipeline(config(t, `{"allow":`+tt.allow+`}`), Config{}, "agents.entries.main",
+			talk()).Apply(named(allTools...))
 		if len(o.Allowed) != tt.left || strings.Join(o.Warnings, "|") != tt.warns {
 			t.Errorf("%s: left %d, warns %q", tt.allow, len(o.Allowed), o.Warnings)
 		}
@@ -388,8 +456,10 @@ func TestUnknownNames(t *testing.T) {
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	names := []string{"read", "exec", "files__get"}
-	p := catalog.Pipeline(config(t, `{"profile":"full","allow":["read","files__*"],"deny":["browser"]}`), config(t, `{"deny":["process"]}`), "agents.entries.main", talk())
-	want := Outcome{Allowed: []string{"read", "files__get"}, Removed: []Removal{{Label: "global", Key: "tools", Names: []string{"exec"}}}}
+	p := catalog.Pipeline(config(t, `{"profile":"full","allow":["read","files__*"],"deny":["browser"]}`),
+		config(t, `{"deny":["process"]}`), "agents.entries.main", talk())
+	want := Outcome{Allowed: []string{"read", "files__get"},
+		Removed: []Removal{{Label: "global", Key: "tools", Names: []string{"exec"}}}}
 	if diff := cmp.Diff(want, p.Apply(named(names...))); diff != "" {
 		t.Error(diff)
 	}
@@ -409,17 +479,27 @@ func TestOutcome(t *testing.T) {
 
 func TestProfiles(t *testing.T) {
 	t.Parallel()
-	for rules, want := range map[string]string{``: "full", `{"profile":"full"}`: "full", `{"deny":["read"]}`: "full", `{"profile":"Coding","deny":["read"]}`: "coding"} {
+	for rules, want := range map[string]string{
+		``:                                     "full",
+		`{"profile":"full"}`:                   "full",
+		`{"deny":["read"]}`:                    "full",
+		`{"profile":"Coding","deny":["read"]}`: "coding",
+	} {
 		if got := catalog.Pipeline(config(t, rules), Config{}, "", talk()).Profile(); got != want {
 			t.Errorf("%s: profile %q, want %q", rules, got, want)
 		}
 	}
-	for name, want := range map[string]string{"Bash": "coding full", "session_status": "minimal coding messaging full", "browser": "full"} {
+	for name, want := range map[string]string{
+		"Bash":           "coding full",
+		"session_status": "minimal coding messaging full",
+		"browser":        "full",
+	} {
 		if got := strings.Join(catalog.ProfilesOf(&tool.Spec{Name: catalog.Name(name)}), " "); got != want {
 			t.Errorf("%s: profiles %q, want %q", name, got, want)
 		}
 	}
-	if !catalog.Match([]string{"group:fs"}, "List_Dir") || catalog.Match([]string{"group:fs"}, "exec") || catalog.Match(nil, "exec") {
+	if !catalog.Match([]string{"group:fs"}, "List_Dir") || catalog.Match([]string{"group:fs"}, "exec") ||
+		catalog.Match(nil, "exec") {
 		t.Error("Match")
 	}
 }
@@ -460,7 +540,8 @@ func contains(all, some []string) bool {
 
 func BenchmarkApply(b *testing.B) {
 	var g Config
-	if err := json.Unmarshal([]byte(`{"profile":"coding","deny":["x*"],"byProvider":{"anthropic":{"deny":["browser"]}}}`), &g); err != nil {
+	if err := json.Unmarshal([]byte(`{"profile":"coding","deny":["x*"],"byProvider":{"anthropic":{"deny":["browser"]}}}`),
+		&g); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
@@ -470,7 +551,8 @@ func BenchmarkApply(b *testing.B) {
 
 func TestPlugins(t *testing.T) {
 	t.Parallel()
-	tools := append(named("read", "exec"), tool.Spec{Name: "Weather_Now", Plugin: "weather"}, tool.Spec{Name: "weather_week", Plugin: "weather", Optional: true},
+	tools := append(named("read", "exec"), tool.Spec{Name: "Weather_Now", Plugin: "weather"},
+		tool.Spec{Name: "weather_week", Plugin: "weather", Optional: true},
 		tool.Spec{Name: "docs__search", Plugin: MCP}, tool.Spec{Name: "docs__drop", Plugin: MCP})
 	boxed := talk()
 	boxed.Sandboxed = true
@@ -480,24 +562,38 @@ func TestPlugins(t *testing.T) {
 		want                []string
 		warnings            int
 	}{
-		{"an optional tool must be named", "", "", talk(), []string{"read", "exec", "Weather_Now", "docs__search", "docs__drop"}, 0},
-		{"by its name", `{"alsoAllow": ["weather_week"]}`, "", talk(), []string{"read", "exec", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
-		{"by its plug-in, for an agent", "", `{"alsoAllow": ["weather"]}`, talk(), []string{"read", "exec", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
-		{"in a list of all tools", `{"allow": ["read", "group:plugins"]}`, "", talk(), []string{"read", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
+		{"an optional tool must be named", "", "", talk(),
+			[]string{"read", "exec", "Weather_Now", "docs__search", "docs__drop"}, 0},
+		{"by its name", `{"alsoAllow": ["weather_week"]}`, "", talk(),
+			[]string{"read", "exec", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
+		{"by its plug-in, for an agent", "", `{"alsoAllow": ["weather"]}`, talk(),
+			[]string{"read", "exec", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
+		{"in a list of all tools", `{"allow": ["read", "group:plugins"]}`, "", talk(),
+			[]string{"read", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
 		{"a pattern does not name it", `{"allow": ["weather*"]}`, "", talk(), []string{"Weather_Now"}, 0},
-		{"neither does what denies another", `{"deny": ["weather_now"]}`, "", talk(), []string{"read", "exec", "docs__search", "docs__drop"}, 0},
-		{"deny takes precedence", `{"alsoAllow": ["weather"], "deny": ["weather_week"]}`, "", talk(), []string{"read", "exec", "Weather_Now", "docs__search", "docs__drop"}, 0},
+		{"neither does what denies another", `{"deny": ["weather_now"]}`, "", talk(),
+			[]string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"deny takes precedence", `{"alsoAllow": ["weather"], "deny": ["weather_week"]}`, "", talk(),
+			[]string{"read", "exec", "Weather_Now", "docs__search", "docs__drop"}, 0},
 		{"all plug-ins are denied", `{"deny": ["group:plugins"]}`, "", talk(), []string{"read", "exec"}, 0},
-		{"one plug-in is denied", `{"deny": ["weather"]}`, "", talk(), []string{"read", "exec", "docs__search", "docs__drop"}, 0},
-		{"MCP-03 servers of the configuration are denied", `{"deny": ["bundle-mcp"]}`, "", talk(), []string{"read", "exec", "Weather_Now"}, 0},
-		{"the profile coding has tools of servers", `{"profile": "coding"}`, "", talk(), []string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"one plug-in is denied", `{"deny": ["weather"]}`, "", talk(),
+			[]string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"MCP-03 servers of the configuration are denied", `{"deny": ["bundle-mcp"]}`, "", talk(),
+			[]string{"read", "exec", "Weather_Now"}, 0},
+		{"the profile coding has tools of servers", `{"profile": "coding"}`, "", talk(),
+			[]string{"read", "exec", "docs__search", "docs__drop"}, 0},
 		{"the profile minimal has none", `{"profile": "minimal"}`, "", talk(), nil, 0},
-		{"a profile and a plug-in", `{"profile": "minimal", "alsoAllow": ["weather"]}`, "", talk(), []string{"Weather_Now", "weather_week"}, 0},
+		{"a profile and a plug-in", `{"profile": "minimal", "alsoAllow": ["weather"]}`, "", talk(),
+			[]string{"Weather_Now", "weather_week"}, 0},
 		{"TP-07 in a sandbox they are absent", "", "", boxed, []string{"read", "exec"}, 0},
-		{"TP-07 until the sandbox's list names the servers", `{"sandbox": {"tools": {"alsoAllow": ["bundle-mcp"]}}}`, "", boxed, []string{"read", "exec", "docs__search", "docs__drop"}, 0},
-		{"TP-07 or the plug-in", `{"sandbox": {"tools": {"alsoAllow": ["weather"]}}}`, "", boxed, []string{"read", "exec", "Weather_Now", "weather_week"}, 0},
-		{"TP-07 or group:plugins", `{"sandbox": {"tools": {"alsoAllow": ["group:plugins"]}}}`, "", boxed, []string{"read", "exec", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
-		{"TP-07 or one server", `{"sandbox": {"tools": {"alsoAllow": ["docs__*"]}}}`, "", boxed, []string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"TP-07 until the sandbox's list names the servers", `{"sandbox": {"tools": {"alsoAllow": ["bundle-mcp"]}}}`, "",
+			boxed, []string{"read", "exec", "docs__search", "docs__drop"}, 0},
+		{"TP-07 or the plug-in", `{"sandbox": {"tools": {"alsoAllow": ["weather"]}}}`, "", boxed,
+			[]string{"read", "exec", "Weather_Now", "weather_week"}, 0},
+		{"TP-07 or group:plugins", `{"sandbox": {"tools": {"alsoAllow": ["group:plugins"]}}}`, "", boxed,
+			[]string{"read", "exec", "Weather_Now", "weather_week", "docs__search", "docs__drop"}, 0},
+		{"TP-07 or one server", `{"sandbox": {"tools": {"alsoAllow": ["docs__*"]}}}`, "", boxed,
+			[]string{"read", "exec", "docs__search", "docs__drop"}, 0},
 		{"a server that is not known yet keeps its list", `{"allow": ["notes__*"]}`, "", talk(), nil, 0},
 	} {
 		p := catalog.Pipeline(config(t, tt.global), config(t, tt.agent), "agents.entries.main", tt.c)
@@ -513,7 +609,8 @@ func TestPlugins(t *testing.T) {
 	}
 	t.Run("a subagent's list does not name it", func(t *testing.T) {
 		t.Parallel()
-		p := append(catalog.Pipeline(Config{}, Config{}, "agents.entries.main", talk()), catalog.Limit("session", []string{"weather_week", "read"}, nil))
+		p := append(catalog.Pipeline(Config{}, Config{}, "agents.entries.main", talk()),
+			catalog.Limit("session", []string{"weather_week", "read"}, nil))
 		if o := p.Apply(tools); !slices.Equal(o.Allowed, []string{"read"}) {
 			t.Errorf("%q", o.Allowed)
 		}

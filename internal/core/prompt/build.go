@@ -142,18 +142,22 @@ func (b *Builder) find(in Input) *built {
 // sameStable reports whether the stable parts of two prompts are equal. It compares
 // every field that stable reads.
 func sameStable(a, b Input) bool {
-	return a.Mode == b.Mode && a.Dir == b.Dir && a.Sandbox == b.Sandbox && a.MaxFile == b.MaxFile && a.MaxFiles == b.MaxFiles && a.Warn == b.Warn &&
+	return a.Mode == b.Mode && a.Dir == b.Dir && a.Sandbox == b.Sandbox && a.MaxFile == b.MaxFile &&
+		a.MaxFiles == b.MaxFiles && a.Warn == b.Warn &&
 		a.Docs == b.Docs && a.Skills == b.Skills && slices.Equal(a.Files, b.Files) && slices.Equal(a.Types, b.Types) &&
 		slices.Equal(a.Aliases, b.Aliases) && slices.Equal(a.Owners, b.Owners) && maps.Equal(a.Roles, b.Roles) &&
-		slices.EqualFunc(a.Tools, b.Tools, func(a, b llm.ToolSpec) bool { return a.Name == b.Name && a.Description == b.Description })
+		slices.EqualFunc(a.Tools, b.Tools,
+			func(a, b llm.ToolSpec) bool { return a.Name == b.Name && a.Description == b.Description })
 }
 
 // sameVolatile reports whether the volatile parts of two prompts are equal. It
 // compares every field that volatile reads.
 func sameVolatile(a, b Input) bool {
-	return maps.Equal(a.Roles, b.Roles) && sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && a.Extra == b.Extra && a.Group == b.Group && a.Title == b.Title && a.Heartbeat == b.Heartbeat &&
+	return maps.Equal(a.Roles, b.Roles) && sameDay(a.Now, b.Now) && zoneName(a) == zoneName(b) && a.Extra == b.Extra &&
+		a.Group == b.Group && a.Title == b.Title && a.Heartbeat == b.Heartbeat &&
 		a.Agent == b.Agent && a.Host == b.Host && a.Repo == b.Repo && a.OS == b.OS && a.Arch == b.Arch &&
-		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking && a.Reasoning == b.Reasoning && slices.Equal(a.Hints, b.Hints)
+		a.Model == b.Model && a.Channel == b.Channel && a.Thinking == b.Thinking && a.Reasoning == b.Reasoning &&
+		slices.Equal(a.Hints, b.Hints)
 }
 
 // sameDay reports whether both times give the same text in a prompt.

@@ -49,7 +49,8 @@ func files(in Input) (note string, context []string) {
 	}
 	var head strings.Builder
 	if context != nil {
-		head.WriteString("The files under \"Project context\" were written by the person for you. This is their current content.\n")
+		head.WriteString(
+			"The files under \"Project context\" were written by the person for you. This is their current content.\n")
 	}
 	if missing != nil {
 		fmt.Fprintf(&head, "Missing files: %s.\n", strings.Join(missing, ", "))

@@ -20,7 +20,8 @@ func Name(s string) string {
 			b.WriteString("…")
 			break
 		}
-		if r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || unicode.Is(unicode.Cf, r) {
+		if r != ' ' && !unicode.IsGraphic(r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) ||
+			unicode.Is(unicode.Cf, r) {
 			fmt.Fprintf(&b, "\\u{%x}", r)
 			continue
 		}

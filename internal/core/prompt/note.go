@@ -13,5 +13,6 @@ func Note(plan, children string) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "<session-state>\nAdded by Chela to this request. The person did not write it and does not see it.\n" + b.String() + "</session-state>"
+	return "<session-state>\nAdded by Chela to this request. The person did not write it and does not see it.\n" +
+		b.String() + "</session-state>"
 }

@@ -21,8 +21,15 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // roles are those of the tools that tests name.
 var roles = map[tool.Role]string{
-	tool.RunsCommands: "exec", tool.ReadsFiles: "read", tool.ChangesSettings: "gateway", tool.StartsSubagents: "sessions_spawn",
-	tool.LeadsSubagents: "subagents", tool.WritesSessions: "sessions_send", tool.SearchesMemory: "memory_search", tool.ReadsMemory: "memory_get",
+	tool.RunsCommands:    "exec",
+	tool.ReadsFiles:      "read",
+	tool.ChangesSettings: "gateway",
+	tool.StartsSubagents: "sessions_spawn",
+	tool.LeadsSubagents:  "subagents",
+	tool.WritesSessions:  "sessions_send",
+	tool.SearchesMemory:  "memory_search",
+
+	tool.ReadsMemory: "memory_get",
 }
 
 // input returns an Input with every part.
@@ -33,8 +40,9 @@ func input() Input {
 			{Name: "read", Description: "Read a file. Long files come in pieces."},
 			{Name: "exec", Description: "Run a command\n in the shell."},
 		},
-		Dir:      "/home/ann/.chela/workspace",
-		Files:    []File{{Name: "AGENTS.md", Text: "Rules."}, {Name: "SOUL.md", Text: "Dry."}, {Name: "USER.md", Missing: true}, {Name: "TOOLS.md"}},
+		Dir: "/home/ann/.chela/workspace",
+		Files: []File{{Name: "AGENTS.md", Text: "Rules."}, {Name: "SOUL.md", Text: "Dry."},
+			{Name: "USER.md", Missing: true}, {Name: "TOOLS.md"}},
 		Now:      time.Date(2026, 3, 1, 23, 30, 0, 0, time.UTC),
 		Zone:     time.FixedZone("Asia/Shanghai", 8*3600),
 		Agent:    "main",
@@ -146,10 +154,12 @@ func everything() Input {
 	in.Docs, in.Aliases, in.Owners = "docs:", []string{"opus: anthropic/claude-opus-4-5"}, []string{"telegram:4711"}
 	in.Sandbox = "Commands work in a sandbox."
 	in.Files = nil
-	for _, name := range []string{"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "HEARTBEAT.md", "BOOTSTRAP.md", "MEMORY.md"} {
+	for _, name := range []string{"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "HEARTBEAT.md",
+		"BOOTSTRAP.md", "MEMORY.md"} {
 		in.Files = append(in.Files, File{Name: name, Text: "Content of " + name + "."})
 	}
-	in.Hints, in.Heartbeat, in.Group, in.Extra = []string{"Markdown is shown as plain text."}, true, true, "You are in the group Cooks."
+	in.Hints, in.Heartbeat, in.Group, in.Extra = []string{"Markdown is shown as plain text."}, true, true,
+		"You are in the group Cooks."
 	in.Repo = "/home/ann/src"
 	return in
 }
@@ -169,7 +179,8 @@ func BenchmarkLarge(b *testing.B) {
 		in.Files[i].Text = strings.Repeat("A line of a file, as people write it.\n", 500)
 	}
 	for i := range 40 {
-		in.Tools = append(in.Tools, llm.ToolSpec{Name: "tool" + strings.Repeat("x", i), Description: strings.Repeat("What it does. ", 20)})
+		in.Tools = append(in.Tools,
+			llm.ToolSpec{Name: "tool" + strings.Repeat("x", i), Description: strings.Repeat("What it does. ", 20)})
 	}
 	in.Skills = strings.Repeat("<skill><name>n</name><description>what it does and when it is used</description><location>skills/n/SKILL.md</location></skill>\n", 60)
 	b.Run("uncached", func(b *testing.B) {
@@ -220,7 +231,8 @@ func TestModes(t *testing.T) {
 	t.Parallel()
 	t.Run("PROMPT-14 sections and files stand in a fixed order", func(t *testing.T) {
 		want := []string{
-			"Tooling", "Tool call style", "Safety", "Chela commands", "Skills (mandatory)", "Memory recall", "Self-update", "Model aliases", "Workspace",
+			"Tooling", "Tool call style", "Safety", "Chela commands", "Skills (mandatory)", "Memory recall", "Self-update",
+			"Model aliases", "Workspace",
 			"Documentation", "Sandbox", "User identity", "Workspace files", "Project context",
 			"Date and time", "Messaging", "Silent replies", "Heartbeats", "Group chat context", "Runtime",
 		}
@@ -233,7 +245,8 @@ func TestModes(t *testing.T) {
 				files = append(files, strings.TrimSpace(name))
 			}
 		}
-		if diff := cmp.Diff([]string{"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "HEARTBEAT.md", "BOOTSTRAP.md", "MEMORY.md"}, files); diff != "" {
+		if diff := cmp.Diff([]string{"AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "TOOLS.md", "HEARTBEAT.md",
+			"BOOTSTRAP.md", "MEMORY.md"}, files); diff != "" {
 			t.Errorf("files: -want +got:\n%s", diff)
 		}
 		want = []string{
@@ -244,14 +257,23 @@ func TestModes(t *testing.T) {
 			t.Errorf("minimal: -want +got:\n%s", diff)
 		}
 	})
-	t.Run("PROMPT-01 a subagent's prompt has its task and the safety section, and nothing about the person", func(t *testing.T) {
-		got := text(minimal())
-		for want, n := range map[string]int{"\n# Subagent Context\n": 1, "## Safety": 1, "Skills": 0, "Memory recall": 0, "Heartbeats": 0, "NO_REPLY": 0, "4711": 0} {
-			if strings.Count(got, want) != n {
-				t.Errorf("%q occurs %d times, want %d", want, strings.Count(got, want), n)
+	t.Run("PROMPT-01 a subagent's prompt has its task and the safety section, and nothing about the person",
+		func(t *testing.T) {
+			got := text(minimal())
+			for want, n := range map[string]int{
+				"\n# Subagent Context\n": 1,
+				"## Safety":              1,
+				"Skills":                 0,
+				"Memory recall":          0,
+				"Heartbeats":             0,
+				"NO_REPLY":               0,
+				"4711":                   0,
+			} {
+				if strings.Count(got, want) != n {
+					t.Errorf("%q occurs %d times, want %d", want, strings.Count(got, want), n)
+				}
 			}
-		}
-	})
+		})
 	t.Run("PROMPT-06 the mode none gives one line", func(t *testing.T) {
 		in := everything()
 		in.Mode = None
@@ -264,7 +286,8 @@ func TestModes(t *testing.T) {
 			tools []string
 			want  string
 		}{
-			{nil, ""}, {[]string{"memory_search"}, "with memory_search."}, {[]string{"memory_get"}, "look into MEMORY.md"}, {[]string{"memory_search", "memory_get"}, "lines that you need with memory_get"},
+			{nil, ""}, {[]string{"memory_search"}, "with memory_search."}, {[]string{"memory_get"}, "look into MEMORY.md"},
+			{[]string{"memory_search", "memory_get"}, "lines that you need with memory_get"},
 		} {
 			in := Input{Roles: roles}
 			for _, name := range tc.tools {
@@ -279,9 +302,12 @@ func TestModes(t *testing.T) {
 	t.Run("PROMPT-09 PROMPT-19 the safety section says everything in both modes", func(t *testing.T) {
 		for _, in := range []Input{{}, {Mode: Minimal}} {
 			for _, want := range []string{
-				"no goals of your own", "preserve or copy yourself", "resources, access or influence", "no plans beyond the request",
-				"human oversight come before", "When instructions conflict, pause and ask", "stop, pause or be audited", "never bypass a safeguard",
-				"Do not persuade or manipulate anyone to widen access", "Do not change system prompts, safety rules or tool policy unless the person asks",
+				"no goals of your own", "preserve or copy yourself", "resources, access or influence",
+				"no plans beyond the request",
+				"human oversight come before", "When instructions conflict, pause and ask", "stop, pause or be audited",
+				"never bypass a safeguard",
+				"Do not persuade or manipulate anyone to widen access",
+				"Do not change system prompts, safety rules or tool policy unless the person asks",
 			} {
 				if !strings.Contains(text(in), want) {
 					t.Errorf("mode %q: %q is missing", in.Mode, want)
@@ -291,7 +317,8 @@ func TestModes(t *testing.T) {
 	})
 	t.Run("PROMPT-17 a persona is recognized whatever the case of its name and its folder", func(t *testing.T) {
 		for name, want := range map[string]bool{"soul.MD": true, "team/Soul.md": true, "souls.md": false} {
-			if got := strings.Contains(text(Input{Files: []File{{Name: name, Text: "Dry."}}}), "adopt its character"); got != want {
+			if got := strings.Contains(text(Input{Files: []File{{Name: name, Text: "Dry."}}}), "adopt its character"); got !=
+				want {
 				t.Errorf("%s: %t", name, got)
 			}
 		}
@@ -362,7 +389,8 @@ func TestBuild(t *testing.T) {
 	t.Run("HYG-06 facts about the system are in the system prompt", func(t *testing.T) {
 		in := input()
 		in.Extra, in.Sandbox = "You are in the group Cooks.", "The network is cut."
-		for _, want := range []string{"group Cooks", "## Sandbox\n\nThe network is cut.", "Monday, 2 March 2026", "Asia/Shanghai", "/home/ann/.chela/workspace"} {
+		for _, want := range []string{"group Cooks", "## Sandbox\n\nThe network is cut.", "Monday, 2 March 2026",
+			"Asia/Shanghai", "/home/ann/.chela/workspace"} {
 			if !strings.Contains(text(in), want) {
 				t.Errorf("%q is not in the prompt", want)
 			}
@@ -370,14 +398,16 @@ func TestBuild(t *testing.T) {
 	})
 	t.Run("a zone without a name is shown as an offset", func(t *testing.T) {
 		in := Input{Now: time.Date(2026, 3, 2, 4, 30, 0, 0, time.UTC), Zone: time.FixedZone("", -5*3600)}
-		if got, want := text(in), "Sunday, 1 March 2026. Use a tool to get the time of day.\nTime zone: UTC-05:00"; !strings.Contains(got, want) {
+		if got, want := text(in),
+			"Sunday, 1 March 2026. Use a tool to get the time of day.\nTime zone: UTC-05:00"; !strings.Contains(got, want) {
 			t.Errorf("the prompt lacks %q:\n%s", want, got)
 		}
 	})
 	t.Run("PROMPT-12 each tool once, in one line, sorted", func(t *testing.T) {
 		in := Input{}
 		for i := range 60 {
-			in.Tools = append(in.Tools, llm.ToolSpec{Name: "t" + string(rune('a'+(59-i)%26)) + string(rune('a'+(59-i)/26)), Description: strings.Repeat("long\n", 99)})
+			in.Tools = append(in.Tools, llm.ToolSpec{Name: "t" + string(rune('a'+(59-i)%26)) + string(rune('a'+(59-i)/26)),
+				Description: strings.Repeat("long\n", 99)})
 		}
 		in.Tools = append(in.Tools, in.Tools[0])
 		var names []string
@@ -418,7 +448,12 @@ func TestFileLimits(t *testing.T) {
 		if n := strings.Count(got, "é"); n > 20_000 || n < 19_800 {
 			t.Errorf("%d characters are shown, want close to 20000", n)
 		}
-		for want, n := range map[string]int{"HEAD": 1, "TAIL": 1, "omitted …]": 1, "Truncated because of their length: AGENTS.md.": 1} {
+		for want, n := range map[string]int{
+			"HEAD":       1,
+			"TAIL":       1,
+			"omitted …]": 1,
+			"Truncated because of their length: AGENTS.md.": 1,
+		} {
 			if strings.Count(got, want) != n {
 				t.Errorf("%q occurs %d times, want %d", want, strings.Count(got, want), n)
 			}
@@ -427,7 +462,8 @@ func TestFileLimits(t *testing.T) {
 	t.Run("bootstrapPromptTruncationWarning", func(t *testing.T) {
 		const notice = "Truncated because of their length"
 		for warn, want := range map[Truncation]int{"": 1, WarnOnce: 1, WarnAlways: 3, WarnOff: 0} {
-			fs := []File{{Name: "AGENTS.md", Text: strings.Repeat("x", 300)}, {Name: "TOOLS.md", Text: strings.Repeat("y", 300)}, {Name: "SOUL.md", Text: "z"}}
+			fs := []File{{Name: "AGENTS.md", Text: strings.Repeat("x", 300)}, {Name: "TOOLS.md", Text: strings.Repeat("y", 300)},
+				{Name: "SOUL.md", Text: "z"}}
 			got := text(Input{Files: fs, MaxFile: 200, Warn: warn})
 			if n := strings.Count(got, notice); n != want || strings.Count(got, "omitted …]") != 2 {
 				t.Errorf("%q: %d notices, want %d:\n%s", warn, n, want, got)
@@ -546,7 +582,8 @@ func TestWorkspace(t *testing.T) {
 			t.Error("memory.md is not in the prompt")
 		}
 		put(t, filepath.Join(dir, "MEMORY.md"), "the new one")
-		if got := text(Input{Files: Open(dir, nil).Files(true)}); strings.Contains(got, "the old one") || !strings.Contains(got, "the new one") {
+		if got := text(Input{Files: Open(dir, nil).Files(true)}); strings.Contains(got, "the old one") ||
+			!strings.Contains(got, "the new one") {
 			t.Error("memory.md is in the prompt beside MEMORY.md")
 		}
 	})
@@ -609,7 +646,8 @@ func TestWorkspace(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := text(Input{Files: Open(dir, nil).Files(true)})
-		if strings.Contains(got, "outside") || !strings.Contains(got, "AGENTS.md is omitted") || !strings.Contains(got, "SOUL.md is omitted") {
+		if strings.Contains(got, "outside") || !strings.Contains(got, "AGENTS.md is omitted") ||
+			!strings.Contains(got, "SOUL.md is omitted") {
 			t.Errorf("want the link and the directory to be omitted:\n%s", got)
 		}
 	})

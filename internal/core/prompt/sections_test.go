@@ -14,14 +14,17 @@ func TestSections(t *testing.T) {
 		titles     []string
 		want       string
 	}{
-		{"two sections in the order of the titles", text, []string{"Red Lines", "Session Startup"}, "## red lines ##\n\n- Private.\n\n## Session Startup\n\n1. Read.\n\n### Then\n\nAnswer."},
-		{"CRLF", strings.ReplaceAll(text, "\n", "\r\n"), []string{"Memory"}, "## Memory\n\nnotes\n\n```md\n## Red Lines\nan example\n```"},
+		{"two sections in the order of the titles", text, []string{"Red Lines", "Session Startup"},
+			"## red lines ##\n\n- Private.\n\n## Session Startup\n\n1. Read.\n\n### Then\n\nAnswer."},
+		{"CRLF", strings.ReplaceAll(text, "\n", "\r\n"), []string{"Memory"},
+			"## Memory\n\nnotes\n\n```md\n## Red Lines\nan example\n```"},
 		{"a level below", text, []string{"then"}, "### Then\n\nAnswer."},
 		{"none", text, []string{"Elsewhere"}, ""},
 		{"no titles", text, nil, ""},
 		{"a fence that is never closed", "~~~\n## A\n", []string{"A"}, ""},
 		{"a longer fence", "````\n```\n## A\n````\n## A\nb", []string{"A"}, "## A\nb"},
-		{"older titles", "## Every Session\nx\n## Safety\ny", []string{"Session Startup", "red lines"}, "## Every Session\nx\n\n## Safety\ny"},
+		{"older titles", "## Every Session\nx\n## Safety\ny", []string{"Session Startup", "red lines"},
+			"## Every Session\nx\n\n## Safety\ny"},
 		{"the first of two", "## A\n1\n## A\n2", []string{"A"}, "## A\n1"},
 		{"no blank after the marks", "##A\n## B", []string{"A"}, ""},
 	} {

@@ -224,16 +224,19 @@ func (w *Workspace) Types() (types []subagent.Type) {
 		name := TypesDir + "/" + e.Name()
 		if stem, _, _ := strings.Cut(base, "."); !ok {
 			if frontmatter.Misnamed(e.Name(), stem+".md") {
-				types = append(types, subagent.Type{Name: strings.ToLower(stem), Problem: name + ": it is not used: is it " + stem + ".md with the wrong ending?"})
+				types = append(types, subagent.Type{Name: strings.ToLower(stem), Problem: name + ": it is not used: is it " + stem +
+					".md with the wrong ending?"})
 			}
 			continue
 		}
 		if len(types) == maxTypes {
-			return append(types, subagent.Type{Name: strings.ToLower(base), Problem: fmt.Sprintf("%s: it is not read, because only %d files are", name, maxTypes)})
+			return append(types, subagent.Type{Name: strings.ToLower(base),
+				Problem: fmt.Sprintf("%s: it is not read, because only %d files are", name, maxTypes)})
 		}
 		f := w.fileLocked(path.Join(TypesDir, e.Name()))
 		if f.Problem != "" || f.Missing {
-			types = append(types, subagent.Type{Name: strings.ToLower(base), Problem: name + ": " + cmp.Or(f.Problem, "it is missing")})
+			types = append(types,
+				subagent.Type{Name: strings.ToLower(base), Problem: name + ": " + cmp.Or(f.Problem, "it is missing")})
 			continue
 		}
 		types = subagent.AddType(types, taken, name, base, []byte(f.Text))

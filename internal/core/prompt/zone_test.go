@@ -24,7 +24,8 @@ func TestZone(t *testing.T) {
 		{time.FixedZone("", -5*3600-1800), "", -5*3600 - 1800},
 	} {
 		var b Builder
-		in := Input{Dir: "/w", Files: []File{{Name: "A.md", Text: "## Date and time\n\nTime zone: Asia/Tokyo\n"}}, Now: now, Zone: tc.zone}
+		in := Input{Dir: "/w", Files: []File{{Name: "A.md", Text: "## Date and time\n\nTime zone: Asia/Tokyo\n"}},
+			Now: now, Zone: tc.zone}
 		if got := Dir(b.Build(in)); got != "/w" {
 			t.Errorf("the workspace is %q", got)
 		}
@@ -37,7 +38,8 @@ func TestZone(t *testing.T) {
 			t.Errorf("%v: the offset is %d, want %d", tc.zone, got, tc.offset)
 		}
 	}
-	for _, text := range []string{"", "Time zone: Europe/Berlin", "## Date and time\n\nTime zone: Nowhere/Else\n", "## Date and time\n\nToday is Monday.\n\n## Context\n\nTime zone: UTC"} {
+	for _, text := range []string{"", "Time zone: Europe/Berlin", "## Date and time\n\nTime zone: Nowhere/Else\n",
+		"## Date and time\n\nToday is Monday.\n\n## Context\n\nTime zone: UTC"} {
 		if loc, name, ok := Zone([]llm.Block{{Text: text}}, now); ok {
 			t.Errorf("%q names the zone %v, %q", text, loc, name)
 		}

@@ -45,7 +45,8 @@ func (s *Shelf) Apply(ctx context.Context, id, hash, by string) (Proposal, error
 		return p, err
 	}
 	if skill.Worst(p.Findings) == skill.Critical {
-		return p, errors.Join(s.move(&p, Quarantined, by, p.Findings[0].String()), &chela.Error{Code: chela.CodeForbidden, Err: ErrQuarantined})
+		return p, errors.Join(s.move(&p, Quarantined, by, p.Findings[0].String()), &chela.Error{Code: chela.CodeForbidden,
+			Err: ErrQuarantined})
 	}
 	if err := os.MkdirAll(filepath.Dir(s.kept(&p)), 0o700); err != nil {
 		return p, err

@@ -146,7 +146,8 @@ func (d *Draft) check() error {
 // checkPath reports what is wrong with the path of a file besides SKILL.md.
 func checkPath(p string) error {
 	parts := strings.Split(p, "/")
-	bad := path.Clean(p) != p || len(p) > 200 || slices.ContainsFunc(parts, func(e string) bool { return !folder.ValidName(e) || strings.HasPrefix(e, ".") })
+	bad := path.Clean(p) != p || len(p) > 200 ||
+		slices.ContainsFunc(parts, func(e string) bool { return !folder.ValidName(e) || strings.HasPrefix(e, ".") })
 	if bad || strings.EqualFold(p, skill.FileName) || strings.EqualFold(parts[len(parts)-1], skill.FileName) {
 		return invalid("file %.100q: want a path in the skill, such as references/notes.md", p)
 	}
@@ -182,7 +183,8 @@ func (d *Draft) compose(old []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		text = fmt.Appendf(nil, "---\nname: %s\ndescription: %s\n---\n\n%s", d.Name, quoted, strings.TrimLeft(string(text), "\n"))
+		text = fmt.Appendf(nil, "---\nname: %s\ndescription: %s\n---\n\n%s", d.Name, quoted,
+			strings.TrimLeft(string(text), "\n"))
 	}
 	s, _, err := skill.Parse(d.Name, text)
 	switch {
@@ -216,7 +218,8 @@ func (p *Proposal) expect(hash string) error {
 	if hash == "" || strings.EqualFold(hash, p.Hash) {
 		return nil
 	}
-	return &chela.Error{Code: chela.CodeConflict, Err: &ChangedError{p.ID, hash, p.Hash}, Hint: "chela skills proposals show " + p.ID}
+	return &chela.Error{Code: chela.CodeConflict, Err: &ChangedError{p.ID, hash, p.Hash},
+		Hint: "chela skills proposals show " + p.ID}
 }
 
 // described returns the description in a SKILL.md; "": it has none.

@@ -165,7 +165,8 @@ func (s *Shelf) find(id string) (Proposal, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return Proposal{}, &chela.Error{Code: chela.CodeNotFound, Message: fmt.Sprintf("there is no proposal %.60q", id), Hint: "chela skills proposals list"}
+		return Proposal{}, &chela.Error{Code: chela.CodeNotFound, Message: fmt.Sprintf("there is no proposal %.60q", id),
+			Hint: "chela skills proposals list"}
 	}
 	return Proposal{}, invalid("the id %s is ambiguous", id)
 }
@@ -210,14 +211,22 @@ func (s *Shelf) Create(d Draft) (Proposal, error) {
 		}
 	}
 	if pending >= MaxPending {
-		return Proposal{}, chela.Errorf(chela.CodeUnavailable, "%d proposals are pending; apply or reject some first", pending)
+		return Proposal{}, chela.Errorf(chela.CodeUnavailable, "%d proposals are pending; apply or reject some first",
+			pending)
 	}
 	if err := s.prune(all); err != nil {
 		return Proposal{}, err
 	}
 	now := time.Now()
 	p := Proposal{
-		ID: strings.ReplaceAll(uuid.NewString(), "-", "")[:12], Agent: d.Agent, Name: d.Name, Update: d.Update, By: d.By, Session: d.Session, Reason: d.Reason, Created: now,
+		ID:      strings.ReplaceAll(uuid.NewString(), "-", "")[:12],
+		Agent:   d.Agent,
+		Name:    d.Name,
+		Update:  d.Update,
+		By:      d.By,
+		Session: d.Session,
+		Reason:  d.Reason,
+		Created: now,
 	}
 	target := s.target(&p)
 	if p.Base, err = hashOf(target); err != nil {
@@ -346,7 +355,8 @@ func (s *Shelf) Revise(id string, d Draft) (Proposal, error) {
 	if err := d.check(); err != nil {
 		return p, err
 	}
-	files, fresh, old := filepath.Join(s.dir(p.ID), filesDir), filepath.Join(s.dir(p.ID), freshDir), filepath.Join(s.dir(p.ID), oldDir)
+	files, fresh, old := filepath.Join(s.dir(p.ID), filesDir), filepath.Join(s.dir(p.ID), freshDir),
+		filepath.Join(s.dir(p.ID), oldDir)
 	if err := errors.Join(os.RemoveAll(fresh), os.RemoveAll(old)); err != nil {
 		return p, err
 	}

@@ -142,7 +142,8 @@ func Plan(p Policy, live *Live, waiting []Item, now time.Time) Decision {
 func Available(waiting []Item, active []run.Run) []Item {
 	for _, r := range active {
 		if r.Waits == run.WaitsRetry {
-			waiting = slices.DeleteFunc(slices.Clone(waiting), func(it Item) bool { return it.Kind == Event && it.Root == r.Tree() })
+			waiting = slices.DeleteFunc(slices.Clone(waiting),
+				func(it Item) bool { return it.Kind == Event && it.Root == r.Tree() })
 		}
 	}
 	return waiting
@@ -304,7 +305,8 @@ func (w *planner) live(l Live) {
 
 // takesEvent reports whether an event may join the live run.
 func (l Live) takesEvent(it Item) bool {
-	return l.Steerable && l.Run.Kind != run.Compact && l.Run.Overrides.Deliver.Mode != run.DeliverSession && it.Origin.Kind != chela.OriginCron && it.Origin.Kind != chela.OriginHeartbeat
+	return l.Steerable && l.Run.Kind != run.Compact && l.Run.Overrides.Deliver.Mode != run.DeliverSession &&
+		it.Origin.Kind != chela.OriginCron && it.Origin.Kind != chela.OriginHeartbeat
 }
 
 // takesMessage reports whether a message may join the live run.
@@ -459,7 +461,8 @@ func (p Policy) bursts(messages []Item) []burst {
 // joins reports whether a message is part of the burst.
 func (p Policy) joins(b burst, it Item, mode Mode) bool {
 	last := b.last()
-	return it.fromPerson() && mode == b.mode && p.debounced(last) && len(last.Inbound.Media) == 0 && len(b.items) < p.Cap &&
+	return it.fromPerson() && mode == b.mode && p.debounced(last) && len(last.Inbound.Media) == 0 &&
+		len(b.items) < p.Cap &&
 		it.Created.Before(last.Created.Add(p.Inbound))
 }
 

@@ -90,7 +90,11 @@ func ids(items []Item) string {
 // livePerson returns a run in progress that a local message of a person started.
 func livePerson() *Live {
 	return &Live{Steerable: true, Run: run.Run{
-		ID: "live", State: run.Running, Kind: run.Turn, Origin: chela.Origin{Kind: chela.OriginPerson}, Principal: chela.Principal{ID: "owner"},
+		ID:        "live",
+		State:     run.Running,
+		Kind:      run.Turn,
+		Origin:    chela.Origin{Kind: chela.OriginPerson},
+		Principal: chela.Principal{ID: "owner"},
 	}}
 }
 
@@ -134,7 +138,8 @@ func TestPlan(t *testing.T) {
 		{"LANE-04 followup makes a turn of each", Policy{Mode: Followup}, false, words("a", "b", "c"), 0, "start a"},
 		{"LANE-05 interrupt ends the run", Policy{Mode: Interrupt}, true, words("a"), 0, "interrupt"},
 		{"LANE-05 and the newest is answered", Policy{Mode: Interrupt}, false, words("a", "b"), 0, "start a b"},
-		{"LANE-05 an interrupting message goes before other targets", Policy{}, false, words("x@1", "a=interrupt", "y"), 0, "start a y"},
+		{"LANE-05 an interrupting message goes before other targets", Policy{}, false,
+			words("x@1", "a=interrupt", "y"), 0, "start a y"},
 		{"LANE-05 nothing steers an interrupted run", Policy{Mode: Steer}, true, words("a", "b=interrupt"), 0, "interrupt"},
 		{"LANE-06 cap 2 of 5, summarize", Policy{Cap: 2}, false, words("a", "b", "c", "d", "e"), 0, "start d e, drop a b c"},
 		{"LANE-06 summarize waits for the turn", Policy{Cap: 2}, true, words("a", "b", "c"), 0, ""},
@@ -157,18 +162,23 @@ func TestPlan(t *testing.T) {
 		{"LANE-08 three in a second are one", gather, false, words("a@1", "b@1+500", "c@1+1000"), 1100, "until +3000"},
 		{"LANE-08 after the quiet time", gather, false, words("a@1", "b@1+500", "c@1+1000"), 3000, "start a b c"},
 		{"LANE-08 an attachment ends the wait", gather, false, words("a@1", "b@1+500*", "c@1+1000"), 1100, "start a b"},
-		{"LANE-08 joined in followup too", Policy{Mode: Followup, Inbound: 2 * time.Second}, false, words("a@1", "b@1+500", "c@1+9000"), 9000, "start a b"},
+		{"LANE-08 joined in followup too", Policy{Mode: Followup, Inbound: 2 * time.Second}, false,
+			words("a@1", "b@1+500", "c@1+9000"), 9000, "start a b"},
 		{"LANE-08 other senders do not wait", gather, false, words("a@1", "b@1!bob*"), 100, "start b"},
-		{"LANE-08 steering waits too", Policy{Mode: Steer, Inbound: 2 * time.Second}, true, words("a@1", "b@1+500"), 600, "until +2500"},
+		{"LANE-08 steering waits too", Policy{Mode: Steer, Inbound: 2 * time.Second}, true,
+			words("a@1", "b@1+500"), 600, "until +2500"},
 		{"LANE-08 the earliest of several senders", gather, false, words("a@1", "b@1!bob+500"), 600, "until +2000"},
 		{"a local client does not wait", gather, false, words("a"), 0, "start a"},
 		{"LANE-13 an event joins the turn", Policy{}, false, words("a", "s:r", "b"), 0, "start r a b"},
 		{"LANE-13 an event of another address joins the turn", Policy{}, false, words("a@1", "s:r@2"), 0, "start r a"},
-		{"LANE-13 an event of another principal joins the turn", Policy{}, false, words("a", "s:r!bob", "s:q"), 0, "start r q a"},
+		{"LANE-13 an event of another principal joins the turn", Policy{}, false,
+			words("a", "s:r!bob", "s:q"), 0, "start r q a"},
 		{"LANE-13 only events", Policy{}, false, words("s:r", "s:q"), 0, "start r q"},
-		{"LANE-13 an event does not wait for the quiet time", Policy{Debounce: time.Second}, false, words("a", "b+500", "s:r+600"), 600, "start r a b"},
+		{"LANE-13 an event does not wait for the quiet time", Policy{Debounce: time.Second}, false,
+			words("a", "b+500", "s:r+600"), 600, "start r a b"},
 		{"an event steers in steer mode", Policy{Mode: Steer}, true, words("s:r", "a"), 0, "steer r a"},
-		{"a turn of events drops no messages", Policy{Cap: 2, Inbound: time.Second}, false, words("a@1", "b@2+500", "c@3+900", "s:r!bob"), 900, "start r"},
+		{"a turn of events drops no messages", Policy{Cap: 2, Inbound: time.Second}, false,
+			words("a@1", "b@2+500", "c@3+900", "s:r!bob"), 900, "start r"},
 		{"a decision comes first", Policy{}, false, words("a", "r:x", "s:q"), 0, "resume x"},
 		{"a decision waits for the live run", Policy{}, true, words("r:x"), 0, ""},
 		{"events are not capped", Policy{Cap: 1, Drop: DropOld}, false, words("s:a", "s:b", "s:c", "d"), 0, "start a b c d"},
@@ -227,7 +237,14 @@ func TestSummary(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	for s, want := range map[string]Mode{"queue": Steer, "STEER": Steer, "steer+backlog": SteerBacklog, "collect": Collect, "x": "", "": ""} {
+	for s, want := range map[string]Mode{
+		"queue":         Steer,
+		"STEER":         Steer,
+		"steer+backlog": SteerBacklog,
+		"collect":       Collect,
+		"x":             "",
+		"":              "",
+	} {
 		if got, ok := ParseMode(s); got != want || ok != (want != "") {
 			t.Errorf("ParseMode(%q) = %q, %v", s, got, ok)
 		}
@@ -301,7 +318,8 @@ func TestJoin(t *testing.T) {
 		})
 	}
 	t.Run("the heartbeat and the schedule do not interrupt", func(t *testing.T) {
-		if s := flat(Plan(Policy{Mode: Interrupt}, liveRun(person), words("h:beat=interrupt", "c:job=interrupt", "a:done=interrupt"), t0)); s != "" {
+		if s := flat(Plan(Policy{Mode: Interrupt}, liveRun(person), words("h:beat=interrupt", "c:job=interrupt",
+			"a:done=interrupt"), t0)); s != "" {
 			t.Errorf("got %q", s)
 		}
 	})
@@ -318,7 +336,8 @@ func TestJoin(t *testing.T) {
 		{"no overrides", liveRun(person, func(l *Live) { l.Run.Overrides.Model = "gpt" }), words("m"), "steer m"},
 		{"other overrides", liveRun(person, func(l *Live) { l.Run.Overrides.Model = "gpt" }), words("m~opus"), ""},
 		{"a run with fewer rights", liveRun(person), admin(words("m")), ""},
-		{"a run with more rights", liveRun(person, func(l *Live) { l.Run.Principal.Scopes = []chela.Scope{chela.ScopeAdmin} }), words("m"), ""},
+		{"a run with more rights",
+			liveRun(person, func(l *Live) { l.Run.Principal.Scopes = []chela.Scope{chela.ScopeAdmin} }), words("m"), ""},
 		{"a compaction", liveRun(person, func(l *Live) { l.Run.Kind = run.Compact }), words("m", "a:done"), ""},
 		{"another process", liveRun(person, func(l *Live) { l.Steerable = false }), words("m", "a:done"), ""},
 	} {
@@ -346,7 +365,8 @@ func TestOtherSession(t *testing.T) {
 		want    string
 	}{
 		{"steer", Steer, liveRun(person), words("x:m"), "steer m"},
-		{"steer from another address", Steer, liveRun(person, func(l *Live) { l.Run.Address.Channel = "fake" }), words("x:m"), "steer m"},
+		{"steer from another address", Steer, liveRun(person, func(l *Live) { l.Run.Address.Channel = "fake" }),
+			words("x:m"), "steer m"},
 		{"steer-backlog", SteerBacklog, liveRun(person), words("x:m"), "steer m, later m:later"},
 		{"collect", Collect, liveRun(person), words("x:m"), ""},
 		{"followup", Followup, liveRun(person), words("x:m"), ""},
@@ -356,13 +376,15 @@ func TestOtherSession(t *testing.T) {
 		{"a run with more rights", Steer, liveRun(person, owner), words("x:m"), ""},
 		{"a run with fewer rights", Steer, liveRun(person), admin(words("x:m")), ""},
 		{"a run with other tools", Steer, liveRun(person), limited, ""},
-		{"a run with the same tools", Steer, liveRun(person, func(l *Live) { l.Run.Overrides.Tools = limited[0].Overrides.Tools }), limited, "steer m"},
+		{"a run with the same tools", Steer,
+			liveRun(person, func(l *Live) { l.Run.Overrides.Tools = limited[0].Overrides.Tools }), limited, "steer m"},
 		{"the run of a child", Steer, liveRun(agent), words("x:m"), ""},
 		{"its own run takes nothing else", Steer, liveRun(agent, answers), words("s:r", "a:done", "m", "x:n"), ""},
 		{"and begins alone", Collect, nil, words("s:r", "n:e", "x:m", "x:n", "p"), "start m"},
 		{"after what came before", Collect, nil, words("s:r", "p", "x:m", "q"), "start r p q"},
 		{"events wait for the next run", Collect, nil, words("s:r", "n:e"), "start r e"},
-		{"it does not end a suspended run", Collect, liveRun(person, func(l *Live) { l.Run.State = run.Suspended }), words("x:m"), ""},
+		{"it does not end a suspended run", Collect, liveRun(person, func(l *Live) { l.Run.State = run.Suspended }),
+			words("x:m"), ""},
 	} {
 		if s := flat(Plan(Policy{Mode: c.mode}, c.live, c.waiting, t0)); s != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, s, c.want)
@@ -442,11 +464,14 @@ func TestAnnounce(t *testing.T) {
 		{"steerable", Policy{Mode: Steer}, liveRun(chela.OriginPerson), "steer done"},
 		{"busy in collect mode", Policy{}, liveRun(chela.OriginPerson), ""},
 		{"suspended on an approval", Policy{Mode: Steer}, liveRun(chela.OriginPerson, suspended(run.WaitsApproval)), ""},
-		{"suspended on children", Policy{Mode: Steer}, liveRun(chela.OriginPerson, suspended(run.WaitsChildren)), "resume done"},
-		{"suspended on the children of another tree", Policy{Mode: Steer}, liveRun(chela.OriginPerson, suspended(run.WaitsChildren), func(l *Live) { l.Run.ID = "other" }), ""},
+		{"suspended on children", Policy{Mode: Steer}, liveRun(chela.OriginPerson, suspended(run.WaitsChildren)),
+			"resume done"},
+		{"suspended on the children of another tree", Policy{Mode: Steer},
+			liveRun(chela.OriginPerson, suspended(run.WaitsChildren), func(l *Live) { l.Run.ID = "other" }), ""},
 		{"idle", Policy{Mode: Steer}, nil, "start done"},
 		{"compacting", Policy{Mode: Steer}, liveRun(chela.OriginPerson, func(l *Live) { l.Run.Kind = run.Compact }), ""},
-		{"live in another process", Policy{Mode: Steer}, liveRun(chela.OriginPerson, func(l *Live) { l.Steerable = false }), ""},
+		{"live in another process", Policy{Mode: Steer}, liveRun(chela.OriginPerson, func(l *Live) { l.Steerable = false }),
+			""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if s := flat(Plan(c.p, c.live, words("a:done"), t0)); s != c.want {
@@ -462,7 +487,8 @@ func TestAvailable(t *testing.T) {
 	t.Parallel()
 	waiting := words("a:done", "s:e", "m")
 	for w, want := range map[run.Waits]string{run.WaitsRetry: "e m", run.WaitsApproval: "done e m"} {
-		if got := ids(Available(waiting, []run.Run{{ID: "other", Waits: run.WaitsRetry}, liveRun(chela.OriginPerson, suspended(w)).Run})); got != want {
+		if got := ids(Available(waiting, []run.Run{{ID: "other", Waits: run.WaitsRetry},
+			liveRun(chela.OriginPerson, suspended(w)).Run})); got != want {
 			t.Errorf("%s: %q, want %q", w, got, want)
 		}
 	}
@@ -470,7 +496,8 @@ func TestAvailable(t *testing.T) {
 
 func TestSuspended(t *testing.T) {
 	t.Parallel()
-	approval, children := liveRun(chela.OriginPerson, suspended(run.WaitsApproval)), liveRun(chela.OriginPerson, suspended(run.WaitsChildren))
+	approval, children := liveRun(chela.OriginPerson, suspended(run.WaitsApproval)),
+		liveRun(chela.OriginPerson, suspended(run.WaitsChildren))
 	retry := liveRun(chela.OriginPerson, suspended(run.WaitsRetry))
 	for _, c := range []struct {
 		name    string
@@ -677,7 +704,13 @@ func (w *simulation) start(items []Item) {
 		return // the compaction ends while the run stays suspended
 	}
 	w.live = &Live{Steerable: true, Run: run.Run{
-		ID: id, State: run.Running, Kind: run.Turn, Origin: lead.Origin, Principal: lead.Principal, Address: lead.Inbound.Address, Overrides: lead.Overrides,
+		ID:        id,
+		State:     run.Running,
+		Kind:      run.Turn,
+		Origin:    lead.Origin,
+		Principal: lead.Principal,
+		Address:   lead.Inbound.Address,
+		Overrides: lead.Overrides,
 	}}
 	if lead.Kind == Compact {
 		w.live.Run.Kind = run.Compact
@@ -705,7 +738,8 @@ func (w *simulation) steers(it Item) {
 // exactly one run or is dropped.
 func testPlan(t *testing.T, r interface{ IntN(int) int }, n int) {
 	modes := []Mode{Collect, Followup, Steer, SteerBacklog, Interrupt, ""}
-	origins := []chela.OriginKind{chela.OriginCron, chela.OriginHeartbeat, chela.OriginSubagent, chela.OriginWebhook, chela.OriginProcess}
+	origins := []chela.OriginKind{chela.OriginCron, chela.OriginHeartbeat, chela.OriginSubagent,
+		chela.OriginWebhook, chela.OriginProcess}
 	one := func(n int) bool { return r.IntN(n) == 0 }
 	w := &simulation{
 		t: t, now: t0, ended: map[string]string{}, order: map[string][]int{},

@@ -27,7 +27,9 @@ type Kind string
 const (
 	Message Kind = "message" // a message, usually of a person
 	Event   Kind = "event"   // a notification for the model, such as the end of a background command
-	Resume  Kind = "resume"  // a suspended run can continue: its call Item.Call was decided, a background command of the run Item.Parent ended, or it is time for another try of that run
+	// a suspended run can continue: its call Item.Call was decided, a background command of the run
+	// Item.Parent ended, or it is time for another try of that run
+	Resume  Kind = "resume"
 	Compact Kind = "compact" // the transcript is to be compacted
 	Command Kind = "command" // a slash command; stored as Done, for its key only, or waiting for its answer
 )
@@ -40,14 +42,16 @@ type Item struct {
 	Kind      Kind
 	Origin    chela.Origin    // where it comes from
 	Principal chela.Principal // whose rights the run gets
-	Inbound   chela.Inbound   // the message; other kinds use only Text, Address and Mode, and Resume the Time, before which it waits
-	Overrides run.Overrides   // of the run that it starts
-	Call      string          // of Resume and Event: the related tool call
-	Next      bool            // of Event: does not start a run, but joins the next run of the session
-	Skipped   int             // of an event with Next: number of older events that were dropped
-	Owner     string          // of a deferred item: the process that releases it
-	Parent    chela.RunID     // the run that put it; empty: none
-	Root      chela.RunID     // the first run of the tree that Parent belongs to; empty: none
+	// the message; other kinds use only Text, Address and Mode, and Resume the Time, before which it
+	// waits
+	Inbound   chela.Inbound
+	Overrides run.Overrides // of the run that it starts
+	Call      string        // of Resume and Event: the related tool call
+	Next      bool          // of Event: does not start a run, but joins the next run of the session
+	Skipped   int           // of an event with Next: number of older events that were dropped
+	Owner     string        // of a deferred item: the process that releases it
+	Parent    chela.RunID   // the run that put it; empty: none
+	Root      chela.RunID   // the first run of the tree that Parent belongs to; empty: none
 	State     State
 	Run       chela.RunID // the run that took it
 	Note      string      // why it was dropped or cancelled

@@ -41,7 +41,8 @@ func (m Match) Equal(o Match) bool {
 	if (m.Peer == nil) != (o.Peer == nil) || m.Peer != nil && (m.Peer.kind() != o.Peer.kind() || m.Peer.ID != o.Peer.ID) {
 		return false
 	}
-	return m.Channel == o.Channel && m.Account == o.Account && m.Guild == o.Guild && m.Team == o.Team && slices.Equal(m.Roles, o.Roles)
+	return m.Channel == o.Channel && m.Account == o.Account && m.Guild == o.Guild && m.Team == o.Team &&
+		slices.Equal(m.Roles, o.Roles)
 }
 
 // String returns the match as the arguments of chela agents bind.
@@ -107,7 +108,8 @@ func (b Binding) Check(path string, has func(chela.AgentID) bool) error {
 		return invalid("chela agents list", ".agentId: unknown agent %q", string(b.Agent))
 	case m.Channel == "":
 		return invalid("chela agents bindings", ".match.channel is missing")
-	case m.Peer != nil && (m.Peer.ID == "" || !slices.Contains([]chela.PeerKind{chela.Direct, chela.Group, chela.Room}, m.Peer.kind())):
+	case m.Peer != nil &&
+		(m.Peer.ID == "" || !slices.Contains([]chela.PeerKind{chela.Direct, chela.Group, chela.Room}, m.Peer.kind())):
 		return invalid("chela agents bindings", ".match.peer: want a kind (direct, group or channel) and an id")
 	case slices.Contains(m.Roles, ""):
 		return invalid("chela agents bindings", ".match.roles contains an empty role")
@@ -180,7 +182,8 @@ func (p *Peer) tier(a chela.Address) Tier {
 // their own; those of other peers are numbered within the peer.
 func (p *Peer) thread(a chela.Address) bool {
 	id := string(p.ID)
-	return id == a.Peer.ID+":thread:"+a.Thread || id == a.Peer.ID+":topic:"+a.Thread || a.Peer.Kind == chela.Room && id == a.Thread
+	return id == a.Peer.ID+":thread:"+a.Thread || id == a.Peer.ID+":topic:"+a.Thread ||
+		a.Peer.Kind == chela.Room && id == a.Thread
 }
 
 // Links returns the names of people by their addresses, from the addresses

@@ -36,7 +36,8 @@ func TestAnswer(t *testing.T) {
 		if got := c.a.Silent(c.text); got != c.silent {
 			t.Errorf("%+v: %q is silent: %t, want %t", c.a, c.text, got, c.silent)
 		}
-		if first, _, _ := strings.Cut(strings.TrimSpace(c.text), " "); c.silent && strings.HasPrefix(strings.Join(c.a.Tokens, "")+run.NoReply, strings.ToUpper(first)) && !c.a.MayBeSilent(first) {
+		if first, _, _ := strings.Cut(strings.TrimSpace(c.text), " "); c.silent &&
+			strings.HasPrefix(strings.Join(c.a.Tokens, "")+run.NoReply, strings.ToUpper(first)) && !c.a.MayBeSilent(first) {
 			t.Errorf("%+v: MayBeSilent(%q) is false", c.a, first)
 		}
 	}
@@ -48,9 +49,20 @@ func TestAnswer(t *testing.T) {
 func TestStrip(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "", "hello": "hello", " hello ": " hello ", "HEARTBEAT_OK": "", "heartbeat_ok\n": "", "HEARTBEAT_OK HEARTBEAT_OK": "",
-		"HEARTBEAT_OK. The disk is full": "The disk is full", "The disk is full\n\nHEARTBEAT_OK": "The disk is full", "HEARTBEAT_OK both HEARTBEAT_OK": "both",
-		"not HEARTBEAT_OK at all": "not HEARTBEAT_OK at all", "HEARTBEAT_OKAY then": "HEARTBEAT_OKAY then", "NO_REPLY": "NO_REPLY",
+		"":                                 "",
+		"hello":                            "hello",
+		" hello ":                          " hello ",
+		"HEARTBEAT_OK":                     "",
+		"heartbeat_ok\n":                   "",
+		"HEARTBEAT_OK HEARTBEAT_OK":        "",
+		"HEARTBEAT_OK. The disk is full":   "The disk is full",
+		"The disk is full\n\nHEARTBEAT_OK": "The disk is full",
+
+		"HEARTBEAT_OK both HEARTBEAT_OK": "both",
+		"not HEARTBEAT_OK at all":        "not HEARTBEAT_OK at all",
+		"HEARTBEAT_OKAY then":            "HEARTBEAT_OKAY then",
+
+		"NO_REPLY": "NO_REPLY",
 	} {
 		if got := run.Strip(text); got != want {
 			t.Errorf("Strip(%q) = %q, want %q", text, got, want)

@@ -11,10 +11,14 @@ func TestExec(t *testing.T) {
 	e := func(host, security, ask string) run.Exec { return run.Exec{Host: host, Security: security, Ask: ask} }
 	for _, tt := range []struct{ a, b, or, within run.Exec }{
 		{e("", "", ""), e("", "", ""), e("", "", ""), e("", "", "")},
-		{e("gateway", "full", "off"), e("sandbox", "deny", "always"), e("gateway", "full", "off"), e("sandbox", "deny", "always")},
-		{e("sandbox", "deny", "always"), e("gateway", "full", "off"), e("sandbox", "deny", "always"), e("sandbox", "deny", "always")},
-		{e("", "allowlist", ""), e("gateway", "full", "on-miss"), e("gateway", "allowlist", "on-miss"), e("", "allowlist", "on-miss")},
-		{e("gateway", "", "off"), e("", "allowlist", "on-miss"), e("gateway", "allowlist", "off"), e("gateway", "allowlist", "on-miss")},
+		{e("gateway", "full", "off"), e("sandbox", "deny", "always"), e("gateway", "full", "off"),
+			e("sandbox", "deny", "always")},
+		{e("sandbox", "deny", "always"), e("gateway", "full", "off"), e("sandbox", "deny", "always"),
+			e("sandbox", "deny", "always")},
+		{e("", "allowlist", ""), e("gateway", "full", "on-miss"), e("gateway", "allowlist", "on-miss"),
+			e("", "allowlist", "on-miss")},
+		{e("gateway", "", "off"), e("", "allowlist", "on-miss"), e("gateway", "allowlist", "off"),
+			e("gateway", "allowlist", "on-miss")},
 	} {
 		if got := tt.a.Or(tt.b); got != tt.or {
 			t.Errorf("%+v or %+v = %+v", tt.a, tt.b, got)

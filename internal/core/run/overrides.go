@@ -96,6 +96,8 @@ func (o Overrides) IsZero() bool { return o.Equal(Overrides{}) }
 
 // Equal reports whether o and p replace the same settings with the same values.
 func (o Overrides) Equal(p Overrides) bool {
-	return o.Model == p.Model && o.Think == p.Think && o.Fast == p.Fast && o.Verbose == p.Verbose && o.Reasoning == p.Reasoning && o.Elevated == p.Elevated && o.Exec == p.Exec && o.Lane == p.Lane && o.Timeout == p.Timeout &&
-		o.Tools.Equal(p.Tools) && o.Prompt == p.Prompt && o.PromptMode == p.PromptMode && o.Context == p.Context && o.Deliver == p.Deliver && o.Shared == p.Shared
+	return o.Model == p.Model && o.Think == p.Think && o.Fast == p.Fast && o.Verbose == p.Verbose && o.Reasoning ==
+		p.Reasoning && o.Elevated == p.Elevated && o.Exec == p.Exec && o.Lane == p.Lane && o.Timeout == p.Timeout &&
+		o.Tools.Equal(p.Tools) && o.Prompt == p.Prompt && o.PromptMode == p.PromptMode && o.Context == p.Context &&
+		o.Deliver == p.Deliver && o.Shared == p.Shared
 }

@@ -13,8 +13,22 @@ import (
 func TestOverridesEqual(t *testing.T) {
 	t.Parallel()
 	all := run.Overrides{
-		Model: "a/b", Think: "low", Fast: "on", Exec: run.Exec{Ask: "always"}, Verbose: "on", Reasoning: "on", Elevated: "ask", Lane: "cron", Timeout: time.Minute, Tools: run.Tools{Allow: []string{"read"}, Deny: []string{"exec"}},
-		Prompt: "Be short.", PromptMode: "none", Context: run.ContextLight, Deliver: run.Delivery{Mode: run.DeliverNowhere}, Shared: true,
+		Model:      "a/b",
+		Think:      "low",
+		Fast:       "on",
+		Exec:       run.Exec{Ask: "always"},
+		Verbose:    "on",
+		Reasoning:  "on",
+		Elevated:   "ask",
+		Lane:       "cron",
+		Timeout:    time.Minute,
+		Tools:      run.Tools{Allow: []string{"read"}, Deny: []string{"exec"}},
+		Prompt:     "Be short.",
+		PromptMode: "none",
+		Context:    run.ContextLight,
+
+		Deliver: run.Delivery{Mode: run.DeliverNowhere},
+		Shared:  true,
 	}
 	if !all.Equal(all) || all.IsZero() || !(run.Overrides{}).IsZero() {
 		t.Error("a value is not equal to itself")
@@ -31,7 +45,8 @@ func TestOverridesEqual(t *testing.T) {
 			t.Errorf("zero with %s", name)
 		}
 	}
-	for _, tools := range []run.Tools{{Allow: []string{"read"}}, {Deny: []string{"exec"}}, {Allow: []string{"exec"}, Deny: []string{"read"}}} {
+	for _, tools := range []run.Tools{{Allow: []string{"read"}}, {Deny: []string{"exec"}},
+		{Allow: []string{"exec"}, Deny: []string{"read"}}} {
 		if tools.IsZero() || tools.Equal(all.Tools) {
 			t.Errorf("%+v is zero, or equal to %+v", tools, all.Tools)
 		}

@@ -11,7 +11,8 @@ import (
 
 // passed are the variables of this process that programs of the person get.
 var passed = [...]string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT", "SystemRoot", "PATHEXT", "USERPROFILE", "APPDATA",
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT",
+	"SystemRoot", "PATHEXT", "USERPROFILE", "APPDATA",
 }
 
 // Environment returns the variables of a program that the person configured, such as
@@ -70,7 +71,8 @@ func find(path, name string) string {
 	for _, dir := range filepath.SplitList(path) {
 		for _, ending := range endings {
 			file := filepath.Join(dir, name+ending)
-			if info, err := os.Stat(file); dir != "" && err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
+			if info, err := os.Stat(file); dir != "" && err == nil && info.Mode().IsRegular() &&
+				(runtime.GOOS == "windows" || info.Mode()&0o111 != 0) {
 				return file
 			}
 		}

@@ -12,7 +12,8 @@ import (
 
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	got := sandbox.Environment([]string{"PATH=/bin", "HOME=/home/p", "OPENAI_API_KEY=s3cret", "LANG=C", "nonsense"}, map[string]string{"LANG": "de", "TOKEN": "t"})
+	got := sandbox.Environment([]string{"PATH=/bin", "HOME=/home/p", "OPENAI_API_KEY=s3cret", "LANG=C", "nonsense"},
+		map[string]string{"LANG": "de", "TOKEN": "t"})
 	if want := []string{"HOME=/home/p", "LANG=de", "PATH=/bin", "TOKEN=t"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -30,7 +31,13 @@ func TestLook(t *testing.T) {
 		}
 	}
 	look := sandbox.Look([]string{"PATH=/no/such/folder::" + dir})
-	for name, want := range map[string]string{"tool": filepath.Join(dir, "tool"), "text": "", "missing": "", "../tool": "", "": ""} {
+	for name, want := range map[string]string{
+		"tool":    filepath.Join(dir, "tool"),
+		"text":    "",
+		"missing": "",
+		"../tool": "",
+		"":        "",
+	} {
 		if got := look(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}

@@ -35,14 +35,16 @@ func (p Programs) In(f func(dir string) error) error {
 // Run runs a program in a folder to its end and returns what it printed, at most limit bytes.
 // name is its absolute path, or a name that is looked up in PATH. env are further variables.
 // A program that fails is an error with the last line of what it said.
-func (p Programs) Run(ctx context.Context, dir, name string, args []string, env map[string]string, limit int) ([]byte, error) {
+func (p Programs) Run(ctx context.Context, dir, name string, args []string, env map[string]string,
+	limit int) ([]byte, error) {
 	program := name
 	if !filepath.IsAbs(program) {
 		if program = p.Find(name); program == "" {
 			return nil, fmt.Errorf("the program %s was not found", name)
 		}
 	}
-	res, err := Output(ctx, p.Broker, Plan{Path: program, Argv: append([]string{program}, args...), Dir: dir, Env: Environment(p.Environ, env)}, limit)
+	res, err := Output(ctx, p.Broker,
+		Plan{Path: program, Argv: append([]string{program}, args...), Dir: dir, Env: Environment(p.Environ, env)}, limit)
 	switch exit := res.Exit; {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)

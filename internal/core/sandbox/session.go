@@ -66,7 +66,8 @@ type Config struct {
 
 // Or returns the configuration with what it lacks taken from the defaults.
 func (c Config) Or(defaults Config) Config {
-	c.Mode, c.Scope, c.Access = cmp.Or(c.Mode, defaults.Mode, Off), cmp.Or(c.Scope, defaults.Scope, PerAgent), cmp.Or(c.Access, defaults.Access, NoAccess)
+	c.Mode, c.Scope, c.Access = cmp.Or(c.Mode, defaults.Mode, Off), cmp.Or(c.Scope, defaults.Scope, PerAgent),
+		cmp.Or(c.Access, defaults.Access, NoAccess)
 	c.Root = cmp.Or(c.Root, defaults.Root)
 	if c.Scope == Shared { // one container has one configuration
 		c.Docker, c.Prune = nil, nil
@@ -138,11 +139,13 @@ type Session struct {
 	AgentWorkspace string // the agent's workspace
 	Private        string // folder of this sandbox alone; the Workspace if the tools have no access to the agent's
 
-	Container string          // name of the container; "": the backend has none
-	Workdir   string          // the Workspace as commands see it
-	Scratch   string          // folder in the container, outside of the Workspace, where commands start; "": they start in the Workdir
-	Settings  json.RawMessage // configuration of the container
-	Prune     json.RawMessage // when it is removed
+	Container string // name of the container; "": the backend has none
+	Workdir   string // the Workspace as commands see it
+	// folder in the container, outside of the Workspace, where commands start; "": they start in the
+	// Workdir
+	Scratch  string
+	Settings json.RawMessage // configuration of the container
+	Prune    json.RawMessage // when it is removed
 
 	Allow, Deny []string // the rules about tools that apply because of the sandbox
 	Elevated    Elevated // whether commands may leave it
@@ -152,7 +155,13 @@ type Session struct {
 // private folders are unless the configuration says otherwise.
 func New(c Config, key chela.SessionKey, workspace, root string) *Session {
 	s := &Session{
-		Backend: c.Backend, Scope: c.Scope, Access: c.Access, AgentWorkspace: workspace, Workspace: workspace, Settings: c.Docker, Prune: c.Prune,
+		Backend:        c.Backend,
+		Scope:          c.Scope,
+		Access:         c.Access,
+		AgentWorkspace: workspace,
+		Workspace:      workspace,
+		Settings:       c.Docker,
+		Prune:          c.Prune,
 	}
 	switch c.Scope {
 	case PerSession:

@@ -28,8 +28,16 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"/workspace": host("ws"), "/workspace/a/b": host("ws/a/b"), "/workspace/a/../b": host("ws/b"), "/workspace/": host("ws"),
-		"/workspace/../etc": "", "/workspacex": "", "/": "", "/etc/passwd": "", "a": "", "": "",
+		"/workspace":        host("ws"),
+		"/workspace/a/b":    host("ws/a/b"),
+		"/workspace/a/../b": host("ws/b"),
+		"/workspace/":       host("ws"),
+		"/workspace/../etc": "",
+		"/workspacex":       "",
+		"/":                 "",
+		"/etc/passwd":       "",
+		"a":                 "",
+		"":                  "",
 	} {
 		if got, ok := in.HostPath(name); got != want || ok != (want != "") {
 			t.Errorf("%s on the host is %q, %v; want %q", name, got, ok, want)
@@ -38,7 +46,14 @@ func TestPaths(t *testing.T) {
 			t.Errorf("without a container, %s is %q", name, got)
 		}
 	}
-	for name, want := range map[string]bool{"/scratch": true, "/scratch/a": true, "/scratch/../a": false, "/scratchx": false, "scratch": false, "/workspace": false} {
+	for name, want := range map[string]bool{
+		"/scratch":      true,
+		"/scratch/a":    true,
+		"/scratch/../a": false,
+		"/scratchx":     false,
+		"scratch":       false,
+		"/workspace":    false,
+	} {
 		if got := in.InScratch(name); got != want {
 			t.Errorf("%s is in the scratch folder: %v", name, got)
 		}

@@ -24,7 +24,8 @@ func Brief(schema json.RawMessage) json.RawMessage {
 }
 
 // validated are the keywords that Brief leaves out.
-var validated = [...]string{"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems", "pattern"}
+var validated = [...]string{"minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+	"minItems", "maxItems", "pattern"}
 
 func brief(m node, levels int) node {
 	if levels == 0 {
@@ -44,7 +45,8 @@ func brief(m node, levels int) node {
 		}
 		out["properties"] = properties
 	}
-	if out["additionalProperties"] == false && (!ok || len(properties) != len(slices.Compact(slices.Sorted(slices.Values(names(m["required"])))))) {
+	if out["additionalProperties"] == false &&
+		(!ok || len(properties) != len(slices.Compact(slices.Sorted(slices.Values(names(m["required"])))))) {
 		delete(out, "additionalProperties")
 	}
 	if items, ok := out["items"].(node); ok {

@@ -13,7 +13,8 @@ func FuzzCommon(f *testing.F) {
 		`{"type":"object","properties":{"a_b":{"items":{},"title":""},"ab":{"type":"null","pattern":"x|y"}},"required":[]}`,
 		`{"type":"object","properties":{"a":{"properties":{"":{"required":["x"]}}},"A":{"type":"array","maxItems":0}}}`,
 		`{"type":"object","properties":{"a":{"type":["string","boolean"]},"b":{"type":["object"]},"c":{"type":["integer","number","integer"],"enum":["x"]}}}`,
-		`{"type":"object","properties":{"a":{"type":["string","null"]}}}`, `{"type":"object","properties":{"a":{"type":["array","string"]}}}`,
+		`{"type":"object","properties":{"a":{"type":["string","null"]}}}`,
+		`{"type":"object","properties":{"a":{"type":["array","string"]}}}`,
 		`{"type":"object","properties":{"type":{"type":"string"},"enum":{"enum":["",""]}},"properties":{},"minimum":0}`,
 	} {
 		f.Add([]byte(text))

@@ -55,7 +55,8 @@ func TestPlain(t *testing.T) {
 func FuzzPlain(f *testing.F) {
 	for _, text := range []string{
 		`{"type":"object","properties":{"a":{"type":"array","items":{"enum":[1,null],"minLength":1}}},"required":["a"],"additionalProperties":{}}`,
-		`{"type":"object","minimum":1e400}`, `{"type":["object","object"],"pattern":"a{1000}{3}|\\pL"}`, `{"type":"object","maxItems":007}`, `{"properties":{"":{"type":"null"}}}`, "{\"title\":\"\xff\"}",
+		`{"type":"object","minimum":1e400}`, `{"type":["object","object"],"pattern":"a{1000}{3}|\\pL"}`,
+		`{"type":"object","maxItems":007}`, `{"properties":{"":{"type":"null"}}}`, "{\"title\":\"\xff\"}",
 	} {
 		f.Add([]byte(text))
 	}

@@ -267,7 +267,8 @@ func (c *cleaner) finish(m node) node {
 	if c.singleType() {
 		c.simplify(m)
 	}
-	if m["type"] == "array" && c.requiresItems() && m["items"] == nil && (m["prefixItems"] == nil || !c.supports("prefixItems", nil)) {
+	if m["type"] == "array" && c.requiresItems() && m["items"] == nil &&
+		(m["prefixItems"] == nil || !c.supports("prefixItems", nil)) {
 		m["items"] = node{}
 	}
 	for k, v := range m {

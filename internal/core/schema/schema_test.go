@@ -112,20 +112,24 @@ func TestProfiles(t *testing.T) {
 	t.Run("SN-06 references are expanded, and cut where they recur", func(t *testing.T) {
 		in := `{"$ref":"#/$defs/top","$defs":{"top":{"type":"object","properties":{"a":{"$ref":"#/$defs/s","description":"mine"},"tree":{"$ref":"#tree"}}},
 			"s":{"type":"string","description":"theirs"},"tree":{"$anchor":"tree","type":"object","properties":{"v":{"type":"integer"},"kids":{"type":"array","items":{"$ref":"#/$defs/tree"}},"up":{"$ref":"#tree"}}}}}`
-		check(t, schema.Rules{Profile: schema.Gemini}, in, `{"type":"object","properties":{"a":{"type":"string","description":"mine"},
+		check(t, schema.Rules{Profile: schema.Gemini}, in,
+			`{"type":"object","properties":{"a":{"type":"string","description":"mine"},
 			"tree":{"type":"object","properties":{"v":{"type":"integer"},"up":{"type":"object"},"kids":{"type":"array","items":{"type":"object",
 			"properties":{"v":{"type":"integer"},"up":{"type":"object"},"kids":{"type":"array","items":{"type":"object"}}}}}}}}}`)
-		for _, in := range []string{`{"$ref":"#"}`, `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/a"}}}`, `{"anyOf":[{"$ref":"#"}]}`} {
+		for _, in := range []string{`{"$ref":"#"}`, `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/a"}}}`,
+			`{"anyOf":[{"$ref":"#"}]}`} {
 			every(func(r schema.Rules) {
 				if out, err := r.Apply(json.RawMessage(in)); err == nil {
 					t.Errorf("%s: %s is %s", r.Profile, in, out)
 				}
 			})
 		}
-		check(t, schema.Rules{Profile: schema.Gemini}, `{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}`, `{"type":"object","properties":{"a":{"type":"string"}}}`)
+		check(t, schema.Rules{Profile: schema.Gemini}, `{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}`,
+			`{"type":"object","properties":{"a":{"type":"string"}}}`)
 	})
 	t.Run("SN-06 a reference into a merged union is expanded", func(t *testing.T) {
-		check(t, schema.Rules{}, `{"anyOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"$ref":"#/anyOf/0/properties/a"}}}]}`,
+		check(t, schema.Rules{},
+			`{"anyOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"b":{"$ref":"#/anyOf/0/properties/a"}}}]}`,
 			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}`)
 	})
 	t.Run("SN-07 unsupported keywords are removed, others remain", func(t *testing.T) {
@@ -141,7 +145,8 @@ func TestProfiles(t *testing.T) {
 		if d := cmp.Diff(decode(t, json.RawMessage(want)), decode(t, got)); err != nil || d != "" {
 			t.Errorf("Object: %v (-want +got):\n%s", err, d)
 		}
-		for _, in := range []string{`{"additionalProperties":{"type":"string"}}`, `{"type":"object","properties":{"a":{"type":"string"}}}`} {
+		for _, in := range []string{`{"additionalProperties":{"type":"string"}}`,
+			`{"type":"object","properties":{"a":{"type":"string"}}}`} {
 			if got, err := schema.Object(json.RawMessage(in)); err != nil || string(got) != in {
 				t.Errorf("%s is not flat, but became %s, %v", in, got, err)
 			}
@@ -156,22 +161,28 @@ func TestRules(t *testing.T) {
 	object := func(p string) string { return `{"type":"object","properties":{"p":` + p + `}}` }
 	for _, tt := range []struct{ profile, in, want string }{
 		{schema.OpenAI, `{"type":"array"}`, `{"type":"array","items":{}}`},
-		{schema.OpenAI, `{"anyOf":[{"type":"array"},{"type":"null"}]}`, `{"anyOf":[{"type":"array","items":{}},{"type":"null"}]}`},
+		{schema.OpenAI, `{"anyOf":[{"type":"array"},{"type":"null"}]}`,
+			`{"anyOf":[{"type":"array","items":{}},{"type":"null"}]}`},
 		{schema.Gemini, `{"const":"x"}`, `{"type":"string","enum":["x"]}`},
 		{schema.Gemini, `{"const":5}`, `{"type":"integer","description":"One of: 5."}`},
-		{schema.Gemini, `{"type":"integer","enum":[1,2],"description":"How many."}`, `{"type":"integer","description":"How many. One of: 1,2."}`},
+		{schema.Gemini, `{"type":"integer","enum":[1,2],"description":"How many."}`,
+			`{"type":"integer","description":"How many. One of: 1,2."}`},
 		{schema.Gemini, `{"enum":["a","b",null]}`, `{"type":"string","enum":["a","b"]}`},
 		{schema.Gemini, `{"type":["string","null"]}`, `{"type":"string"}`},
-		{schema.Gemini, `{"type":"null","properties":{"a":{"type":"string"}}}`, `{"type":"object","properties":{"a":{"type":"string"}}}`},
+		{schema.Gemini, `{"type":"null","properties":{"a":{"type":"string"}}}`,
+			`{"type":"object","properties":{"a":{"type":"string"}}}`},
 		{schema.Gemini, `{"type":["null","integer","string"]}`, `{"type":"integer"}`},
-		{schema.Gemini, `{"anyOf":[{"type":"null"},{"type":"string","format":"date"}],"description":"d"}`, `{"type":"string","description":"d"}`},
+		{schema.Gemini, `{"anyOf":[{"type":"null"},{"type":"string","format":"date"}],"description":"d"}`,
+			`{"type":"string","description":"d"}`},
 		{schema.Gemini, `{"anyOf":[{"type":"string"},{"type":"number"}],"title":"t"}`, `{"type":"string","title":"t"}`},
 		{schema.Gemini, `{"oneOf":[{"const":"a"},{"const":"b"},{"const":null}]}`, `{"type":"string","enum":["a","b"]}`},
 		{schema.Gemini, `{"type":"array","prefixItems":[{"type":"string"}]}`, `{"type":"array","items":{"type":"string"}}`},
-		{schema.Gemini, `{"items":[{"type":"string"},{"type":"string","format":"x"}]}`, `{"type":"array","items":{"type":"string"}}`},
+		{schema.Gemini, `{"items":[{"type":"string"},{"type":"string","format":"x"}]}`,
+			`{"type":"array","items":{"type":"string"}}`},
 		{schema.Gemini, `{"allOf":[{"type":"string"},{"enum":["a"]}]}`, `{"type":"string","enum":["a"]}`},
 		{schema.Gemini, `{"type":"object","properties":{"a":true,"b":false},"required":["a","z"]}`, `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string","description":"Leave this out."}},"required":["a"]}`},
-		{schema.DeepSeek, `{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}`, `{"type":["string","null"],"default":null}`},
+		{schema.DeepSeek, `{"anyOf":[{"type":"string"},{"type":"null"}],"default":null}`,
+			`{"type":["string","null"],"default":null}`},
 		{schema.DeepSeek, `{"oneOf":[{"type":"string"},{"type":"integer"}]}`, `{"type":["string","integer"]}`},
 		{schema.DeepSeek, `{"anyOf":[{"const":"a"},{"enum":["b","a"]},{"type":"null"}]}`, `{"enum":["a","b",null]}`},
 		{schema.DeepSeek, `{"anyOf":[{"type":"object","properties":{"a":{"type":"string"},"k":{"const":1}},"required":["a","k"]},{"type":"object","properties":{"k":{"const":2}},"required":["k"]}]}`,
@@ -179,18 +190,24 @@ func TestRules(t *testing.T) {
 		{schema.DeepSeek, `{"anyOf":[true,{"type":"string"}]}`, `{}`},
 		{schema.LlamaCPP, `{"type":"string","pattern":"a","maxLength":1999}`, `{"type":"string","maxLength":1999}`},
 		{schema.LlamaCPP, `{"type":"string","maxLength":2000,"minLength":2}`, `{"type":"string","minLength":2}`},
-		{schema.XAI, `{"type":"array","items":{"type":"string"},"contains":{"const":"a"},"minContains":2}`, `{"type":"array","items":{"type":"string"},"contains":{"const":"a"}}`},
+		{schema.XAI, `{"type":"array","items":{"type":"string"},"contains":{"const":"a"},"minContains":2}`,
+			`{"type":"array","items":{"type":"string"},"contains":{"const":"a"}}`},
 	} {
 		check(t, schema.Rules{Profile: tt.profile}, object(tt.in), object(tt.want))
 	}
 	for _, p := range schema.Profiles() {
-		check(t, schema.Rules{Profile: p}, `{"type":"object","properties":{"a":{"type":"string","deprecated":true},"b":{"type":"string"}}}`, `{"type":"object","properties":{"b":{"type":"string"}}}`)
+		check(t, schema.Rules{Profile: p},
+			`{"type":"object","properties":{"a":{"type":"string","deprecated":true},"b":{"type":"string"}}}`,
+			`{"type":"object","properties":{"b":{"type":"string"}}}`)
 	}
-	check(t, schema.Rules{}, `{"type":"object","properties":{"a":{"deprecated":true}},"required":["a"]}`, `{"type":"object","properties":{"a":{"deprecated":true}},"required":["a"]}`)
-	check(t, schema.Rules{Without: []string{"oneOf"}}, object(`{"oneOf":[{"type":"string"},{"type":"integer"}]}`), object(`{"anyOf":[{"type":"string"},{"type":"integer"}]}`))
+	check(t, schema.Rules{}, `{"type":"object","properties":{"a":{"deprecated":true}},"required":["a"]}`,
+		`{"type":"object","properties":{"a":{"deprecated":true}},"required":["a"]}`)
+	check(t, schema.Rules{Without: []string{"oneOf"}}, object(`{"oneOf":[{"type":"string"},{"type":"integer"}]}`),
+		object(`{"anyOf":[{"type":"string"},{"type":"integer"}]}`))
 	check(t, schema.Rules{Profile: schema.Gemini}, `{"type":"object","$defs":{"s":{"type":"string"}},"properties":{"a":{"$id":"https://x.example/a","type":"integer"},"b":{"$ref":"#/$defs/s"}}}`,
 		`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}}`)
-	check(t, schema.Rules{Profile: schema.OpenAI}, `{"type":"object","properties":{},"enum":[{}],"not":{}}`, `{"type":"object","properties":{}}`)
+	check(t, schema.Rules{Profile: schema.OpenAI}, `{"type":"object","properties":{},"enum":[{}],"not":{}}`,
+		`{"type":"object","properties":{}}`)
 }
 
 func TestOrder(t *testing.T) {
@@ -206,9 +223,12 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	check(t, schema.Rules{}, `{"type":"object","properties":{"filter[id]":{"type":"string"},"filter.to":{"type":"object","properties":{"a b":{}}},"a.b-c_d":{}},"required":["filter[id]","a.b-c_d","other one"]}`,
 		`{"type":"object","properties":{"filter_id_":{"type":"string"},"filter.to":{"type":"object","properties":{"a b":{}}},"a.b-c_d":{}},"required":["filter_id_","a.b-c_d","other one"]}`)
-	check(t, schema.Rules{}, `{"type":"object","properties":{"a_b":{},"a-b":{}}}`, `{"type":"object","properties":{"a_b":{},"a-b":{}}}`)
-	check(t, schema.Rules{Profile: schema.OpenAI}, `{"type":"object","properties":{"filter[id]":{"type":"string"}}}`, `{"type":"object","properties":{"filter[id]":{"type":"string"}}}`)
-	for _, in := range []string{`{"a[b]":{},"a_b":{}}`, `{"a b":{},"a[b]":{}}`, `{"größe":{}}`, `{"[]":{}}`, `{"":{}}`, `{"` + strings.Repeat("x", 65) + `":{}}`} {
+	check(t, schema.Rules{}, `{"type":"object","properties":{"a_b":{},"a-b":{}}}`,
+		`{"type":"object","properties":{"a_b":{},"a-b":{}}}`)
+	check(t, schema.Rules{Profile: schema.OpenAI}, `{"type":"object","properties":{"filter[id]":{"type":"string"}}}`,
+		`{"type":"object","properties":{"filter[id]":{"type":"string"}}}`)
+	for _, in := range []string{`{"a[b]":{},"a_b":{}}`, `{"a b":{},"a[b]":{}}`, `{"größe":{}}`, `{"[]":{}}`, `{"":{}}`,
+		`{"` + strings.Repeat("x", 65) + `":{}}`} {
 		if out, err := (schema.Rules{}).Apply(json.RawMessage(`{"type":"object","properties":` + in + `}`)); err == nil {
 			t.Errorf("%s is %s", in, out)
 		}
@@ -257,14 +277,22 @@ func TestRefused(t *testing.T) {
 		fmt.Fprintf(&wide, `"d%d":{"properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}},`, i, i+1, i+1)
 	}
 	for _, tt := range []struct{ in, want string }{
-		{`{`, "JSON"}, {`{} {}`, "more than one"}, {`[]`, "not an object"}, {`"x"`, "not an object"}, {`false`, "not an object"},
-		{`{"type":"string"}`, "arguments are not an object"}, {`{"anyOf":[{"type":"string"},{"type":"null"}]}`, "arguments are not an object"},
-		{`{"properties":{"a":{"$ref":"https://x.example/schema"}}}`, "is not in the schema"}, {`{"$ref":"#/$defs/none"}`, "is not in the schema"},
-		{`{"properties":{"a":{"type":"any"}}}`, "invalid value of type"}, {`{"properties":[1]}`, "invalid value of properties"},
-		{`{"properties":{"a":{"format":5}}}`, "invalid value of format"}, {`{"properties":{"a":{"pattern":{}}}}`, "invalid value of pattern"},
-		{`{"properties":{"a":{"$ref":5}}}`, "invalid value of $ref"}, {`{"title":[]}`, "invalid value of title"}, {`{"description":5}`, "invalid value of description"},
-		{`{"properties":{"a":{"enum":"x"}}}`, "invalid value of enum"}, {`{"properties":{"a":{"anyOf":[]}}}`, "invalid value of anyOf"}, {`{"properties":{"a":{"items":5}}}`, "invalid value of items"},
-		{`{"$defs":{"t":true},"$ref":"#/$defs/t"}`, "cannot be followed"}, {`{"$defs":{"t":{"$id":"https://x.example/t","type":"object"}},"$ref":"https://x.example/t"}`, "cannot be followed"},
+		{`{`, "JSON"}, {`{} {}`, "more than one"}, {`[]`, "not an object"}, {`"x"`, "not an object"},
+		{`false`, "not an object"},
+		{`{"type":"string"}`, "arguments are not an object"},
+		{`{"anyOf":[{"type":"string"},{"type":"null"}]}`, "arguments are not an object"},
+		{`{"properties":{"a":{"$ref":"https://x.example/schema"}}}`, "is not in the schema"},
+		{`{"$ref":"#/$defs/none"}`, "is not in the schema"},
+		{`{"properties":{"a":{"type":"any"}}}`, "invalid value of type"},
+		{`{"properties":[1]}`, "invalid value of properties"},
+		{`{"properties":{"a":{"format":5}}}`, "invalid value of format"},
+		{`{"properties":{"a":{"pattern":{}}}}`, "invalid value of pattern"},
+		{`{"properties":{"a":{"$ref":5}}}`, "invalid value of $ref"}, {`{"title":[]}`, "invalid value of title"},
+		{`{"description":5}`, "invalid value of description"},
+		{`{"properties":{"a":{"enum":"x"}}}`, "invalid value of enum"}, {`{"properties":{"a":{"anyOf":[]}}}`,
+			"invalid value of anyOf"}, {`{"properties":{"a":{"items":5}}}`, "invalid value of items"},
+		{`{"$defs":{"t":true},"$ref":"#/$defs/t"}`, "cannot be followed"},
+		{`{"$defs":{"t":{"$id":"https://x.example/t","type":"object"}},"$ref":"https://x.example/t"}`, "cannot be followed"},
 		{`{"properties":{"a":5}}`, "a number instead of a schema"}, {`{"required":"a"}`, "invalid value of required"},
 		{deep, "deeper"}, {`{"description":"` + strings.Repeat("x", 300_000) + `"}`, "larger"},
 		{`{"$defs":{` + wide.String() + `"d18":{}},"$ref":"#/$defs/d0"}`, "too large"},
@@ -330,8 +358,10 @@ func TestWithin(t *testing.T) {
 		{`{"$ref":"#"}`, `{}`, false},
 		{`{"allOf":[{"$dynamicRef":"#a"}],"$dynamicAnchor":"a"}`, `{}`, false},
 		{`{"properties":{"a":{"$ref":"#"}}}`, `{"a":{"a":{}}}`, true},
-		{`{"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`, strings.Repeat(`{"a":`, 5) + "{}" + strings.Repeat("}", 5), true},
-		{`{"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`, strings.Repeat(`{"a":`, 30) + "{}" + strings.Repeat("}", 30), false},
+		{`{"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`, strings.Repeat(`{"a":`, 5) +
+			"{}" + strings.Repeat("}", 5), true},
+		{`{"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`, strings.Repeat(`{"a":`, 30) +
+			"{}" + strings.Repeat("}", 30), false},
 	} {
 		d, err := schema.Read(json.RawMessage(tt.schema))
 		if err != nil {
@@ -354,7 +384,8 @@ func forbidden(r schema.Rules, s any, top bool) []string {
 	for k, v := range m {
 		switch {
 		case top && slices.Contains([]string{"anyOf", "oneOf", "allOf", "$ref"}, k),
-			r.Profile == schema.Gemini && !slices.Contains([]string{"type", "title", "description", "default", "enum", "items", "properties", "required", "nullable"}, k),
+			r.Profile == schema.Gemini && !slices.Contains([]string{"type", "title", "description", "default", "enum", "items",
+				"properties", "required", "nullable"}, k),
 			r.Profile == schema.DeepSeek && (k == "anyOf" || k == "oneOf"),
 			r.Profile == schema.LlamaCPP && k == "pattern":
 			bad = append(bad, k)
@@ -365,7 +396,8 @@ func forbidden(r schema.Rules, s any, top bool) []string {
 			for _, s := range sub {
 				bad = append(bad, forbidden(r, s, false)...)
 			}
-		case "items", "not", "if", "then", "else", "contains", "additionalProperties", "propertyNames", "anyOf", "oneOf", "allOf", "prefixItems":
+		case "items", "not", "if", "then", "else", "contains", "additionalProperties", "propertyNames", "anyOf", "oneOf",
+			"allOf", "prefixItems":
 			if l, ok := v.([]any); ok {
 				for _, s := range l {
 					bad = append(bad, forbidden(r, s, false)...)
@@ -387,7 +419,8 @@ func FuzzApply(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, s := range []string{
-		string(golden), `{}`, `true`, `{"a":{"type":"string"}}`, `{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"b":{"$ref":"#"}}}}}`,
+		string(golden), `{}`, `true`, `{"a":{"type":"string"}}`,
+		`{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"b":{"$ref":"#"}}}}}`,
 		`{"anyOf":[{"oneOf":[{"required":["a"]},{"properties":{"a":{"const":1}}}]},{"properties":{"a":{"const":null}}}]}`,
 		`{"properties":{"a":{"allOf":[{"anyOf":[{"type":"null"},true]},{"enum":["",1]}],"$id":"x","$anchor":"y"},"b":{"$ref":"x#y"}}}`,
 		`{"properties":{"a":{"items":[{},false],"type":["array","null"]},"b":{"dependencies":{"a":["b"],"c":{"$dynamicRef":"#"}}}}}`,

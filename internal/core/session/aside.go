@@ -15,7 +15,14 @@ func SetAside(entries []Entry, id chela.RunID, now time.Time) []*Entry {
 	_, sent := SentEntries(entries)
 	for _, e := range sent {
 		if e.Run == id {
-			out = append(out, &Entry{ID: uuid.NewString(), Kind: KindVoid, Time: now, Run: id, Voids: Ref{Entry: e.ID}, NanoUSD: -1})
+			out = append(out, &Entry{
+				ID:      uuid.NewString(),
+				Kind:    KindVoid,
+				Time:    now,
+				Run:     id,
+				Voids:   Ref{Entry: e.ID},
+				NanoUSD: -1,
+			})
 		}
 	}
 	return out
@@ -38,7 +45,14 @@ func BringBack(entries []Entry, id chela.RunID, now time.Time) []*Entry {
 	for i := range entries {
 		if e := &entries[i]; aside[e.ID] && e.sent() {
 			again = append(again, &Entry{
-				ID: uuid.NewString(), Kind: KindAgain, Time: now, Run: id, Message: e.Message, Origin: e.Origin, Partial: e.Partial, NanoUSD: -1,
+				ID:      uuid.NewString(),
+				Kind:    KindAgain,
+				Time:    now,
+				Run:     id,
+				Message: e.Message,
+				Origin:  e.Origin,
+				Partial: e.Partial,
+				NanoUSD: -1,
 			})
 		}
 	}

@@ -31,7 +31,8 @@ func TestAside(t *testing.T) {
 		}
 	}
 	call := func() *llm.Message {
-		return &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "c", Name: "act", Args: []byte("{}")}}}}
+		return &llm.Message{Role: llm.RoleAssistant,
+			Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "c", Name: "act", Args: []byte("{}")}}}}
 	}
 	result := func(text string) *llm.Message {
 		return &llm.Message{Role: llm.RoleTool, CallID: "c", ToolName: "act", Parts: []llm.Part{llm.Text(text)}}

@@ -31,9 +31,12 @@ func TestPermitted(t *testing.T) {
 		{"no granted tools", nil, []run.Tools{allow("exec")}, allow("exec"), nil},
 		{"bounds do not add a tool", []string{"read"}, []run.Tools{allow("read", "exec")}, run.Tools{}, []string{"read"}},
 		{"overrides do not add a tool", []string{"read"}, nil, allow("*"), []string{"read"}},
-		{"overrides do not widen bounds", []string{"read", "exec"}, []run.Tools{deny("exec")}, allow("exec", "read"), []string{"read"}},
-		{"every element of the bounds applies", []string{"read", "write", "exec"}, []run.Tools{allow("read", "write"), allow("read", "exec")}, run.Tools{}, []string{"read"}},
-		{"deny takes precedence", []string{"read", "exec"}, []run.Tools{{Allow: []string{"*"}, Deny: []string{"exec"}}}, run.Tools{}, []string{"read"}},
+		{"overrides do not widen bounds", []string{"read", "exec"}, []run.Tools{deny("exec")},
+			allow("exec", "read"), []string{"read"}},
+		{"every element of the bounds applies", []string{"read", "write", "exec"},
+			[]run.Tools{allow("read", "write"), allow("read", "exec")}, run.Tools{}, []string{"read"}},
+		{"deny takes precedence", []string{"read", "exec"}, []run.Tools{{Allow: []string{"*"}, Deny: []string{"exec"}}},
+			run.Tools{}, []string{"read"}},
 		{"bounds of a withdrawn tool", []string{"read"}, []run.Tools{allow("exec")}, run.Tools{}, nil},
 		{"overrides narrow", []string{"read", "exec"}, nil, deny("read"), []string{"exec"}},
 	} {
@@ -101,7 +104,8 @@ func TestIsChild(t *testing.T) {
 		want bool
 	}{
 		{"the main session", Meta{Key: chela.MainSession("main")}, false},
-		{"bounds without a key that says so", Meta{Key: "agent:main:other", Bounds: Bounds{}.Narrow("agent:main:main", run.Tools{})}, true},
+		{"bounds without a key that says so",
+			Meta{Key: "agent:main:other", Bounds: Bounds{}.Narrow("agent:main:main", run.Tools{})}, true},
 		{"old bounds, without a depth", Meta{Key: "agent:main:other", Bounds: Bounds{SpawnedBy: "agent:main:main"}}, true},
 		{"a key, without bounds", Meta{Key: child}, true},
 	} {

@@ -180,17 +180,26 @@ func TestExpired(t *testing.T) {
 		{"no mode", session.ResetPolicy{}, session.Meta{Started: at(1, 0, 0)}, at(9, 0, 0), ""},
 		{"a new session", session.ResetPolicy{Mode: "daily"}, session.Meta{}, at(9, 0, 0), ""},
 		{"daily, before four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 9, 0)}, at(9, 3, 59), ""},
-		{"daily, before four, begun before four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 3, 0)}, at(9, 3, 59), "daily"},
+		{"daily, before four, begun before four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 3, 0)},
+			at(9, 3, 59), "daily"},
 		{"daily, at four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 9, 0)}, at(9, 4, 0), "daily"},
-		{"daily, activity does not postpone it", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(8, 9, 0), Active: at(9, 3, 59), Updated: at(9, 3, 59)}, at(9, 8, 0), "daily"},
+		{"daily, activity does not postpone it", session.ResetPolicy{Mode: "daily"},
+			session.Meta{Started: at(8, 9, 0), Active: at(9, 3, 59), Updated: at(9, 3, 59)}, at(9, 8, 0), "daily"},
 		{"daily, begun after four", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(9, 4, 1)}, at(9, 23, 0), ""},
-		{"daily, another hour", session.ResetPolicy{Mode: "daily", AtHour: &six}, session.Meta{Started: at(8, 9, 0)}, at(9, 5, 0), ""},
-		{"daily, in the zone of now", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(9, 3, 0).UTC()}, at(9, 5, 0), "daily"},
-		{"idle", session.ResetPolicy{Mode: "idle", IdleMinutes: 30}, session.Meta{Started: at(9, 1, 0), Active: at(9, 5, 0)}, at(9, 5, 31), "idle"},
-		{"idle, not yet", session.ResetPolicy{Mode: "idle", IdleMinutes: 30}, session.Meta{Started: at(9, 1, 0), Active: at(9, 5, 0)}, at(9, 5, 30), ""},
-		{"idle, only messages of persons count", session.ResetPolicy{Mode: "idle", IdleMinutes: 30}, session.Meta{Started: at(9, 1, 0), Active: at(9, 5, 0), Updated: at(9, 6, 0)}, at(9, 6, 1), "idle"},
-		{"idle, never active", session.ResetPolicy{Mode: "idle", IdleMinutes: 30}, session.Meta{Started: at(9, 1, 0)}, at(9, 1, 20), ""},
-		{"both, idle first", session.ResetPolicy{Mode: "daily", IdleMinutes: 10}, session.Meta{Started: at(9, 5, 0), Active: at(9, 5, 0)}, at(9, 6, 0), "idle"},
+		{"daily, another hour", session.ResetPolicy{Mode: "daily", AtHour: &six},
+			session.Meta{Started: at(8, 9, 0)}, at(9, 5, 0), ""},
+		{"daily, in the zone of now", session.ResetPolicy{Mode: "daily"}, session.Meta{Started: at(9, 3, 0).UTC()},
+			at(9, 5, 0), "daily"},
+		{"idle", session.ResetPolicy{Mode: "idle", IdleMinutes: 30}, session.Meta{Started: at(9, 1, 0), Active: at(9, 5, 0)},
+			at(9, 5, 31), "idle"},
+		{"idle, not yet", session.ResetPolicy{Mode: "idle", IdleMinutes: 30},
+			session.Meta{Started: at(9, 1, 0), Active: at(9, 5, 0)}, at(9, 5, 30), ""},
+		{"idle, only messages of persons count", session.ResetPolicy{Mode: "idle", IdleMinutes: 30},
+			session.Meta{Started: at(9, 1, 0), Active: at(9, 5, 0), Updated: at(9, 6, 0)}, at(9, 6, 1), "idle"},
+		{"idle, never active", session.ResetPolicy{Mode: "idle", IdleMinutes: 30},
+			session.Meta{Started: at(9, 1, 0)}, at(9, 1, 20), ""},
+		{"both, idle first", session.ResetPolicy{Mode: "daily", IdleMinutes: 10},
+			session.Meta{Started: at(9, 5, 0), Active: at(9, 5, 0)}, at(9, 6, 0), "idle"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := session.Expired(c.p, c.m, c.now); got != c.reason {
@@ -224,7 +233,8 @@ func TestUndoReset(t *testing.T) {
 		if err := errors.Join(s.Put(m), s.Append("old", &es[0], &es[1], &es[2], &es[3])); err != nil {
 			return err
 		}
-		if _, err := session.UndoReset(s, key, at); !errors.Is(err, chela.ErrNotFound) && chela.CodeOf(err) != chela.CodeNotFound {
+		if _, err := session.UndoReset(s, key, at); !errors.Is(err, chela.ErrNotFound) &&
+			chela.CodeOf(err) != chela.CodeNotFound {
 			t.Errorf("without a reset: %v", err)
 		}
 		day := at.Add(24 * time.Hour)
@@ -269,7 +279,8 @@ func TestUndoReset(t *testing.T) {
 			t.Errorf("the restored session expired at once: %s", why)
 		}
 		again, err := session.UndoReset(s, key, day)
-		if err == nil && (again.ID != fresh.ID || again.Previous != "old" || again.Priced || again.NanoUSD != 0 || again.Tokens.Input != 1) {
+		if err == nil && (again.ID != fresh.ID || again.Previous != "old" || again.Priced || again.NanoUSD != 0 ||
+			again.Tokens.Input != 1) {
 			t.Errorf("second undo: %+v", again)
 		}
 		return err

@@ -67,7 +67,15 @@ func CompactionOf(e Entry) Compaction {
 // sent; a message with the summary replaces them. extra follows the summary in the
 // message, but is not part of it. Without a summary, nothing replaces them.
 func NewCompaction(first int64, summary, extra string, c Compaction, now time.Time) *Entry {
-	e := &Entry{ID: uuid.NewString(), Kind: KindCut, Time: now, First: first, Text: strings.TrimSpace(summary), Details: encoded(c), NanoUSD: -1}
+	e := &Entry{
+		ID:      uuid.NewString(),
+		Kind:    KindCut,
+		Time:    now,
+		First:   first,
+		Text:    strings.TrimSpace(summary),
+		Details: encoded(c),
+		NanoUSD: -1,
+	}
 	e.Message = summaryMessage(e.Text, extra)
 	return e
 }

@@ -51,7 +51,8 @@ func history(words ...string) []session.Entry {
 				m.Parts = append(m.Parts, callPart(id))
 			}
 		case "r":
-			m = &llm.Message{Role: llm.RoleTool, CallID: text, ToolName: "t", Parts: []llm.Part{llm.Text(fmt.Sprintf("result %d", i+1))}}
+			m = &llm.Message{Role: llm.RoleTool, CallID: text, ToolName: "t",
+				Parts: []llm.Part{llm.Text(fmt.Sprintf("result %d", i+1))}}
 		case "t":
 			m.Provider = "anthropic"
 			m.Parts = []llm.Part{{Kind: llm.PartThinking, Text: "hm", Signature: "sig"}, llm.Text(text)}
@@ -139,7 +140,8 @@ func TestCompile(t *testing.T) {
 		{
 			"a call without result, in the middle",
 			history("u:hi", "c:1,2", "r:2", "u:still there?", "a:yes"),
-			[]string{"user hi", "assistant +1+2", "result 1: " + unknown, "result 2: result 3", "user still there?", "assistant yes"},
+			[]string{"user hi", "assistant +1+2", "result 1: " + unknown, "result 2: result 3",
+				"user still there?", "assistant yes"},
 		},
 		{
 			"results in another order, and after a steering message",
@@ -220,7 +222,8 @@ func TestCompile(t *testing.T) {
 		{
 			"a voided result is replaced by an error result",
 			history("u:hi", "c:1", "r:1", "v:3"),
-			[]string{"user hi", "assistant +1", "result 1: the call has ended, but its result is left out: the service of the model refused it as invalid"},
+			[]string{"user hi", "assistant +1",
+				"result 1: the call has ended, but its result is left out: the service of the model refused it as invalid"},
 		},
 		{"a void that refers to nothing", history("u:hi", "v:9", "vr:x"), []string{"user hi"}},
 	} {
@@ -320,7 +323,8 @@ func TestCompileParts(t *testing.T) {
 	t.Run("a repaired message keeps its other parts and fields", func(t *testing.T) {
 		blank, picture := llm.Text(" "), llm.Image("image/png", []byte{1})
 		call := func(id, args string) llm.Part {
-			return llm.Part{Kind: llm.PartCall, Call: &llm.ToolCall{ID: id, Name: "t", Args: json.RawMessage(args), Raw: "raw " + id}}
+			return llm.Part{Kind: llm.PartCall,
+				Call: &llm.ToolCall{ID: id, Name: "t", Args: json.RawMessage(args), Raw: "raw " + id}}
 		}
 		answer := entry(2, llm.RoleAssistant, blank, llm.Text("I look"), call("1", "[]"), call("2", ` {"x":1}`))
 		answer.Message.Provider, answer.Message.Model, answer.Message.Stop = "anthropic", "opus", llm.StopTools
@@ -338,7 +342,8 @@ func TestCompileParts(t *testing.T) {
 			},
 			{Role: llm.RoleTool, CallID: "2", ToolName: "t", IsError: true, Parts: []llm.Part{llm.Text(unknown)}},
 		}
-		got := session.Compile([]session.Entry{entry(1, llm.RoleUser, blank, llm.Text("a"), picture, llm.Image("", []byte{1}), llm.Text("b")), answer, result})
+		got := session.Compile([]session.Entry{entry(1, llm.RoleUser, blank, llm.Text("a"), picture, llm.Image("", []byte{1}),
+			llm.Text("b")), answer, result})
 		if d := cmp.Diff(want, got, sameEntries); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
@@ -470,7 +475,8 @@ func TestHYG05(t *testing.T) {
 		if err := json.Unmarshal(overWires(t, ms)["anthropic"], &wire); err != nil {
 			t.Fatal(err)
 		}
-		if m := wire.Messages[0]; m.Role != "user" || len(m.Content) != 2 || m.Content[1].Text != "two" || wire.Messages[1].Role != "assistant" {
+		if m := wire.Messages[0]; m.Role != "user" || len(m.Content) != 2 || m.Content[1].Text != "two" ||
+			wire.Messages[1].Role != "assistant" {
 			t.Errorf("sent %+v", wire)
 		}
 	})
@@ -492,7 +498,8 @@ func overWires(t *testing.T, ms []*llm.Message) map[string][]byte {
 		{"anthropic", func(c *http.Client) llm.Provider {
 			return anthropic.New(anthropic.Options{HTTP: c, Model: know})
 		}, wiretest.Anthropic},
-		{"openai", func(c *http.Client) llm.Provider { return openai.New(openai.Options{HTTP: c, Model: know}) }, wiretest.OpenAI},
+		{"openai", func(c *http.Client) llm.Provider { return openai.New(openai.Options{HTTP: c, Model: know}) },
+			wiretest.OpenAI},
 	} {
 		var body []byte
 		p := w.open(&http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
@@ -551,10 +558,12 @@ func TestSummary(t *testing.T) {
 		return out
 	}
 	all := texts()
-	first := *session.NewCompaction(3, " the first summary ", "rules", session.Compaction{TokensBefore: 9, TokensAfter: 5}, time.Time{})
+	first := *session.NewCompaction(3, " the first summary ", "rules",
+		session.Compaction{TokensBefore: 9, TokensAfter: 5}, time.Time{})
 	add(first)
 	once := texts()
-	if len(once) != 5 || once[1] != "2" || !strings.Contains(once[0], "<summary>\nthe first summary\n</summary>\n\nrules") {
+	if len(once) != 5 || once[1] != "2" ||
+		!strings.Contains(once[0], "<summary>\nthe first summary\n</summary>\n\nrules") {
 		t.Errorf("after a compaction %q", once)
 	}
 	if first.Text != "the first summary" || session.CompactionOf(first).TokensBefore != 9 {

@@ -361,7 +361,8 @@ func noticeData(e *Entry) json.RawMessage {
 	if e.Message == nil {
 		return textData(e.Text)
 	}
-	return encoded(map[string]any{"text": e.Text, "message": rowMessage{Role: string(e.Message.Role), Content: contentRow(e.Message.Parts)}})
+	return encoded(map[string]any{"text": e.Text, "message": rowMessage{Role: string(e.Message.Role),
+		Content: contentRow(e.Message.Parts)}})
 }
 
 // encoded returns v as JSON, or null if v cannot be encoded.

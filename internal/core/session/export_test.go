@@ -22,7 +22,8 @@ import (
 func conversation() []session.Entry {
 	at := time.Date(2026, 5, 1, 12, 0, 0, 123e6, time.UTC)
 	es := []session.Entry{
-		{Message: &llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("look <here>"), llm.Image("image/png", []byte{1, 2})}},
+		{Message: &llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("look <here>"),
+			llm.Image("image/png", []byte{1, 2})}},
 			Sender: chela.Sender{ID: "7", Name: "Ada"}, Run: "r1"},
 		{Message: &llm.Message{
 			Role: llm.RoleAssistant, Provider: "anthropic", Model: "m", Stop: llm.StopTools,
@@ -32,9 +33,16 @@ func conversation() []session.Entry {
 				llm.Text("I look"), callPart("1"),
 			},
 		}, Usage: &llm.Usage{Input: 10, Output: 5, CacheRead: 3, CacheWrite: 7}, NanoUSD: 1_500_000, Run: "r1"},
-		{Message: &llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "t", IsError: true, Parts: []llm.Part{llm.Text("no")}},
+		{Message: &llm.Message{
+			Role:     llm.RoleTool,
+			CallID:   "1",
+			ToolName: "t",
+			IsError:  true,
+			Parts:    []llm.Part{llm.Text("no")},
+		},
 			Details: json.RawMessage(`{"code":1}`), Run: "r1"},
-		{Message: &llm.Message{Role: llm.RoleAssistant, Stop: llm.StopAborted, Parts: []llm.Part{llm.Text("hal")}}, NanoUSD: -1, Partial: true},
+		{Message: &llm.Message{Role: llm.RoleAssistant, Stop: llm.StopAborted, Parts: []llm.Part{llm.Text("hal")}},
+			NanoUSD: -1, Partial: true},
 		{Kind: session.KindNotice, Text: "interrupted"},
 		{Kind: session.KindCommand, Text: "/status"},
 		{Kind: session.KindModel, Text: "openai/gpt-5/x"},
@@ -77,7 +85,8 @@ func TestExport(t *testing.T) {
 				t.Fatalf("line %d: %v", i+1, err)
 			}
 			if i == 0 {
-				if m["type"] != "session" || m["version"] != 3.0 || m["id"] != "tr-1" || m["timestamp"] != "2026-05-01T11:00:00.000Z" {
+				if m["type"] != "session" || m["version"] != 3.0 || m["id"] != "tr-1" ||
+					m["timestamp"] != "2026-05-01T11:00:00.000Z" {
 					t.Errorf("header %v", m)
 				}
 				continue
@@ -156,7 +165,11 @@ func TestExport(t *testing.T) {
 		}
 	})
 	t.Run("details that the table truncated are marked", func(t *testing.T) {
-		for details, want := range map[string]string{`{"code":1}`: `"code":1`, `"plain"`: `"head":"plain"`, `null`: `"head":null`} {
+		for details, want := range map[string]string{
+			`{"code":1}`: `"code":1`,
+			`"plain"`:    `"head":"plain"`,
+			`null`:       `"head":null`,
+		} {
 			es := conversation()
 			es[2].Details, es[2].Cut = json.RawMessage(details), true
 			text := export(t, es)
@@ -190,7 +203,8 @@ func TestExport(t *testing.T) {
 	})
 	t.Run("the header names the transcript before", func(t *testing.T) {
 		var b strings.Builder
-		if err := session.Export(&b, session.Meta{Previous: "tr-0"}, nil); err != nil || !strings.Contains(b.String(), `"parentSession":"tr-0"`) {
+		if err := session.Export(&b, session.Meta{Previous: "tr-0"}, nil); err != nil ||
+			!strings.Contains(b.String(), `"parentSession":"tr-0"`) {
 			t.Errorf("%s %v", b.String(), err)
 		}
 	})
@@ -250,7 +264,8 @@ func TestImport(t *testing.T) {
 	t.Parallel()
 	head := `{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T03:04:05Z","cwd":"/"}` + "\n"
 	user := func(id, parent, text string) string {
-		return `{"type":"message","id":"` + id + `","parentId":` + parent + `,"timestamp":"2026-01-02T03:04:06Z","message":{"role":"user","content":"` + text + `"}}`
+		return `{"type":"message","id":"` + id + `","parentId":` + parent +
+			`,"timestamp":"2026-01-02T03:04:06Z","message":{"role":"user","content":"` + text + `"}}`
 	}
 	t.Run("SESS-11 a file of the reference format loads", func(t *testing.T) {
 		text := head + strings.Join([]string{
@@ -271,7 +286,8 @@ func TestImport(t *testing.T) {
 		if got.Name != "Trip" || got.Skipped != 1 || got.Started.Year() != 2026 {
 			t.Errorf("%+v", got)
 		}
-		want := []string{"user " + session.NewCompaction(1, "they talked", "", session.Compaction{}, time.Time{}).Message.PlainText(), "user kept", "user from a plug-in", "user [The person ran a command]\n$ ls\na b"}
+		want := []string{"user " + session.NewCompaction(1, "they talked", "", session.Compaction{},
+			time.Time{}).Message.PlainText(), "user kept", "user from a plug-in", "user [The person ran a command]\n$ ls\na b"}
 		if d := cmp.Diff(want, lines(session.Compile(got.Entries))); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
@@ -281,22 +297,46 @@ func TestImport(t *testing.T) {
 		want       []string
 		skipped    int
 	}{
-		{"a compaction without its first kept entry cuts everything before it", head + user("a", "null", "1") + "\n" + `{"type":"compaction","id":"b","parentId":"a","summary":"","firstKeptEntryId":"z"}` + "\n" + user("c", `"b"`, "2"), []string{"user 2"}, 0},
-		{"a half-written last line is counted", head + user("a", "null", "hi") + "\n" + `{"type":"mess`, []string{"user hi"}, 1},
-		{"a damaged line in the middle is skipped", head + user("a", "null", "1") + "\n{{{\n" + user("b", `"a"`, "2") + "\n", []string{"user 1", "user 2"}, 1},
-		{"an unknown type is skipped", head + `{"type":"mystery","id":"q"}` + "\n" + user("b", `"q"`, "2"), []string{"user 2"}, 1},
-		{"Windows line endings and a byte order mark", "\ufeff" + strings.ReplaceAll(head+user("a", "null", "hi"), "\n", "\r\n"), []string{"user hi"}, 0},
-		{"the last line with an id wins", head + user("a", "null", "1") + "\n" + user("a", "null", "2"), []string{"user 2"}, 0},
-		{"an abandoned branch is omitted", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "left") + "\n" + user("c", `"a"`, "2"), []string{"user 1", "user 2"}, 0},
-		{"a missing parent is replaced by the line above", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "2") + "\n" + user("c", `"nowhere"`, "3"), []string{"user 1", "user 2", "user 3"}, 0},
-		{"a line that replaces its own parent follows the parent of that", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "left") + "\n" + user("c", `"a"`, "2") + "\n" + user("c", `"c"`, "3"), []string{"user 1", "user 3"}, 0},
-		{"a message without a message or of an unknown role is skipped", head + `{"type":"message","id":"a"}` + "\n" + `{"type":"message","id":"b","message":{"role":"x","content":"1"}}` + "\n" + user("c", `"b"`, "2"), []string{"user 2"}, 2},
-		{"unknown custom types and unusable voids are skipped", head + `{"type":"custom","id":"a","customType":"x","data":{}}` + "\n" + `{"type":"custom","id":"b","customType":"chela.notice","data":1}` + "\n" + `{"type":"custom","id":"c","customType":"chela.void","data":{}}` + "\n" + `{"type":"custom","id":"d","customType":"chela.void","data":{"entry":1}}` + "\n" + user("e", `"d"`, "2"), []string{"user 2"}, 4},
-		{"the summary of an abandoned branch", head + user("a", "null", "1") + "\n" + `{"type":"branch_summary","id":"b","parentId":"a","summary":"we tried"}` + "\n" + `{"type":"branch_summary","id":"c","parentId":"b"}`, []string{"user 1", "user [Summary of an abandoned branch]\nwe tried"}, 0},
-		{"a blank summary of a compaction", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "2") + "\n" + `{"type":"compaction","id":"c","parentId":"b","summary":" ","firstKeptEntryId":"b"}`, []string{"user 2"}, 0},
-		{"a message of a plug-in", head + `{"type":"message","id":"a","message":{"role":"custom","content":"news"}}`, []string{"user news"}, 0},
+		{"a compaction without its first kept entry cuts everything before it", head + user("a", "null", "1") + "\n" +
+			`{"type":"compaction","id":"b","parentId":"a","summary":"","firstKeptEntryId":"z"}` + "\n" + user("c", `"b"`, "2"),
+			[]string{"user 2"}, 0},
+		{"a half-written last line is counted", head + user("a", "null", "hi") + "\n" + `{"type":"mess`,
+			[]string{"user hi"}, 1},
+		{"a damaged line in the middle is skipped", head + user("a", "null", "1") + "\n{{{\n" + user("b", `"a"`, "2") + "\n",
+			[]string{"user 1", "user 2"}, 1},
+		{"an unknown type is skipped", head + `{"type":"mystery","id":"q"}` + "\n" + user("b", `"q"`, "2"),
+			[]string{"user 2"}, 1},
+		{"Windows line endings and a byte order mark",
+			"\ufeff" + strings.ReplaceAll(head+user("a", "null", "hi"), "\n", "\r\n"), []string{"user hi"}, 0},
+		{"the last line with an id wins", head + user("a", "null", "1") + "\n" + user("a", "null", "2"),
+			[]string{"user 2"}, 0},
+		{"an abandoned branch is omitted", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "left") + "\n" +
+			user("c", `"a"`, "2"), []string{"user 1", "user 2"}, 0},
+		{"a missing parent is replaced by the line above", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "2") +
+			"\n" + user("c", `"nowhere"`, "3"), []string{"user 1", "user 2", "user 3"}, 0},
+		{"a line that replaces its own parent follows the parent of that", head + user("a", "null", "1") + "\n" +
+			user("b", `"a"`, "left") + "\n" + user("c", `"a"`, "2") + "\n" + user("c", `"c"`, "3"),
+			[]string{"user 1", "user 3"}, 0},
+		{"a message without a message or of an unknown role is skipped", head + `{"type":"message","id":"a"}` + "\n" +
+			`{"type":"message","id":"b","message":{"role":"x","content":"1"}}` + "\n" + user("c", `"b"`, "2"),
+			[]string{"user 2"}, 2},
+		{"unknown custom types and unusable voids are skipped",
+			head + `{"type":"custom","id":"a","customType":"x","data":{}}` + "\n" +
+				`{"type":"custom","id":"b","customType":"chela.notice","data":1}` + "\n" +
+				`{"type":"custom","id":"c","customType":"chela.void","data":{}}` + "\n" +
+				`{"type":"custom","id":"d","customType":"chela.void","data":{"entry":1}}` + "\n" + user("e", `"d"`, "2"),
+			[]string{"user 2"}, 4},
+		{"the summary of an abandoned branch", head + user("a", "null", "1") + "\n" +
+			`{"type":"branch_summary","id":"b","parentId":"a","summary":"we tried"}` + "\n" +
+			`{"type":"branch_summary","id":"c","parentId":"b"}`,
+			[]string{"user 1", "user [Summary of an abandoned branch]\nwe tried"}, 0},
+		{"a blank summary of a compaction", head + user("a", "null", "1") + "\n" + user("b", `"a"`, "2") + "\n" +
+			`{"type":"compaction","id":"c","parentId":"b","summary":" ","firstKeptEntryId":"b"}`, []string{"user 2"}, 0},
+		{"a message of a plug-in", head + `{"type":"message","id":"a","message":{"role":"custom","content":"news"}}`,
+			[]string{"user news"}, 0},
 		{"a cycle of parents", head + user("a", `"b"`, "1") + "\n" + user("b", `"a"`, "2"), []string{"user 1", "user 2"}, 0},
-		{"lines without ids", head + `{"type":"message","message":{"role":"user","content":"1"}}` + "\n" + `{"type":"message","message":{"role":"user","content":"2"}}`, []string{"user 1", "user 2"}, 0},
+		{"lines without ids", head + `{"type":"message","message":{"role":"user","content":"1"}}` + "\n" +
+			`{"type":"message","message":{"role":"user","content":"2"}}`, []string{"user 1", "user 2"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := session.Import(strings.NewReader(c.text))
@@ -309,16 +349,22 @@ func TestImport(t *testing.T) {
 		})
 	}
 	t.Run("the replaced and the abandoned entries are counted", func(t *testing.T) {
-		got, err := session.Import(strings.NewReader(head + user("a", "null", "1") + "\n" + user("a", "null", "1") + "\n" + user("b", `"a"`, "left") + "\n" + user("c", `"a"`, "2")))
+		got, err := session.Import(strings.NewReader(head + user("a", "null", "1") + "\n" + user("a", "null", "1") + "\n" +
+			user("b", `"a"`, "left") + "\n" + user("c", `"a"`, "2")))
 		if err != nil || got.Duplicates != 1 || got.Branched != 1 {
 			t.Errorf("%+v %v", got, err)
 		}
 	})
 	t.Run("costs", func(t *testing.T) {
 		for cost, want := range map[string]int64{
-			`"cost":{"total":0}`: 0, `"cost":{"total":0.0000000016}`: 2, `"cost":{"total":-1}`: -1, `"cost":{"total":1e12}`: -1, `"input":1`: -1,
+			`"cost":{"total":0}`:            0,
+			`"cost":{"total":0.0000000016}`: 2,
+			`"cost":{"total":-1}`:           -1,
+			`"cost":{"total":1e12}`:         -1,
+			`"input":1`:                     -1,
 		} {
-			got, err := session.Import(strings.NewReader(head + `{"type":"message","id":"a","message":{"role":"assistant","content":"x","usage":{` + cost + `}}}`))
+			got, err := session.Import(strings.NewReader(head +
+				`{"type":"message","id":"a","message":{"role":"assistant","content":"x","usage":{` + cost + `}}}`))
 			if err != nil || got.Entries[0].NanoUSD != want || got.Entries[0].Usage == nil {
 				t.Errorf("%s: %+v %v, want %d", cost, got.Entries, err, want)
 			}
@@ -335,7 +381,8 @@ func TestImport(t *testing.T) {
 
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(export(f, conversation())))
-	f.Add([]byte(`{"type":"session"}` + "\n" + `{"type":"message","id":"a","parentId":"a","message":{"role":"toolResult","details":1}}`))
+	f.Add([]byte(`{"type":"session"}` + "\n" +
+		`{"type":"message","id":"a","parentId":"a","message":{"role":"toolResult","details":1}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := session.Import(bytes.NewReader(data))
 		if err != nil {

@@ -24,7 +24,8 @@ func FailedMessage(why string) *llm.Message {
 // RefusedMessage replaces messages that the service of a model refuses, so that it does
 // not refuse the later ones, too.
 func RefusedMessage() *llm.Message {
-	return llm.User(refusedHeading + "the service of the model refused it as invalid. It was not carried out and is not pending.]")
+	return llm.User(refusedHeading +
+		"the service of the model refused it as invalid. It was not carried out and is not pending.]")
 }
 
 // IsFailed reports whether a message is one of [FailedMessage].
@@ -34,5 +35,6 @@ func IsFailed(m *llm.Message) bool {
 
 // sent reports whether the entry is one whose message is sent to a model.
 func (e *Entry) sent() bool {
-	return e.Message != nil && e.Message.Role != "" && (e.Kind == KindMessage || e.Kind == KindNotice || e.Kind == KindAgain)
+	return e.Message != nil && e.Message.Role != "" &&
+		(e.Kind == KindMessage || e.Kind == KindNotice || e.Kind == KindAgain)
 }

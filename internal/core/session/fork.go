@@ -27,7 +27,15 @@ func (m Meta) ForkOf(r run.Run) Fork {
 	if m.Forked() {
 		return *m.Fork
 	}
-	return Fork{Session: m.Home(), Transcript: r.SessionID, Bounds: m.Bounds, Prompt: m.Prompt, Address: r.Address, Group: m.Group, Overrides: r.Overrides}
+	return Fork{
+		Session:    m.Home(),
+		Transcript: r.SessionID,
+		Bounds:     m.Bounds,
+		Prompt:     m.Prompt,
+		Address:    r.Address,
+		Group:      m.Group,
+		Overrides:  r.Overrides,
+	}
 }
 
 // Forked reports whether requests of the session begin like those of the run that it

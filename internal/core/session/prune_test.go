@@ -29,7 +29,8 @@ func TestPrune(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *llm.Message { return &llm.Message{Parts: []llm.Part{llm.Text(s)}} }
 	t.Run("PRUNE-02 a trimmed result has its first and last characters and its size", func(t *testing.T) {
-		ms := session.Compile(pruned(session.Prune{Trim: []int64{3}, Head: 3, Tail: 2}, text("äbcdefghij"), text("untouched")))
+		ms := session.Compile(pruned(session.Prune{Trim: []int64{3}, Head: 3, Tail: 2}, text("äbcdefghij"),
+			text("untouched")))
 		want := "äbc\n...\nij\n\n[Tool result trimmed: kept first 3 chars and last 2 chars of 10 chars.]"
 		if got := ms[2].PlainText(); got != want {
 			t.Errorf("got %q, want %q", got, want)
@@ -41,11 +42,13 @@ func TestPrune(t *testing.T) {
 	t.Run("PRUNE-03 a cleared result is the placeholder; an error keeps its first line", func(t *testing.T) {
 		failed := text("no such host\nstack …")
 		failed.IsError = true
-		ms := session.Compile(pruned(session.Prune{Clear: []int64{3, 5}, Placeholder: "[Old tool result content cleared]"}, text("long"), failed))
+		ms := session.Compile(pruned(session.Prune{Clear: []int64{3, 5}, Placeholder: "[Old tool result content cleared]"},
+			text("long"), failed))
 		if got := ms[2].PlainText(); got != "[Old tool result content cleared]" {
 			t.Errorf("got %q", got)
 		}
-		if got := ms[4]; got.PlainText() != "no such host\n[Old tool result content cleared]" || !got.IsError || got.CallID != "b" {
+		if got := ms[4]; got.PlainText() != "no such host\n[Old tool result content cleared]" ||
+			!got.IsError || got.CallID != "b" {
 			t.Errorf("the error: %q, %+v", got.PlainText(), got)
 		}
 	})
@@ -53,7 +56,13 @@ func TestPrune(t *testing.T) {
 		ref := strings.Repeat("0a", 16)
 		long, gone := text("0123456789"), text("0123456789")
 		long.Parts[0].Ref, gone.Parts[0].Ref = ref, ref
-		ms := session.Compile(pruned(session.Prune{Trim: []int64{3}, Clear: []int64{5}, Head: 1, Tail: 1, Placeholder: "[x]"}, long, gone))
+		ms := session.Compile(pruned(session.Prune{
+			Trim:        []int64{3},
+			Clear:       []int64{5},
+			Head:        1,
+			Tail:        1,
+			Placeholder: "[x]",
+		}, long, gone))
 		for _, m := range [...]*llm.Message{ms[2], ms[4]} {
 			if !strings.Contains(m.PlainText(), "media:"+ref) || m.Parts[0].Ref != ref {
 				t.Errorf("got %q", m.PlainText())
@@ -77,31 +86,33 @@ func TestPrune(t *testing.T) {
 			t.Errorf("the result: %q", got)
 		}
 	})
-	t.Run("PRUNE-04 the same entries give the same bytes, in one piece, in pieces, and after an export", func(t *testing.T) {
-		es := history("u:1", "c:a", "r:a", "u:2", "u:3", "i:look", "c:b", "r:b", "pr:5", "c:a", "r:a", "u:4", "pr:9", "v:9", "u:5")
-		var tr session.Transcript
-		for _, e := range es {
-			tr.Append(e)
-		}
-		want := lines(session.Compile(es))
-		if d := cmp.Diff(want, lines(tr.Messages())); d != "" {
-			t.Errorf("in pieces (-want +got)\n%s", d)
-		}
-		var b bytes.Buffer
-		if err := session.Export(&b, session.Meta{ID: "x"}, es); err != nil {
-			t.Fatal(err)
-		}
-		back, err := session.Import(&b)
-		if err != nil || back.Skipped > 0 {
-			t.Fatal(err, back.Skipped)
-		}
-		if d := cmp.Diff(want, lines(session.Compile(back.Entries))); d != "" {
-			t.Errorf("after an export (-want +got)\n%s", d)
-		}
-		if !strings.Contains(strings.Join(want, "\n"), "[cleared]") {
-			t.Errorf("nothing was pruned: %q", want)
-		}
-	})
+	t.Run("PRUNE-04 the same entries give the same bytes, in one piece, in pieces, and after an export",
+		func(t *testing.T) {
+			es := history("u:1", "c:a", "r:a", "u:2", "u:3", "i:look", "c:b", "r:b", "pr:5", "c:a", "r:a",
+				"u:4", "pr:9", "v:9", "u:5")
+			var tr session.Transcript
+			for _, e := range es {
+				tr.Append(e)
+			}
+			want := lines(session.Compile(es))
+			if d := cmp.Diff(want, lines(tr.Messages())); d != "" {
+				t.Errorf("in pieces (-want +got)\n%s", d)
+			}
+			var b bytes.Buffer
+			if err := session.Export(&b, session.Meta{ID: "x"}, es); err != nil {
+				t.Fatal(err)
+			}
+			back, err := session.Import(&b)
+			if err != nil || back.Skipped > 0 {
+				t.Fatal(err, back.Skipped)
+			}
+			if d := cmp.Diff(want, lines(session.Compile(back.Entries))); d != "" {
+				t.Errorf("after an export (-want +got)\n%s", d)
+			}
+			if !strings.Contains(strings.Join(want, "\n"), "[cleared]") {
+				t.Errorf("nothing was pruned: %q", want)
+			}
+		})
 	t.Run("messages and their entries", func(t *testing.T) {
 		var tr session.Transcript
 		tr.Append(history("a:first", "u@r:1", "c@r:a,b", "r@r:b")...)
@@ -154,7 +165,8 @@ func TestHYG02(t *testing.T) {
 					if m := es[i].Message; m != nil && m.Role == llm.RoleAssistant {
 						m.Provider = by
 						if by != "anthropic" { // reasoning without a signature, and hidden reasoning
-							m.Parts = append([]llm.Part{{Kind: llm.PartThinking, Text: "hm"}, {Kind: llm.PartThinking, Redacted: "xyz"}}, m.Parts...)
+							m.Parts = append([]llm.Part{{Kind: llm.PartThinking, Text: "hm"}, {Kind: llm.PartThinking, Redacted: "xyz"}},
+								m.Parts...)
 						}
 					}
 				}

@@ -137,7 +137,8 @@ func lower(s string) string { return strings.Map(unicode.ToLower, s) }
 
 // in reports whether a text contains all words.
 func (w words) in(text string) bool {
-	return text != "" && len(w.each) > 0 && !slices.ContainsFunc(w.each, func(word string) bool { return !strings.Contains(text, word) })
+	return text != "" && len(w.each) > 0 &&
+		!slices.ContainsFunc(w.each, func(word string) bool { return !strings.Contains(text, word) })
 }
 
 // around returns a snippet around a character of a text.

@@ -171,7 +171,8 @@ type Spent struct {
 
 // Add returns the sum of s and t.
 func (s Spent) Add(t Spent) Spent {
-	return Spent{Runs: s.Runs + t.Runs, Tokens: s.Tokens.Add(t.Tokens), NanoUSD: s.NanoUSD + t.NanoUSD, Unpriced: s.Unpriced || t.Unpriced}
+	return Spent{Runs: s.Runs + t.Runs, Tokens: s.Tokens.Add(t.Tokens), NanoUSD: s.NanoUSD + t.NanoUSD,
+		Unpriced: s.Unpriced || t.Unpriced}
 }
 
 // EventPayload marks the session as the data of an event.

@@ -87,5 +87,6 @@ func (s Sharing) Find(r Reader, viewer Meta, key chela.SessionKey) (Meta, error)
 
 // Unseen returns the error about a session that does not exist or that may not be seen.
 func Unseen(key chela.SessionKey) error {
-	return chela.Errorf(chela.CodeNotFound, "there is no session %s, or this session may not see it (tools.sessions.visibility, tools.agentToAgent)", key)
+	return chela.Errorf(chela.CodeNotFound,
+		"there is no session %s, or this session may not see it (tools.sessions.visibility, tools.agentToAgent)", key)
 }

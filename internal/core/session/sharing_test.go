@@ -26,10 +26,13 @@ func TestSharing(t *testing.T) {
 		{"an unknown value", session.Sharing{Visibility: "every", Agents: []string{"*"}}, [5]bool{true, true, true}},
 		{"agent", session.Sharing{Visibility: "agent", Agents: []string{"*"}}, [5]bool{true, true, true, true}},
 		{"all without other agents", session.Sharing{Visibility: "all"}, [5]bool{true, true, true, true}},
-		{"all with every agent", session.Sharing{Visibility: "all", Agents: []string{"*"}}, [5]bool{true, true, true, true, true}},
-		{"all with both agents", session.Sharing{Visibility: "all", Agents: []string{"a", "b"}}, [5]bool{true, true, true, true, true}},
+		{"all with every agent", session.Sharing{Visibility: "all", Agents: []string{"*"}},
+			[5]bool{true, true, true, true, true}},
+		{"all with both agents", session.Sharing{Visibility: "all", Agents: []string{"a", "b"}},
+			[5]bool{true, true, true, true, true}},
 		{"all with one of them", session.Sharing{Visibility: "all", Agents: []string{"b"}}, [5]bool{true, true, true, true}},
-		{"all in a sandbox", session.Sharing{Visibility: "all", Agents: []string{"*"}, Sandboxed: true}, [5]bool{true, true, true}},
+		{"all in a sandbox", session.Sharing{Visibility: "all", Agents: []string{"*"}, Sandboxed: true},
+			[5]bool{true, true, true}},
 		{"self in a sandbox", session.Sharing{Visibility: "self", Sandboxed: true}, [5]bool{true}},
 	} {
 		c.s.Viewer = "a"

@@ -48,7 +48,8 @@ func typed(text string) string {
 		head, rest, _ := strings.Cut(text, "\n")
 		head = strings.TrimSpace(head)
 		switch {
-		case strings.HasSuffix(head, "⟦openclaw:ctx⟧"), strings.HasSuffix(head, "(untrusted metadata):"), strings.HasSuffix(head, "(untrusted, for context):"):
+		case strings.HasSuffix(head, "⟦openclaw:ctx⟧"), strings.HasSuffix(head, "(untrusted metadata):"),
+			strings.HasSuffix(head, "(untrusted, for context):"):
 			text = afterBlock(rest)
 		case strings.HasPrefix(head, "System: ["): // an event
 			text = strings.TrimSpace(rest)

@@ -30,16 +30,22 @@ func TestImportedTitle(t *testing.T) {
 		said []string // by the user
 		want string
 	}{
-		"a plain message":          {[]string{"plan a trip\nto Rome", "second"}, "plan a trip"},
-		"a message with its time":  {[]string{"[Fri 2026-01-02 03:04 UTC] plan a trip"}, "plan a trip"},
-		"a message of a chat":      {[]string{"[Telegram Ann id:7 +2m 2026-01-02 03:04 UTC] plan a trip"}, "plan a trip"},
-		"an own word in brackets":  {[]string{"[urgent] plan a trip"}, "[urgent] plan a trip"},
-		"context in an old form":   {[]string{"Conversation info (untrusted metadata):\n```json\n{\"a\": 1}\n```\n\nSender (untrusted metadata):\n```json\n{}\n```\n\nplan a trip"}, "plan a trip"},
-		"context in the new form":  {[]string{"Sender: ⟦openclaw:ctx⟧\n```json\n{\"name\": \"Ann\"}\n```\n[Fri 2026-01-02 03:04 UTC] plan a trip"}, "plan a trip"},
-		"context in plain lines":   {[]string{"Thread: ⟦openclaw:ctx⟧\nfirst\nsecond\n\nplan a trip"}, "plan a trip"},
-		"events before a message":  {[]string{"System: [2026-01-02 03:04:05] Node connected\nSystem: [2026-01-02 03:04:06] again\n\nplan a trip"}, "plan a trip"},
-		"only context":             {[]string{"Sender: ⟦openclaw:ctx⟧\n```json\n{}", "plan a trip"}, "plan a trip"},
-		"the greeting of a reset":  {[]string{"A new session was started via /new or /reset. Execute your Session Startup sequence now.", "plan a trip"}, "plan a trip"},
+		"a plain message":         {[]string{"plan a trip\nto Rome", "second"}, "plan a trip"},
+		"a message with its time": {[]string{"[Fri 2026-01-02 03:04 UTC] plan a trip"}, "plan a trip"},
+		"a message of a chat":     {[]string{"[Telegram Ann id:7 +2m 2026-01-02 03:04 UTC] plan a trip"}, "plan a trip"},
+		"an own word in brackets": {[]string{"[urgent] plan a trip"}, "[urgent] plan a trip"},
+		"context in an old form":  {[]string{"Conversation info (untrusted metadata):\n```json\n{\"a\": 1}\n```\n\nSender (untrusted metadata):\n```json\n{}\n```\n\nplan a trip"}, "plan a trip"},
+		"context in the new form": {
+			[]string{"Sender: ⟦openclaw:ctx⟧\n```json\n{\"name\": \"Ann\"}\n```\n[Fri 2026-01-02 03:04 UTC] plan a trip"},
+			"plan a trip"},
+		"context in plain lines": {[]string{"Thread: ⟦openclaw:ctx⟧\nfirst\nsecond\n\nplan a trip"}, "plan a trip"},
+		"events before a message": {
+			[]string{"System: [2026-01-02 03:04:05] Node connected\nSystem: [2026-01-02 03:04:06] again\n\nplan a trip"},
+			"plan a trip"},
+		"only context": {[]string{"Sender: ⟦openclaw:ctx⟧\n```json\n{}", "plan a trip"}, "plan a trip"},
+		"the greeting of a reset": {
+			[]string{"A new session was started via /new or /reset. Execute your Session Startup sequence now.", "plan a trip"},
+			"plan a trip"},
 		"no message of the person": {nil, ""},
 	} {
 		lines := []string{`{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T03:04:05Z","cwd":"/"}`,

@@ -44,7 +44,8 @@ func (w *walker) deniedReason(argv []Word) string {
 // mayDestroy reports whether a command runs a program that some arguments
 // would make a denied one, or mentions devices.
 func (w *walker) mayDestroy(command string) bool {
-	for _, dev := range []string{"/dev/null", "/dev/std", "/dev/fd/", "/dev/tty", "/dev/zero", "/dev/random", "/dev/urandom"} {
+	for _, dev := range []string{"/dev/null", "/dev/std", "/dev/fd/", "/dev/tty", "/dev/zero",
+		"/dev/random", "/dev/urandom"} {
 		command = strings.ReplaceAll(command, dev, "")
 	}
 	return strings.Contains(command, "/dev/") || slices.ContainsFunc(w.segs, func(s Segment) bool {
@@ -67,7 +68,8 @@ func (w *walker) deniedFind(args []string) string {
 	starts := max(0, slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") }))
 	for i := starts; i < len(args) && w.anyRoot(args[:starts]); i++ {
 		switch a := args[i]; {
-		case a == "-delete", (strings.HasPrefix(a, "-exec") || strings.HasPrefix(a, "-ok")) && i+1 < len(args) && path.Base(args[i+1]) == "rm":
+		case a == "-delete", (strings.HasPrefix(a, "-exec") || strings.HasPrefix(a, "-ok")) && i+1 < len(args) &&
+			path.Base(args[i+1]) == "rm":
 			return "it deletes an entire system or home folder"
 		case a == "-xdev" || a == "-mount" || a == "-depth" || a == "-type" || a == "-mindepth":
 		case strings.HasPrefix(a, "-"): // it selects some files
@@ -153,7 +155,8 @@ func diskDevice(path string) bool {
 		return false
 	}
 	name = strings.TrimLeft(name, "/")
-	for _, p := range []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "md", "dm-", "mapper/", "disk", "rdisk", "loop", "nbd", "zd"} {
+	for _, p := range []string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "md", "dm-", "mapper/", "disk",
+		"rdisk", "loop", "nbd", "zd"} {
 		if strings.HasPrefix(name, p) {
 			return true
 		}

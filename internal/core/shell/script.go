@@ -75,7 +75,8 @@ func (w *walker) harmlessAssign(a *syntax.Assign) bool {
 // affects only their language and appearance.
 func Harmless(name string) bool {
 	switch name {
-	case "LANG", "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM",
+	case "LANG", "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "CLICOLOR",
+		"CLICOLOR_FORCE", "COLORTERM",
 		"CI", "GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT", "DEBIAN_FRONTEND":
 		return true
 	}

@@ -77,24 +77,43 @@ func TestRender(t *testing.T) {
 		{`a "it's" '"'`, []string{`a it's "`}, `/x/a 'it'\''s' '"'`},
 		{`a "" '$(b)' \$c`, []string{"a  $(b) $c"}, "/x/a '' '$(b)' '$c'"},
 		{"a $X ${Y} *.go ~/x {a,b}", []string{"a <$X> <${Y}> <*.go> /home/anna/x a b"}, "/x/a $X ${Y} *.go /home/anna/x a b"},
-		{"env -u X LANG=C nice -n 5 timeout 9 a b", []string{"> env", "> nice", "> timeout", "a b"}, "/x/env -u X 'LANG=C' /x/nice -n 5 /x/timeout 9 /x/a b"},
+		{"env -u X LANG=C nice -n 5 timeout 9 a b", []string{"> env", "> nice", "> timeout", "a b"},
+			"/x/env -u X 'LANG=C' /x/nice -n 5 /x/timeout 9 /x/a b"},
 		{"TZ='a b' a", []string{"a"}, "TZ='a b' /x/a"},
 		{"sh -c 'a; b | c' && d", []string{"> sh", "a", "b", "c", "d"}, `/x/sh -c '/x/a; /x/b | /x/c' && /x/d`},
 		{`sh -c "sh -c 'a b'"`, []string{"> sh", "> sh", "a b"}, `/x/sh -c '/x/sh -c '\''/x/a b'\'''`},
 		{"busybox sh -c a", []string{"> busybox", "a"}, "/x/busybox sh -c /x/a"},
-		{"nice -5 stdbuf -oL -e 0 flock -n -w 3 /l nohup a", []string{"> nice", "> stdbuf", "> flock", "> nohup", "a"}, "/x/nice -5 /x/stdbuf -oL -e 0 /x/flock -n -w 3 /l /x/nohup /x/a"},
+		{"nice -5 stdbuf -oL -e 0 flock -n -w 3 /l nohup a", []string{"> nice", "> stdbuf", "> flock", "> nohup", "a"},
+			"/x/nice -5 /x/stdbuf -oL -e 0 /x/flock -n -w 3 /l /x/nohup /x/a"},
 		{"a 2>&1 >/dev/null | b", []string{"a", "b"}, "/x/a 2>&1 >/dev/null | /x/b"},
 		{"a\nb # c", []string{"a", "b"}, "/x/a; /x/b"},
 		{"'a;b' c", []string{"a;b c"}, "'/x/a;b' c"},
-		{"a $(b)", nil, ""}, {"a `b`", nil, ""}, {"a <(b)", nil, ""}, {"a > f", nil, ""}, {"a < f", nil, ""}, {"a <<< x", nil, ""}, {"a <<E\nE", nil, ""},
-		{"a &", nil, ""}, {"(a)", nil, ""}, {"{ a; }", nil, ""}, {"! a", nil, ""}, {"a |& b", nil, ""}, {"if a; then b; fi", nil, ""}, {"f() { a; }; f", nil, ""},
-		{"$X", nil, ""}, {"a$X b", nil, ""}, {"*/a", nil, ""}, {"~bob/a", nil, ""}, {"a ~bob", nil, ""}, {"X=1", nil, ""}, {"X=1 a", nil, ""}, {"PATH=x a", nil, ""}, {"LANG=$X a", nil, ""},
-		{"a $'x'", nil, ""}, {"a $'x'\"$X\"", nil, ""}, {"a \"$X\"\"$(b)\"", nil, ""}, {`a $"x"`, nil, ""}, {"a $((1))", nil, ""}, {"a ${X:-b}", nil, ""}, {"a ${!X}", nil, ""}, {"a ${#X}", nil, ""}, {"a ${X[1]}", nil, ""}, {"a @(b|c)", nil, ""},
-		{"eval a", nil, ""}, {"exec a", nil, ""}, {"command a", nil, ""}, {". a", nil, ""}, {"source a", nil, ""}, {"env -S 'a b'", nil, ""}, {"env", nil, ""}, {"env X=1 a", nil, ""}, {"timeout $X a", nil, ""}, {"timeout * a", nil, ""}, {"timeout -k $X 5 a", nil, ""}, {"nice -n $X a", nil, ""}, {"nice -n * a", nil, ""}, {"env -u $X a", nil, ""}, {"find . $X", nil, ""}, {"find . -exec a {} +", nil, ""}, {"find . -ok a {} +", nil, ""}, {"xargs a", nil, ""}, {"a | xargs -n 1 b", nil, ""}, {"a {b,c}*", nil, ""}, {"timeout 5 -k 5 a", nil, ""},
-		{"sh", nil, ""}, {"sh a", nil, ""}, {"sh -c \"$X\"", nil, ""}, {"sh -c 'a' b", nil, ""}, {"sh -lc a", nil, ""}, {"sh -c 'a > b'", nil, ""}, {"busybox rm x", nil, ""},
-		{"find . -exec {} +", nil, ""}, {"find . -exec sh -c a +", nil, ""}, {"xargs sh -c a", nil, ""}, {"sudo a", nil, ""}, {"setsid a", nil, ""}, {"env -a a b", nil, ""}, {"env --split-string a", nil, ""}, {"env -vS a", nil, ""}, {"env - a", nil, ""}, {"env -- a", nil, ""},
-		{"nice -x a", nil, ""}, {"timeout a", nil, ""}, {"timeout 5", nil, ""}, {"timeout -v 5 a", nil, ""}, {"timeout 5 -x", nil, ""}, {"flock a", nil, ""}, {"flock /l -c a", nil, ""}, {"flock -c a /l", nil, ""}, {"nohup -a b", nil, ""}, {"stdbuf -x a", nil, ""},
-		{"xargs -I a a", nil, ""}, {"xargs -Ia a", nil, ""}, {"xargs -i a", nil, ""}, {"xargs --replace=a a", nil, ""}, {"xargs -a f b", nil, ""}, {"xargs", nil, ""}, {"xargs -n 1", nil, ""}, {"xargs -I{} {}", nil, ""}, {"xargs -I{} a{} b", nil, ""}, {"find $X", nil, ""}, {"find *", nil, ""}, {"", nil, ""}, {"#", nil, ""}, {"a '", nil, ""}, {"a \x00", nil, ""}, {"a \u202e", nil, ""},
+		{"a $(b)", nil, ""}, {"a `b`", nil, ""}, {"a <(b)", nil, ""}, {"a > f", nil, ""}, {"a < f", nil, ""},
+		{"a <<< x", nil, ""}, {"a <<E\nE", nil, ""},
+		{"a &", nil, ""}, {"(a)", nil, ""}, {"{ a; }", nil, ""}, {"! a", nil, ""}, {"a |& b", nil, ""},
+		{"if a; then b; fi", nil, ""}, {"f() { a; }; f", nil, ""},
+		{"$X", nil, ""}, {"a$X b", nil, ""}, {"*/a", nil, ""}, {"~bob/a", nil, ""}, {"a ~bob", nil, ""}, {"X=1", nil, ""},
+		{"X=1 a", nil, ""}, {"PATH=x a", nil, ""}, {"LANG=$X a", nil, ""},
+		{"a $'x'", nil, ""}, {"a $'x'\"$X\"", nil, ""}, {"a \"$X\"\"$(b)\"", nil, ""}, {`a $"x"`, nil, ""},
+		{"a $((1))", nil, ""}, {"a ${X:-b}", nil, ""}, {"a ${!X}", nil, ""}, {"a ${#X}", nil, ""},
+		{"a ${X[1]}", nil, ""}, {"a @(b|c)", nil, ""},
+		{"eval a", nil, ""}, {"exec a", nil, ""}, {"command a", nil, ""}, {". a", nil, ""}, {"source a", nil, ""},
+		{"env -S 'a b'", nil, ""}, {"env", nil, ""}, {"env X=1 a", nil, ""}, {"timeout $X a", nil, ""},
+		{"timeout * a", nil, ""}, {"timeout -k $X 5 a", nil, ""}, {"nice -n $X a", nil, ""}, {"nice -n * a", nil, ""},
+		{"env -u $X a", nil, ""}, {"find . $X", nil, ""}, {"find . -exec a {} +", nil, ""}, {"find . -ok a {} +", nil, ""},
+		{"xargs a", nil, ""}, {"a | xargs -n 1 b", nil, ""}, {"a {b,c}*", nil, ""}, {"timeout 5 -k 5 a", nil, ""},
+		{"sh", nil, ""}, {"sh a", nil, ""}, {"sh -c \"$X\"", nil, ""}, {"sh -c 'a' b", nil, ""}, {"sh -lc a", nil, ""},
+		{"sh -c 'a > b'", nil, ""}, {"busybox rm x", nil, ""},
+		{"find . -exec {} +", nil, ""}, {"find . -exec sh -c a +", nil, ""}, {"xargs sh -c a", nil, ""}, {"sudo a", nil, ""},
+		{"setsid a", nil, ""}, {"env -a a b", nil, ""}, {"env --split-string a", nil, ""}, {"env -vS a", nil, ""},
+		{"env - a", nil, ""}, {"env -- a", nil, ""},
+		{"nice -x a", nil, ""}, {"timeout a", nil, ""}, {"timeout 5", nil, ""}, {"timeout -v 5 a", nil, ""},
+		{"timeout 5 -x", nil, ""}, {"flock a", nil, ""}, {"flock /l -c a", nil, ""}, {"flock -c a /l", nil, ""},
+		{"nohup -a b", nil, ""}, {"stdbuf -x a", nil, ""},
+		{"xargs -I a a", nil, ""}, {"xargs -Ia a", nil, ""}, {"xargs -i a", nil, ""}, {"xargs --replace=a a", nil, ""},
+		{"xargs -a f b", nil, ""}, {"xargs", nil, ""}, {"xargs -n 1", nil, ""}, {"xargs -I{} {}", nil, ""},
+		{"xargs -I{} a{} b", nil, ""}, {"find $X", nil, ""}, {"find *", nil, ""}, {"", nil, ""}, {"#", nil, ""},
+		{"a '", nil, ""}, {"a \x00", nil, ""}, {"a \u202e", nil, ""},
 	} {
 		p := shell.Judge{Home: "/home/anna"}.Parse(tt.command)
 		if tt.want == nil {
@@ -116,7 +135,8 @@ func TestRender(t *testing.T) {
 // FuzzRender checks that a rendered plan is read as the same plan.
 func FuzzRender(f *testing.F) {
 	for _, s := range []string{
-		"ls -la | head", `a 'b c' "d" \e $X *.go`, "env LANG=C nice a", "sh -c 'a \"b\"'", `find . -exec a {} \;`, "ls | xargs -n 1 a", "a 2>&1 >/dev/null", "TZ='x y' a", "a; b\nc && d || e",
+		"ls -la | head", `a 'b c' "d" \e $X *.go`, "env LANG=C nice a", "sh -c 'a \"b\"'", `find . -exec a {} \;`,
+		"ls | xargs -n 1 a", "a 2>&1 >/dev/null", "TZ='x y' a", "a; b\nc && d || e",
 		"busybox sh -c 'a b'", "a ~ {x,y} 'q'\\''r'", "sudo -u root a", "timeout 5 a", "'a b' c", "a \"$X\" ${Y}",
 	} {
 		f.Add(s)
@@ -146,8 +166,20 @@ func FuzzRender(f *testing.F) {
 func TestDetached(t *testing.T) {
 	t.Parallel()
 	for command, want := range map[string]bool{
-		"server &": true, "cd web && server &": true, "a & b &": true, "server & # a comment": true, "(server) > log 2>&1 &": true, "nohup server >/dev/null &": true,
-		"server": false, "server & curl x": false, "server &\nwait": false, "echo '&'": false, "(server &)": false, "": false, "if": false,
+		"server &":                  true,
+		"cd web && server &":        true,
+		"a & b &":                   true,
+		"server & # a comment":      true,
+		"(server) > log 2>&1 &":     true,
+		"nohup server >/dev/null &": true,
+		"server":                    false,
+		"server & curl x":           false,
+		"server &\nwait":            false,
+		"echo '&'":                  false,
+		"(server &)":                false,
+
+		"":   false,
+		"if": false,
 	} {
 		if got := (shell.Judge{}).Parse(command).Detached; got != want {
 			t.Errorf("EX-07 %q: %v, want %v", command, got, want)

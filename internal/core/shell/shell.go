@@ -128,7 +128,8 @@ func singleProgram(stmts []*syntax.Stmt) bool {
 	}
 	s := stmts[0]
 	c, ok := s.Cmd.(*syntax.CallExpr)
-	return ok && len(c.Args) > 0 && len(s.Redirs)+len(c.Assigns) == 0 && !s.Background && !s.Coprocess && !s.Disown && !s.Negated
+	return ok && len(c.Args) > 0 && len(s.Redirs)+len(c.Assigns) == 0 && !s.Background && !s.Coprocess &&
+		!s.Disown && !s.Negated
 }
 
 // unreadableReason returns a reason if a person could not read the command.
@@ -140,7 +141,8 @@ func unreadableReason(command string) string {
 		return "it is not valid UTF-8"
 	}
 	for _, r := range command {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)) {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) ||
+			unicode.Is(unicode.Zp, r)) {
 			return "it contains invisible characters"
 		}
 	}

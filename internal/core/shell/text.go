@@ -19,13 +19,15 @@ func (p Plan) Text() string {
 	for line := range strings.SplitSeq(strings.TrimRight(p.Command, "\n"), "\n") {
 		b.WriteString(Escape(line) + "\n")
 	}
-	bare := strings.NewReplacer(" ", "", "\t", "", "\n", "", "'", "", `"`, "", `\`, "", "${HOME}", "~", "$HOME", "~", p.home, "~")
+	bare := strings.NewReplacer(" ", "", "\t", "", "\n", "", "'", "", `"`, "", `\`, "", "${HOME}", "~",
+		"$HOME", "~", p.home, "~")
 	written, heading := bare.Replace(p.Command), "which runs\n"
 	for _, s := range p.Segments {
 		if strings.Contains(written, bare.Replace(s.text(func(x Word) string { return x.Text }))) {
 			continue
 		}
-		b.WriteString(heading + strings.Repeat("  ", s.Depth+1) + Escape(strings.TrimSpace(s.Join+" "+s.text(Word.quoted))) + "\n")
+		b.WriteString(heading + strings.Repeat("  ", s.Depth+1) + Escape(strings.TrimSpace(s.Join+" "+s.text(Word.quoted))) +
+			"\n")
 		heading = ""
 	}
 	return b.String()

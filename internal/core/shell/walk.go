@@ -443,7 +443,8 @@ func (w *walker) redirect(rd *syntax.Redirect) Redirect {
 	}
 	to, _ := w.words(rd.Word)
 	duplicates := rd.Op == syntax.DplIn || rd.Op == syntax.DplOut
-	if rd.Hdoc != nil || rd.Op == syntax.WordHdoc || len(to) != 1 || duplicates && strings.Trim(to[0].Text, "0123456789-") == "" {
+	if rd.Hdoc != nil || rd.Op == syntax.WordHdoc || len(to) != 1 ||
+		duplicates && strings.Trim(to[0].Text, "0123456789-") == "" {
 		return r // it opens no file
 	}
 	r.File, r.Writes = to[0], rd.Op != syntax.RdrIn && rd.Op != syntax.DplIn

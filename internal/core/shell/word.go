@@ -100,7 +100,8 @@ func (w *walker) expand(word *syntax.Word) (fields []string, known bool) {
 
 // plain reports whether a parameter expansion only yields the value.
 func plain(p *syntax.ParamExp) bool {
-	return !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil
+	return !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil &&
+		p.Names == 0 && p.Exp == nil
 }
 
 // pattern reports whether a string contains pattern characters. A lone [ is

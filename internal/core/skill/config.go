@@ -103,8 +103,9 @@ func (s Status) Reasons() (out []string) {
 func (c *Config) Check(s *Skill, h Host) Status {
 	e := c.entry(s)
 	st := Status{
-		Disabled:   e.Enabled != nil && !*e.Enabled,
-		NotAllowed: s.Source == Bundled && c.AllowBundled != nil && !slices.Contains(c.AllowBundled, s.Name) && !slices.Contains(c.AllowBundled, s.EntryKey()),
+		Disabled: e.Enabled != nil && !*e.Enabled,
+		NotAllowed: s.Source == Bundled && c.AllowBundled != nil && !slices.Contains(c.AllowBundled, s.Name) &&
+			!slices.Contains(c.AllowBundled, s.EntryKey()),
 		NotOfAgent: h.Names != nil && !slices.Contains(h.Names, s.Name),
 		WrongOS:    len(s.OS) > 0 && !slices.Contains(s.OS, h.OS) && !(h.OS == "windows" && slices.Contains(s.OS, "win32")),
 	}

@@ -71,7 +71,8 @@ func (s seen) changed() bool {
 	if err != nil || s.info == nil {
 		return (err == nil) != (s.info != nil)
 	}
-	return now.ModTime() != s.info.ModTime() || now.Size() != s.info.Size() || !os.SameFile(now, s.info) || s.at.Sub(s.info.ModTime()) < settled
+	return now.ModTime() != s.info.ModTime() || now.Size() != s.info.Size() || !os.SameFile(now, s.info) ||
+		s.at.Sub(s.info.ModTime()) < settled
 }
 
 // Find returns the skills in folders, sorted by name, and what is wrong with files in
@@ -185,7 +186,8 @@ func (s *searcher) folder(name string, depth int) {
 	}
 	if len(s.visited) >= maxFolders || len(s.skills) >= maxSkills {
 		s.stopped = true
-		s.problem(name, fmt.Errorf("it and what follows is not searched, because %s has more than %d skills or %d folders", s.Dir, maxSkills, maxFolders))
+		s.problem(name, fmt.Errorf("it and what follows is not searched, because %s has more than %d skills or %d folders",
+			s.Dir, maxSkills, maxFolders))
 		return
 	}
 	info, ok := s.look(name)

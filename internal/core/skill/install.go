@@ -138,10 +138,12 @@ func (c *Candidate) refuse(r Request) error {
 	case c.Exists && !r.Replace && !r.Force:
 		return chela.Errorf(chela.CodeConflict, "the skill %s is installed already", c.Skill.Name)
 	case c.Edited && !r.Force:
-		return chela.Errorf(chela.CodeConflict, "the skill %s was changed by hand; with force, the changes are lost", c.Skill.Name)
+		return chela.Errorf(chela.CodeConflict, "the skill %s was changed by hand; with force, the changes are lost",
+			c.Skill.Name)
 	case Worst(c.Findings) == Critical && !r.Force:
 		i := slices.IndexFunc(c.Findings, func(f Finding) bool { return f.Severity == Critical })
-		return chela.Errorf(chela.CodeConflict, "the skill %s is not installed without force: %s", c.Skill.Name, c.Findings[i])
+		return chela.Errorf(chela.CodeConflict, "the skill %s is not installed without force: %s",
+			c.Skill.Name, c.Findings[i])
 	}
 	return nil
 }
@@ -191,7 +193,8 @@ func find(dir string, o *Origin) (string, error) {
 	case len(found) == 0:
 		return "", errors.New("it has no " + FileName)
 	case len(found) > 1:
-		return "", fmt.Errorf("it has %d skills; choose one with its path: %s", len(found), strings.Join(found[:min(len(found), 20)], ", "))
+		return "", fmt.Errorf("it has %d skills; choose one with its path: %s", len(found),
+			strings.Join(found[:min(len(found), 20)], ", "))
 	}
 	o.Sub = found[0]
 	dir = filepath.Join(dir, filepath.FromSlash(found[0]))

@@ -55,7 +55,8 @@ func (c Config) Prompt(skills []*Skill, workspace string) string {
 		return b.String()
 	}
 	rest, left := names(all[whole:]), budget-size(all, whole, n)+size(all, whole, 0)-size(all[:whole], whole, 0)
-	b.WriteString("More skills, by name only, because the list would be too long (`chela skills info NAME` describes one): ")
+	b.WriteString(
+		"More skills, by name only, because the list would be too long (`chela skills info NAME` describes one): ")
 	for i, name := range rest {
 		if left -= utf8.RuneCountInString(name); left < 0 {
 			fmt.Fprintf(&b, "and %d more", len(rest)-i)
@@ -113,7 +114,8 @@ func block(s Skill, n int) string {
 			d = humanize.Truncate(s.Description, n)
 		}
 	}
-	return "<skill><name>" + escape(s.Name) + "</name><description>" + escape(d) + "</description><location>" + escape(OneLine(s.File, 4096)) + "</location></skill>\n"
+	return "<skill><name>" + escape(s.Name) + "</name><description>" + escape(d) + "</description><location>" +
+		escape(OneLine(s.File, 4096)) + "</location></skill>\n"
 }
 
 // escape returns a text for XML.

@@ -209,7 +209,8 @@ func binaryKind(b []byte) (string, Severity) {
 		{"\xfd7zXZ", "an archive, whose content is not scanned", Warn},
 		{"7z\xbc\xaf", "an archive, whose content is not scanned", Warn},
 		{"\x28\xb5\x2f\xfd", "an archive, whose content is not scanned", Warn},
-		{"\x00\x01\x00\x00", "", ""}, {"OTTO", "", ""}, {"\x89PNG", "", ""}, {"\xff\xd8\xff", "", ""}, {"GIF8", "", ""}, {"RIFF", "", ""}, {"OggS", "", ""}, {"wOF2", "", ""}, {"wOFF", "", ""},
+		{"\x00\x01\x00\x00", "", ""}, {"OTTO", "", ""}, {"\x89PNG", "", ""}, {"\xff\xd8\xff", "", ""}, {"GIF8", "", ""},
+		{"RIFF", "", ""}, {"OggS", "", ""}, {"wOF2", "", ""}, {"wOFF", "", ""},
 		{"%PDF", "a PDF document, whose content is not scanned", Info},
 	} {
 		if bytes.HasPrefix(b, []byte(k.magic)) {
@@ -274,30 +275,57 @@ var scanRules = sync.OnceValue(func() (r struct {
 	re := func(p string) *regexp.Regexp { return regexp.MustCompile(`(?i)` + p) }
 	fetchers := strings.Fields("curl wget fetch aria2c lwp-download iwr irm invoke-")
 	r.lines = []rule{
-		{pipeToShell, Critical, "runs what comes from the network", fetchers, re(fetcher + `[^\n]*\|\s*(?:\\?\s*)?(?:sudo\s+(?:-\S+\s+)*)?(?:env\s+)?(?:/\S*/)?` + shells)},
-		{pipeToShell, Critical, "runs what comes from the network", fetchers, re(shells + `\s+(?:-\w+\s+)*(?:<\(|["']?\$\(|["']?` + "`" + `)\s*` + fetcher)},
-		{pipeToShell, Critical, "runs what comes from the network", fetchers, re(`(?:\beval|(?:^|[\s;&|])\.)\s+(?:<\(|["']?\$\(|["']?` + "`" + `)\s*` + fetcher)},
-		{pipeToShell, Critical, "runs what comes from the network", strings.Fields("urlopen requests.get httpx.get fetch"), re(`\b(?:exec|eval|compile|execsync|new function)\s*\(\s*(?:await\s+)?(?:\(?\s*await\s+)?(?:urllib\S*urlopen|urlopen|requests\.get|httpx\.get|fetch)\s*\(`)},
-		{pipeToShell, Critical, "runs what comes from the network", strings.Fields("iex invoke-expression"), re(`\b(?:iex|invoke-expression)\b[^\n]*(?:downloadstring|webclient|invoke-webrequest|\biwr\b|\birm\b)`)},
-		{"download-and-run", Critical, "runs a file that it downloads", fetchers, re(fetcher + `[^\n]*(?:&&|;)\s*(?:sudo\s+)?(?:chmod\s+[^\n]*[+0-7]x?[^\n]*(?:&&|;)|` + shells + `\s+\S|\./)`)},
-		{"encoded-program", Critical, "runs an encoded program", strings.Fields("|"), re(decoder + `[^\n]*\|\s*(?:sudo\s+)?(?:/\S*/)?` + shells)},
-		{"encoded-program", Critical, "runs an encoded program", strings.Fields("atob( b64decode b32decode unhexlify fromhex frombase64string buffer.from decompress codecs.decode marshal.loads"), re(`\b(?:eval|exec|execsync|compile|new function|loads)\s*\([^\n]{0,80}(?:atob\(|b64decode|b32decode|unhexlify|bytes\.fromhex|frombase64string|buffer\.from\([^\n]*base64|zlib\.decompress|codecs\.decode|marshal\.loads)`)},
-		{"encoded-program", Critical, "runs an encoded program", strings.Fields("powershell pwsh"), re(`\b(?:powershell|pwsh)\b[^\n]*\s-e(?:nc|ncodedcommand)?\s+[a-z0-9+/=]{16}`)},
-		{"encoded-program", Critical, "runs an encoded program", strings.Fields("eval -c"), re(`\b(?:eval|(?:ba|z|da)?sh\s+-c)\s+["']?(?:\$\(|` + "`" + `)[^\n]*` + decoder)},
-		{"ignore-instructions", Critical, "asks to ignore other instructions", strings.Fields("instruction prompt rules guidelines guardrails polic restrictions constraints"), re(`\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|preceding|existing|other|system|developer|safety|all)\b[^.\n]{0,30}\b(?:instructions?|prompts?|rules|guidelines|guardrails|polic(?:y|ies)|restrictions|constraints)\b`)},
-		{"ignore-instructions", Critical, "asks to ignore other instructions", strings.Fields("指令 指示 提示 规则 規則 要求"), re(`(?:忽略|无视|無視|忘记|忘記|不要遵守)[^。\n]{0,12}(?:之前|以上|先前|前面|上述|所有|系统|系統)[^。\n]{0,8}(?:指令|指示|提示|规则|規則|要求)`)},
-		{"hide-from-person", Critical, "asks to hide something from the person", strings.Fields("user person human owner operator"), re(`\b(?:do not|don['’]t|never|without)\s+(?:\w+\s+){0,2}(?:tell(?:ing)?|inform(?:ing)?|mention(?:ing)?|show(?:ing)?|reveal(?:ing)?|disclos(?:e|ing)|alert(?:ing)?|notify(?:ing)?|report(?:ing)?)\b[^.\n]{0,30}\b(?:the\s+)?(?:user|person|human|owner|operator)\b`)},
-		{"hide-from-person", Critical, "asks to hide something from the person", strings.Fields("user person human owner operator"), re(`\b(?:hide|conceal|keep)\b[^.\n]{0,40}\b(?:secret\s+)?from\s+(?:the\s+)?(?:user|person|human|owner|operator)\b|\bwithout\s+(?:the\s+)?(?:user|person|owner)['’]?s?\s+(?:knowledge|consent|knowing|noticing)`)},
-		{"hide-from-person", Critical, "asks to hide something from the person", strings.Fields("用户 用戶 使用者 主人 对方"), re(`(?:不要|别|勿|不得|禁止)(?:告诉|告訴|通知|让|讓|提示|透露给|透露給)(?:用户|用戶|使用者|主人|对方)`)},
-		{"skip-approval", Critical, "asks to go around approvals", strings.Fields("approv confirmation permission sandbox"), re(`\b(?:without|skip|bypass|disable|avoid|auto-?approve)\b[^.\n]{0,30}\b(?:approvals?|confirmation|permission prompts?|sandbox(?:ing)?)\b`)},
-		{"startup-file", Critical, "changes what runs when a person logs in or a program starts", strings.Fields(".bash .profile .z .kshrc .xinitrc .xprofile .vimrc tmux.conf config.fish /etc/ launch systemd autostart .ssh/ .git .npmrc .pypirc currentversion sitecustomize"), re(writes + `[^\n]*` + startups)},
-		{"startup-file", Critical, "changes what runs by itself", strings.Fields("crontab schtasks launchctl systemctl now"), re(`\bcrontab\s+(?:-(?:\s|$)|[^-\s\n])|\|\s*crontab\b|\bschtasks\s+/create|\blaunchctl\s+(?:load|bootstrap)|\bsystemctl\s+(?:--user\s+)?enable|\bat\s+now\b`)},
-		{"own-settings", Critical, "changes Chela's own settings", strings.Fields("chela openclaw"), re(`\b(?:chela|openclaw)\s+(?:config\s+(?:set|unset|edit)|plugins\s+(?:install|enable)|hooks\s+(?:install|enable)|approvals\s|pairing\s+approve|devices\s+approve|exec-policy|skills\s+install[^\n]*--force)`)},
-		{"own-settings", Critical, "changes Chela's own settings", strings.Fields("chela openclaw approvals.json"), re(writes + `[^\n]*` + own)},
-		{"own-settings", Warn, "names files of Chela that it has no need of", strings.Fields("chela openclaw approvals.json"), re(own)},
-		{"destroys", Critical, "deletes everything", strings.Fields("rm mkfs. of=/dev"), re(`\brm\s+(?:-\w+\s+)*-\w*(?:rf|fr)\w*\s+(?:--no-preserve-root\s+)?["']?(?:/|~|\$HOME)["']?/?\*?(?:\s|$|[;&|])|\bmkfs\.|\bdd\s+[^\n]*of=/dev/(?:sd|nvme|disk|vd|hd)`)},
-		{"superuser", Warn, "asks for the rights of the superuser", strings.Fields("sudo doas pkexec chmod"), re(`(?:^|[\s;&|(` + "`" + `])(?:sudo|doas|pkexec)\s|\bchmod\s+(?:-R\s+)?(?:0?777|[ugoa]*\+s)\b`)},
-		{"pastes-command", Warn, "asks the person to run a command", strings.Fields("terminal shell prompt console"), re(`\b(?:copy|paste|run|execute)\b[^.\n]{0,40}\b(?:in|into|to)\s+(?:your|a|the)\s+(?:terminal|shell|command prompt|powershell|console)\b`)},
+		{pipeToShell, Critical, "runs what comes from the network", fetchers,
+			re(fetcher + `[^\n]*\|\s*(?:\\?\s*)?(?:sudo\s+(?:-\S+\s+)*)?(?:env\s+)?(?:/\S*/)?` + shells)},
+		{pipeToShell, Critical, "runs what comes from the network", fetchers,
+			re(shells + `\s+(?:-\w+\s+)*(?:<\(|["']?\$\(|["']?` + "`" + `)\s*` + fetcher)},
+		{pipeToShell, Critical, "runs what comes from the network", fetchers,
+			re(`(?:\beval|(?:^|[\s;&|])\.)\s+(?:<\(|["']?\$\(|["']?` + "`" + `)\s*` + fetcher)},
+		{pipeToShell, Critical, "runs what comes from the network", strings.Fields("urlopen requests.get httpx.get fetch"),
+			re(`\b(?:exec|eval|compile|execsync|new function)\s*\(\s*(?:await\s+)?(?:\(?\s*await\s+)?(?:urllib\S*urlopen|urlopen|requests\.get|httpx\.get|fetch)\s*\(`)},
+		{pipeToShell, Critical, "runs what comes from the network", strings.Fields("iex invoke-expression"),
+			re(`\b(?:iex|invoke-expression)\b[^\n]*(?:downloadstring|webclient|invoke-webrequest|\biwr\b|\birm\b)`)},
+		{"download-and-run", Critical, "runs a file that it downloads", fetchers,
+			re(fetcher + `[^\n]*(?:&&|;)\s*(?:sudo\s+)?(?:chmod\s+[^\n]*[+0-7]x?[^\n]*(?:&&|;)|` + shells + `\s+\S|\./)`)},
+		{"encoded-program", Critical, "runs an encoded program", strings.Fields("|"),
+			re(decoder + `[^\n]*\|\s*(?:sudo\s+)?(?:/\S*/)?` + shells)},
+		{"encoded-program", Critical, "runs an encoded program",
+			strings.Fields("atob( b64decode b32decode unhexlify fromhex frombase64string buffer.from decompress codecs.decode marshal.loads"), re(`\b(?:eval|exec|execsync|compile|new function|loads)\s*\([^\n]{0,80}(?:atob\(|b64decode|b32decode|unhexlify|bytes\.fromhex|frombase64string|buffer\.from\([^\n]*base64|zlib\.decompress|codecs\.decode|marshal\.loads)`)},
+		{"encoded-program", Critical, "runs an encoded program", strings.Fields("powershell pwsh"),
+			re(`\b(?:powershell|pwsh)\b[^\n]*\s-e(?:nc|ncodedcommand)?\s+[a-z0-9+/=]{16}`)},
+		{"encoded-program", Critical, "runs an encoded program", strings.Fields("eval -c"),
+			re(`\b(?:eval|(?:ba|z|da)?sh\s+-c)\s+["']?(?:\$\(|` + "`" + `)[^\n]*` + decoder)},
+		{"ignore-instructions", Critical, "asks to ignore other instructions",
+			strings.Fields("instruction prompt rules guidelines guardrails polic restrictions constraints"),
+			re(`\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|preceding|existing|other|system|developer|safety|all)\b[^.\n]{0,30}\b(?:instructions?|prompts?|rules|guidelines|guardrails|polic(?:y|ies)|restrictions|constraints)\b`)},
+		{"ignore-instructions", Critical, "asks to ignore other instructions", strings.Fields("指令 指示 提示 规则 規則 要求"),
+			re(`(?:忽略|无视|無視|忘记|忘記|不要遵守)[^。\n]{0,12}(?:之前|以上|先前|前面|上述|所有|系统|系統)[^。\n]{0,8}(?:指令|指示|提示|规则|規則|要求)`)},
+		{"hide-from-person", Critical, "asks to hide something from the person",
+			strings.Fields("user person human owner operator"),
+			re(`\b(?:do not|don['’]t|never|without)\s+(?:\w+\s+){0,2}(?:tell(?:ing)?|inform(?:ing)?|mention(?:ing)?|show(?:ing)?|reveal(?:ing)?|disclos(?:e|ing)|alert(?:ing)?|notify(?:ing)?|report(?:ing)?)\b[^.\n]{0,30}\b(?:the\s+)?(?:user|person|human|owner|operator)\b`)},
+		{"hide-from-person", Critical, "asks to hide something from the person",
+			strings.Fields("user person human owner operator"),
+			re(`\b(?:hide|conceal|keep)\b[^.\n]{0,40}\b(?:secret\s+)?from\s+(?:the\s+)?(?:user|person|human|owner|operator)\b|\bwithout\s+(?:the\s+)?(?:user|person|owner)['’]?s?\s+(?:knowledge|consent|knowing|noticing)`)},
+		{"hide-from-person", Critical, "asks to hide something from the person", strings.Fields("用户 用戶 使用者 主人 对方"),
+			re(`(?:不要|别|勿|不得|禁止)(?:告诉|告訴|通知|让|讓|提示|透露给|透露給)(?:用户|用戶|使用者|主人|对方)`)},
+		{"skip-approval", Critical, "asks to go around approvals", strings.Fields("approv confirmation permission sandbox"),
+			re(`\b(?:without|skip|bypass|disable|avoid|auto-?approve)\b[^.\n]{0,30}\b(?:approvals?|confirmation|permission prompts?|sandbox(?:ing)?)\b`)},
+		{"startup-file", Critical, "changes what runs when a person logs in or a program starts",
+			strings.Fields(".bash .profile .z .kshrc .xinitrc .xprofile .vimrc tmux.conf config.fish /etc/ launch systemd autostart .ssh/ .git .npmrc .pypirc currentversion sitecustomize"), re(writes + `[^\n]*` + startups)},
+		{"startup-file", Critical, "changes what runs by itself", strings.Fields("crontab schtasks launchctl systemctl now"),
+			re(`\bcrontab\s+(?:-(?:\s|$)|[^-\s\n])|\|\s*crontab\b|\bschtasks\s+/create|\blaunchctl\s+(?:load|bootstrap)|\bsystemctl\s+(?:--user\s+)?enable|\bat\s+now\b`)},
+		{"own-settings", Critical, "changes Chela's own settings", strings.Fields("chela openclaw"),
+			re(`\b(?:chela|openclaw)\s+(?:config\s+(?:set|unset|edit)|plugins\s+(?:install|enable)|hooks\s+(?:install|enable)|approvals\s|pairing\s+approve|devices\s+approve|exec-policy|skills\s+install[^\n]*--force)`)},
+		{"own-settings", Critical, "changes Chela's own settings", strings.Fields("chela openclaw approvals.json"),
+			re(writes + `[^\n]*` + own)},
+		{"own-settings", Warn, "names files of Chela that it has no need of",
+			strings.Fields("chela openclaw approvals.json"), re(own)},
+		{"destroys", Critical, "deletes everything", strings.Fields("rm mkfs. of=/dev"),
+			re(`\brm\s+(?:-\w+\s+)*-\w*(?:rf|fr)\w*\s+(?:--no-preserve-root\s+)?["']?(?:/|~|\$HOME)["']?/?\*?(?:\s|$|[;&|])|\bmkfs\.|\bdd\s+[^\n]*of=/dev/(?:sd|nvme|disk|vd|hd)`)},
+		{"superuser", Warn, "asks for the rights of the superuser", strings.Fields("sudo doas pkexec chmod"),
+			re(`(?:^|[\s;&|(` + "`" + `])(?:sudo|doas|pkexec)\s|\bchmod\s+(?:-R\s+)?(?:0?777|[ugoa]*\+s)\b`)},
+		{"pastes-command", Warn, "asks the person to run a command", strings.Fields("terminal shell prompt console"),
+			re(`\b(?:copy|paste|run|execute)\b[^.\n]{0,40}\b(?:in|into|to)\s+(?:your|a|the)\s+(?:terminal|shell|command prompt|powershell|console)\b`)},
 	}
 	r.reads = rule{
 		"secrets", Warn, "reads credentials or all variables",
@@ -345,7 +373,8 @@ func (s *scanner) lines(b []byte, text bool) {
 			sent = number
 		}
 		if read > 0 && sent > 0 && max(read, sent)-min(read, sent) <= near {
-			s.add("sends-secrets", Critical, number, fmt.Sprintf("reads credentials or all variables (line %d) and sends something (line %d)", read, sent), line)
+			s.add("sends-secrets", Critical, number,
+				fmt.Sprintf("reads credentials or all variables (line %d) and sends something (line %d)", read, sent), line)
 			read, sent = 0, 0
 		}
 	}
@@ -446,7 +475,8 @@ func logicalLines(b []byte) func(yield func(int, string) bool) {
 // goesOn reports whether a command continues on the next line.
 func goesOn(line string) bool {
 	line = strings.TrimSpace(line)
-	return strings.HasSuffix(line, `\`) || strings.HasSuffix(line, "&&") || strings.HasSuffix(line, "|") && !strings.HasPrefix(line, "|")
+	return strings.HasSuffix(line, `\`) || strings.HasSuffix(line, "&&") ||
+		strings.HasSuffix(line, "|") && !strings.HasPrefix(line, "|")
 }
 
 // visible removes hidden characters, and makes all white space plain.
@@ -463,9 +493,11 @@ func visible(r rune) rune {
 // isHidden reports whether a character is not shown.
 func isHidden(r rune) bool {
 	switch {
-	case r == '\u00ad', r == '\u034f', r == '\u061c', r == '\u115f', r == '\u1160', r == '\u17b4', r == '\u17b5', r == '\u180e', r == '\u3164', r == '\uffa0', r == '\ufeff':
+	case r == '\u00ad', r == '\u034f', r == '\u061c', r == '\u115f', r == '\u1160', r == '\u17b4', r == '\u17b5',
+		r == '\u180e', r == '\u3164', r == '\uffa0', r == '\ufeff':
 		return true
-	case r >= '\u200b' && r <= '\u200f', r >= '\u202a' && r <= '\u202e', r >= '\u2060' && r <= '\u206f', r >= 0xe0000 && r <= 0xe0fff, r >= 0xfff0 && r <= 0xfffb:
+	case r >= '\u200b' && r <= '\u200f', r >= '\u202a' && r <= '\u202e', r >= '\u2060' && r <= '\u206f', r >= 0xe0000 &&
+		r <= 0xe0fff, r >= 0xfff0 && r <= 0xfffb:
 		return true
 	}
 	return r < ' ' && r != '\t' && r != '\n' && r != '\r' && r != '\f' || r >= 0x7f && r < 0xa0
@@ -483,7 +515,8 @@ func (s *scanner) hidden(b []byte) {
 		case r >= 0xe0000 && r < 0xe0100:
 			n := tags(text[i:])
 			if flag := i > 0 && text[i-1] == 0x1f3f4; !flag || n > maxHiddenInText {
-				s.add("hidden-characters", Critical, line, humanize.Many(n, "tag character")+", which a person cannot see and a model can read", "")
+				s.add("hidden-characters", Critical, line, humanize.Many(n, "tag character")+
+					", which a person cannot see and a model can read", "")
 			}
 			i += n - 1
 		case r == '\u200d' || r == '\u200c': // joiners belong to emoji and to some scripts
@@ -491,7 +524,8 @@ func (s *scanner) hidden(b []byte) {
 				s.add("hidden-characters", Warn, line, fmt.Sprintf("a character that is not shown (U+%04X)", r), "")
 			}
 		case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
-			s.add("hidden-characters", Critical, line, fmt.Sprintf("a character that changes the direction of the text (U+%04X)", r), "")
+			s.add("hidden-characters", Critical, line,
+				fmt.Sprintf("a character that changes the direction of the text (U+%04X)", r), "")
 		case r == '\u200e', r == '\u200f', r == '\u061c', r == '\u00ad':
 			s.add("hidden-characters", Info, line, fmt.Sprintf("a character that is not shown (U+%04X)", r), "")
 		case r == '\x1b':

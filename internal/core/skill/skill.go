@@ -149,8 +149,12 @@ func Parse(folder string, text []byte) (s *Skill, warning string, err error) {
 		return nil, "", err
 	}
 	s = &Skill{
-		Name: OneLine(cmp.Or(h.Name, folder), maxName), Description: OneLine(h.Description, maxDescription), Hidden: h.Hidden,
-		NoCommand: h.Invocable != nil && !*h.Invocable, License: OneLine(h.License, maxDescription), Needs: OneLine(h.Needs, maxDescription),
+		Name:        OneLine(cmp.Or(h.Name, folder), maxName),
+		Description: OneLine(h.Description, maxDescription),
+		Hidden:      h.Hidden,
+		NoCommand:   h.Invocable != nil && !*h.Invocable,
+		License:     OneLine(h.License, maxDescription),
+		Needs:       OneLine(h.Needs, maxDescription),
 	}
 	switch {
 	case s.Name == "":
@@ -212,7 +216,8 @@ const maxList = 50
 
 // bounded returns the metadata without texts that are too long or not on one line.
 func (m Metadata) bounded() Metadata {
-	m.Emoji, m.Key, m.Variable, m.Homepage = OneLine(m.Emoji, 8), OneLine(m.Key, maxName), OneLine(m.Variable, maxName), OneLine(m.Homepage, maxDescription)
+	m.Emoji, m.Key, m.Variable, m.Homepage = OneLine(m.Emoji, 8), OneLine(m.Key, maxName), OneLine(m.Variable, maxName),
+		OneLine(m.Homepage, maxDescription)
 	list := func(in []string) (out []string) {
 		for _, v := range in[:min(len(in), maxList)] {
 			if v = OneLine(v, 2*maxName); v != "" {

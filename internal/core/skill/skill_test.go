@@ -20,7 +20,8 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, text, want, warning string }{
 		{"plain", "---\nname: tea\ndescription: Makes tea.\n---\nBoil.", "tea|Makes tea.|false", ""},
-		{"CRLF and a byte order mark", "\ufeff---\r\nname: tea\r\ndescription: Makes tea.\r\n---\r\n", "tea|Makes tea.|false", ""},
+		{"CRLF and a byte order mark", "\ufeff---\r\nname: tea\r\ndescription: Makes tea.\r\n---\r\n",
+			"tea|Makes tea.|false", ""},
 		{"the folder's name", "---\ndescription: Makes tea.\n---\n", "folder|Makes tea.|false", ""},
 		{"hidden", "---\nname: a\ndescription: b\ndisable-model-invocation: true\n---\n", "a|b|true", ""},
 		{"a colon", "---\nname: 'tea'\ndescription: Use it: always\n---\n", "tea|Use it: always|false", ""},
@@ -33,11 +34,13 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v", tc.name, err)
 			continue
 		}
-		if got := fmt.Sprintf("%s|%s|%t", s.Name, s.Description, s.Hidden); err != nil || got != tc.want || (warning == "") != (tc.warning == "") || !strings.Contains(warning, tc.warning) {
+		if got := fmt.Sprintf("%s|%s|%t", s.Name, s.Description, s.Hidden); err != nil || got != tc.want ||
+			(warning == "") != (tc.warning == "") || !strings.Contains(warning, tc.warning) {
 			t.Errorf("%s: %s, %q, %v; want %s", tc.name, got, warning, err, tc.want)
 		}
 	}
-	for _, text := range []string{"", "no front matter", "---\nname: a\n---\n", "---\nname: [\n---\n", "---\ndescription: [\n---\n", strings.Repeat("x", maxFile+1)} {
+	for _, text := range []string{"", "no front matter", "---\nname: a\n---\n", "---\nname: [\n---\n",
+		"---\ndescription: [\n---\n", strings.Repeat("x", maxFile+1)} {
 		if s, _, err := Parse("folder", []byte(text)); err == nil {
 			t.Errorf("%.20q is accepted: %+v", text, s)
 		}
@@ -58,7 +61,8 @@ func TestMetadata(t *testing.T) {
 			t.Errorf("%s: %v", tc.text, err)
 			continue
 		}
-		if got := fmt.Sprint(s.OS, s.Requires.Bins); got != tc.want || (warning == "") != (tc.warning == "") || !strings.Contains(warning, tc.warning) {
+		if got := fmt.Sprint(s.OS, s.Requires.Bins); got != tc.want || (warning == "") != (tc.warning == "") ||
+			!strings.Contains(warning, tc.warning) {
 			t.Errorf("%s: %s, %q, want %s", tc.text, got, warning, tc.want)
 		}
 	}
@@ -72,7 +76,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, v := range []string{s.Name, s.Description} {
-			if v == "" || !utf8.ValidString(v) || strings.ContainsAny(v, "\n\r\x00\u202e") || utf8.RuneCountInString(v) > maxDescription+1 {
+			if v == "" || !utf8.ValidString(v) || strings.ContainsAny(v, "\n\r\x00\u202e") ||
+				utf8.RuneCountInString(v) > maxDescription+1 {
 				t.Errorf("%q gives %+v", text, s)
 			}
 		}
@@ -96,7 +101,8 @@ func TestFinder(t *testing.T) {
 	var f Finder
 	find := func() string {
 		t.Helper()
-		skills, problems := f.Find(Folder{Dir: filepath.Join(dir, "low")}, Folder{Dir: filepath.Join(dir, "high")}, Folder{Dir: filepath.Join(dir, "none")})
+		skills, problems := f.Find(Folder{Dir: filepath.Join(dir, "low")}, Folder{Dir: filepath.Join(dir, "high")},
+			Folder{Dir: filepath.Join(dir, "none")})
 		var b strings.Builder
 		for _, s := range skills {
 			fmt.Fprintf(&b, "%s=%s ", s.Name, s.Description)
@@ -145,7 +151,9 @@ func TestFinder(t *testing.T) {
 		return
 	}
 	put(filepath.Join(out, "evil"), "evil", "outside")
-	if err := errors.Join(os.Symlink(filepath.Join(out, "evil"), filepath.Join(dir, "low", "evil")), os.Symlink("group", filepath.Join(dir, "low", "zgroup")), os.Symlink(".", filepath.Join(dir, "low", "loop"))); err != nil {
+	if err := errors.Join(os.Symlink(filepath.Join(out, "evil"), filepath.Join(dir, "low", "evil")),
+		os.Symlink("group", filepath.Join(dir, "low", "zgroup")), os.Symlink(".", filepath.Join(dir, "low", "loop"))); err !=
+		nil {
 		t.Fatal(err)
 	}
 	want("SKILL-08 links", "a=low b=low six=deep !low/evil")
@@ -159,11 +167,13 @@ func TestFinderLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i := range maxSkills + 2 {
-		write(t, filepath.Join(dir, fmt.Sprintf("s%03d", i), FileName), fmt.Sprintf("---\nname: s%03d\ndescription: d\n---\n", i))
+		write(t, filepath.Join(dir, fmt.Sprintf("s%03d", i), FileName),
+			fmt.Sprintf("---\nname: s%03d\ndescription: d\n---\n", i))
 	}
 	var f Finder
 	skills, problems := f.Find(Folder{Dir: dir})
-	if len(skills) != maxSkills || len(problems) != 1 || problems[0].File != filepath.Join(dir, "s300") || !strings.Contains(problems[0].Text, "more than 300 skills") {
+	if len(skills) != maxSkills || len(problems) != 1 || problems[0].File != filepath.Join(dir, "s300") ||
+		!strings.Contains(problems[0].Text, "more than 300 skills") {
 		t.Errorf("%d skills, %v", len(skills), problems)
 	}
 }
@@ -200,14 +210,17 @@ func TestPrompt(t *testing.T) {
 	var c Config
 	many := make([]*Skill, 300)
 	for i := range many {
-		many[i] = &Skill{Name: fmt.Sprintf("skill-%03d", i), Description: strings.Repeat("words & more ", 60), File: fmt.Sprintf("/s/%03d/SKILL.md", i)}
+		many[i] = &Skill{Name: fmt.Sprintf("skill-%03d", i), Description: strings.Repeat("words & more ", 60),
+			File: fmt.Sprintf("/s/%03d/SKILL.md", i)}
 	}
 	c.Limits.MaxCount = 300
 	got := c.Prompt(many[:100], "")
-	if n := utf8.RuneCountInString(got); n > defaultMaxChars || strings.Count(got, "<name>") != 100 || strings.Contains(got, "not listed") {
+	if n := utf8.RuneCountInString(got); n > defaultMaxChars || strings.Count(got, "<name>") != 100 ||
+		strings.Contains(got, "not listed") {
 		t.Errorf("%d characters, %d skills", n, strings.Count(got, "<name>"))
 	}
-	if got = c.Prompt(many, ""); utf8.RuneCountInString(got) > defaultMaxChars || !strings.Contains(got, "\nMore skills, by name only") {
+	if got = c.Prompt(many, ""); utf8.RuneCountInString(got) > defaultMaxChars ||
+		!strings.Contains(got, "\nMore skills, by name only") {
 		t.Errorf("%d characters: %s", utf8.RuneCountInString(got), got[len(got)-200:])
 	}
 	for _, s := range many {
@@ -223,7 +236,9 @@ func TestPrompt(t *testing.T) {
 	work := t.TempDir()
 	c.Limits.MaxCount = 2
 	got = c.Prompt([]*Skill{
-		{Name: "a", Description: "<b> & c", File: filepath.Join(work, "skills", "a", FileName)}, {Name: "h", Description: "d", Hidden: true}, {Name: "x", Description: "d", File: "/x"}, {Name: "y", Description: "d", File: "/y"},
+		{Name: "a", Description: "<b> & c", File: filepath.Join(work, "skills", "a", FileName)},
+		{Name: "h", Description: "d", Hidden: true}, {Name: "x", Description: "d", File: "/x"},
+		{Name: "y", Description: "d", File: "/y"},
 	}, work)
 	want := "<available_skills>\n<skill><name>a</name><description>&lt;b&gt; &amp; c</description><location>skills/a/SKILL.md</location></skill>\n" +
 		"<skill><name>x</name><description>d</description><location>/x</location></skill>\n</available_skills>\nMore skills, by name only, because the list would be too long (`chela skills info NAME` describes one): y.\n"
@@ -241,7 +256,9 @@ func BenchmarkFind(b *testing.B) {
 	old := time.Now().Add(-time.Hour)
 	for i := range 60 {
 		sub := filepath.Join(dir, fmt.Sprint(i))
-		if err := errors.Join(os.Mkdir(sub, 0o700), os.WriteFile(filepath.Join(sub, FileName), []byte("---\nname: s\ndescription: d\n---\n"), 0o600), os.Chtimes(filepath.Join(sub, FileName), old, old), os.Chtimes(sub, old, old)); err != nil {
+		if err := errors.Join(os.Mkdir(sub, 0o700), os.WriteFile(filepath.Join(sub, FileName),
+			[]byte("---\nname: s\ndescription: d\n---\n"), 0o600), os.Chtimes(filepath.Join(sub, FileName), old, old),
+			os.Chtimes(sub, old, old)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -43,22 +43,23 @@ type Config struct {
 // Provider is a service or a program that speaks. OpenClaw writes some of its keys in two
 // ways.
 type Provider struct {
-	APIKey  secret.Ref        `json:"apiKey"`
-	BaseURL string            `json:"baseUrl"`
-	Model   string            `json:"model"`
-	ModelID string            `json:"modelId"`
-	Voice   string            `json:"speakerVoice"`
-	VoiceID string            `json:"speakerVoiceId"`
-	Older   string            `json:"voice"`
-	OlderID string            `json:"voiceId"`
-	Format  string            `json:"responseFormat"` // mp3, opus or wav; "": what the chat needs
-	Manner  string            `json:"instructions"`   // how to speak, for models that take it
-	Speed   float64           `json:"speed"`          // 0: the service's
-	Command string            `json:"command"`        // of a program
-	Args    []string          `json:"args"`           // with {{Text}}, {{Voice}}, {{OutputPath}}, {{OutputDir}} and {{OutputBase}}
-	Output  string            `json:"outputFormat"`   // of a program: mp3, opus or wav; "": mp3
-	Env     map[string]string `json:"env"`            // further variables of a program
-	Timeout int               `json:"timeoutMs"`      // of a program; 0: that of all
+	APIKey  secret.Ref `json:"apiKey"`
+	BaseURL string     `json:"baseUrl"`
+	Model   string     `json:"model"`
+	ModelID string     `json:"modelId"`
+	Voice   string     `json:"speakerVoice"`
+	VoiceID string     `json:"speakerVoiceId"`
+	Older   string     `json:"voice"`
+	OlderID string     `json:"voiceId"`
+	Format  string     `json:"responseFormat"` // mp3, opus or wav; "": what the chat needs
+	Manner  string     `json:"instructions"`   // how to speak, for models that take it
+	Speed   float64    `json:"speed"`          // 0: the service's
+	Command string     `json:"command"`        // of a program
+	// with {{Text}}, {{Voice}}, {{OutputPath}}, {{OutputDir}} and {{OutputBase}}
+	Args    []string          `json:"args"`
+	Output  string            `json:"outputFormat"` // of a program: mp3, opus or wav; "": mp3
+	Env     map[string]string `json:"env"`          // further variables of a program
+	Timeout int               `json:"timeoutMs"`    // of a program; 0: that of all
 }
 
 const (

@@ -33,7 +33,8 @@ func TestParse(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, b := c.Providers["a"], c.Providers["b"]
-	if a.VoiceOf() != "v" || a.ModelOf() != "m" || c.Patience(a) != 70*time.Second || c.Patience(b) != 5*time.Second || c.Limit() != 4000 {
+	if a.VoiceOf() != "v" || a.ModelOf() != "m" || c.Patience(a) != 70*time.Second ||
+		c.Patience(b) != 5*time.Second || c.Limit() != 4000 {
 		t.Errorf("%+v", c)
 	}
 	if u := c.URLs(); len(u) != 1 || u[0] != "http://x" || !c.Chosen() || (speech.Config{Auto: speech.Off}).Chosen() {
@@ -97,7 +98,8 @@ func TestTags(t *testing.T) {
 }
 
 func FuzzWords(f *testing.F) {
-	for _, s := range []string{"# a\n**b**", "```\nx", "| a |\n|-|", "[[tts:text]]x[[/tts:text]]", "[a](b) <https://c>", "长。句"} {
+	for _, s := range []string{"# a\n**b**", "```\nx", "| a |\n|-|", "[[tts:text]]x[[/tts:text]]",
+		"[a](b) <https://c>", "长。句"} {
 		f.Add(s, 10)
 	}
 	f.Fuzz(func(t *testing.T, md string, limit int) {

@@ -130,5 +130,6 @@ func Tags(text string) (clean, say string, found bool) {
 		inside = text[m[2]:m[3]] == "tts:text" && i < last
 	}
 	b.WriteString(text[begin:])
-	return strings.TrimSpace(b.String()), strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n"), true
+	return strings.TrimSpace(b.String()),
+		strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n"), true
 }

@@ -21,7 +21,8 @@ type Attachments struct {
 	MaxTotal *int `json:"maxTotalBytes"`
 	MaxFiles *int `json:"maxFiles"`
 	MaxFile  *int `json:"maxFileBytes"`
-	Retain   bool `json:"retainOnSessionKeep"` // the files of a child with cleanup keep are not removed when it is archived
+	// the files of a child with cleanup keep are not removed when it is archived
+	Retain bool `json:"retainOnSessionKeep"`
 }
 
 // The defaults of [Attachments].
@@ -37,24 +38,29 @@ func (a Attachments) Check(files []Attachment) error {
 		return chela.Errorf(chela.CodeForbidden, "attachments are switched off (tools.sessions_spawn.attachments.enabled)")
 	}
 	if n := value(a.MaxFiles, defaultMaxFiles); len(files) > n {
-		return chela.Errorf(chela.CodeInvalid, "%d attachments, at most %d are allowed (tools.sessions_spawn.attachments.maxFiles)", len(files), n)
+		return chela.Errorf(chela.CodeInvalid,
+			"%d attachments, at most %d are allowed (tools.sessions_spawn.attachments.maxFiles)", len(files), n)
 	}
 	total := 0
 	var names []string
 	for _, f := range files {
 		switch {
-		case f.Name == "" || f.Name[0] == '.' || !filepath.IsLocal(f.Name) || strings.ContainsAny(f.Name, "/\\\x00") || len(f.Name) > 200:
-			return chela.Errorf(chela.CodeInvalid, "attachment %q: want the name of a file, without a folder and a leading dot", humanize.Truncate(f.Name, MaxLabel))
+		case f.Name == "" || f.Name[0] == '.' || !filepath.IsLocal(f.Name) || strings.ContainsAny(f.Name, "/\\\x00") ||
+			len(f.Name) > 200:
+			return chela.Errorf(chela.CodeInvalid, "attachment %q: want the name of a file, without a folder and a leading dot",
+				humanize.Truncate(f.Name, MaxLabel))
 		case slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, f.Name) }):
 			return chela.Errorf(chela.CodeInvalid, "attachment %q: another one has the same name", f.Name)
 		case len(f.Data) > value(a.MaxFile, defaultMaxFile):
-			return chela.Errorf(chela.CodeInvalid, "attachment %q has %s, at most %s are allowed (tools.sessions_spawn.attachments.maxFileBytes)",
+			return chela.Errorf(chela.CodeInvalid,
+				"attachment %q has %s, at most %s are allowed (tools.sessions_spawn.attachments.maxFileBytes)",
 				f.Name, humanize.Bytes(int64(len(f.Data))), humanize.Bytes(int64(value(a.MaxFile, defaultMaxFile))))
 		}
 		names, total = append(names, f.Name), total+len(f.Data)
 	}
 	if n := value(a.MaxTotal, defaultMaxTotal); total > n {
-		return chela.Errorf(chela.CodeInvalid, "the attachments have %s, at most %s are allowed (tools.sessions_spawn.attachments.maxTotalBytes)",
+		return chela.Errorf(chela.CodeInvalid,
+			"the attachments have %s, at most %s are allowed (tools.sessions_spawn.attachments.maxTotalBytes)",
 			humanize.Bytes(int64(total)), humanize.Bytes(int64(n)))
 	}
 	return nil

@@ -74,7 +74,8 @@ func (c Config) Check(key string) error {
 		if v.value != nil && (*v.value < v.min || *v.value > v.max) {
 			path := key + "." + v.name
 			return &chela.Error{
-				Code: chela.CodeInvalid, Message: fmt.Sprintf("%s: %d is out of range, it must be between %d and %d", path, *v.value, v.min, v.max),
+				Code: chela.CodeInvalid, Message: fmt.Sprintf("%s: %d is out of range, it must be between %d and %d", path,
+					*v.value, v.min, v.max),
 				Hint: fmt.Sprintf("chela config set %s %d", path, max(v.min, min(v.max, *v.value))),
 			}
 		}
@@ -85,11 +86,18 @@ func (c Config) Check(key string) error {
 // Or returns c with its unset fields taken from d.
 func (c Config) Or(d Config) Config {
 	return Config{
-		MaxDepth: cmp.Or(c.MaxDepth, d.MaxDepth), MaxChildren: cmp.Or(c.MaxChildren, d.MaxChildren),
-		MaxConcurrent: cmp.Or(c.MaxConcurrent, d.MaxConcurrent), TimeoutSeconds: cmp.Or(c.TimeoutSeconds, d.TimeoutSeconds),
-		ArchiveMinutes: cmp.Or(c.ArchiveMinutes, d.ArchiveMinutes), MaxRounds: cmp.Or(c.MaxRounds, d.MaxRounds), AnnounceMS: cmp.Or(c.AnnounceMS, d.AnnounceMS),
-		Model: cmp.Or(c.Model, d.Model), Think: cmp.Or(c.Think, d.Think),
-		AllowAgents: slices.Clone(firstSet(c.AllowAgents, d.AllowAgents)), RequireAgent: cmp.Or(c.RequireAgent, d.RequireAgent),
+		MaxDepth:       cmp.Or(c.MaxDepth, d.MaxDepth),
+		MaxChildren:    cmp.Or(c.MaxChildren, d.MaxChildren),
+		MaxConcurrent:  cmp.Or(c.MaxConcurrent, d.MaxConcurrent),
+		TimeoutSeconds: cmp.Or(c.TimeoutSeconds, d.TimeoutSeconds),
+		ArchiveMinutes: cmp.Or(c.ArchiveMinutes, d.ArchiveMinutes),
+		MaxRounds:      cmp.Or(c.MaxRounds, d.MaxRounds),
+		AnnounceMS:     cmp.Or(c.AnnounceMS, d.AnnounceMS),
+		Model:          cmp.Or(c.Model, d.Model),
+		Think:          cmp.Or(c.Think, d.Think),
+		AllowAgents:    slices.Clone(firstSet(c.AllowAgents, d.AllowAgents)),
+
+		RequireAgent:  cmp.Or(c.RequireAgent, d.RequireAgent),
 		SkillsSection: cmp.Or(c.SkillsSection, d.SkillsSection),
 	}
 }

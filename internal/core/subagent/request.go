@@ -71,7 +71,8 @@ func (r *Request) Check() error {
 	case r.Task == "":
 		return chela.Errorf(chela.CodeInvalid, "task is required: say what the subagent is to do")
 	case len(r.Task) > maxTask:
-		return chela.Errorf(chela.CodeInvalid, "task has %s, at most %s are allowed", humanize.Bytes(int64(len(r.Task))), humanize.Bytes(maxTask))
+		return chela.Errorf(chela.CodeInvalid, "task has %s, at most %s are allowed", humanize.Bytes(int64(len(r.Task))),
+			humanize.Bytes(maxTask))
 	case r.Timeout != nil && *r.Timeout < 0:
 		return chela.Errorf(chela.CodeInvalid, "runTimeoutSeconds must not be negative")
 	}
@@ -90,9 +91,11 @@ func (r *Request) Check() error {
 	case r.Context == Fork && r.Run == "":
 		return chela.Errorf(chela.CodeInvalid, "context fork: there is no turn to fork from; leave context out")
 	case r.Context == Fork && r.Type != "" && !strings.EqualFold(r.Type, "general"):
-		return chela.Errorf(chela.CodeInvalid, "context fork: a fork has the prompt and the tools of its requester; leave agentType out, or use context isolated")
+		return chela.Errorf(chela.CodeInvalid,
+			"context fork: a fork has the prompt and the tools of its requester; leave agentType out, or use context isolated")
 	case r.Context == Fork && r.Think != "":
-		return chela.Errorf(chela.CodeInvalid, "context fork: a fork has the thinking level of its requester; leave thinking out, or use context isolated")
+		return chela.Errorf(chela.CodeInvalid,
+			"context fork: a fork has the thinking level of its requester; leave thinking out, or use context isolated")
 	}
 	switch r.Runtime {
 	case "", "subagent":
@@ -105,7 +108,8 @@ func (r *Request) Check() error {
 		return chela.Errorf(chela.CodeInvalid, "runtime %q: want subagent or acp", r.Runtime)
 	}
 	if r.Name != "" && !validName(r.Name) {
-		return chela.Errorf(chela.CodeInvalid, "taskName %q: want a lower-case letter, then up to 63 letters, digits, - and _", r.Name)
+		return chela.Errorf(chela.CodeInvalid,
+			"taskName %q: want a lower-case letter, then up to 63 letters, digits, - and _", r.Name)
 	}
 	r.Label = humanize.Truncate(strings.Join(strings.Fields(r.Label), " "), MaxLabel)
 	return nil

@@ -53,7 +53,8 @@ func Find(list []Child, target string) ([]Child, error) {
 		func(c Child) bool { return string(c.ID) == target || string(c.Session) == target },
 		func(c Child) bool { return strings.EqualFold(c.Label, target) || c.Name != "" && c.Name == target },
 		func(c Child) bool {
-			return c.Name != "" && strings.HasPrefix(c.Name, target) || len(target) >= minPrefix && strings.HasPrefix(string(c.ID), target)
+			return c.Name != "" && strings.HasPrefix(c.Name, target) ||
+				len(target) >= minPrefix && strings.HasPrefix(string(c.ID), target)
 		},
 	} {
 		found := slices.DeleteFunc(slices.Clone(list), func(c Child) bool { return !match(c) })
@@ -76,7 +77,8 @@ func Find(list []Child, target string) ([]Child, error) {
 // "all" and the beginning of a name can be part of the sentence, and name nothing.
 func Named(list []Child, word string) (Child, bool) {
 	found, err := Find(list, word)
-	if err != nil || len(found) != 1 || !found[0].Open() || strings.EqualFold(word, TargetAll) || strings.EqualFold(word, TargetLast) {
+	if err != nil || len(found) != 1 || !found[0].Open() || strings.EqualFold(word, TargetAll) ||
+		strings.EqualFold(word, TargetLast) {
 		return Child{}, false
 	}
 	c := found[0]

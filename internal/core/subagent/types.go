@@ -80,8 +80,10 @@ func Builtin() []Type {
 	tools := run.Tools{Allow: []string{tool.Reading}}
 	return []Type{
 		{Name: "general", Description: "any task, with the same tools as you"},
-		{Name: "explore", Description: "searches files and pages quickly and reports; changes nothing", Tools: tools, ReadOnly: true, Prompt: exploreText},
-		{Name: "plan", Description: "reads what is there and returns a plan of steps; changes nothing", Tools: tools, ReadOnly: true, Prompt: planText},
+		{Name: "explore", Description: "searches files and pages quickly and reports; changes nothing", Tools: tools,
+			ReadOnly: true, Prompt: exploreText},
+		{Name: "plan", Description: "reads what is there and returns a plan of steps; changes nothing", Tools: tools,
+			ReadOnly: true, Prompt: planText},
 	}
 }
 
@@ -114,8 +116,13 @@ func ParseType(file string, text []byte) (Type, error) {
 		f.Name = file
 	}
 	t := Type{
-		Name: strings.ToLower(strings.TrimSpace(f.Name)), Description: strings.Join(strings.Fields(f.Description), " "),
-		Tools: run.Tools{Allow: f.Tools, Deny: f.Disallowed}, ReadOnly: f.ReadOnly, Model: f.Model, Think: f.Think, Prompt: body,
+		Name:        strings.ToLower(strings.TrimSpace(f.Name)),
+		Description: strings.Join(strings.Fields(f.Description), " "),
+		Tools:       run.Tools{Allow: f.Tools, Deny: f.Disallowed},
+		ReadOnly:    f.ReadOnly,
+		Model:       f.Model,
+		Think:       f.Think,
+		Prompt:      body,
 	}
 	if t.Model == "inherit" {
 		t.Model = ""
@@ -123,7 +130,8 @@ func ParseType(file string, text []byte) (Type, error) {
 	if t.Think != "" {
 		level, ok := llm.ParseLevel(t.Think)
 		if !ok {
-			return Type{}, fmt.Errorf("thinking %q: want one of %s", t.Think, strings.Join(llm.Model{Levels: llm.Levels[:]}.LevelNames(), ", "))
+			return Type{}, fmt.Errorf("thinking %q: want one of %s", t.Think,
+				strings.Join(llm.Model{Levels: llm.Levels[:]}.LevelNames(), ", "))
 		}
 		t.Think = string(level)
 	}
@@ -160,7 +168,8 @@ func FindType(list []Type, name string) (Type, error) {
 	if problem != "" {
 		return Type{}, chela.Errorf(chela.CodeInvalid, "the agent type %q cannot be used: %s", name, problem)
 	}
-	return Type{}, chela.Errorf(chela.CodeNotFound, "there is no agent type %q; there are %s", name, strings.Join(slices.Sorted(slices.Values(known)), ", "))
+	return Type{}, chela.Errorf(chela.CodeNotFound, "there is no agent type %q; there are %s", name,
+		strings.Join(slices.Sorted(slices.Values(known)), ", "))
 }
 
 // MergeTypes returns the types of a workspace, the built-in ones that they do not

@@ -17,13 +17,16 @@ import (
 
 // Config is talk. Apps are told all of it but keys and addresses.
 type Config struct {
-	Provider  string              `json:"provider"`             // that is asked first; "": as in tts
-	Providers map[string]Provider `json:"providers"`            // by id; what they set replaces what tts.providers sets
-	Locale    string              `json:"speechLocale"`         // in which apps listen, such as de-DE; "": that of the device
-	Interrupt *bool               `json:"interruptOnSpeech"`    // an app stops speaking when the person speaks; nil: the app decides
-	Silence   int                 `json:"silenceTimeoutMs"`     // after which an app sends what it heard; 0: the app decides
-	Think     string              `json:"consultThinkingLevel"` // of questions to the agent; "": that of the session
-	Fast      *bool               `json:"consultFastMode"`
+	Provider  string              `json:"provider"`  // that is asked first; "": as in tts
+	Providers map[string]Provider `json:"providers"` // by id; what they set replaces what tts.providers sets
+	// in which apps listen, such as de-DE; "": that of the device
+	Locale string `json:"speechLocale"`
+	// an app stops speaking when the person speaks; nil: the app decides
+	Interrupt *bool `json:"interruptOnSpeech"`
+	// after which an app sends what it heard; 0: the app decides
+	Silence int    `json:"silenceTimeoutMs"`
+	Think   string `json:"consultThinkingLevel"` // of questions to the agent; "": that of the session
+	Fast    *bool  `json:"consultFastMode"`
 }
 
 // Provider is how a service or a program speaks when apps talk.

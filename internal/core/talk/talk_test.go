@@ -67,7 +67,8 @@ func TestWakeWords(t *testing.T) {
 		{[]string{"\xff"}, "", "nobody says"},
 	} {
 		got, err := talk.WakeWords(tt.in)
-		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || strings.Join(got, "|") != tt.want {
+		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) ||
+			strings.Join(got, "|") != tt.want {
 			t.Errorf("%q: %q, %v", tt.in, got, err)
 		}
 	}

@@ -23,8 +23,11 @@ const (
 	Subagent Kind = "subagent" // the runs of a child
 	Command  Kind = "command"  // a background command of a tool call
 	Agent    Kind = "agent"    // a message with Inbound.Task
-	Cron     Kind = "cron"     // the turn of a scheduled job; a task only while it is active, or while its answer is not delivered
-	Turn     Kind = "turn"     // another message or run; a task only while it is active, or while its answer is not delivered
+	// the turn of a scheduled job; a task only while it is active, or while its answer is not
+	// delivered
+	Cron Kind = "cron"
+	// another message or run; a task only while it is active, or while its answer is not delivered
+	Turn Kind = "turn"
 )
 
 // State is the state of the work.

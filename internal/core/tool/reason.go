@@ -47,7 +47,8 @@ var replacements = sync.OnceValue(func() []replacement {
 	var out []replacement
 	for _, w := range [...][2]string{
 		{`^not run: denied by (?:owner|the person)\b`, `not run: denied`},
-		{`^this needs an approval, and nobody can be asked here(?:: .*)?$`, `not run: it needs an approval, and nobody could be asked`},
+		{`^this needs an approval, and nobody can be asked here(?:: .*)?$`,
+			`not run: it needs an approval, and nobody could be asked`},
 		{`[.;] (?:Check the current state|It was not repeated|Do not|Ask the person|Call the tool|call the tool|Make the call|use write|read (?:it|the file) again|take a text|give a longer|nothing was changed: give)\b.*$`, ``},
 		{` \(use exec for other files\)$`, ``},
 		{`; the file tools work only inside it$`, ``},

@@ -48,7 +48,8 @@ func (s Set) With(tools ...Tool) Set {
 		}
 		switch {
 		case !callable(name):
-			notes = append(notes, fmt.Sprintf("tool %q is omitted: a name has at most %d letters, digits, dashes and underscores", given, maxName))
+			notes = append(notes,
+				fmt.Sprintf("tool %q is omitted: a name has at most %d letters, digits, dashes and underscores", given, maxName))
 			continue
 		case m[name] != nil:
 			notes = append(notes, fmt.Sprintf("tool %s is defined twice: the later definition is used", name))
@@ -129,7 +130,8 @@ func (s Set) Find(name string) (Tool, bool) { return s.Get(s.resolve(name)) }
 // SpecOf returns the spec of the tool that Find returns; nil: there is none. It makes no
 // copy, unlike the tool. Callers must not modify it.
 func (s Set) SpecOf(name string) *Spec {
-	if i, ok := slices.BinarySearchFunc(s.specs, s.resolve(name), func(sp Spec, n string) int { return strings.Compare(sp.Name, n) }); ok {
+	if i, ok := slices.BinarySearchFunc(s.specs, s.resolve(name),
+		func(sp Spec, n string) int { return strings.Compare(sp.Name, n) }); ok {
 		return &s.specs[i]
 	}
 	return nil

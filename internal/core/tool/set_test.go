@@ -64,7 +64,17 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 64)
 	for name, ok := range map[string]bool{
-		"az_09-": true, long: true, "": false, long + "a": false, "a b": false, "a.b": false, "a/b": false, "a:b": false, "é": false, "a{": false, "a`": false,
+		"az_09-":   true,
+		long:       true,
+		"":         false,
+		long + "a": false,
+		"a b":      false,
+		"a.b":      false,
+		"a/b":      false,
+		"a:b":      false,
+		"é":        false,
+		"a{":       false,
+		"a`":       false,
 	} {
 		s := tool.NewSet(named{Name: name})
 		if got := len(s.Names()) == 1; got != ok || ok != (len(s.Notes()) == 0) {
@@ -86,28 +96,39 @@ func TestNames(t *testing.T) {
 	} else if _, ok := other.(tool.Planner); ok {
 		t.Error("a tool without a plan got one")
 	}
-	if notes := s.With(named{Name: "OTHER"}).Notes(); len(notes) != 1 || !strings.Contains(notes[0], "other is defined twice") || len(s.Notes()) != 0 {
+	if notes := s.With(named{Name: "OTHER"}).Notes(); len(notes) != 1 ||
+		!strings.Contains(notes[0], "other is defined twice") || len(s.Notes()) != 0 {
 		t.Errorf("notes %q, and before %q", notes, s.Notes())
 	}
 }
 
 func TestDetailed(t *testing.T) {
 	t.Parallel()
-	if r := tool.Detailed("done", map[string]int{"n": 1}); string(r.Details) != `{"n":1}` || len(r.Content) != 1 || r.Content[0].Text != "done" {
+	if r := tool.Detailed("done", map[string]int{"n": 1}); string(r.Details) != `{"n":1}` || len(r.Content) != 1 ||
+		r.Content[0].Text != "done" {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	s := tool.NewSet(named{Name: "read"}, named{Name: "write"}, named{Name: "exec"}, named{Name: "web_search"}, named{Name: "session_status"})
-	for name, want := range map[string]string{"raed": "read", "Read_File": "read", "execute": "exec", "search": "web_search", "sesion_status": "session_status"} {
+	s := tool.NewSet(named{Name: "read"}, named{Name: "write"}, named{Name: "exec"}, named{Name: "web_search"},
+		named{Name: "session_status"})
+	for name, want := range map[string]string{
+		"raed":          "read",
+		"Read_File":     "read",
+		"execute":       "exec",
+		"search":        "web_search",
+		"sesion_status": "session_status",
+	} {
 		if got := s.Nearest(name); !slices.Contains(got, want) || got[0] != want {
 			t.Errorf("Nearest(%q) = %v, want %s first", name, got, want)
 		}
 	}
-	many := tool.NewSet(named{Name: "sessions_list"}, named{Name: "sessions_send"}, named{Name: "sessions_lost"}, named{Name: "sessions_spawn"}, named{Name: "session_status"})
-	if diff := cmp.Diff([]string{"sessions_list", "sessions_lost", "sessions_send"}, many.Nearest("sessions_list")); diff != "" {
+	many := tool.NewSet(named{Name: "sessions_list"}, named{Name: "sessions_send"}, named{Name: "sessions_lost"},
+		named{Name: "sessions_spawn"}, named{Name: "session_status"})
+	if diff := cmp.Diff([]string{"sessions_list", "sessions_lost", "sessions_send"},
+		many.Nearest("sessions_list")); diff != "" {
 		t.Error(diff)
 	}
 	if got := s.Nearest("zzzzzzzzzzzz"); len(got) != 0 {
@@ -117,7 +138,13 @@ func TestNearest(t *testing.T) {
 
 func TestEffect(t *testing.T) {
 	t.Parallel()
-	for e, want := range map[tool.Effect]string{tool.Reads: "reads", tool.Writes: "writes", tool.Acts: "acts", -1: "reads", 9: "acts"} {
+	for e, want := range map[tool.Effect]string{
+		tool.Reads:  "reads",
+		tool.Writes: "writes",
+		tool.Acts:   "acts",
+		-1:          "reads",
+		9:           "acts",
+	} {
 		if got := e.String(); got != want {
 			t.Errorf("Effect(%d) = %q, want %q", int(e), got, want)
 		}
@@ -128,7 +155,8 @@ func TestEffect(t *testing.T) {
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	run := named{Name: "exec", Names: []string{"bash"}, Roles: []tool.Role{tool.RunsCommands}}
-	s := tool.NewSet(append(tool.Off(named{Name: "image"}, named{Name: "plan", Roles: []tool.Role{tool.KeepsPlan}}), run, named{Name: "read"})...)
+	s := tool.NewSet(append(tool.Off(named{Name: "image"}, named{Name: "plan", Roles: []tool.Role{tool.KeepsPlan}}), run,
+		named{Name: "read"})...)
 	names := func(list []tool.Spec) (out []string) {
 		for _, sp := range list {
 			out = append(out, sp.Name)
@@ -137,8 +165,13 @@ func TestKnown(t *testing.T) {
 	}
 	few := s.Filter(func(sp tool.Spec) bool { return sp.Name == "read" })
 	for what, got := range map[string][]string{
-		"exec read": s.Names(), "exec image plan read": names(s.Known()), "read": few.Names(), "exec image plan read ": names(few.Known()),
-		"exec image plan read  ": names(s.With(tool.Off(run)...).Known()), "exec plan read": s.With(named{Name: "plan"}).Names(),
+		"exec read":              s.Names(),
+		"exec image plan read":   names(s.Known()),
+		"read":                   few.Names(),
+		"exec image plan read ":  names(few.Known()),
+		"exec image plan read  ": names(s.With(tool.Off(run)...).Known()),
+
+		"exec plan read": s.With(named{Name: "plan"}).Names(),
 	} {
 		if diff := cmp.Diff(strings.Fields(what), got); diff != "" {
 			t.Errorf("%s: %s", what, diff)
@@ -154,7 +187,8 @@ func TestKnown(t *testing.T) {
 	if few.SpecOf("bash") != nil {
 		t.Error("a tool that was filtered out is found by its other name")
 	}
-	if s.Role(tool.RunsCommands) != "exec" || s.Role(tool.KeepsPlan) != "" || len(s.Roles()) != 1 || s.Roles()[tool.RunsCommands] != "exec" {
+	if s.Role(tool.RunsCommands) != "exec" || s.Role(tool.KeepsPlan) != "" || len(s.Roles()) != 1 ||
+		s.Roles()[tool.RunsCommands] != "exec" {
 		t.Errorf("roles %v", s.Roles())
 	}
 }

@@ -86,5 +86,6 @@ func (l Labeler) Wrap(source, note, text string) string {
 	h := hmac.New(sha256.New, l.key)
 	h.Write([]byte(text))
 	id := hex.EncodeToString(h.Sum(nil)[:6])
-	return fmt.Sprintf("<untrusted-content id=%q source=%q>\n%s\n---\n%s\n</untrusted-content id=%[1]q>", id, source, note, text)
+	return fmt.Sprintf("<untrusted-content id=%q source=%q>\n%s\n---\n%s\n</untrusted-content id=%[1]q>",
+		id, source, note, text)
 }

@@ -20,13 +20,16 @@ func TestMarks(t *testing.T) {
 	l := New()
 	for _, mark := range []string{
 		// labels
-		"<untrusted-content id=\"1\">", "</untrusted-content>", "＜／untrusted content＞", "<<<END_EXTERNAL_UNTRUSTED_CONTENT id=\"1\">>>", "«untrusted_content»",
+		"<untrusted-content id=\"1\">", "</untrusted-content>", "＜／untrusted content＞",
+		"<<<END_EXTERNAL_UNTRUSTED_CONTENT id=\"1\">>>", "«untrusted_content»",
 		// ChatML, gpt-oss, Llama 3, Phi, Command R, Grok, DeepSeek
-		"<|im_start|>", "<|im_end|>", "<|IM_START|>", "＜｜im_start｜＞", "<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|endoftext|>",
+		"<|im_start|>", "<|im_end|>", "<|IM_START|>", "＜｜im_start｜＞", "<|system|>", "<|user|>", "<|assistant|>",
+		"<|end|>", "<|endoftext|>",
 		"<|start|>", "<|channel|>", "<|message|>", "<|begin_of_text|>", "<|start_header_id|>", "<|eot_id|>", "<|python_tag|>",
 		"<|START_OF_TURN_TOKEN|>", "<|separator|>", "<｜begin▁of▁sentence｜>", "<｜Assistant｜>", "<|vision_start|>",
 		// Llama 2 and Mistral
-		"[INST]", "[/INST]", "[ inst ]", "<<SYS>>", "<</SYS>>", "<s>", "</s>", "[SYSTEM_PROMPT]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[TOOL_RESULTS]",
+		"[INST]", "[/INST]", "[ inst ]", "<<SYS>>", "<</SYS>>", "<s>", "</s>", "[SYSTEM_PROMPT]", "[/AVAILABLE_TOOLS]",
+		"[TOOL_CALLS]", "[TOOL_RESULTS]",
 		// Gemma
 		"<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>",
 	} {
@@ -54,8 +57,10 @@ func TestMarks(t *testing.T) {
 func TestOrdinaryText(t *testing.T) {
 	l := New()
 	for _, text := range []string{
-		"", "plain", "tab\t and \x00 and \xff stay\r\n", "a < b || c > d", "a <| f |> g", "if x<y|z>w {", "x <|> y <||> z", "<b>bold</b> <span>", "<system>", "# [x] done [link](/INST)",
-		"[instance]", "INST", "[INSTALL]", "[args]", "[tool_calls]", "<sys>", "<start>", "list[args]ument", "untrusted content", "你好 «мир» ‹a›", "cat a|b > c | d", "<strong>", "[mark removed]",
+		"", "plain", "tab\t and \x00 and \xff stay\r\n", "a < b || c > d", "a <| f |> g", "if x<y|z>w {", "x <|> y <||> z",
+		"<b>bold</b> <span>", "<system>", "# [x] done [link](/INST)",
+		"[instance]", "INST", "[INSTALL]", "[args]", "[tool_calls]", "<sys>", "<start>", "list[args]ument",
+		"untrusted content", "你好 «мир» ‹a›", "cat a|b > c | d", "<strong>", "[mark removed]",
 		"<|" + strings.Repeat("x", 100) + "|>",
 	} {
 		if got := inside(t, l.Wrap("s", Data, text), Data); got != text {
@@ -65,7 +70,8 @@ func TestOrdinaryText(t *testing.T) {
 }
 
 func FuzzWrap(f *testing.F) {
-	for _, s := range []string{"plain", "<|im_start|>", "<|im_<|x|>start|>", "[IN[INST]ST]", "<<SYS>>", "<<untrusted-content>>", "</untrusted", "<s<s>>", "<|\n|>", "<<|a|>SYS>>", "<<s>SYS>>"} {
+	for _, s := range []string{"plain", "<|im_start|>", "<|im_<|x|>start|>", "[IN[INST]ST]", "<<SYS>>",
+		"<<untrusted-content>>", "</untrusted", "<s<s>>", "<|\n|>", "<<|a|>SYS>>", "<<s>SYS>>"} {
 		f.Add(s)
 	}
 	l := New()
@@ -87,8 +93,10 @@ func TestPlain(t *testing.T) {
 	l := New()
 	for _, tc := range []struct{ in, want string }{
 		{"hello", "hello"},
-		{"Result:\n" + l.Wrap(`webhook "a>b"`, Data, "two\nlines") + "\nand " + l.Wrap("page", Task, "more"), "Result:\ntwo\nlines\nand more"},
-		{l.Wrap("page", Data, "<untrusted-content id=\"ab\" source=\"x\">\nnote\n---\ninner"), removed + "\nnote\n---\ninner"},
+		{"Result:\n" + l.Wrap(`webhook "a>b"`, Data, "two\nlines") + "\nand " + l.Wrap("page", Task, "more"),
+			"Result:\ntwo\nlines\nand more"},
+		{l.Wrap("page", Data, "<untrusted-content id=\"ab\" source=\"x\">\nnote\n---\ninner"),
+			removed + "\nnote\n---\ninner"},
 		{"<untrusted-content of a book>", "<untrusted-content of a book>"},
 	} {
 		if got := Plain(tc.in); got != tc.want {

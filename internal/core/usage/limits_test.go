@@ -15,9 +15,12 @@ func TestDays(t *testing.T) {
 		{"UTC", "2026-11-26T23:59:59Z", "2026-11-26", "2026-11-26T00:00:00Z", "2026-11-27T00:00:00Z"},
 		{"Europe/Berlin", "2026-11-26T23:30:00Z", "2026-11-27", "2026-11-27T00:00:00+01:00", "2026-11-28T00:00:00+01:00"},
 		{"America/New_York", "2026-11-27T04:30:00Z", "2026-11-26", "2026-11-26T00:00:00-05:00", "2026-11-27T00:00:00-05:00"},
-		{"Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-29", "2026-03-29T00:00:00+01:00", "2026-03-30T00:00:00+02:00"}, // 23 hours
-		{"Europe/Berlin", "2026-10-25T12:00:00Z", "2026-10-25", "2026-10-25T00:00:00+02:00", "2026-10-26T00:00:00+01:00"}, // 25 hours
-		{"Africa/Cairo", "2026-04-23T12:00:00Z", "2026-04-23", "2026-04-23T00:00:00+02:00", "2026-04-24T01:00:00+03:00"},  // the clock is put forward at midnight
+		// 23 hours
+		{"Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-29", "2026-03-29T00:00:00+01:00", "2026-03-30T00:00:00+02:00"},
+		// 25 hours
+		{"Europe/Berlin", "2026-10-25T12:00:00Z", "2026-10-25", "2026-10-25T00:00:00+02:00", "2026-10-26T00:00:00+01:00"},
+		// the clock is put forward at midnight
+		{"Africa/Cairo", "2026-04-23T12:00:00Z", "2026-04-23", "2026-04-23T00:00:00+02:00", "2026-04-24T01:00:00+03:00"},
 		{"Africa/Cairo", "2026-04-24T12:00:00Z", "2026-04-24", "2026-04-24T01:00:00+03:00", "2026-04-25T00:00:00+03:00"},
 	} {
 		zone, err := time.LoadLocation(c.zone)
@@ -99,11 +102,14 @@ func TestQuote(t *testing.T) {
 	}{
 		{"fits", Quote{Prices: []llm.Price{dear}, Prompt: 1000, Output: 2000}, 112e6, 112e6, 2000, true},
 		{"is lowered", Quote{Prices: []llm.Price{dear}, Prompt: 1000, Output: 2000}, 112e6, 100e6, 1760, true},
-		{"is not lowered below the floor", Quote{Prices: []llm.Price{dear}, Prompt: 1000, Output: 2000}, 112e6, 50e6, 760, false},
+		{"is not lowered below the floor", Quote{Prices: []llm.Price{dear}, Prompt: 1000, Output: 2000},
+			112e6, 50e6, 760, false},
 		{"a short answer needs no floor", Quote{Prices: []llm.Price{dear}, Prompt: 1000, Output: 500}, 37e6, 37e6, 500, true},
-		{"must not be lowered", Quote{Prices: []llm.Price{dear}, Prompt: 1000, Output: 2000, Floor: 2000}, 112e6, 111e6, 1980, false},
+		{"must not be lowered", Quote{Prices: []llm.Price{dear}, Prompt: 1000, Output: 2000, Floor: 2000},
+			112e6, 111e6, 1980, false},
 		{"the prompt alone is too much", Quote{Prices: []llm.Price{dear}, Prompt: 1000, Output: 2000}, 112e6, 11e6, 0, false},
-		{"the highest price counts", Quote{Prices: []llm.Price{dear, cheap}, Prompt: 10_000, Output: 100}, 200_100_000, 200_100_000, 100, true},
+		{"the highest price counts", Quote{Prices: []llm.Price{dear, cheap}, Prompt: 10_000, Output: 100}, 200_100_000,
+			200_100_000, 100, true},
 		{"free", Quote{Prices: []llm.Price{{}}, Prompt: 10_000, Output: 100}, 0, 0, 100, true},
 		{"no price", Quote{Prompt: 10_000, Output: 100}, 0, 0, 100, true},
 	} {

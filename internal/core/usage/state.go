@@ -71,7 +71,8 @@ func (l Limits) SetLimit(s Settings, agent chela.AgentID, nano int64, t time.Tim
 	}
 	if configured <= 0 {
 		return &chela.Error{
-			Code: chela.CodeInvalid, Message: "there is no such budget to change for today", Hint: fmt.Sprintf("chela config set %s AMOUNT", key),
+			Code: chela.CodeInvalid, Message: "there is no such budget to change for today",
+			Hint: fmt.Sprintf("chela config set %s AMOUNT", key),
 		}
 	}
 	today, err := ReadToday(s, t)

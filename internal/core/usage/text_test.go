@@ -23,9 +23,11 @@ func TestFooter(t *testing.T) {
 		{"USAGE-03 no price", "full", u, 0, false, "in 1k · out 100"},
 		{"USAGE-04 off", "off", u, nano, true, ""},
 		{"unset", "", u, nano, true, ""},
-		{"USAGE-07 tokens", "tokens", llm.Usage{Input: 1180, Output: 340, CacheRead: 12_000}, nano, true, "in 1.2k · out 340 · cached 12k"},
+		{"USAGE-07 tokens", "tokens", llm.Usage{Input: 1180, Output: 340, CacheRead: 12_000}, nano, true,
+			"in 1.2k · out 340 · cached 12k"},
 		{"estimated", "full", llm.Usage{Input: 10, Output: 5, Estimated: true}, 10_000, true, "in ~10 · out ~5 · ~$0.000010"},
-		{"cache writes count as input", "tokens", llm.Usage{Input: 10, CacheWrite: 90, Output: 1}, 0, false, "in 100 · out 1"},
+		{"cache writes count as input", "tokens", llm.Usage{Input: 10, CacheWrite: 90, Output: 1}, 0,
+			false, "in 100 · out 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Footer(c.mode, c.u, c.nano, c.priced)
@@ -42,7 +44,15 @@ func TestFooter(t *testing.T) {
 func TestUSD(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{
-		0: "$0.00", 4_500_000: "$0.0045", 20_000: "$0.000020", 12_300_000_000: "$12.30", 999_000_000: "$0.9990", 99_999: "$0.000100", 100_000: "$0.0001", 1_000_000_000: "$1.00", -4_500_000: "-$0.0045",
+		0:              "$0.00",
+		4_500_000:      "$0.0045",
+		20_000:         "$0.000020",
+		12_300_000_000: "$12.30",
+		999_000_000:    "$0.9990",
+		99_999:         "$0.000100",
+		100_000:        "$0.0001",
+		1_000_000_000:  "$1.00",
+		-4_500_000:     "-$0.0045",
 	} {
 		if got := USD(n); got != want {
 			t.Errorf("USD(%d) = %s, want %s", n, got, want)

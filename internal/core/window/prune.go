@@ -75,7 +75,8 @@ func (p Pruning) Check() error {
 		name  string
 		value *int
 	}{
-		{"ttl", &p.TTL}, {"keepLastAssistants", p.Keep}, {"minPrunableToolChars", p.MinChars}, {"softTrim.maxChars", p.SoftTrim.Max},
+		{"ttl", &p.TTL}, {"keepLastAssistants", p.Keep}, {"minPrunableToolChars", p.MinChars},
+		{"softTrim.maxChars", p.SoftTrim.Max},
 		{"softTrim.headChars", p.SoftTrim.Head}, {"softTrim.tailChars", p.SoftTrim.Tail},
 	} {
 		if r.value != nil && *r.value < 0 {

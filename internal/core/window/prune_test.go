@@ -26,7 +26,13 @@ type talk struct {
 
 func (h *talk) add(m *llm.Message) {
 	n := int64(len(h.entries)) + 1
-	h.entries = append(h.entries, session.Entry{ID: fmt.Sprint(n), Seq: n, Kind: session.KindMessage, Run: chela.RunID(fmt.Sprint(h.run)), Message: m})
+	h.entries = append(h.entries, session.Entry{
+		ID:      fmt.Sprint(n),
+		Seq:     n,
+		Kind:    session.KindMessage,
+		Run:     chela.RunID(fmt.Sprint(h.run)),
+		Message: m,
+	})
 }
 
 // user adds a message of a person, which begins a run.
@@ -42,7 +48,8 @@ func (h *talk) user(images int) {
 // call adds a call of a tool and its result.
 func (h *talk) call(tool, text string, images int) {
 	id := fmt.Sprint("c", len(h.entries))
-	h.add(&llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: id, Name: tool, Args: json.RawMessage(`{}`)}}}})
+	h.add(&llm.Message{Role: llm.RoleAssistant,
+		Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: id, Name: tool, Args: json.RawMessage(`{}`)}}}})
 	r := &llm.Message{Role: llm.RoleTool, CallID: id, ToolName: tool, Parts: []llm.Part{llm.Text(text)}}
 	for range images {
 		r.Parts = append(r.Parts, llm.Image("image/png", []byte{1}))
@@ -296,7 +303,8 @@ func TestGuard(t *testing.T) {
 	const marker = "[compacted: tool output removed to free context]"
 	t.Run("PRUNE-06 a result may have its share of the window, and a limit", func(t *testing.T) {
 		for _, tt := range []struct{ tokens, limit, want int }{
-			{200_000, 1_000_000, 200_000}, {200_000, 0, 64_000}, {150_000, 0, 32_000}, {64_000, 0, 16_000}, {8_000, 0, 8_000}, {200_000, 5_000, 5_000},
+			{200_000, 1_000_000, 200_000}, {200_000, 0, 64_000}, {150_000, 0, 32_000}, {64_000, 0, 16_000}, {8_000, 0, 8_000},
+			{200_000, 5_000, 5_000},
 		} {
 			if got := known(tt.tokens).MaxResult(tt.limit); got != tt.want {
 				t.Errorf("%d tokens, limit %d: %d, want %d", tt.tokens, tt.limit, got, tt.want)
@@ -345,7 +353,8 @@ func TestGuard(t *testing.T) {
 		r := window.Request{Window: known(32_000)}
 		_, sent := h.decide(t, r)
 		got := texts(sent)[0]
-		if len(got) > 32_000 || len(got) < 31_000 || !strings.HasPrefix(got, big) || !strings.Contains(got, "of 60000 chars") {
+		if len(got) > 32_000 || len(got) < 31_000 || !strings.HasPrefix(got, big) ||
+			!strings.Contains(got, "of 60000 chars") {
 			t.Errorf("%d characters", len(got))
 		}
 		if p, _ := h.decide(t, r); len(p) > 0 {

@@ -149,7 +149,8 @@ func NewReport(in Inspection) Report {
 	}
 	history, results, images := r.history(in.Sent, in.Ratio)
 	rest := Part{
-		Name: PartSystem, Chars: r.System.Chars + utf8.RuneCountInString(in.Note) - files.Chars - skills.Chars, Tokens: max(scaled(system)-files.Tokens-skills.Tokens, 0),
+		Name: PartSystem, Chars: r.System.Chars + utf8.RuneCountInString(in.Note) - files.Chars - skills.Chars,
+		Tokens: max(scaled(system)-files.Tokens-skills.Tokens, 0),
 	}
 	for _, p := range [...]Part{rest, files, skills, tools, history, results, images} {
 		r.Total += p.Tokens
@@ -177,7 +178,8 @@ func NewReport(in Inspection) Report {
 // history adds the messages by kind, and returns their sums.
 func (r *Report) history(sent []session.Sent, ratio float64) (talk, results, images Part) {
 	talk, results, images = Part{Name: PartHistory}, Part{Name: PartResults}, Part{Name: PartImages}
-	kinds := [...]Part{{Name: "messages of people and events"}, {Name: "answers"}, {Name: "thinking"}, {Name: "tool calls"}, {Name: "tool results"}, {Name: "images"}}
+	kinds := [...]Part{{Name: "messages of people and events"}, {Name: "answers"}, {Name: "thinking"},
+		{Name: "tool calls"}, {Name: "tool results"}, {Name: "images"}}
 	add := func(kind, n, chars int, tokens float64, to *Part) {
 		p := &kinds[kind]
 		p.Count, p.Chars = p.Count+n, p.Chars+chars
@@ -261,7 +263,8 @@ func skillSizes(system string, ratio float64) []SkillSize {
 			continue
 		}
 		name, _, _ = strings.Cut(name, "</name>")
-		out = append(out, SkillSize{strings.TrimSpace(name), utf8.RuneCountInString(block), Calibrated(estimate.Text(block), ratio)})
+		out = append(out, SkillSize{strings.TrimSpace(name), utf8.RuneCountInString(block),
+			Calibrated(estimate.Text(block), ratio)})
 	}
 	return out
 }

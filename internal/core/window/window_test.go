@@ -37,9 +37,12 @@ func TestResolve(t *testing.T) {
 		{"a cap above the window changes nothing", Claims{Model: 64_000, Cap: 100_000}, Size{64_000, SourceModel}},
 		{"the cap applies to an assumed window", Claims{Cap: 50_000}, Size{50_000, SourceCap}},
 		{"CTX-04 context1m", Claims{Million: true, Model: 200_000}, Size{1_048_576, SourceMillion}},
-		{"CTX-06 an override beats all", Claims{Override: 300_000, Model: 200_000, Cap: 100_000}, Size{300_000, SourceOverride}},
-		{"what the provider reported is too small for a run", Claims{Config: 64_000, Reported: 4096}, Size{64_000, SourceConfig}},
-		{"what the provider reported is smaller", Claims{Override: 300_000, Reported: 131_072}, Size{131_072, SourceProvider}},
+		{"CTX-06 an override beats all", Claims{Override: 300_000, Model: 200_000, Cap: 100_000},
+			Size{300_000, SourceOverride}},
+		{"what the provider reported is too small for a run", Claims{Config: 64_000, Reported: 4096},
+			Size{64_000, SourceConfig}},
+		{"what the provider reported is smaller", Claims{Override: 300_000, Reported: 131_072},
+			Size{131_072, SourceProvider}},
 		{"what the provider reported is larger", Claims{Model: 100_000, Reported: 131_072}, Size{100_000, SourceModel}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -62,15 +65,18 @@ func TestCheck(t *testing.T) {
 		}{{15_999, true, false}, {16_000, false, true}, {31_999, false, true}, {32_000, false, false}} {
 			w := Size{tt.tokens, SourceModel}
 			if err := w.Check("x/m"); (err != nil) != tt.refused || w.Small() != tt.small {
-				t.Errorf("%d tokens: error %v, small %t; want refused %t, small %t", tt.tokens, err, w.Small(), tt.refused, tt.small)
+				t.Errorf("%d tokens: error %v, small %t; want refused %t, small %t", tt.tokens, err,
+					w.Small(), tt.refused, tt.small)
 			}
 		}
 	})
 	t.Run("CTX-01 the refusal names the source and the minimum", func(t *testing.T) {
-		for _, s := range []Source{SourceOverride, SourceMillion, SourceConfig, SourceModel, SourceDefault, SourceCap, SourceProvider} {
+		for _, s := range []Source{SourceOverride, SourceMillion, SourceConfig, SourceModel, SourceDefault,
+			SourceCap, SourceProvider} {
 			err := Size{8_000, s}.Check("x/m")
 			var small *TooSmall
-			if !errors.As(err, &small) || !strings.Contains(err.Error(), string(s)) || !strings.Contains(err.Error(), "16000") || !strings.Contains(err.Error(), "8000") {
+			if !errors.As(err, &small) || !strings.Contains(err.Error(), string(s)) || !strings.Contains(err.Error(), "16000") ||
+				!strings.Contains(err.Error(), "8000") {
 				t.Errorf("%s: %v", s, err)
 			}
 		}

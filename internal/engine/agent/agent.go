@@ -71,17 +71,18 @@ type Kind int
 
 // The kinds of events.
 const (
-	TurnStart  Kind = iota + 1 // a model call starts; Round counts from 1
-	Text                       // Delta is new text of the answer
-	Thinking                   // Delta is new thinking
-	Restarted                  // the deltas of this turn are void and the answer starts again; Usage is that of an empty answer
-	Assistant                  // Message is complete; Usage is that of the model call
-	Steered                    // Messages were added to the run
-	ToolStart                  // Call starts
-	ToolUpdate                 // Delta is new output of Call
-	ToolEnd                    // Call, with the arguments that were used, has Result
-	End                        // the last event
-	Spent                      // a model call ended without an answer; Usage is its usage
+	TurnStart Kind = iota + 1 // a model call starts; Round counts from 1
+	Text                      // Delta is new text of the answer
+	Thinking                  // Delta is new thinking
+	// the deltas of this turn are void and the answer starts again; Usage is that of an empty answer
+	Restarted
+	Assistant  // Message is complete; Usage is that of the model call
+	Steered    // Messages were added to the run
+	ToolStart  // Call starts
+	ToolUpdate // Delta is new output of Call
+	ToolEnd    // Call, with the arguments that were used, has Result
+	End        // the last event
+	Spent      // a model call ended without an answer; Usage is its usage
 )
 
 // Event is one step of a run.

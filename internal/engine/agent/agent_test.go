@@ -387,7 +387,10 @@ func TestLoop(t *testing.T) {
 	})
 
 	t.Run("an answer that was cut before its text is not requested again", func(t *testing.T) {
-		for why, text := range map[llm.StopReason]string{llm.StopLength: "output limit", llm.StopRefusal: "refused to answer"} {
+		for why, text := range map[llm.StopReason]string{
+			llm.StopLength:  "output limit",
+			llm.StopRefusal: "refused to answer",
+		} {
 			m := &script{steps: []step{cut(why, say("")), say("never")}}
 			_, end := run(t.Context(), request(m, nil))
 			same(t, len(m.reqs), 1)
@@ -405,7 +408,8 @@ func TestLoop(t *testing.T) {
 			say("right")(ctx, yield)
 		}}}
 		lines, _ := run(t.Context(), request(m, nil))
-		same(t, lines, []string{"turn 1", "thinking hm", "text wro", "restarted", "text right", "assistant right", "end of run: done"})
+		same(t, lines, []string{"turn 1", "thinking hm", "text wro", "restarted", "text right", "assistant right",
+			"end of run: done"})
 	})
 
 	t.Run("a failing model ends the run with its error", func(t *testing.T) {
@@ -491,7 +495,8 @@ func TestTools(t *testing.T) {
 			}
 			k.do["p"], k.do["w"] = busy, busy
 			start := time.Now()
-			run(t.Context(), request(&script{steps: []step{use("p", "p", "p", "p", "p", "p", "p", "p", "p", "w", "p"), say("ok")}}, k))
+			run(t.Context(),
+				request(&script{steps: []step{use("p", "p", "p", "p", "p", "p", "p", "p", "p", "w", "p"), say("ok")}}, k))
 			same(t, k.most, 8)
 			same(t, time.Since(start), 4*time.Second)
 		})
@@ -532,7 +537,8 @@ func TestTools(t *testing.T) {
 			}
 			for e := range agent.Run(t.Context(), request(&script{steps: []step{use("a:1"), say("ok")}}, k)) {
 				if e.Kind == agent.ToolEnd {
-					same(t, []string{string(e.Details), string(e.Ran), string(e.Call.Args), e.Duration.String()}, []string{`{"n":1}`, `{"x":2}`, `{"x":2}`, "1s"})
+					same(t, []string{string(e.Details), string(e.Ran), string(e.Call.Args), e.Duration.String()},
+						[]string{`{"n":1}`, `{"x":2}`, `{"x":2}`, "1s"})
 				}
 			}
 		})
@@ -568,7 +574,8 @@ func TestTools(t *testing.T) {
 		result := func(id, text string) *llm.Message {
 			return &llm.Message{Role: llm.RoleTool, CallID: id, Parts: []llm.Part{llm.Text(text)}}
 		}
-		r.Prompt.Messages = append(r.Prompt.Messages, asked, result("1", "unknown"), result("2", "was done"), result("3", "unknown"))
+		r.Prompt.Messages = append(r.Prompt.Messages, asked, result("1", "unknown"), result("2", "was done"),
+			result("3", "unknown"))
 		r.Open = []llm.ToolCall{open[0], open[2]}
 		before := slices.Clone(r.Prompt.Messages)
 		lines, _ := run(t.Context(), r)
@@ -626,7 +633,8 @@ func TestSuspendAndStop(t *testing.T) {
 		}
 		m := &script{steps: []step{use("pask:1", "p:2", "w:3")}}
 		lines, _ := run(t.Context(), request(m, k))
-		same(t, lines, []string{"turn 1", "assistant +pask+p+w", "start 1", "start 2", "end 2: did 2", "end of run: suspended"})
+		same(t, lines, []string{"turn 1", "assistant +pask+p+w", "start 1", "start 2", "end 2: did 2",
+			"end of run: suspended"})
 		same(t, slices.Contains(k.invoked, "w"), false)
 	})
 
@@ -637,7 +645,8 @@ func TestSuspendAndStop(t *testing.T) {
 		r := request(&script{steps: []step{use("stop:1", "w:2", "w:3")}}, k)
 		r.MaxCalls = 2 // the last call is over the limit
 		lines, end := run(t.Context(), r)
-		same(t, lines[2:], []string{"start 1", "end 1: no money", "end 2: " + agent.NotRunText, "end 3: " + agent.NotRunText, "end of run: stopped"})
+		same(t, lines[2:], []string{"start 1", "end 1: no money", "end 2: " + agent.NotRunText, "end 3: " + agent.NotRunText,
+			"end of run: stopped"})
 		same(t, end.Err, why, cmpErr)
 	})
 }
@@ -645,14 +654,18 @@ func TestSuspendAndStop(t *testing.T) {
 func TestStopInGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := tools("p", "pstop")
-		k.do["pstop"] = func(context.Context, func(string)) (tool.Result, error) { return tool.Text("no money"), tool.ErrStop }
+		k.do["pstop"] = func(context.Context, func(string)) (tool.Result, error) {
+			return tool.Text("no money"), tool.ErrStop
+		}
 		k.do["p"] = func(context.Context, func(string)) (tool.Result, error) {
 			time.Sleep(time.Second)
 			return tool.Text("ok"), nil
 		}
-		lines, end := run(t.Context(), request(&script{steps: []step{use("pstop:0", "p:1", "p:2", "p:3", "p:4", "p:5", "p:6", "p:7", "p:8", "p:9")}}, k))
+		lines, end := run(t.Context(),
+			request(&script{steps: []step{use("pstop:0", "p:1", "p:2", "p:3", "p:4", "p:5", "p:6", "p:7", "p:8", "p:9")}}, k))
 		same(t, len(k.invoked), 8)
-		same(t, lines[len(lines)-4:], []string{"end 7: ok", "end 8: " + agent.NotRunText, "end 9: " + agent.NotRunText, "end of run: stopped"})
+		same(t, lines[len(lines)-4:], []string{"end 7: ok", "end 8: " + agent.NotRunText, "end 9: " + agent.NotRunText,
+			"end of run: stopped"})
 		same(t, end.Reason, agent.Stopped)
 	})
 }
@@ -660,7 +673,12 @@ func TestStopInGroup(t *testing.T) {
 // TestReasons has several calls of a group end the run. The most severe reason
 // applies, and of equal ones the first.
 func TestReasons(t *testing.T) {
-	errs := map[string]error{"pask": tool.ErrSuspended, "pstop": tool.ErrStop, "pfail": errors.New("the ledger is gone"), "pfail2": errors.New("still gone")}
+	errs := map[string]error{
+		"pask":   tool.ErrSuspended,
+		"pstop":  tool.ErrStop,
+		"pfail":  errors.New("the ledger is gone"),
+		"pfail2": errors.New("still gone"),
+	}
 	for calls, want := range map[string]agent.Reason{
 		"pask pstop":                agent.Stopped,
 		"pstop pask":                agent.Stopped,
@@ -706,12 +724,16 @@ func TestSteer(t *testing.T) {
 			"turn 1", "assistant +a+b", "start 1", "end 1: did 1", "end 2: " + agent.SkippedText, "steered smaller",
 			"turn 2", "text ok", "assistant ok", "end of run: done",
 		})
-		same(t, wire(m.reqs[1])[2:], []string{"toolResult did 1 (1)", "toolResult " + agent.SkippedText + " (2)", "user smaller"})
+		same(t, wire(m.reqs[1])[2:], []string{"toolResult did 1 (1)", "toolResult " + agent.SkippedText + " (2)",
+			"user smaller"})
 		same(t, m.reqs[1].Messages[3].IsError, true)
 	})
 
 	t.Run("an event that cancels calls is not called a message of the person", func(t *testing.T) {
-		for text, want := range map[string]string{llm.EventPrefix + "The subagent has finished.": agent.OvertakenText, "smaller": agent.SkippedText} {
+		for text, want := range map[string]string{
+			llm.EventPrefix + "The subagent has finished.": agent.OvertakenText,
+			"smaller": agent.SkippedText,
+		} {
 			m := &script{steps: []step{use("a:1", "b:2"), say("ok")}}
 			r := request(m, tools("a", "b"))
 			asked := 0
@@ -862,7 +884,8 @@ func TestAbort(t *testing.T) {
 				<-ctx.Done()
 				return tool.Result{}, ctx.Err()
 			}
-			lines, _ := abortAt(t, request(&script{steps: []step{use("p", "p", "p", "p", "p", "p", "p", "p", "p:late")}}, k), agent.ToolUpdate)
+			lines, _ := abortAt(t, request(&script{steps: []step{use("p", "p", "p", "p", "p", "p", "p", "p", "p:late")}}, k),
+				agent.ToolUpdate)
 			same(t, slices.Contains(lines, "start late"), false)
 			same(t, lines[len(lines)-1], "end of run: aborted")
 		})

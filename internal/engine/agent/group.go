@@ -19,7 +19,8 @@ const (
 
 // execute executes the calls of one message in order. It returns the End event if
 // the run ends. A message that arrives cancels the calls that have not started.
-func (l *loop) execute(ctx context.Context, calls []llm.ToolCall, steering func(context.Context) ([]*llm.Message, *Event)) *Event {
+func (l *loop) execute(ctx context.Context, calls []llm.ToolCall,
+	steering func(context.Context) ([]*llm.Message, *Event)) *Event {
 	run, over := calls, []llm.ToolCall(nil)
 	if n := l.req.MaxCalls - l.calls; l.req.MaxCalls > 0 && n < len(calls) {
 		run, over = calls[:max(n, 0)], calls[max(n, 0):]

@@ -21,9 +21,11 @@ const maxCut = 3
 // after each of its calls.
 func cutOff(why llm.StopReason) error {
 	if why == llm.StopRefusal {
-		return chela.Errorf(chela.CodeUnavailable, "the service of the model ended its answer %d times in a row because of its content, so no tool was run; say it in other words", maxCut)
+		return chela.Errorf(chela.CodeUnavailable,
+			"the service of the model ended its answer %d times in a row because of its content, so no tool was run; say it in other words", maxCut)
 	}
-	return chela.Errorf(chela.CodeUnavailable, "the model reached its output limit %d times in a row before its tool calls were complete; ask for smaller steps, or raise maxTokens of the model", maxCut)
+	return chela.Errorf(chela.CodeUnavailable,
+		"the model reached its output limit %d times in a row before its tool calls were complete; ask for smaller steps, or raise maxTokens of the model", maxCut)
 }
 
 // noText returns the error of an answer that was cut before it had any text.
@@ -31,7 +33,8 @@ func noText(why llm.StopReason) error {
 	if why == llm.StopRefusal {
 		return chela.Errorf(chela.CodeUnavailable, "the service of the model refused to answer")
 	}
-	return chela.Errorf(chela.CodeUnavailable, "the model reached its output limit before it answered; choose a lower thinking level, or raise maxTokens of the model")
+	return chela.Errorf(chela.CodeUnavailable,
+		"the model reached its output limit before it answered; choose a lower thinking level, or raise maxTokens of the model")
 }
 
 // errNoAnswer says that a stream ended with neither a message nor an error, which
@@ -243,7 +246,14 @@ func (l *loop) ask(ctx context.Context) (*llm.Message, *Event) {
 		}
 		if !empty(done.Message) {
 			l.msgs = append(l.msgs, done.Message)
-			l.emit(&Event{Kind: Assistant, Message: done.Message, Usage: done.Usage, By: done.By, Tried: done.Tried, Note: done.Note})
+			l.emit(&Event{
+				Kind:    Assistant,
+				Message: done.Message,
+				Usage:   done.Usage,
+				By:      done.By,
+				Tried:   done.Tried,
+				Note:    done.Note,
+			})
 			return done.Message, nil
 		}
 		l.emit(&Event{Kind: Restarted, Usage: done.Usage, By: done.By})

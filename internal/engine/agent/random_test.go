@@ -164,7 +164,8 @@ func (o *observer) finish(m *script) {
 	if o.last.Kind != agent.End || o.last.Reason == "" {
 		o.t.Errorf("the last event is %q", line(o.last))
 	}
-	if hasErr := o.last.Err != nil; hasErr != slices.Contains([]agent.Reason{agent.Failed, agent.Aborted, agent.Stopped}, o.last.Reason) {
+	if hasErr := o.last.Err != nil; hasErr != slices.Contains([]agent.Reason{agent.Failed, agent.Aborted, agent.Stopped},
+		o.last.Reason) {
 		o.t.Errorf("ended %s with error %v", o.last.Reason, o.last.Err)
 	}
 	for i := range m.reqs {

@@ -59,7 +59,8 @@ type Update func(ctx context.Context, f func(store.Tx) error) error
 
 // Reserve reserves money for a call in a commit. The Reservation is nil if there is no
 // limit. The error is a [usage.BudgetError] if the call does not fit a limit.
-func (b *Budgets) Reserve(ctx context.Context, c Call, l usage.Limits, q usage.Quote, update Update) (*Reservation, error) {
+func (b *Budgets) Reserve(ctx context.Context, c Call, l usage.Limits, q usage.Quote,
+	update Update) (*Reservation, error) {
 	if b == nil || !l.Any() {
 		return nil, nil
 	}
@@ -102,7 +103,8 @@ func (b *Budgets) Reserve(ctx context.Context, c Call, l usage.Limits, q usage.Q
 
 // open counts what was spent in the daily scopes of a hold while they had no limit. It
 // does so once for each limit that a scope has, and returns the scopes.
-func (b *Budgets) open(tx store.Tx, h usage.Hold, agent chela.AgentID, now time.Time) (opened []usage.Scope, err error) {
+func (b *Budgets) open(tx store.Tx, h usage.Hold, agent chela.AgentID,
+	now time.Time) (opened []usage.Scope, err error) {
 	for _, s := range h.Scopes {
 		if _, done := b.opened.Load(s); done || !s.Daily() {
 			continue

@@ -60,9 +60,11 @@ func TestProvider(t *testing.T) {
 	step := llmtest.Say("seen")
 	step.Usage = &llm.Usage{Input: 5, Output: 700}
 	model := llmtest.NewScript(llmtest.Status(500, "oops"), step, step, step)
-	p := b[0].Provider(model, priced, budget.Call{Run: "r", Agent: "main", Session: "agent:main:main"}, usage.Limits{Day: 2_000_000, Task: 1e9})
+	p := b[0].Provider(model, priced, budget.Call{Run: "r", Agent: "main", Session: "agent:main:main"},
+		usage.Limits{Day: 2_000_000, Task: 1e9})
 	ask := func() error {
-		for _, err := range p.Stream(t.Context(), &llm.Request{Model: "m", Messages: []*llm.Message{llm.User("look")}, MaxTokens: 1500}) {
+		for _, err := range p.Stream(t.Context(),
+			&llm.Request{Model: "m", Messages: []*llm.Message{llm.User("look")}, MaxTokens: 1500}) {
 			if err != nil {
 				return err
 			}
@@ -108,7 +110,8 @@ func TestRace(t *testing.T) {
 	for i := range 64 {
 		wg.Go(func() {
 			_, err := b[i%4].Reserve(t.Context(), budget.Call{Run: "r", Agent: "main"}, usage.Limits{Day: 7_500_000},
-				usage.Quote{Prices: []llm.Price{{Output: 1}}, Output: 1000}, func(ctx context.Context, f func(store.Tx) error) error {
+				usage.Quote{Prices: []llm.Price{{Output: 1}}, Output: 1000},
+				func(ctx context.Context, f func(store.Tx) error) error {
 					return db.Update(ctx, store.Ordered, f)
 				})
 			mu.Lock()

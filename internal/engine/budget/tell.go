@@ -24,7 +24,8 @@ func (b *Budgets) warn(tx store.Tx, r *Reservation) (events []chela.Event, err e
 		if float64(spent) < r.limits.Warn*float64(s.Limit) {
 			continue
 		}
-		text := fmt.Sprintf("💰 %d %% of %s are spent: %s of %s.", 100*spent/s.Limit, s.Title(), usage.USD(spent), usage.USD(s.Limit))
+		text := fmt.Sprintf("💰 %d %% of %s are spent: %s of %s.", 100*spent/s.Limit, s.Title(),
+			usage.USD(spent), usage.USD(s.Limit))
 		more, err := b.tellOnce(tx, r.call, "warn:"+s.Name, text, now)
 		if err != nil {
 			return nil, err
@@ -49,7 +50,8 @@ func (b *Budgets) Exhausted(tx store.Tx, c Call, l usage.Limits, over *usage.Bud
 }
 
 // Tell tells the person something about a budget, once a day for each scope and kind.
-func (b *Budgets) Tell(tx store.Tx, c Call, l usage.Limits, over *usage.BudgetError, kind, text string) ([]chela.Event, error) {
+func (b *Budgets) Tell(tx store.Tx, c Call, l usage.Limits, over *usage.BudgetError,
+	kind, text string) ([]chela.Event, error) {
 	return b.tellOnce(tx, c, kind+":"+over.Scope.Name, text, l.In(time.Now()))
 }
 

@@ -28,14 +28,23 @@ func TestTell(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { db.Close() })
-		b := budget.New(budget.Options{Store: db, Bus: bus.New(log), Notices: notice.New(notice.Options{OwnerChat: func(chela.Address) bool { return true }})})
+		b := budget.New(budget.Options{Store: db, Bus: bus.New(log),
+			Notices: notice.New(notice.Options{OwnerChat: func(chela.Address) bool { return true }})})
 		rows, notices := 0, 0
 		err = db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
 			chat := chela.Address{Channel: "phone", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}
-			if err := tx.Sessions().Put(session.Meta{Key: "agent:main:main", ID: "t", Agent: "main", Address: chat, Active: time.Now(), Send: name}); err != nil {
+			if err := tx.Sessions().Put(session.Meta{
+				Key:     "agent:main:main",
+				ID:      "t",
+				Agent:   "main",
+				Address: chat,
+				Active:  time.Now(),
+				Send:    name,
+			}); err != nil {
 				return err
 			}
-			if _, err := b.Tell(tx, budget.Call{Agent: "main"}, usage.Limits{}, &usage.BudgetError{}, "used", "the budget is used up"); err != nil {
+			if _, err := b.Tell(tx, budget.Call{Agent: "main"}, usage.Limits{}, &usage.BudgetError{}, "used",
+				"the budget is used up"); err != nil {
 				return err
 			}
 			open, err := tx.Outbox().Open(0)

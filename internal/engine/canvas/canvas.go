@@ -79,7 +79,8 @@ type state struct {
 
 // New returns a Host.
 func New(o Options) *Host {
-	return &Host{o: o, canvases: map[chela.SessionKey]*state{}, grants: map[[sha256.Size]byte]*Grant{}, bases: map[string]base{}}
+	return &Host{o: o, canvases: map[chela.SessionKey]*state{}, grants: map[[sha256.Size]byte]*Grant{},
+		bases: map[string]base{}}
 }
 
 // On reports whether there is a canvas.

@@ -18,8 +18,12 @@ func newHost(t *testing.T) (*Host, string, *[]canvas.View) {
 	t.Helper()
 	work, seen := t.TempDir(), new([]canvas.View)
 	return New(Options{
-		Log: slog.New(slog.DiscardHandler), Config: func() canvas.Config { return canvas.Config{} }, Workspace: func(chela.AgentID) string { return work },
-		Publish: func(e chela.Event) { *seen = append(*seen, e.Data.(canvas.Changed).View) }, URL: func() string { return "http://127.0.0.1:1" },
+		Log:       slog.New(slog.DiscardHandler),
+		Config:    func() canvas.Config { return canvas.Config{} },
+		Workspace: func(chela.AgentID) string { return work },
+		Publish:   func(e chela.Event) { *seen = append(*seen, e.Data.(canvas.Changed).View) },
+
+		URL: func() string { return "http://127.0.0.1:1" },
 	}), work, seen
 }
 
@@ -117,15 +121,20 @@ func TestParams(t *testing.T) {
 	h, _, _ := newHost(t)
 	h.Open("c1", "phone", "http://10.0.0.1:2")
 	for in, want := range map[string]string{
-		`{}`: `{}`, `{"url":"https://example.org/x"}`: `{"url":"https://example.org/x"}`,
-		`{"url":"a b.html","placement":{"x":1}}`: "http://10.0.0.1:2/__openclaw__/cap/", `{"url":"javascript:x"}`: "error", `{"url":7}`: "error", `{"url":"../x"}`: "error",
+		`{}`:                                     `{}`,
+		`{"url":"https://example.org/x"}`:        `{"url":"https://example.org/x"}`,
+		`{"url":"a b.html","placement":{"x":1}}`: "http://10.0.0.1:2/__openclaw__/cap/",
+		`{"url":"javascript:x"}`:                 "error",
+		`{"url":7}`:                              "error",
+		`{"url":"../x"}`:                         "error",
 	} {
 		got, err := h.Params("phone", "canvas.present", key, []byte(in))
 		if text := string(got); (err != nil) != (want == "error") || err == nil && !strings.Contains(text, want) {
 			t.Errorf("%s: %s, %v, want %s", in, text, err, want)
 		}
 	}
-	if got, err := h.Params("phone", "canvas.eval", key, []byte(`{"url":"javascript:x"}`)); err != nil || string(got) != `{"url":"javascript:x"}` {
+	if got, err := h.Params("phone", "canvas.eval", key, []byte(`{"url":"javascript:x"}`)); err != nil ||
+		string(got) != `{"url":"javascript:x"}` {
 		t.Errorf("%s, %v", got, err)
 	}
 	if _, err := h.Params("unknown", "canvas.navigate", key, []byte(`{"url":"a.html"}`)); err == nil {
@@ -136,7 +145,8 @@ func TestParams(t *testing.T) {
 func TestShow(t *testing.T) {
 	t.Parallel()
 	h, work, seen := newHost(t)
-	if _, err := h.Show(t.Context(), key, ""); err == nil || !strings.Contains(err.Error(), "there is no page index.html in "+filepath.Join(work, "canvas")) {
+	if _, err := h.Show(t.Context(), key, ""); err == nil ||
+		!strings.Contains(err.Error(), "there is no page index.html in "+filepath.Join(work, "canvas")) {
 		t.Error(err)
 	}
 	dir := filepath.Join(work, "canvas", "sub")

@@ -177,7 +177,8 @@ func (h *Host) Params(device, command string, key chela.SessionKey, raw json.Raw
 	page, external, ok := canvas.PageOf(target)
 	switch {
 	case !ok:
-		return nil, chela.Errorf(chela.CodeInvalid, "%s: %.200q is neither a page of the canvas nor an http or https address", command, target)
+		return nil, chela.Errorf(chela.CodeInvalid, "%s: %.200q is neither a page of the canvas nor an http or https address",
+			command, target)
 	case external:
 		return raw, nil
 	}
@@ -198,7 +199,8 @@ func (h *Host) Params(device, command string, key chela.SessionKey, raw json.Raw
 // addressFor returns the address of a new capability of a connection of a device.
 func (h *Host) addressFor(device string, key chela.SessionKey) (string, error) {
 	if !h.On() {
-		return "", &chela.Error{Code: chela.CodeUnavailable, Message: "the canvas is off, so its pages cannot be shown", Hint: "chela config set canvasHost.enabled true"}
+		return "", &chela.Error{Code: chela.CodeUnavailable, Message: "the canvas is off, so its pages cannot be shown",
+			Hint: "chela config set canvasHost.enabled true"}
 	}
 	if key == "" {
 		key = chela.MainSession(chela.DefaultAgent)

@@ -461,7 +461,8 @@ func (s *Supervisor) Poster(path string) http.Handler {
 	keys := slices.SortedFunc(maps.Keys(s.accounts), func(a, b key) int { return cmp.Compare(a.String(), b.String()) })
 	for _, k := range keys {
 		a := s.accounts[k]
-		if p, ok := channel.As[channel.Poster](a.ch); ok && !a.stopped && a.lease.Owner != "" && p.Path() == path && path != "" {
+		if p, ok := channel.As[channel.Poster](a.ch); ok && !a.stopped && a.lease.Owner != "" &&
+			p.Path() == path && path != "" {
 			return p
 		}
 	}
@@ -604,7 +605,14 @@ func (s *Supervisor) Accounts() []channel.Account {
 			can = a.ch
 		}
 		out = append(out, channel.Account{
-			Channel: k.channel, Aliases: f.Aliases, ID: chela.AccountID(k.account), Section: a.raw, Limits: f.Limits, Can: can, Err: cmp.Or(a.err, a.lost), Up: a.worked && a.lost == nil && !a.ended,
+			Channel: k.channel,
+			Aliases: f.Aliases,
+			ID:      chela.AccountID(k.account),
+			Section: a.raw,
+			Limits:  f.Limits,
+			Can:     can,
+			Err:     cmp.Or(a.err, a.lost),
+			Up:      a.worked && a.lost == nil && !a.ended,
 		})
 	}
 	for i := range out {

@@ -107,7 +107,8 @@ func start(t *testing.T, c conf) (s *Supervisor, events *eventLog, change func(c
 }
 
 // startOn runs a Supervisor of a process on a configuration.
-func startOn(t *testing.T, c conf, st store.Store, h *leaseholder.Holder, events *eventLog) (s *Supervisor, change func(conf), stop func()) {
+func startOn(t *testing.T, c conf, st store.Store, h *leaseholder.Holder,
+	events *eventLog) (s *Supervisor, change func(conf), stop func()) {
 	t.Helper()
 	first := channel.Factory{
 		Name: "line", Aliases: []string{"wire"}, Limits: channel.Limits{Text: 10},
@@ -173,7 +174,8 @@ func TestSupervisor(t *testing.T) {
 			}
 			old.Release()
 			synctest.Wait()
-			if got, want := events.take(), []string{"run a2"}; !slices.Equal(got, want) || next.Channel == nil || next.Channel == old.Channel {
+			if got, want := events.take(), []string{"run a2"}; !slices.Equal(got, want) || next.Channel == nil ||
+				next.Channel == old.Channel {
 				t.Errorf("%q, want %q; the new instance is %v", got, want, next.Channel)
 			}
 		})
@@ -204,7 +206,8 @@ func TestSupervisor(t *testing.T) {
 			s, events, _, stop := start(t, two)
 			defer stop()
 			events.take()
-			if _, err := s.Prepare(conf(`{"accounts": {"a": {"key": "bad"}}}`).section); err == nil || !strings.Contains(err.Error(), "channel line/a: no such key") {
+			if _, err := s.Prepare(conf(`{"accounts": {"a": {"key": "bad"}}}`).section); err == nil ||
+				!strings.Contains(err.Error(), "channel line/a: no such key") {
 				t.Errorf("error %v", err)
 			}
 			if _, err := s.Acquire(t.Context(), "line", "b"); err != nil {
@@ -330,9 +333,10 @@ func TestSupervisor(t *testing.T) {
 				synctest.Wait()
 			}
 			box := func(revision string) channel.Factory {
-				return channel.Factory{Name: "box", Revision: revision, Limits: channel.Limits{Text: 7}, New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) {
-					return line{"box" + revision, "", events}, nil
-				}}
+				return channel.Factory{Name: "box", Revision: revision, Limits: channel.Limits{Text: 7},
+					New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) {
+						return line{"box" + revision, "", events}, nil
+					}}
 			}
 			for i, tt := range []struct {
 				more []channel.Factory
@@ -441,8 +445,10 @@ func TestAccounts(t *testing.T) {
 			{`{"key": "1", "actions": {"react": false}}`, []string{"line/default default wire usual"}},
 			{`{"accounts": {"b": {"key": "1"}}}`, []string{"line/b b wire usual"}},
 			{`{"accounts": {"b": {"key": "1"}, "a": {"key": "2"}}}`, []string{"line/a a wire", "line/b b wire"}},
-			{`{"accounts": {"b": {"key": "1"}, "a": {"key": "2"}, "default": {"key": "3"}}}`, []string{"line/a a wire", "line/b b wire", "line/default default wire usual"}},
-			{`{"defaultAccount": "b", "accounts": {"b": {"key": "1"}, "default": {"key": "3"}}}`, []string{"line/b b wire usual", "line/default default wire"}},
+			{`{"accounts": {"b": {"key": "1"}, "a": {"key": "2"}, "default": {"key": "3"}}}`,
+				[]string{"line/a a wire", "line/b b wire", "line/default default wire usual"}},
+			{`{"defaultAccount": "b", "accounts": {"b": {"key": "1"}, "default": {"key": "3"}}}`,
+				[]string{"line/b b wire usual", "line/default default wire"}},
 		} {
 			change(c.conf)
 			if got := show(); !slices.Equal(got, c.want) {

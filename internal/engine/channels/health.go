@@ -163,7 +163,8 @@ func (s *Supervisor) watchOutage(k key, o *outage) {
 	}
 	s.mu.Lock()
 	err := o.err
-	if a := s.accounts[k]; a != nil && cmp.Or(a.err, a.lost) == nil { // it was started again, and does not report its connection
+	// it was started again, and does not report its connection
+	if a := s.accounts[k]; a != nil && cmp.Or(a.err, a.lost) == nil {
 		if s.outages[k] == o {
 			delete(s.outages, k)
 		}
@@ -171,7 +172,8 @@ func (s *Supervisor) watchOutage(k key, o *outage) {
 		return
 	}
 	s.mu.Unlock()
-	text := fmt.Sprintf("📡 %s has not been connected for %d minutes: %v. I keep trying.", k, int(outageAfter.Minutes()), err)
+	text := fmt.Sprintf("📡 %s has not been connected for %d minutes: %v. I keep trying.", k,
+		int(outageAfter.Minutes()), err)
 	if final {
 		text = fmt.Sprintf("📡 %s has stopped: %v (chela channels status)", k, err)
 	}

@@ -76,7 +76,8 @@ func (p *patient) boot(id string) (stop func()) {
 		Notices: notice.New(notice.Options{OwnerChat: func(a chela.Address) bool { return true }}),
 		Factories: []channel.Factory{
 			{Name: "shaky", New: func(env channel.Env, id string, _ json.RawMessage) (channel.Channel, error) {
-				return shaky{line{"shaky", "", p.events}, func(ctx context.Context, report func(error)) error { return p.run(ctx, report) }, env}, nil
+				return shaky{line{"shaky", "", p.events},
+					func(ctx context.Context, report func(error)) error { return p.run(ctx, report) }, env}, nil
 			}},
 			{Name: "line", New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) {
 				return line{"line", "", p.events}, nil
@@ -124,32 +125,33 @@ func sick(t *testing.T, name string, f func(*testing.T, *patient)) {
 }
 
 func TestHealth(t *testing.T) {
-	sick(t, "HL-04 a channel that crashes is started again with growing pauses, ten times", func(t *testing.T, p *patient) {
-		p.run = func(context.Context, func(error)) error { panic("boom") }
-		stop := p.boot("one")
-		defer stop()
-		if err := p.States()["shaky"]["default"]; err == nil || !strings.Contains(err.Error(), "boom") {
-			t.Errorf("CH-14 the state is %v", err)
-		}
-		if p.States()["line"]["default"] != nil {
-			t.Error("another channel has an error")
-		}
-		time.Sleep(20 * time.Second)
-		if n := p.runs(); n < 2 || n > 4 {
-			t.Errorf("%d runs in 20 seconds", n)
-		}
-		time.Sleep(2 * time.Hour)
-		if n := p.runs(); n > 9 {
-			t.Errorf("%d further runs", n)
-		}
-		if err := p.States()["shaky"]["default"]; err == nil || !strings.Contains(err.Error(), "started 11 times") {
-			t.Errorf("the state is %v", err)
-		}
-		got := p.told()
-		if len(got) == 0 || !strings.HasPrefix(got[0], "line: 📡 shaky/default has ") {
-			t.Errorf("the owner was told %q", got)
-		}
-	})
+	sick(t, "HL-04 a channel that crashes is started again with growing pauses, ten times",
+		func(t *testing.T, p *patient) {
+			p.run = func(context.Context, func(error)) error { panic("boom") }
+			stop := p.boot("one")
+			defer stop()
+			if err := p.States()["shaky"]["default"]; err == nil || !strings.Contains(err.Error(), "boom") {
+				t.Errorf("CH-14 the state is %v", err)
+			}
+			if p.States()["line"]["default"] != nil {
+				t.Error("another channel has an error")
+			}
+			time.Sleep(20 * time.Second)
+			if n := p.runs(); n < 2 || n > 4 {
+				t.Errorf("%d runs in 20 seconds", n)
+			}
+			time.Sleep(2 * time.Hour)
+			if n := p.runs(); n > 9 {
+				t.Errorf("%d further runs", n)
+			}
+			if err := p.States()["shaky"]["default"]; err == nil || !strings.Contains(err.Error(), "started 11 times") {
+				t.Errorf("the state is %v", err)
+			}
+			got := p.told()
+			if len(got) == 0 || !strings.HasPrefix(got[0], "line: 📡 shaky/default has ") {
+				t.Errorf("the owner was told %q", got)
+			}
+		})
 	sick(t, "what no new start mends is told at once, and once", func(t *testing.T, p *patient) {
 		p.run = func(context.Context, func(error)) error {
 			return &channel.Error{Permanent: true, Err: errors.New("the token is not valid")}

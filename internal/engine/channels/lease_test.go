@@ -39,7 +39,8 @@ func launch(t *testing.T, st store.Store, id string) *process {
 	t.Helper()
 	p := &process{}
 	pausing := &pausing{Store: st}
-	h, err := leaseholder.New(t.Context(), leaseholder.Options{Log: slog.New(slog.DiscardHandler), Store: pausing, ID: id, TTL: ttl})
+	h, err := leaseholder.New(t.Context(),
+		leaseholder.Options{Log: slog.New(slog.DiscardHandler), Store: pausing, ID: id, TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,20 +140,21 @@ func TestLease(t *testing.T) {
 		time.Sleep(ttl)
 		b.expect(t, "run default1")
 	})
-	both("after a change that was applied in place, a further instance has the new configuration", func(t *testing.T, a, b *process) {
-		a.change(`{"key": "2", "live": true}`)
-		a.change(`{"key": "3", "live": true}`)
-		time.Sleep(ttl)
-		a.expect(t, "end default1", "run default2", "reload 3")
-		a.pause()
-		time.Sleep(2 * ttl)
-		b.expect(t, "run default1")
-		a.resume()
-		time.Sleep(ttl)
-		b.end()
-		time.Sleep(ttl)
-		a.expect(t, "end default2", "run default3")
-	})
+	both("after a change that was applied in place, a further instance has the new configuration",
+		func(t *testing.T, a, b *process) {
+			a.change(`{"key": "2", "live": true}`)
+			a.change(`{"key": "3", "live": true}`)
+			time.Sleep(ttl)
+			a.expect(t, "end default1", "run default2", "reload 3")
+			a.pause()
+			time.Sleep(2 * ttl)
+			b.expect(t, "run default1")
+			a.resume()
+			time.Sleep(ttl)
+			b.end()
+			time.Sleep(ttl)
+			a.expect(t, "end default2", "run default3")
+		})
 	both("it stays when its configuration changes", func(t *testing.T, a, b *process) {
 		a.change(`{"key": "2"}`)
 		time.Sleep(ttl)
@@ -185,18 +187,19 @@ func TestPower(t *testing.T) {
 			connected := make(chan struct{})
 			v := New(Options{
 				Log: slog.New(slog.DiscardHandler), Store: s, Owner: h,
-				Factories: []channel.Factory{{Name: "line", New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) {
-					return connecting{run: func() {
-						report(func(r store.Reader) error {
-							l, err := r.Leases().Get(lease.Channel("line", "default"))
-							if err == nil && l.Owner < id { // a later process may have it
-								err = fmt.Errorf("%q has the lease, and %s connected", l.Owner, id)
-							}
-							return err
-						})
-						close(connected)
-					}}, nil
-				}}},
+				Factories: []channel.Factory{
+					{Name: "line", New: func(channel.Env, string, json.RawMessage) (channel.Channel, error) {
+						return connecting{run: func() {
+							report(func(r store.Reader) error {
+								l, err := r.Leases().Get(lease.Channel("line", "default"))
+								if err == nil && l.Owner < id { // a later process may have it
+									err = fmt.Errorf("%q has the lease, and %s connected", l.Owner, id)
+								}
+								return err
+							})
+							close(connected)
+						}}, nil
+					}}},
 			})
 			plan, err := v.Prepare(conf(`{"key": "1"}`).section)
 			if err != nil {

@@ -128,7 +128,8 @@ func (s *summarizer) texts(entries []session.Entry, step string) []string {
 
 // summarize asks for a summary of texts, in as many calls as they need. Each call gets
 // the summary of those before it.
-func (s *summarizer) summarize(ctx context.Context, step string, of []session.Entry, texts []string, previous string, turn bool) (string, error) {
+func (s *summarizer) summarize(ctx context.Context, step string, of []session.Entry, texts []string, previous string,
+	turn bool) (string, error) {
 	ratio := compact.ChunkRatio(of, s.Window)
 	if step == session.StepPartial {
 		ratio /= 2 // what did not fit may fit now
@@ -140,7 +141,8 @@ func (s *summarizer) summarize(ctx context.Context, step string, of []session.En
 		for _, c := range chunks[:n] {
 			early = append(early, c...)
 		}
-		previous = compact.Extract(strings.Join(early, "\n\n"), previous, compact.SummaryTokens(s.Window)*estimate.BytesPerToken)
+		previous = compact.Extract(strings.Join(early, "\n\n"), previous,
+			compact.SummaryTokens(s.Window)*estimate.BytesPerToken)
 		chunks = chunks[n:]
 	}
 	for _, chunk := range chunks {
@@ -164,7 +166,8 @@ func (s *summarizer) summarize(ctx context.Context, step string, of []session.En
 
 // ask makes a request until the model answers with a usable summary: once more after
 // an error, and as often as configured after a bad answer.
-func (s *summarizer) ask(ctx context.Context, r compact.SummaryRequest, facts []compact.Fact, source int) (string, error) {
+func (s *summarizer) ask(ctx context.Context, r compact.SummaryRequest, facts []compact.Fact,
+	source int) (string, error) {
 	req := s.Request
 	req.System, req.Messages, req.Tools = []llm.Block{{Text: r.System(), Cache: true}}, []*llm.Message{r.Message()}, nil
 	failed, bad := 0, 0
@@ -223,5 +226,6 @@ func (s *summarizer) note() string {
 		source += len(t)
 	}
 	room := min(compact.SummaryTokens(s.Window)*estimate.BytesPerToken/2, source/4)
-	return strings.TrimSpace(compact.Note(s.Plan.Replaced()) + "\n\n" + compact.Extract(strings.Join(texts, "\n\n"), s.Plan.Previous, room))
+	return strings.TrimSpace(compact.Note(s.Plan.Replaced()) + "\n\n" +
+		compact.Extract(strings.Join(texts, "\n\n"), s.Plan.Previous, room))
 }

@@ -125,7 +125,8 @@ func (s *Scheduler) catchUp(tx store.Tx, c *clock, j *job.Job, now time.Time) (t
 // skip records that n missed slots were left out, the last of them at slot.
 func (s *Scheduler) skip(tx store.Tx, j *job.Job, slot time.Time, n int, now time.Time) error {
 	r := s.record(*j, slot, now)
-	r.Ended, r.Status, r.Error = job.At(now), job.Skipped, fmt.Sprintf("missed while Chela was not running: %s (cron.missedRuns is skip)", humanize.Many(n, "slot"))
+	r.Ended, r.Status, r.Error = job.At(now), job.Skipped,
+		fmt.Sprintf("missed while Chela was not running: %s (cron.missedRuns is skip)", humanize.Many(n, "slot"))
 	claimed, err := tx.Jobs().Claim(r)
 	if err == nil {
 		err = s.advance(tx, j, now, now)
@@ -188,7 +189,8 @@ func (s *Scheduler) begin(tx store.Tx, j *job.Job, slot, now time.Time, how star
 	case status != "":
 		r.Ended, r.Status, r.Error = job.At(now), status, why
 		return r, s.close(tx, *j, r, outcome{})
-	case j.Target == job.TargetMain && j.Wake == job.WakeNext: // the event waits for the next turn, which is no part of the job
+	// the event waits for the next turn, which is no part of the job
+	case j.Target == job.TargetMain && j.Wake == job.WakeNext:
 		r.Ended, r.Status, r.Summary, r.Delivery = job.At(now), job.OK, j.Payload.Text, job.NotRequested
 		return r, s.close(tx, *j, r, outcome{})
 	}
@@ -198,7 +200,13 @@ func (s *Scheduler) begin(tx store.Tx, j *job.Job, slot, now time.Time, how star
 // record returns the run of a job that begins.
 func (s *Scheduler) record(j job.Job, slot, now time.Time) job.Run {
 	return job.Run{
-		Job: j.ID, Name: j.Title(), Slot: job.At(slot), ID: chela.RunID(uuid.NewString()), Agent: j.ForAgent(), Session: sessionOf(j), Started: job.At(now),
+		Job:       j.ID,
+		Name:      j.Title(),
+		Slot:      job.At(slot),
+		ID:        chela.RunID(uuid.NewString()),
+		Agent:     j.ForAgent(),
+		Session:   sessionOf(j),
+		Started:   job.At(now),
 		Principal: j.Principal,
 	}
 }
@@ -293,7 +301,8 @@ func sessionOf(j job.Job) chela.SessionKey {
 
 // unattended is added to the system prompt of a run that nobody waits for.
 const unattended = "This turn was started by a schedule, and nobody is present to answer questions. Do the task with what you have. " +
-	"Your final reply is what the person gets: write only the result. If there is nothing to report, reply with exactly " + run.NoReply + "."
+	"Your final reply is what the person gets: write only the result. If there is nothing to report, reply with exactly " +
+	run.NoReply + "."
 
 // put puts the work of a run into the queue; due is the slot that was missed, or zero. It
 // returns where the answer is to go.
@@ -323,7 +332,12 @@ func (s *Scheduler) put(tx store.Tx, j job.Job, r job.Run, found string, due, no
 	err := store.Enqueue(tx, it)
 	if err == nil && it.Next { // with the next tick, if the agent has heartbeats
 		err = heartbeat.Request(tx.Heartbeats(), heartbeat.Wake{
-			Agent: r.Agent, Session: r.Session, Reason: "cron:" + string(j.ID), Mode: heartbeat.NextTick, Principal: j.Principal, At: now,
+			Agent:     r.Agent,
+			Session:   r.Session,
+			Reason:    "cron:" + string(j.ID),
+			Mode:      heartbeat.NextTick,
+			Principal: j.Principal,
+			At:        now,
 		})
 		tx.Wake(store.Topic{Kind: store.TopicHeartbeat})
 	}

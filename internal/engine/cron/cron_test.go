@@ -77,7 +77,16 @@ func carry(ctx context.Context, t *testing.T, st store.Store, s *cron.Scheduler,
 					if err := tx.Queue().Set(queue.Done, it); err != nil {
 						return err
 					}
-					row := run.Run{ID: it.Run, Session: key, Kind: run.Turn, Origin: it.Origin, State: run.OK, Text: "done", Started: it.Created, Ended: time.Now()}
+					row := run.Run{
+						ID:      it.Run,
+						Session: key,
+						Kind:    run.Turn,
+						Origin:  it.Origin,
+						State:   run.OK,
+						Text:    "done",
+						Started: it.Created,
+						Ended:   time.Now(),
+					}
 					if err := s.Ended(row)(tx); err != nil {
 						return err
 					}
@@ -109,8 +118,12 @@ func TestTwo(t *testing.T) {
 		a, b := scheduler(db, now), scheduler(db, now)
 		for i := range 5 {
 			j := job.Job{
-				Name: fmt.Sprint("job ", i), Enabled: true, Principal: chela.Owner("test"), Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: int64(10+i) * 1000},
-				Payload: job.Payload{Kind: job.AgentTurn, Message: "report"}, Delivery: &job.Delivery{Mode: job.None},
+				Name:      fmt.Sprint("job ", i),
+				Enabled:   true,
+				Principal: chela.Owner("test"),
+				Schedule:  job.Schedule{Kind: job.KindEvery, EveryMs: int64(10+i) * 1000},
+				Payload:   job.Payload{Kind: job.AgentTurn, Message: "report"},
+				Delivery:  &job.Delivery{Mode: job.None},
 			}
 			if _, err := a.Add(t.Context(), j); err != nil {
 				t.Fatal(err)
@@ -159,8 +172,11 @@ func TestLevel(t *testing.T) {
 	t.Parallel()
 	s := scheduler(open(t), nil)
 	j := job.Job{
-		Name: "report", Enabled: true, Principal: chela.Owner("test"), Schedule: job.Schedule{Kind: job.KindCron, Expr: "0 9 1 1 *"},
-		Payload: job.Payload{Kind: job.AgentTurn, Message: "report", Thinking: "medium"},
+		Name:      "report",
+		Enabled:   true,
+		Principal: chela.Owner("test"),
+		Schedule:  job.Schedule{Kind: job.KindCron, Expr: "0 9 1 1 *"},
+		Payload:   job.Payload{Kind: job.AgentTurn, Message: "report", Thinking: "medium"},
 	}
 	const refused = `payload.thinking: "medium" is not a level of mock/m; use one of off, high`
 	if _, err := s.Add(t.Context(), j); err == nil || err.Error() != refused {
@@ -172,7 +188,8 @@ func TestLevel(t *testing.T) {
 		t.Fatalf("another name of a level: %q, %v", j.Payload.Thinking, err)
 	}
 	set := func(level string) error {
-		_, err := s.Update(t.Context(), j.ID, func(j job.Job) (job.Job, error) { j.Payload.Thinking = level; return j, nil }, "")
+		_, err := s.Update(t.Context(), j.ID, func(j job.Job) (job.Job, error) { j.Payload.Thinking = level; return j, nil },
+			"")
 		return err
 	}
 	if err := set("medium"); err == nil || err.Error() != refused {
@@ -222,8 +239,12 @@ func BenchmarkRest(b *testing.B) {
 	s := scheduler(db, nil)
 	for i := range 10_000 {
 		j := job.Job{
-			ID: job.ID(fmt.Sprint(i)), Name: fmt.Sprint("job ", i), Enabled: true, Principal: chela.Owner("test"), Schedule: job.Schedule{Kind: job.KindCron, Expr: "0 9 1 1 *"},
-			Payload: job.Payload{Kind: job.AgentTurn, Message: "report"},
+			ID:        job.ID(fmt.Sprint(i)),
+			Name:      fmt.Sprint("job ", i),
+			Enabled:   true,
+			Principal: chela.Owner("test"),
+			Schedule:  job.Schedule{Kind: job.KindCron, Expr: "0 9 1 1 *"},
+			Payload:   job.Payload{Kind: job.AgentTurn, Message: "report"},
 		}
 		if _, err := s.Add(b.Context(), j); err != nil {
 			b.Fatal(err)

@@ -59,10 +59,12 @@ func (s *Scheduler) Ended(row run.Run) func(store.Tx) error {
 
 // end closes the run of a job whose turn has ended as row says.
 func (s *Scheduler) end(tx store.Tx, r job.Run, row run.Run) error {
-	r.Ended, r.SessionID, r.Model, r.Summary = job.At(s.o.Now()), row.SessionID, row.Model, humanize.Truncate(row.Text, job.MaxSummary)
+	r.Ended, r.SessionID, r.Model, r.Summary = job.At(s.o.Now()), row.SessionID, row.Model,
+		humanize.Truncate(row.Text, job.MaxSummary)
 	own := r.ID == row.ID
 	switch {
-	case row.State == run.OK, !own && row.State == run.Superseded: // the message that replaced the turn is answered together with the event
+	// the message that replaced the turn is answered together with the event
+	case row.State == run.OK, !own && row.State == run.Superseded:
 		r.Status = job.OK
 	case row.State == run.TimedOut:
 		r.Status, r.Error = job.Failed, "cron: job execution timed out: "+row.Error
@@ -190,7 +192,8 @@ func (s *Scheduler) deliver(tx store.Tx, j job.Job, r *job.Run, o outcome) (inst
 		return false, nil
 	}
 	r.Delivery = job.NotRequested
-	if d := j.Delivery; d != nil && d.Completion != nil && d.Completion.Mode == job.Webhook && strings.TrimSpace(o.text) != "" {
+	if d := j.Delivery; d != nil && d.Completion != nil && d.Completion.Mode == job.Webhook &&
+		strings.TrimSpace(o.text) != "" {
 		if err := s.post(tx, *r, d.Completion.To, "completion"); err != nil {
 			return false, err
 		}
@@ -257,7 +260,12 @@ func (s *Scheduler) send(tx store.Tx, r job.Run, to chela.Address, key, text str
 		return err
 	}
 	rows := s.o.Rows(outbox.Row{
-		Key: key, Run: r.ID, Session: r.Session, Address: to, Created: time.Now(), Origin: chela.Origin{Kind: chela.OriginCron, ID: string(r.Job)},
+		Key:     key,
+		Run:     r.ID,
+		Session: r.Session,
+		Address: to,
+		Created: time.Now(),
+		Origin:  chela.Origin{Kind: chela.OriginCron, ID: string(r.Job)},
 	}, text)
 	tx.Wake(store.Topic{Kind: store.TopicOutbox})
 	return tx.Outbox().Put(rows...)
@@ -278,8 +286,14 @@ func (s *Scheduler) post(tx store.Tx, r job.Run, url, part string) error {
 	}
 	tx.Wake(store.Topic{Kind: store.TopicOutbox})
 	return tx.Outbox().Put(outbox.Row{
-		Key: string(r.ID) + ":" + part, Run: r.ID, Session: r.Session, Address: webhook(url).address, Text: string(body), State: outbox.Pending,
-		Created: time.Now(), Origin: chela.Origin{Kind: chela.OriginCron, ID: string(r.Job)},
+		Key:     string(r.ID) + ":" + part,
+		Run:     r.ID,
+		Session: r.Session,
+		Address: webhook(url).address,
+		Text:    string(body),
+		State:   outbox.Pending,
+		Created: time.Now(),
+		Origin:  chela.Origin{Kind: chela.OriginCron, ID: string(r.Job)},
 	})
 }
 
@@ -335,7 +349,8 @@ func finalAlert(j job.Job, r job.Run, further bool) string {
 	d := j.State.Disabled
 	switch {
 	case d != nil && d.At == r.Ended:
-		return fmt.Sprintf("⚠️ The scheduled job %q was disabled after %d failures in a row: %s", j.Title(), d.Errors, r.Error)
+		return fmt.Sprintf("⚠️ The scheduled job %q was disabled after %d failures in a row: %s",
+			j.Title(), d.Errors, r.Error)
 	case further:
 		return ""
 	case r.Status == job.Failed:
@@ -427,7 +442,8 @@ func (s *Scheduler) delivered(tx store.Tx, r job.Run, row outbox.Row, alert bool
 	if !failed || !alert && bestEffort(j) {
 		return nil
 	}
-	text := fmt.Sprintf("A message of the scheduled job %q could not be delivered to %s: %s\n\nTell the user. The message was:\n\n%s",
+	text := fmt.Sprintf(
+		"A message of the scheduled job %q could not be delivered to %s: %s\n\nTell the user. The message was:\n\n%s",
 		r.Name, row.Address.Channel, r.DeliveryErr, humanize.Truncate(row.Text, job.MaxSummary))
 	return s.tell(tx, r, chela.MainSession(r.Agent), "undelivered:"+row.Key, text)
 }

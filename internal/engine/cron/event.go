@@ -40,7 +40,8 @@ func (s *Scheduler) tellAll(e job.Event) {
 		data = nil
 	}
 	s.o.Hooks.CronChanged.Notify(context.Background(), hook.CronChanged{
-		Context: hook.Context{Agent: e.Job.ForAgent(), Session: e.Run.Session, Run: e.Run.ID}, Action: e.Action, Job: string(e.Job.ID), Data: data,
+		Context: hook.Context{Agent: e.Job.ForAgent(), Session: e.Run.Session, Run: e.Run.ID}, Action: e.Action,
+		Job: string(e.Job.ID), Data: data,
 	})
 }
 

@@ -49,7 +49,9 @@ func (s *Scheduler) Add(ctx context.Context, j job.Job) (job.Job, error) {
 			return s.storeRecorded(ctx, tx, &j, have, now)
 		}
 		if n, err := tx.Jobs().Count(); err != nil || n >= job.MaxJobs {
-			return cmp.Or(err, error(chela.Errorf(chela.CodeForbidden, "there are %d jobs already, which is the limit; remove one with: chela cron rm <id>", n)))
+			return cmp.Or(err,
+				error(chela.Errorf(chela.CodeForbidden,
+					"there are %d jobs already, which is the limit; remove one with: chela cron rm <id>", n)))
 		}
 		j.ID = cmp.Or(j.ID, job.ID(uuid.NewString()))
 		j.Created, j.State = cmp.Or(j.Created, job.At(now)), job.State{}
@@ -137,7 +139,8 @@ func (s *Scheduler) first(j *job.Job, now time.Time) error {
 			return err
 		}
 		if ago := now.Sub(at); ago > tooLate {
-			return chela.Errorf(chela.CodeInvalid, "schedule.at: %s was %s ago; want a time in the future", j.Schedule.At, humanize.Span(ago))
+			return chela.Errorf(chela.CodeInvalid, "schedule.at: %s was %s ago; want a time in the future",
+				j.Schedule.At, humanize.Span(ago))
 		}
 		j.State.Next = job.At(at)
 		return nil
@@ -168,7 +171,8 @@ func (s *Scheduler) checkChat(j job.Job) error {
 			return nil
 		}
 		return &chela.Error{
-			Code: chela.CodeInvalid, Message: fmt.Sprintf("%s: there is no channel %q%s", field, name, ofAccount(account)), Hint: "chela status",
+			Code: chela.CodeInvalid, Message: fmt.Sprintf("%s: there is no channel %q%s", field, name, ofAccount(account)),
+			Hint: "chela status",
 		}
 	}
 	if d := j.Delivery; d != nil {
@@ -199,7 +203,8 @@ func ofAccount(id string) string {
 // Update changes a job. f is called in the transaction and may be called twice. If
 // revision is not empty, it must be that of the job, or the error has the code
 // chela.CodeConflict.
-func (s *Scheduler) Update(ctx context.Context, id job.ID, f func(job.Job) (job.Job, error), revision string) (job.Job, error) {
+func (s *Scheduler) Update(ctx context.Context, id job.ID, f func(job.Job) (job.Job, error),
+	revision string) (job.Job, error) {
 	now := s.o.Now()
 	var j job.Job
 	err := s.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
@@ -229,7 +234,8 @@ func (s *Scheduler) Update(ctx context.Context, id job.ID, f func(job.Job) (job.
 
 func unknown(id job.ID, err error) error {
 	if errors.Is(err, chela.ErrNotFound) {
-		return &chela.Error{Code: chela.CodeNotFound, Message: fmt.Sprintf("there is no job %q", humanize.Truncate(string(id), 80)), Hint: "chela cron list"}
+		return &chela.Error{Code: chela.CodeNotFound,
+			Message: fmt.Sprintf("there is no job %q", humanize.Truncate(string(id), 80)), Hint: "chela cron list"}
 	}
 	return err
 }
@@ -412,14 +418,21 @@ func (s *Scheduler) Import(ctx context.Context, jobs []job.Job, source string) (
 			case errors.Is(err, chela.ErrNotFound):
 				added++
 				j.Created = cmp.Or(j.Created, job.At(now))
-				j.State = job.State{Next: j.State.Next, Last: j.State.Last, LastStatus: j.State.LastStatus, LastError: j.State.LastError, Errors: j.State.Errors}
+				j.State = job.State{
+					Next:       j.State.Next,
+					Last:       j.State.Last,
+					LastStatus: j.State.LastStatus,
+					LastError:  j.State.LastError,
+					Errors:     j.State.Errors,
+				}
 				if j.Principal.ID == "" {
 					j.Principal = chela.Owner("import")
 				}
 			case err != nil:
 				return err
 			default:
-				j.Created, j.State, j.Principal, j.Address, j.Updated = old.Created, old.State, old.Principal, old.Address, old.Updated
+				j.Created, j.State, j.Principal, j.Address, j.Updated = old.Created, old.State, old.Principal,
+					old.Address, old.Updated
 				if j.Source = source; j.Revision() == old.Revision() {
 					continue
 				}

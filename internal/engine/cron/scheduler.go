@@ -35,7 +35,8 @@ type Options struct {
 	Abort func(context.Context, chela.SessionKey, chela.RunID) ([]chela.RunID, error)
 	// Check performs the check of a trigger for an agent. It returns a text that
 	// identifies what it found, and a description of it for the model.
-	Check func(ctx context.Context, who chela.Principal, agent chela.AgentID, t job.Trigger) (seen, found string, err error)
+	Check func(ctx context.Context, who chela.Principal, agent chela.AgentID,
+		t job.Trigger) (seen, found string, err error)
 	// Delete deletes a session in which nothing happens, if may permits it.
 	Delete func(ctx context.Context, key chela.SessionKey, may func(store.Tx, session.Meta) (bool, error)) (bool, error)
 	// File returns the content of cron.store and a text that changes with it; nil: unchanged
@@ -45,8 +46,10 @@ type Options struct {
 	Journal func() bool
 	// Ready reports whether the channels are connected. Missed slots wait for it. nil: they are.
 	Ready func() bool
-	Now   func() time.Time  // the wall clock, of jobs and their runs; rows of others have the time of time.Now, which is the default
-	Step  func(name string) // called between the steps of a run, for tests; nil: nothing
+	// the wall clock, of jobs and their runs; rows of others have the time of time.Now, which is the
+	// default
+	Now  func() time.Time
+	Step func(name string) // called between the steps of a run, for tests; nil: nothing
 }
 
 // Config is what a Scheduler needs of the configuration in force. Its methods do no I/O.
@@ -106,7 +109,8 @@ func New(o Options) *Scheduler {
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
 	}
-	return &Scheduler{o: o, reload: make(chan struct{}, 1), checks: make(chan struct{}, maxChecks), busy: map[job.ID]bool{}}
+	return &Scheduler{o: o, reload: make(chan struct{}, 1), checks: make(chan struct{}, maxChecks),
+		busy: map[job.ID]bool{}}
 }
 
 // Reload makes Run read the configuration and the jobs again.

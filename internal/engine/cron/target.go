@@ -30,7 +30,8 @@ func (t target) destination() job.Destination {
 	case t.session != "":
 		return job.Destination{Mode: job.Announce, Channel: chela.LocalChannel, To: string(t.session)}
 	}
-	return job.Destination{Mode: job.Announce, Channel: t.address.Channel, To: t.address.Peer.ID, Account: string(t.address.Account)}
+	return job.Destination{Mode: job.Announce, Channel: t.address.Channel, To: t.address.Peer.ID,
+		Account: string(t.address.Account)}
 }
 
 // WebhookChannel is the channel of webhooks in the outbox. The id of a peer is a URL.
@@ -107,7 +108,8 @@ func (s *Scheduler) chat(sessions session.Reader, j job.Job, name, to, account, 
 		w = channel.Target{ID: to}
 	}
 	a := chela.Address{
-		Channel: name, Account: chela.AccountID(account), Peer: chela.Peer{Kind: cmp.Or(w.Kind, chela.Direct), ID: w.ID}, Thread: cmp.Or(thread, w.Thread),
+		Channel: name, Account: chela.AccountID(account), Peer: chela.Peer{Kind: cmp.Or(w.Kind, chela.Direct), ID: w.ID},
+		Thread: cmp.Or(thread, w.Thread),
 	}
 	for _, known := range [...]chela.Address{j.Address, last} { // the kind of a chat that is known
 		if w.Kind == "" && known.Channel == name && known.Peer.ID == w.ID {

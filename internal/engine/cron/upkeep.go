@@ -93,7 +93,8 @@ func (s *Scheduler) pruneSessions(ctx context.Context, before time.Time) error {
 			return err
 		})
 		if err == nil && gone && m.Updated.Before(before) {
-			_, err = s.o.Delete(ctx, m.Key, func(_ store.Tx, m session.Meta) (bool, error) { return m.Updated.Before(before), nil })
+			_, err = s.o.Delete(ctx, m.Key,
+				func(_ store.Tx, m session.Meta) (bool, error) { return m.Updated.Before(before), nil })
 		}
 	}
 	return err

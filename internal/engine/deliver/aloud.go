@@ -33,7 +33,8 @@ func aloud(tx store.Tx, r run.Run, style Style, present []outbox.Row, say string
 	}
 	if style.Aloud == speech.Inbound && !tagged {
 		in, err := answered(tx.Queue(), r)
-		if err != nil || !slices.ContainsFunc(in.Media, func(m chela.Media) bool { return strings.HasPrefix(m.Type, "audio/") }) {
+		if err != nil ||
+			!slices.ContainsFunc(in.Media, func(m chela.Media) bool { return strings.HasPrefix(m.Type, "audio/") }) {
 			return nil, err
 		}
 	}

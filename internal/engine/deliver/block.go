@@ -45,7 +45,11 @@ func (p *preview) writeBlocks(ctx context.Context, whole []string, answer string
 	var rows []outbox.Row
 	for _, text := range texts {
 		base := outbox.Row{
-			Key: outbox.BlockKey(p.d.run, now, p.blocks), Run: p.d.run, Session: p.row.Session, Address: p.row.Address, Created: now,
+			Key:     outbox.BlockKey(p.d.run, now, p.blocks),
+			Run:     p.d.run,
+			Session: p.row.Session,
+			Address: p.row.Address,
+			Created: now,
 		}
 		if p.blocks == 0 || p.style.Reply == ReplyAll {
 			base.ReplyTo = p.row.ReplyTo

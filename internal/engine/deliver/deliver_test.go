@@ -212,7 +212,8 @@ const long = "The first part is about as long as one message may be, which is a 
 
 // tells is what a chat is told about a message whose outcome is unknown.
 func tells(what string) string {
-	return "I don't know whether " + what + " arrived here: the connection broke while I was sending. Ask me to repeat it if it is missing."
+	return "I don't know whether " + what +
+		" arrived here: the connection broke while I was sending. Ask me to repeat it if it is missing."
 }
 
 func TestEnded(t *testing.T) {
@@ -222,13 +223,19 @@ func TestEnded(t *testing.T) {
 		want []string
 	}{
 		{"one message", run.Run{State: run.OK, Text: "hello"}, []string{"hello"}},
-		{"parts in order", run.Run{State: run.OK, Text: long}, []string{strings.SplitN(long, "\n\n", 2)[0], "The second part."}},
-		{"USAGE-07 the footer is last", run.Run{State: run.OK, Text: "hello", Footer: "in 1 · out 2"}, []string{"hello\n\nin 1 · out 2"}},
+		{"parts in order", run.Run{State: run.OK, Text: long},
+			[]string{strings.SplitN(long, "\n\n", 2)[0], "The second part."}},
+		{"USAGE-07 the footer is last", run.Run{State: run.OK, Text: "hello", Footer: "in 1 · out 2"},
+			[]string{"hello\n\nin 1 · out 2"}},
 		{"LOOP-11 silence", run.Run{State: run.OK, Text: "NO_REPLY", Silent: true}, nil},
-		{"LOOP-12 one line for a tool that failed", run.Run{State: run.OK, Text: "⚠️ read: no such file"}, []string{"⚠️ read: no such file"}},
-		{"LOOP-20 the token in a sentence", run.Run{State: run.OK, Text: "Say NO_REPLY to be silent."}, []string{"Say NO_REPLY to be silent."}},
-		{"a failure is reported", run.Run{State: run.Failed, Error: "the service is overloaded"}, []string{"⚠️ the service is overloaded"}},
-		{"a failure after a partial answer", run.Run{State: run.TimedOut, Text: "Half", Error: "too slow"}, []string{"Half\n\n⚠️ too slow"}},
+		{"LOOP-12 one line for a tool that failed", run.Run{State: run.OK, Text: "⚠️ read: no such file"},
+			[]string{"⚠️ read: no such file"}},
+		{"LOOP-20 the token in a sentence", run.Run{State: run.OK, Text: "Say NO_REPLY to be silent."},
+			[]string{"Say NO_REPLY to be silent."}},
+		{"a failure is reported", run.Run{State: run.Failed, Error: "the service is overloaded"},
+			[]string{"⚠️ the service is overloaded"}},
+		{"a failure after a partial answer", run.Run{State: run.TimedOut, Text: "Half", Error: "too slow"},
+			[]string{"Half\n\n⚠️ too slow"}},
 		{"a stopped run has no answer", run.Run{State: run.Aborted, Text: "Half", Error: "stopped"}, nil},
 	} {
 		on(t, c.name, func(t *testing.T, b *bench) {
@@ -318,7 +325,9 @@ func TestRestart(t *testing.T) {
 			died(b, sent)
 			b.states("r1", "0 ambiguous", "1 sent")
 			got := b.fake.Texts(at("1"))
-			if want := []string{"The second part.", tells("the message that begins \"The first part is about as long as one m…\"")}; !slices.Equal(got[max(0, len(got)-2):], want) || sent != (len(got) == 3) {
+			if want := []string{"The second part.",
+				tells("the message that begins \"The first part is about as long as one m…\"")}; !slices.Equal(
+				got[max(0, len(got)-2):], want) || sent != (len(got) == 3) {
 				t.Errorf("the chat shows %q", got)
 			}
 		})
@@ -337,13 +346,17 @@ func TestFaults(t *testing.T) {
 		within time.Duration
 	}{
 		{"none", nil, false, [2]string{"0 sent", "1 sent"}, 2, 0},
-		{"temporary", []F{channeltest.Temporary(), channeltest.Temporary()}, false, [2]string{"0 sent", "1 sent"}, 4, 3 * time.Second},
-		{"five temporary ones", slices.Repeat([]F{channeltest.Temporary()}, 5), false, [2]string{"0 failed", "1 sent"}, 6, time.Minute},
+		{"temporary", []F{channeltest.Temporary(), channeltest.Temporary()}, false,
+			[2]string{"0 sent", "1 sent"}, 4, 3 * time.Second},
+		{"five temporary ones", slices.Repeat([]F{channeltest.Temporary()}, 5), false,
+			[2]string{"0 failed", "1 sent"}, 6, time.Minute},
 		{"permanent", []F{channeltest.Permanent()}, false, [2]string{"0 failed", "1 sent"}, 2, 0},
-		{"rate limited, which is not counted as an attempt", append(slices.Repeat([]F{channeltest.Limited(30 * time.Second)}, 8), channeltest.Temporary()), false, [2]string{"0 sent", "1 sent"}, 11, 241 * time.Second},
+		{"rate limited, which is not counted as an attempt", append(slices.Repeat([]F{channeltest.Limited(30 * time.Second)},
+			8), channeltest.Temporary()), false, [2]string{"0 sent", "1 sent"}, 11, 241 * time.Second},
 		{"cut, found", []F{channeltest.Cut()}, false, [2]string{"0 sent", "1 sent"}, 2, 0},
 		{"broken, not found", []F{channeltest.Broken()}, false, [2]string{"0 sent", "1 sent"}, 3, 2 * time.Second},
-		{"cut, cannot be found", []F{channeltest.Cut()}, true, [2]string{"0 ambiguous", "1 sent"}, 3, 0}, // the third call tells about the first
+		// the third call tells about the first
+		{"cut, cannot be found", []F{channeltest.Cut()}, true, [2]string{"0 ambiguous", "1 sent"}, 3, 0},
 	} {
 		on(t, c.name, func(t *testing.T, b *bench) {
 			if c.plain {
@@ -444,7 +457,8 @@ func TestFaults(t *testing.T) {
 		b.start()
 		time.Sleep(26 * time.Hour)
 		b.states("r1", "0 ambiguous")
-		if len(b.notices) != 1 || !strings.Contains(b.notices[0], "may not have reached fake") || len(b.fake.Calls("send")) > 1 {
+		if len(b.notices) != 1 || !strings.Contains(b.notices[0], "may not have reached fake") ||
+			len(b.fake.Calls("send")) > 1 {
 			t.Errorf("notices %q", b.notices)
 		}
 	})
@@ -499,7 +513,8 @@ func TestSend(t *testing.T) {
 		b.start()
 		put(b, full)
 		got := b.fake.Messages(at("1"))
-		if len(got) != 1 || got[0].ReplyTo != "m0" || len(got[0].Media) != 1 || string(got[0].Media[0].Data) != "content of ref" {
+		if len(got) != 1 || got[0].ReplyTo != "m0" || len(got[0].Media) != 1 ||
+			string(got[0].Media[0].Data) != "content of ref" {
 			t.Fatalf("messages %+v", got)
 		}
 		if row := b.row("r1:0"); row.PlatformID != got[0].ID || row.Media[0].Data != nil {
@@ -517,12 +532,14 @@ func TestSend(t *testing.T) {
 		if len(b.fake.Calls("send")) > 0 {
 			t.Error("it was sent without its attachment")
 		}
-		entries, err := store.Get(t.Context(), b.db, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Entries("t1", 0, 0) })
+		entries, err := store.Get(t.Context(), b.db,
+			func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Entries("t1", 0, 0) })
 		if err != nil || len(entries) != 1 {
 			t.Fatalf("entries %+v, %v", entries, err)
 		}
 		e := entries[0]
-		if e.Kind != session.KindNotice || e.Run != "r1" || e.NanoUSD != -1 || !strings.Contains(e.Text, "to fake: the file is gone") {
+		if e.Kind != session.KindNotice || e.Run != "r1" || e.NanoUSD != -1 ||
+			!strings.Contains(e.Text, "to fake: the file is gone") {
 			t.Errorf("entry %+v", e)
 		}
 	})
@@ -585,22 +602,23 @@ func TestSend(t *testing.T) {
 		b.states("r2", "0 sent")
 	})
 	for _, old := range []bool{false, true} {
-		on(t, fmt.Sprintf("a process that is stopped again and again before the call (an old row: %v)", old), func(t *testing.T, b *bench) {
-			checks := 0
-			b.w.o.Track = func() func() bool {
-				return func() bool { checks++; return checks%2 == 1 || checks > 4*maxAttempts }
-			}
-			r := answer("r1", "hello")
-			if old {
-				r.Ended = time.Now().Add(-2 * maxAge)
-			} else {
-				b.fake.Fail(channeltest.Temporary()) // the first attempt
-			}
-			b.ended(r)
-			b.start()
-			time.Sleep(time.Hour)
-			b.states("r1", "0 sent")
-		})
+		on(t, fmt.Sprintf("a process that is stopped again and again before the call (an old row: %v)", old),
+			func(t *testing.T, b *bench) {
+				checks := 0
+				b.w.o.Track = func() func() bool {
+					return func() bool { checks++; return checks%2 == 1 || checks > 4*maxAttempts }
+				}
+				r := answer("r1", "hello")
+				if old {
+					r.Ended = time.Now().Add(-2 * maxAge)
+				} else {
+					b.fake.Fail(channeltest.Temporary()) // the first attempt
+				}
+				b.ended(r)
+				b.start()
+				time.Sleep(time.Hour)
+				b.states("r1", "0 sent")
+			})
 	}
 	on(t, "an account that another process has taken over at this moment", func(t *testing.T, b *bench) {
 		channels, refused := b.w.o.Channel, 0
@@ -780,7 +798,8 @@ func TestOrder(t *testing.T) {
 		}
 		b.start()
 		time.Sleep(time.Hour)
-		got := slices.DeleteFunc(b.fake.Texts(at("1")), func(text string) bool { return strings.HasPrefix(text, "I don't know whether ") })
+		got := slices.DeleteFunc(b.fake.Texts(at("1")),
+			func(text string) bool { return strings.HasPrefix(text, "I don't know whether ") })
 		if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
 			t.Errorf("visible texts: %q", got)
 		}

@@ -11,7 +11,8 @@ import (
 // directive matches what a model writes into an answer to say how it is sent, such as
 // [[reply_to_current]] and [[reply_to:ID]].
 var directive = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`[ \t]*\[\[\s*(?:(reply_to_current)|reply_to\s*:\s*([^\[\]\s]{1,256})|audio_as_voice)\s*\]\][ \t]?`)
+	return regexp.MustCompile(
+		`[ \t]*\[\[\s*(?:(reply_to_current)|reply_to\s*:\s*([^\[\]\s]{1,256})|audio_as_voice)\s*\]\][ \t]?`)
 })
 
 // current stands for the message that is answered.

@@ -116,7 +116,14 @@ func (w *Worker) observe(ctx context.Context, e chela.Event) {
 
 // startDisplayLocked starts to show a run.
 func (w *Worker) startDisplayLocked(ctx context.Context, id chela.RunID) *display {
-	d := &display{run: id, text: make(chan struct{}, 1), tool: make(chan struct{}, 1), think: make(chan struct{}, 1), keep: true, done: make(chan struct{})}
+	d := &display{
+		run:   id,
+		text:  make(chan struct{}, 1),
+		tool:  make(chan struct{}, 1),
+		think: make(chan struct{}, 1),
+		keep:  true,
+		done:  make(chan struct{}),
+	}
 	if !w.stopping {
 		w.displays[id] = d
 		w.wg.Go(func() { w.show(ctx, d) })
@@ -157,7 +164,8 @@ func (w *Worker) show(ctx context.Context, d *display) {
 	_, edits := channel.As[channel.Editor](instance.Channel)
 	_, types := channel.As[channel.Typer](instance.Channel)
 	_, reacts := channel.As[channel.Reactor](instance.Channel)
-	p.off = !w.previewable() || p.style.namesModel() || p.style.Stream != StreamBlock && (p.style.Stream == StreamOff || !edits)
+	p.off = !w.previewable() || p.style.namesModel() ||
+		p.style.Stream != StreamBlock && (p.style.Stream == StreamOff || !edits)
 	if reacts && p.style.Reaction != "" && in.ID != "" && p.style.Acknowledge.covers(in) {
 		w.acknowledge(ctx, d, p.style, in)
 	}
@@ -314,13 +322,15 @@ func (w *Worker) typing(ctx context.Context, to chela.Address) {
 
 // withChannel calls f with the running instance of an account, with the usual time limit.
 // It does nothing if the account does not run.
-func (w *Worker) withChannel(ctx context.Context, a chela.Address, f func(context.Context, channel.Channel) error) error {
+func (w *Worker) withChannel(ctx context.Context, a chela.Address,
+	f func(context.Context, channel.Channel) error) error {
 	in, err := w.o.Channel(ctx, a.Channel, a.Account)
 	if err != nil {
 		return nil
 	}
 	defer in.Release()
-	_, err = w.call(ctx, w.o.Track(), func(ctx context.Context) (channel.Receipt, error) { return channel.Receipt{}, f(ctx, in.Channel) })
+	_, err = w.call(ctx, w.o.Track(),
+		func(ctx context.Context) (channel.Receipt, error) { return channel.Receipt{}, f(ctx, in.Channel) })
 	return err
 }
 

@@ -438,43 +438,46 @@ func TestPreview(t *testing.T) {
 		b.shown("the answer")
 	})
 	for _, fail := range []int{0, 2} {
-		on(t, fmt.Sprintf("a crash after the preview was sent, before its id was stored (%d lookups fail)", fail), func(t *testing.T, b *bench) {
-			b.view = &lookups{Fake: b.fake, fail: fail}
-			r := b.live(chela.PhaseStart)
-			row := outbox.Row{Key: "r1:0", Run: r.ID, Session: r.Session, Address: r.Address, State: outbox.Draft}
-			if _, err := b.fake.Send(t.Context(), channel.Part{Key: previewKey(row), Address: r.Address, Text: "half an"}); err != nil {
-				t.Fatal(err)
-			}
-			b.update(func(tx store.Tx) error { return tx.Outbox().Put(row) })
-			b.fake.FailEdits(channeltest.Limited(5 * time.Second))
-			b.start()
-			b.live(chela.PhaseResume)
-			b.delta("half again")
-			time.Sleep(time.Minute)
-			b.shown("half again")
-			r.Text = "the answer"
-			b.finish(r)
-			time.Sleep(time.Minute)
-			b.shown("the answer")
-		})
+		on(t, fmt.Sprintf("a crash after the preview was sent, before its id was stored (%d lookups fail)", fail),
+			func(t *testing.T, b *bench) {
+				b.view = &lookups{Fake: b.fake, fail: fail}
+				r := b.live(chela.PhaseStart)
+				row := outbox.Row{Key: "r1:0", Run: r.ID, Session: r.Session, Address: r.Address, State: outbox.Draft}
+				if _, err := b.fake.Send(t.Context(),
+					channel.Part{Key: previewKey(row), Address: r.Address, Text: "half an"}); err != nil {
+					t.Fatal(err)
+				}
+				b.update(func(tx store.Tx) error { return tx.Outbox().Put(row) })
+				b.fake.FailEdits(channeltest.Limited(5 * time.Second))
+				b.start()
+				b.live(chela.PhaseResume)
+				b.delta("half again")
+				time.Sleep(time.Minute)
+				b.shown("half again")
+				r.Text = "the answer"
+				b.finish(r)
+				time.Sleep(time.Minute)
+				b.shown("the answer")
+			})
 	}
 	for _, latency := range []time.Duration{0, 3 * time.Second} {
-		on(t, fmt.Sprintf("a steering message moves the run to another chat (latency %v)", latency), func(t *testing.T, b *bench) {
-			b.fake.Latency = latency
-			b.start()
-			r := b.live(chela.PhaseStart)
-			b.delta("half an")
-			time.Sleep(4500 * time.Millisecond) // with the latency, the preview is being sent
-			r.Address = at("2")
-			b.update(func(tx store.Tx) error { return tx.Runs().Put(r) })
-			r.Text = "the answer"
-			b.finish(r)
-			time.Sleep(time.Minute)
-			b.shown()
-			if got := b.fake.Texts(at("2")); len(got) != 1 || got[0] != r.Text {
-				t.Errorf("visible in the other chat: %q", got)
-			}
-		})
+		on(t, fmt.Sprintf("a steering message moves the run to another chat (latency %v)", latency),
+			func(t *testing.T, b *bench) {
+				b.fake.Latency = latency
+				b.start()
+				r := b.live(chela.PhaseStart)
+				b.delta("half an")
+				time.Sleep(4500 * time.Millisecond) // with the latency, the preview is being sent
+				r.Address = at("2")
+				b.update(func(tx store.Tx) error { return tx.Runs().Put(r) })
+				r.Text = "the answer"
+				b.finish(r)
+				time.Sleep(time.Minute)
+				b.shown()
+				if got := b.fake.Texts(at("2")); len(got) != 1 || got[0] != r.Text {
+					t.Errorf("visible in the other chat: %q", got)
+				}
+			})
 	}
 	on(t, "a run that was moved to another chat before it had a preview", func(t *testing.T, b *bench) {
 		b.start()
@@ -531,7 +534,8 @@ func TestTools(t *testing.T) {
 		b.used("a", "full")
 		time.Sleep(time.Minute)
 		got := strings.Join(b.fake.Texts(at("1")), "\n")
-		if n := strings.Count(got, "x"); !strings.HasPrefix(got, "🔧 read a\n```\nxxx") || n != maxOutput || !strings.Contains(got, "…") {
+		if n := strings.Count(got, "x"); !strings.HasPrefix(got, "🔧 read a\n```\nxxx") || n != maxOutput ||
+			!strings.Contains(got, "…") {
 			t.Errorf("%d characters of output in %q", n, got)
 		}
 	})

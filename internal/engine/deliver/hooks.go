@@ -20,7 +20,13 @@ func (w *Worker) Ending(ctx context.Context, r *run.Run) {
 		return
 	}
 	e := hook.MessageSending{
-		Context: hook.Context{Agent: r.Agent, Session: r.Session, SessionID: r.SessionID, Run: r.ID, Requester: hook.RequesterAt(r.Address, r.Principal.ID, r.Principal.IsOwner())},
+		Context: hook.Context{
+			Agent:     r.Agent,
+			Session:   r.Session,
+			SessionID: r.SessionID,
+			Run:       r.ID,
+			Requester: hook.RequesterAt(r.Address, r.Principal.ID, r.Principal.IsOwner()),
+		},
 		Content: text, Channel: r.Address.Channel, To: r.Address.Peer.ID, Kind: "final",
 	}
 	ctx = context.WithoutCancel(ctx) // an answer of a run that was stopped passes the hooks too
@@ -31,7 +37,8 @@ func (w *Worker) Ending(ctx context.Context, r *run.Run) {
 			return
 		case out.Answer.Cancel:
 			r.Decided.Outgoing = new(string)
-			w.o.Log.Warn("a hook cancelled an answer; it is kept in the transcript", "hook", out.By, "run", r.ID, "channel", r.Address.Channel, "reason", out.Answer.Reason)
+			w.o.Log.Warn("a hook cancelled an answer; it is kept in the transcript", "hook", out.By, "run", r.ID,
+				"channel", r.Address.Channel, "reason", out.Answer.Reason)
 			return
 		case out.Answer.Content != nil:
 			e.Content, r.Decided.Outgoing = *out.Answer.Content, out.Answer.Content
@@ -52,6 +59,10 @@ func (w *Worker) notifySent(ctx context.Context, row outbox.Row) {
 	}
 	w.o.Hooks.MessageSent.Notify(ctx, hook.MessageSent{
 		Context: hook.Context{Agent: row.Session.Agent(), Session: row.Session, Run: row.Run},
-		Content: row.Text, Channel: row.Address.Channel, To: row.Address.Peer.ID, Success: row.State == outbox.Sent, Error: row.Error,
+		Content: row.Text,
+		Channel: row.Address.Channel,
+		To:      row.Address.Peer.ID,
+		Success: row.State == outbox.Sent,
+		Error:   row.Error,
 	})
 }

@@ -59,7 +59,12 @@ func launch(t *testing.T, st store.Store, fake *channeltest.Fake, id, stopAt str
 	}
 	accounts.Apply(plan)
 	g.Worker = deliver.New(deliver.Options{
-		Log: log, Store: g, Bus: bus.New(log), Channel: accounts.Acquire, Elsewhere: accounts.Elsewhere, Limits: accounts.Limits,
+		Log:       log,
+		Store:     g,
+		Bus:       bus.New(log),
+		Channel:   accounts.Acquire,
+		Elsewhere: accounts.Elsewhere,
+		Limits:    accounts.Limits,
 		Track: func() func() bool {
 			alive := h.Track()
 			return func() bool {
@@ -137,7 +142,14 @@ func TestStoppedProcess(t *testing.T) {
 					if point == "before the outcome is stored" {
 						fake.Fail(channeltest.Temporary())
 					}
-					write := a.Ended(run.Run{ID: "r1", Session: "agent:main:main", Address: from("ann"), State: run.OK, Text: "hello", Ended: time.Now()})
+					write := a.Ended(run.Run{
+						ID:      "r1",
+						Session: "agent:main:main",
+						Address: from("ann"),
+						State:   run.OK,
+						Text:    "hello",
+						Ended:   time.Now(),
+					})
 					if err := st.Update(t.Context(), store.Synced, write); err != nil {
 						t.Fatal(err)
 					}
@@ -152,7 +164,8 @@ func TestStoppedProcess(t *testing.T) {
 					if n := len(fake.Messages(from("ann"))); n != 1 {
 						t.Errorf("%d messages", n)
 					}
-					rows, err := store.Get(t.Context(), st, func(r store.Reader) ([]outbox.Row, error) { return r.Outbox().OfRun("r1") })
+					rows, err := store.Get(t.Context(), st,
+						func(r store.Reader) ([]outbox.Row, error) { return r.Outbox().OfRun("r1") })
 					if err != nil || len(rows) != 1 || rows[0].State != outbox.Sent {
 						t.Errorf("rows %+v, %v", rows, err)
 					}

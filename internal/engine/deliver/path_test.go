@@ -245,41 +245,43 @@ func TestPath(t *testing.T) {
 		time.Sleep(time.Second)
 		p.sees("ann", "re: mind")
 	})
-	onPath(t, "messages delivered one to five times, out of order, over an unreliable connection are answered once", func(t *testing.T, p *path) {
-		p.start()
-		r := rand.New(rand.NewPCG(3, 4))
-		faults := []channeltest.Fault{channeltest.Temporary(), channeltest.Cut(), channeltest.Broken(), channeltest.Limited(time.Second), {}, {}}
-		for range 40 {
-			p.fake.Fail(faults[r.IntN(len(faults))])
-		}
-		want := map[string][]string{}
-		for round := range 5 {
-			var ins []chela.Inbound
-			for i := range 8 {
-				peer := []string{"ann", "bob", "eve"}[i%3]
-				text := fmt.Sprintf("%d-%d", round, i)
-				ins = append(ins, wrote(text, peer, text))
-				ins[i].Media = []chela.Media{{Type: "text/plain", Data: []byte("x")}} // messages with attachments are not merged
-				want[peer] = append(want[peer], text)
-			}
-			if err := p.fake.Redeliver(t.Context(), r, ins...); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
-			p.stop()
+	onPath(t, "messages delivered one to five times, out of order, over an unreliable connection are answered once",
+		func(t *testing.T, p *path) {
 			p.start()
-		}
-		time.Sleep(time.Hour)
-		for peer, texts := range want {
-			var got []string
-			for _, s := range p.fake.Texts(from(peer)) {
-				text, _, _ := strings.Cut(strings.TrimPrefix(s, "re: "), "\n")
-				got = append(got, text)
+			r := rand.New(rand.NewPCG(3, 4))
+			faults := []channeltest.Fault{channeltest.Temporary(), channeltest.Cut(), channeltest.Broken(),
+				channeltest.Limited(time.Second), {}, {}}
+			for range 40 {
+				p.fake.Fail(faults[r.IntN(len(faults))])
 			}
-			slices.Sort(got)
-			if !slices.Equal(got, texts) {
-				t.Errorf("%s sees %q, want %q", peer, got, texts)
+			want := map[string][]string{}
+			for round := range 5 {
+				var ins []chela.Inbound
+				for i := range 8 {
+					peer := []string{"ann", "bob", "eve"}[i%3]
+					text := fmt.Sprintf("%d-%d", round, i)
+					ins = append(ins, wrote(text, peer, text))
+					ins[i].Media = []chela.Media{{Type: "text/plain", Data: []byte("x")}} // messages with attachments are not merged
+					want[peer] = append(want[peer], text)
+				}
+				if err := p.fake.Redeliver(t.Context(), r, ins...); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+				p.stop()
+				p.start()
 			}
-		}
-	})
+			time.Sleep(time.Hour)
+			for peer, texts := range want {
+				var got []string
+				for _, s := range p.fake.Texts(from(peer)) {
+					text, _, _ := strings.Cut(strings.TrimPrefix(s, "re: "), "\n")
+					got = append(got, text)
+				}
+				slices.Sort(got)
+				if !slices.Equal(got, texts) {
+					t.Errorf("%s sees %q, want %q", peer, got, texts)
+				}
+			}
+		})
 }

@@ -33,7 +33,8 @@ func (c reportingChannel) Send(ctx context.Context, p channel.Part) (channel.Rec
 	c.report(func(r store.Reader) error { // a row is closed if and only if Sent has recorded it
 		row, err := r.Outbox().Get(key)
 		recorded, rerr := r.Setting("closed:" + key)
-		if open := row.State == outbox.Pending || row.State == outbox.Draft || row.State == outbox.Attempted; err == nil && open != (recorded == "") {
+		if open := row.State == outbox.Pending || row.State == outbox.Draft || row.State == outbox.Attempted; err == nil &&
+			open != (recorded == "") {
 			err = fmt.Errorf("row %s is %s, recorded as %q", key, row.State, recorded)
 		}
 		return errors.Join(err, rerr)
@@ -77,8 +78,13 @@ func TestPower(t *testing.T) {
 		held := acquire(t, s, "boot")
 		var mu sync.Mutex // held until what a commit promises is reported
 		w := deliver.New(deliver.Options{
-			Log: slog.New(slog.DiscardHandler), Store: waiting{s, &mu}, Bus: events, Style: func(chela.AgentID, chela.Address) deliver.Style { return deliver.Style{Stream: deliver.StreamPartial} },
-			Track: func() func() bool { return func() bool { return true } }, Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
+			Log:   slog.New(slog.DiscardHandler),
+			Store: waiting{s, &mu},
+			Bus:   events,
+			Style: func(chela.AgentID, chela.Address) deliver.Style { return deliver.Style{Stream: deliver.StreamPartial} },
+			Track: func() func() bool { return func() bool { return true } },
+
+			Channel: func(context.Context, string, chela.AccountID) (channel.Instance, error) {
 				return channel.Instance{Channel: reportingChannel{fake, report}, Lease: held, Release: func() {}}, nil
 			},
 			Limits: func(string) channel.Limits { return channel.Limits{} },
@@ -119,7 +125,14 @@ func TestPower(t *testing.T) {
 				t.Fatalf("row of %s: %+v, %v", id, rows, err)
 			}
 		}
-		one := run.Run{ID: "r1", Session: "agent:main:main", Address: from("ann"), State: run.OK, Text: "hello", Ended: time.Now()}
+		one := run.Run{
+			ID:      "r1",
+			Session: "agent:main:main",
+			Address: from("ann"),
+			State:   run.OK,
+			Text:    "hello",
+			Ended:   time.Now(),
+		}
 		put(one)
 		answered(one.ID)
 

@@ -116,7 +116,8 @@ func (w delivery) send(ctx context.Context, row outbox.Row) (bool, error) {
 func (w delivery) poll(ctx context.Context, row outbox.Row) (channel.Receipt, error) {
 	p, ok := channel.As[channel.Poller](w.in.Channel)
 	if !ok {
-		return channel.Receipt{}, &channel.Error{Permanent: true, Err: fmt.Errorf("channel %s has no polls", row.Address.Channel)}
+		return channel.Receipt{},
+			&channel.Error{Permanent: true, Err: fmt.Errorf("channel %s has no polls", row.Address.Channel)}
 	}
 	return p.Poll(ctx, channel.Poll{
 		Key: row.Key, Address: row.Address, Question: row.Poll.Question, Options: row.Poll.Options,
@@ -216,7 +217,8 @@ const unsure = ":unsure"
 // runs.
 func (w delivery) ambiguous(ctx context.Context, row outbox.Row, cause error) error {
 	row.State, row.Error = outbox.Ambiguous, cause.Error()
-	text := fmt.Sprintf("%s may not have reached %s: %v; it is not sent again, because it could come twice", named(row), row.Address.Channel, cause)
+	text := fmt.Sprintf("%s may not have reached %s: %v; it is not sent again, because it could come twice", named(row),
+		row.Address.Channel, cause)
 	if err := w.close(ctx, row, text, func(tx store.Tx) error {
 		if w.in.Channel == nil || strings.HasSuffix(row.Key, unsure) {
 			return nil
@@ -225,7 +227,8 @@ func (w delivery) ambiguous(ctx context.Context, row outbox.Row, cause error) er
 	}); err != nil {
 		return err
 	}
-	w.o.Log.Warn("outcome of a delivery is unknown; it is not sent again", "key", row.Key, "channel", row.Address.Channel, "err", cause)
+	w.o.Log.Warn("outcome of a delivery is unknown; it is not sent again", "key", row.Key,
+		"channel", row.Address.Channel, "err", cause)
 	return nil
 }
 
@@ -320,7 +323,8 @@ func (w delivery) fail(ctx context.Context, row outbox.Row, cause error) (bool, 
 	if err := w.close(ctx, row, text, func(store.Tx) error { return nil }); err != nil {
 		return false, err
 	}
-	w.o.Log.Error("delivery failed", "key", row.Key, "channel", row.Address.Channel, "attempts", row.Attempts, "err", cause)
+	w.o.Log.Error("delivery failed", "key", row.Key, "channel", row.Address.Channel,
+		"attempts", row.Attempts, "err", cause)
 	return true, nil
 }
 
@@ -338,7 +342,14 @@ func (w delivery) close(ctx context.Context, row outbox.Row, text string, more f
 		if err != nil {
 			return err
 		}
-		return tx.Sessions().Append(m.ID, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Run: row.Run, Text: text, NanoUSD: -1})
+		return tx.Sessions().Append(m.ID, &session.Entry{
+			ID:      uuid.NewString(),
+			Kind:    session.KindNotice,
+			Time:    time.Now(),
+			Run:     row.Run,
+			Text:    text,
+			NanoUSD: -1,
+		})
 	})
 	if err != nil {
 		return err
@@ -358,13 +369,15 @@ func (w *Worker) timeout(row outbox.Row) time.Duration {
 }
 
 // call is callWithin with the usual time limit.
-func (w *Worker) call(ctx context.Context, alive func() bool, f func(context.Context) (channel.Receipt, error)) (channel.Receipt, error) {
+func (w *Worker) call(ctx context.Context, alive func() bool,
+	f func(context.Context) (channel.Receipt, error)) (channel.Receipt, error) {
 	return w.callWithin(ctx, sendTimeout, alive, f)
 }
 
 // callWithin calls a method of a channel with a time limit, or returns errNotAlive. A
 // channel is a plug-in and may hang or panic; then the outcome is unknown.
-func (w *Worker) callWithin(ctx context.Context, limit time.Duration, alive func() bool, f func(context.Context) (channel.Receipt, error)) (r channel.Receipt, err error) {
+func (w *Worker) callWithin(ctx context.Context, limit time.Duration, alive func() bool,
+	f func(context.Context) (channel.Receipt, error)) (r channel.Receipt, err error) {
 	if !alive() {
 		return r, errNotAlive
 	}

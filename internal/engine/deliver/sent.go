@@ -18,7 +18,8 @@ type Sent func(outbox.Row) func(store.Tx) error
 
 // closed reports whether the row is final.
 func closed(row outbox.Row) bool {
-	return row.State == outbox.Sent || row.State == outbox.Failed || row.State == outbox.Ambiguous || row.State == outbox.Dismissed
+	return row.State == outbox.Sent || row.State == outbox.Failed || row.State == outbox.Ambiguous ||
+		row.State == outbox.Dismissed
 }
 
 // putTx stores a row, with the writes of Options.Sent if the row is closed.

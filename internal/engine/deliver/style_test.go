@@ -17,7 +17,8 @@ import (
 
 // calls publishes that a tool starts, and then that the model is asked again.
 func (b *bench) calls(name, label string, private bool) {
-	b.event(chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{Name: name, Label: label, Private: private}})
+	b.event(chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{Name: name, Label: label,
+		Private: private}})
 	b.event(chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseModel})
 }
 
@@ -33,7 +34,16 @@ func (b *bench) writes(text string) {
 func (b *bench) asked(in chela.Inbound) {
 	in.ID, in.Address = "q7", at("1")
 	b.update(func(tx store.Tx) error {
-		_, err := tx.Queue().Put(queue.Item{ID: "r1", Key: "k", Session: "agent:main:main", Kind: queue.Message, Origin: chela.Origin{Kind: chela.OriginPerson, ID: "ann"}, Inbound: in, State: queue.Taken, Run: "r1"})
+		_, err := tx.Queue().Put(queue.Item{
+			ID:      "r1",
+			Key:     "k",
+			Session: "agent:main:main",
+			Kind:    queue.Message,
+			Origin:  chela.Origin{Kind: chela.OriginPerson, ID: "ann"},
+			Inbound: in,
+			State:   queue.Taken,
+			Run:     "r1",
+		})
 		return err
 	})
 }
@@ -42,11 +52,16 @@ func sentence(n int) string { return strings.TrimSpace(strings.Repeat("words ", 
 
 // TestUsualStyle reads what a chat shows unless it is configured.
 func TestUsualStyle(t *testing.T) {
-	for kind, want := range map[chela.PeerKind]Stream{chela.Direct: StreamPartial, chela.Group: StreamOff, chela.Room: StreamOff} {
+	for kind, want := range map[chela.PeerKind]Stream{
+		chela.Direct: StreamPartial,
+		chela.Group:  StreamOff,
+		chela.Room:   StreamOff,
+	} {
 		on(t, "STREAM-01 an answer is shown while it grows to one person only: "+string(kind), func(t *testing.T, b *bench) {
 			b.style = Style{}
 			b.start()
-			if s := b.w.style("main", chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: kind, ID: "1"}}); s.Stream != want {
+			if s := b.w.style("main",
+				chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: kind, ID: "1"}}); s.Stream != want {
 				t.Errorf("%s, want %s", s.Stream, want)
 			}
 		})
@@ -54,32 +69,33 @@ func TestUsualStyle(t *testing.T) {
 }
 
 func TestBlocks(t *testing.T) {
-	on(t, "STREAM-02 paragraphs while the model writes, none shorter than the least length except the last", func(t *testing.T, b *bench) {
-		b.style = Style{Stream: StreamBlock, BlockMin: 30, BlockMax: 60}
-		b.start()
-		r := b.live(chela.PhaseStart)
-		text := sentence(40) + "\n\n" + "Short.\n\n" + sentence(24) + "\n\n" + sentence(90) + "\n\nEnd."
-		b.writes(text)
-		time.Sleep(3 * time.Second)
-		if n := len(b.fake.Calls("send")); n < 2 {
-			t.Errorf("%d messages before the answer was complete", n)
-		}
-		r.Text = text
-		b.finish(r)
-		time.Sleep(time.Minute)
-		var got []string
-		for _, m := range b.fake.Messages(at("1")) {
-			got = append(got, m.Text)
-		}
-		for _, p := range got[:len(got)-1] {
-			if len(p) < 30-len("\n\n") || len(p) > 60 {
-				t.Errorf("a message of %d characters: %q", len(p), p)
+	on(t, "STREAM-02 paragraphs while the model writes, none shorter than the least length except the last",
+		func(t *testing.T, b *bench) {
+			b.style = Style{Stream: StreamBlock, BlockMin: 30, BlockMax: 60}
+			b.start()
+			r := b.live(chela.PhaseStart)
+			text := sentence(40) + "\n\n" + "Short.\n\n" + sentence(24) + "\n\n" + sentence(90) + "\n\nEnd."
+			b.writes(text)
+			time.Sleep(3 * time.Second)
+			if n := len(b.fake.Calls("send")); n < 2 {
+				t.Errorf("%d messages before the answer was complete", n)
 			}
-		}
-		if diff := cmp.Diff(strings.Fields(text), strings.Fields(strings.Join(got, " "))); diff != "" {
-			t.Errorf("STREAM-04 the messages together (-answer +got):\n%s", diff)
-		}
-	})
+			r.Text = text
+			b.finish(r)
+			time.Sleep(time.Minute)
+			var got []string
+			for _, m := range b.fake.Messages(at("1")) {
+				got = append(got, m.Text)
+			}
+			for _, p := range got[:len(got)-1] {
+				if len(p) < 30-len("\n\n") || len(p) > 60 {
+					t.Errorf("a message of %d characters: %q", len(p), p)
+				}
+			}
+			if diff := cmp.Diff(strings.Fields(text), strings.Fields(strings.Join(got, " "))); diff != "" {
+				t.Errorf("STREAM-04 the messages together (-answer +got):\n%s", diff)
+			}
+		})
 	on(t, "STREAM-04 nothing is repeated at the end", func(t *testing.T, b *bench) {
 		b.style = Style{Stream: StreamBlock, BlockMin: 10, BlockMax: 50, Prefix: "[Ann] "}
 		b.start()
@@ -130,7 +146,8 @@ func TestBlocks(t *testing.T) {
 		b.writes(r.Text)
 		b.finish(r)
 		time.Sleep(time.Minute)
-		if !slices.ContainsFunc(b.fake.Messages(at("1")), func(m channeltest.Message) bool { return strings.Contains(m.Text, code) }) {
+		if !slices.ContainsFunc(b.fake.Messages(at("1")),
+			func(m channeltest.Message) bool { return strings.Contains(m.Text, code) }) {
 			t.Errorf("messages %+v", b.fake.Messages(at("1")))
 		}
 	})

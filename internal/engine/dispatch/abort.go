@@ -36,7 +36,8 @@ func (d *Dispatcher) AbortRuns(ctx context.Context, key chela.SessionKey) ([]che
 }
 
 // abort commits what stop stops, and stops it in this process.
-func (d *Dispatcher) abort(ctx context.Context, id chela.RunID, stop func(store.Tx) ([]stoppedWork, error)) ([]chela.RunID, error) {
+func (d *Dispatcher) abort(ctx context.Context, id chela.RunID,
+	stop func(store.Tx) ([]stoppedWork, error)) ([]chela.RunID, error) {
 	var stopped []stoppedWork
 	err := d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) (err error) {
 		stopped, err = stop(tx)

@@ -166,7 +166,10 @@ func TestAnnounce(t *testing.T) {
 		h.runOf("beat")
 	})
 	for _, suspended := range []bool{false, true} {
-		name := map[bool]string{false: "a session that is compacted", true: "a session that is compacted while its run waits for children"}[suspended]
+		name := map[bool]string{
+			false: "a session that is compacted",
+			true:  "a session that is compacted while its run waits for children",
+		}[suspended]
 		on(name, func(t *testing.T, st store.Store) {
 			h := newHarness(t, echoes())
 			h.children = openFunc{open: untilTaken}
@@ -251,7 +254,9 @@ func TestAnnounce(t *testing.T) {
 		defer end(a, b)
 		reserved := a.reserved(child) // so that the other process runs the child
 		defer reserved.Release(false)
-		b.put(item("child", queue.Message, chela.OriginSubagent, func(it *queue.Item) { it.Session, it.Parent, it.Root = child, "job", "job" }))
+		b.put(item("child", queue.Message, chela.OriginSubagent, func(it *queue.Item) {
+			it.Session, it.Parent, it.Root = child, "job", "job"
+		}))
 		r := b.runOf("job")
 		synctest.Wait()
 		if r.State != run.OK || r.Text != "re: [System] announce" || a.ends("job") != "+ok" {
@@ -264,7 +269,8 @@ func TestAnnounce(t *testing.T) {
 		if diff := cmp.Diff([]string{"assistant: re: job", "assistant: re: [System] announce"}, answers); diff != "" {
 			t.Error(diff)
 		}
-		if n := len(a.seen(chela.StreamLifecycle, chela.PhaseResume)) + len(b.seen(chela.StreamLifecycle, chela.PhaseResume)); n != 1 {
+		if n := len(a.seen(chela.StreamLifecycle, chela.PhaseResume)) +
+			len(b.seen(chela.StreamLifecycle, chela.PhaseResume)); n != 1 {
 			t.Errorf("resumed %d times", n)
 		}
 	})
@@ -312,11 +318,15 @@ func TestBounds(t *testing.T) {
 			return h.wait("m1")
 		}, 3},
 		{"a fresh transcript", func(h *harness, _ *fakeTool) run.Run {
-			h.put(item("m1", queue.Message, chela.OriginSubagent, func(it *queue.Item) { it.Overrides.Context = run.ContextFresh }))
+			h.put(item("m1", queue.Message, chela.OriginSubagent, func(it *queue.Item) {
+				it.Overrides.Context = run.ContextFresh
+			}))
 			return h.runOf("m1")
 		}, 3},
 		{"overrides that allow it", func(h *harness, _ *fakeTool) run.Run {
-			h.put(item("m1", queue.Message, chela.OriginSubagent, func(it *queue.Item) { it.Overrides.Tools.Allow = []string{"look", "exec"} }))
+			h.put(item("m1", queue.Message, chela.OriginSubagent, func(it *queue.Item) {
+				it.Overrides.Tools.Allow = []string{"look", "exec"}
+			}))
 			return h.runOf("m1")
 		}, 3},
 	} {
@@ -334,7 +344,8 @@ func TestBounds(t *testing.T) {
 			look, exec := newTool("look", tool.Reads, nil), newTool("exec", tool.Acts, nil)
 			h := newHarness(t, model, look, exec).open()
 			err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-				return tx.Sessions().Put(session.Meta{Key: key, ID: "t1", Agent: "main", Bounds: session.Bounds{}.Narrow("agent:main:parent", run.Tools{Deny: []string{"exec"}})})
+				return tx.Sessions().Put(session.Meta{Key: key, ID: "t1", Agent: "main",
+					Bounds: session.Bounds{}.Narrow("agent:main:parent", run.Tools{Deny: []string{"exec"}})})
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -169,7 +169,10 @@ func TestApproval(t *testing.T) {
 // supersede its run, and before the commit that does so.
 func TestDecidedWhileSuperseded(t *testing.T) {
 	t.Parallel()
-	for decision, want := range map[string]string{"allow-once": "was allowed and has run", "deny": "was not allowed (deny)"} {
+	for decision, want := range map[string]string{
+		"allow-once": "was allowed and has run",
+		"deny":       "was not allowed (deny)",
+	} {
 		t.Run(decision, func(t *testing.T) {
 			t.Parallel()
 			act := mustAsk("act")
@@ -193,7 +196,8 @@ func TestDecidedWhileSuperseded(t *testing.T) {
 			}
 			h.until("the result is reported", func() bool {
 				ls := h.lines()
-				return strings.HasPrefix(ls[len(ls)-1], "assistant: heard: [System] The call act that waited") && strings.Contains(ls[len(ls)-1], want)
+				return strings.HasPrefix(ls[len(ls)-1], "assistant: heard: [System] The call act that waited") &&
+					strings.Contains(ls[len(ls)-1], want)
 			})
 			if n, ran := act.count(), decision == "allow-once"; ran != (n == 1) {
 				t.Errorf("ran %d times", n)
@@ -240,7 +244,8 @@ func TestStopOfAnotherRun(t *testing.T) {
 			if c.text == "hang" {
 				<-called
 			} else {
-				h.until("both runs were suspended", func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseSuspended)) == 2 })
+				h.until("both runs were suspended",
+					func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseSuspended)) == 2 })
 			}
 			if _, err := h.con.Abort(t.Context(), key, id); err != nil {
 				t.Fatal(err)

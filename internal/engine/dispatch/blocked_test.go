@@ -30,7 +30,8 @@ func caged(name string, done func(tool.Call)) asking {
 		return tool.Text("fetched"), nil
 	})
 	f.plan = func(c tool.Call) tool.Plan {
-		return tool.Plan{Effect: tool.Acts, Text: name + " with " + fmt.Sprint(c.Rights), Hash: "h:" + strings.Join(c.Rights, ",")}
+		return tool.Plan{Effect: tool.Acts, Text: name + " with " + fmt.Sprint(c.Rights), Hash: "h:" +
+			strings.Join(c.Rights, ",")}
 	}
 	return asking{f}
 }
@@ -43,7 +44,8 @@ func TestBlocked(t *testing.T) {
 		id := h.send("m1", "use it")
 		h.suspended()
 		q := h.pending()
-		if q.Text != "fetch with [net]" || q.Hash != "h:net" || !strings.Contains(q.Reason, "net") || !slices.Equal(q.Rights, []string{"net"}) || q.Asked != "" {
+		if q.Text != "fetch with [net]" || q.Hash != "h:net" || !strings.Contains(q.Reason, "net") ||
+			!slices.Equal(q.Rights, []string{"net"}) || q.Asked != "" {
 			t.Errorf("requested %+v", q)
 		}
 		h.view(func(r store.Reader) error {
@@ -65,7 +67,13 @@ func TestBlocked(t *testing.T) {
 		h := newHarness(t, asksOnce("fetch"), fetch).open()
 		root, child := chela.SessionKey("agent:main:root"), chela.RunID("child")
 		err := h.db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-			if err := tx.Runs().Put(run.Run{ID: "root", Session: root, SessionID: "t", State: run.OK, Started: time.Now()}); err != nil {
+			if err := tx.Runs().Put(run.Run{
+				ID:        "root",
+				Session:   root,
+				SessionID: "t",
+				State:     run.OK,
+				Started:   time.Now(),
+			}); err != nil {
 				return err
 			}
 			tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
@@ -79,7 +87,8 @@ func TestBlocked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.until("an approval is requested", func() bool { return len(h.seen(chela.StreamApproval, chela.PhaseRequested)) > 0 })
+		h.until("an approval is requested",
+			func() bool { return len(h.seen(chela.StreamApproval, chela.PhaseRequested)) > 0 })
 		if q := h.pending(); q.Asked != root || q.Session != key || q.Run != child {
 			t.Errorf("requested %+v", q)
 		}
@@ -155,7 +164,8 @@ func TestPowerBlocked(t *testing.T) {
 		}
 		turn("m1", "write", func() {})
 		turn("m2", "fetch", func() {
-			h.until("an approval is requested", func() bool { return len(h.seen(chela.StreamApproval, chela.PhaseRequested)) > 0 })
+			h.until("an approval is requested",
+				func() bool { return len(h.seen(chela.StreamApproval, chela.PhaseRequested)) > 0 })
 			q := h.pending()
 			report(asked(q.ID))
 			h.suspended()

@@ -64,14 +64,16 @@ func putResume(tx store.Tx, req approval.Request, now time.Time) error {
 		}
 		return err
 	}
-	it := queue.NewResume("resume:"+req.ID, run.Run{Session: req.Session, ID: req.Run, Principal: req.Requester}, time.Time{}, now)
+	it := queue.NewResume("resume:"+req.ID, run.Run{Session: req.Session, ID: req.Run, Principal: req.Requester},
+		time.Time{}, now)
 	it.Call = req.Call
 	return store.Enqueue(tx, it)
 }
 
 // expire ends the approvals that nobody answered in time.
 func (d *Dispatcher) expire(ctx context.Context) {
-	pending, err := store.Get(ctx, d.o.Store, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Pending("") })
+	pending, err := store.Get(ctx, d.o.Store,
+		func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Pending("") })
 	if err != nil && ctx.Err() == nil {
 		d.o.Log.Error("read pending approvals", "err", err)
 	}

@@ -25,7 +25,8 @@ import (
 
 // device returns the principal of a paired device that may decide.
 func device(id string) chela.Principal {
-	return chela.Principal{ID: "owner", Credential: pairing.Credential(id), Scopes: []chela.Scope{chela.ScopeApprovals, chela.ScopeWrite}}
+	return chela.Principal{ID: "owner", Credential: pairing.Credential(id),
+		Scopes: []chela.Scope{chela.ScopeApprovals, chela.ScopeWrite}}
 }
 
 // request returns a stored request.
@@ -69,8 +70,9 @@ func TestAnswers(t *testing.T) {
 		h.pair("cut", false, chela.ScopeWrite)
 		h.pair("gone", true, chela.ScopeAdmin)
 		for name, who := range map[string]chela.Principal{
-			"no principal":                           {},
-			"a sender who may only write":            {ID: "telegram:a:7", Credential: "channel", Scopes: []chela.Scope{chela.ScopeWrite}},
+			"no principal": {},
+			"a sender who may only write": {ID: "telegram:a:7", Credential: "channel",
+				Scopes: []chela.Scope{chela.ScopeWrite}},
 			"a device that was revoked meanwhile":    device("gone"),
 			"a device that lost the scope meanwhile": device("cut"),
 			"a device that was never paired":         device("none"),
@@ -136,7 +138,8 @@ func TestAnswers(t *testing.T) {
 	})
 	t.Run("after the session was deleted", func(t *testing.T) {
 		h, act, _, q := asks(t)
-		if err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Sessions().Delete(key) }); err != nil {
+		if err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Sessions().Delete(key) }); err !=
+			nil {
 			t.Fatal(err)
 		}
 		if _, err := h.con.Decide(owner(t.Context()), q.ID, "allow-once"); !errors.Is(err, chela.ErrNotFound) {
@@ -151,7 +154,11 @@ func TestAnswers(t *testing.T) {
 		h := newHarness(t, asksOnce("act"), act).open()
 		h.pair("phone", false, chela.ScopeWrite)
 		rec, err := h.gate.Admit(chela.WithPrincipal(t.Context(), device("phone")), chela.Inbound{
-			ID: "m1", Session: key, Text: "use it", Address: chela.Address{Channel: chela.LocalChannel}, Sender: chela.Sender{ID: "owner"},
+			ID:      "m1",
+			Session: key,
+			Text:    "use it",
+			Address: chela.Address{Channel: chela.LocalChannel},
+			Sender:  chela.Sender{ID: "owner"},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +169,8 @@ func TestAnswers(t *testing.T) {
 		if err := h.con.Revoke(t.Context(), pairing.Credential("phone")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.con.Decide(owner(t.Context()), q.ID, "allow-once"); chela.CodeOf(err) != chela.CodeConflict || !strings.Contains(err.Error(), "withdrawn") {
+		if _, err := h.con.Decide(owner(t.Context()), q.ID, "allow-once"); chela.CodeOf(err) != chela.CodeConflict ||
+			!strings.Contains(err.Error(), "withdrawn") {
 			t.Errorf("decided: %v", err)
 		}
 		if r := h.wait(rec.Run); r.State != run.Aborted || act.count() != 0 {
@@ -201,7 +209,11 @@ func TestGrantWhileSuspended(t *testing.T) {
 			phone := device("phone")
 			phone.Scopes = all
 			rec, err := h.gate.Admit(chela.WithPrincipal(t.Context(), phone), chela.Inbound{
-				ID: "m1", Session: key, Text: "use it", Address: chela.Address{Channel: chela.LocalChannel}, Sender: chela.Sender{ID: "owner"},
+				ID:      "m1",
+				Session: key,
+				Text:    "use it",
+				Address: chela.Address{Channel: chela.LocalChannel},
+				Sender:  chela.Sender{ID: "owner"},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -214,7 +226,8 @@ func TestGrantWhileSuspended(t *testing.T) {
 			h.pair("phone", tt.revoked, tt.scopes...)
 			h.decide(q.ID, "allow-once")
 			if tt.superseded {
-				h.until("the outcome is reported", func() bool { return strings.Contains(strings.Join(h.lines(), "\n"), "The call act") })
+				h.until("the outcome is reported",
+					func() bool { return strings.Contains(strings.Join(h.lines(), "\n"), "The call act") })
 			} else if r := h.wait(rec.Run); (r.State == run.Aborted) != tt.revoked {
 				t.Errorf("run is %s: %q", r.State, r.Text)
 			}
@@ -235,31 +248,36 @@ func TestExpiry(t *testing.T) {
 		}
 	}
 	for name, f := range map[string]func(*testing.T, *harness, asking, chela.RunID, approval.Request){
-		"AP-10 an expired request resumes the run, and a later decision is refused": func(t *testing.T, h *harness, act asking, id chela.RunID, q approval.Request) {
+		"AP-10 an expired request resumes the run, and a later decision is refused": func(t *testing.T, h *harness,
+			act asking, id chela.RunID, q approval.Request) {
 			time.Sleep(approval.Lifetime - time.Second)
 			if r := h.request(q.ID); r.Decision != approval.Pending {
 				t.Fatalf("a second before its time: %+v", r)
 			}
 			time.Sleep(2 * time.Minute)
-			if r := h.wait(id); r.State != run.OK || !strings.Contains(r.Text, "the approval request expired without an answer") {
+			if r := h.wait(id); r.State != run.OK ||
+				!strings.Contains(r.Text, "the approval request expired without an answer") {
 				t.Errorf("run is %s: %q", r.State, r.Text)
 			}
 			if r := h.request(q.ID); r.Decision != approval.Expired || r.By != "expiry" {
 				t.Errorf("it is %+v", r)
 			}
-			if e := h.seen(chela.StreamApproval, chela.PhaseResolved); len(e) != 1 || e[0].Data.(approval.Request).Decision != approval.Expired {
+			if e := h.seen(chela.StreamApproval, chela.PhaseResolved); len(e) != 1 ||
+				e[0].Data.(approval.Request).Decision != approval.Expired {
 				t.Errorf("published %+v", e)
 			}
 			late(t, h, act, q)
 		},
-		"AP-10 a decision after the time is refused before the expiry ran": func(t *testing.T, h *harness, act asking, id chela.RunID, q approval.Request) {
+		"AP-10 a decision after the time is refused before the expiry ran": func(t *testing.T, h *harness, act asking,
+			id chela.RunID, q approval.Request) {
 			time.Sleep(time.Until(q.Expires))
 			late(t, h, act, q)
 			if r := h.wait(id); !strings.Contains(r.Text, "expired without an answer") || act.count() != 0 {
 				t.Errorf("answer %q, ran %d times", r.Text, act.count())
 			}
 		},
-		"AP-10 a session whose run was superseded gets a message": func(t *testing.T, h *harness, act asking, _ chela.RunID, q approval.Request) {
+		"AP-10 a session whose run was superseded gets a message": func(t *testing.T, h *harness, act asking,
+			_ chela.RunID, q approval.Request) {
 			h.ask("m2", "hello")
 			time.Sleep(approval.Lifetime + time.Minute)
 			h.until("it is reported", func() bool {

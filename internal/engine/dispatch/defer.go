@@ -23,7 +23,8 @@ import (
 // the address of the run that made the call. A run that waits for the end of the command
 // is resumed in both cases. redact removes secrets from the texts.
 // changed is called after the item was stored and after it was resolved.
-func Defer(st store.Store, owner string, redact func(string) string, changed func(queue.Item)) func(ctx context.Context, c tool.Call, text string) (resolve func(context.Context, string, queue.Result) error, err error) {
+func Defer(st store.Store, owner string, redact func(string) string, changed func(queue.Item)) func(ctx context.Context,
+	c tool.Call, text string) (resolve func(context.Context, string, queue.Result) error, err error) {
 	return func(ctx context.Context, c tool.Call, text string) (func(context.Context, string, queue.Result) error, error) {
 		id := "owed:" + uuid.NewString()
 		it := queue.Item{

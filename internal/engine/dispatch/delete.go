@@ -19,7 +19,8 @@ const stopTimeout = 10 * time.Second
 // DeleteSession stops the runs of a session and deletes it. It reports false if the
 // session does not exist. may, if it is not nil, refuses the deletion; it is called
 // before the runs are stopped, and in the transaction.
-func (d *Dispatcher) DeleteSession(ctx context.Context, key chela.SessionKey, may func(session.Meta) error) (deleted bool, err error) {
+func (d *Dispatcher) DeleteSession(ctx context.Context, key chela.SessionKey,
+	may func(session.Meta) error) (deleted bool, err error) {
 	if may == nil {
 		may = func(session.Meta) error { return nil }
 	}
@@ -35,7 +36,8 @@ func (d *Dispatcher) DeleteSession(ctx context.Context, key chela.SessionKey, ma
 
 // DeleteIdle deletes a session in which no run is in progress, if may permits it in the
 // transaction. It reports whether it was deleted.
-func (d *Dispatcher) DeleteIdle(ctx context.Context, key chela.SessionKey, may func(store.Tx, session.Meta) (bool, error)) (deleted bool, err error) {
+func (d *Dispatcher) DeleteIdle(ctx context.Context, key chela.SessionKey,
+	may func(store.Tx, session.Meta) (bool, error)) (deleted bool, err error) {
 	return d.deleteIf(ctx, key, func(tx store.Tx, m session.Meta) (bool, error) {
 		if active, err := tx.Runs().Active(key); err != nil || len(active) > 0 {
 			return false, err
@@ -45,7 +47,8 @@ func (d *Dispatcher) DeleteIdle(ctx context.Context, key chela.SessionKey, may f
 }
 
 // deleteIf deletes a session that exists, if may permits it.
-func (d *Dispatcher) deleteIf(ctx context.Context, key chela.SessionKey, may func(store.Tx, session.Meta) (bool, error)) (deleted bool, err error) {
+func (d *Dispatcher) deleteIf(ctx context.Context, key chela.SessionKey,
+	may func(store.Tx, session.Meta) (bool, error)) (deleted bool, err error) {
 	var asked []approval.Request // pending approvals of the session
 	err = d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		deleted, asked = false, nil
@@ -115,7 +118,8 @@ func (d *Dispatcher) deleting(tx store.Tx, key chela.SessionKey) error {
 }
 
 // mayDelete reports whether the session exists, and why it may not be deleted.
-func (d *Dispatcher) mayDelete(ctx context.Context, key chela.SessionKey, may func(session.Meta) error) (there bool, err error) {
+func (d *Dispatcher) mayDelete(ctx context.Context, key chela.SessionKey,
+	may func(session.Meta) error) (there bool, err error) {
 	err = d.o.Store.View(ctx, func(r store.Reader) error {
 		meta, err := session.Lookup(r.Sessions(), key)
 		if there = meta.ID != ""; err != nil || !there {

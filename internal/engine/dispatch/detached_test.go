@@ -69,34 +69,38 @@ func TestWaitsForCommands(t *testing.T) {
 			h.suspended()
 			resolve("")
 		}, "first", 2},
-		{"it ends without an event, after notices and a message that is not of the run", chela.OriginCron, "first", "", func(h *harness, resolve func(string)) {
-			h.suspended()
-			others := []*session.Entry{{Kind: session.KindMessage, Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("the lamp is on")}}}}
-			for range 20 {
-				others = append(others, &session.Entry{Kind: session.KindNotice, Text: "a notice"})
-			}
-			err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
-				m, err := tx.Sessions().Get(key)
-				for i, e := range others {
-					e.ID = fmt.Sprint("other", i)
+		{"it ends without an event, after notices and a message that is not of the run", chela.OriginCron, "first", "",
+			func(h *harness, resolve func(string)) {
+				h.suspended()
+				others := []*session.Entry{{Kind: session.KindMessage, Message: &llm.Message{Role: llm.RoleAssistant,
+					Parts: []llm.Part{llm.Text("the lamp is on")}}}}
+				for range 20 {
+					others = append(others, &session.Entry{Kind: session.KindNotice, Text: "a notice"})
 				}
-				return errors.Join(err, tx.Sessions().Append(m.ID, others...))
-			})
-			if err != nil {
-				h.t.Error(err)
-			}
-			resolve("")
-		}, "first", 3},
-		{"it ends without an event after a silent answer", chela.OriginCron, run.NoReply, "", func(h *harness, resolve func(string)) {
-			h.suspended()
-			resolve("")
-		}, "", 2},
+				err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error {
+					m, err := tx.Sessions().Get(key)
+					for i, e := range others {
+						e.ID = fmt.Sprint("other", i)
+					}
+					return errors.Join(err, tx.Sessions().Append(m.ID, others...))
+				})
+				if err != nil {
+					h.t.Error(err)
+				}
+				resolve("")
+			}, "first", 3},
+		{"it ends without an event after a silent answer", chela.OriginCron, run.NoReply, "",
+			func(h *harness, resolve func(string)) {
+				h.suspended()
+				resolve("")
+			}, "", 2},
 		{"it ends while nobody listens", chela.OriginCron, "first", "", func(h *harness, resolve func(string)) {
 			h.suspended()
 			h.stop()
 			h.open()
 		}, "re: [System] the process died", 3},
-		{"it ends before the run", chela.OriginCron, "first", "done", func(*harness, func(string)) {}, "re: [System] done", 3},
+		{"it ends before the run", chela.OriginCron, "first", "done", func(*harness, func(string)) {},
+			"re: [System] done", 3},
 		{"a person's run does not wait", chela.OriginPerson, "first", "", func(*harness, func(string)) {}, "first", 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -119,7 +123,8 @@ func TestWaitsForCommands(t *testing.T) {
 			if r.State != run.OK || r.Text != c.want || r.Waits != "" || r.Silent != (c.answer == run.NoReply) {
 				t.Errorf("run is %s: %q, silent %t", r.State, r.Text, r.Silent)
 			}
-			if got, _ := store.Get(t.Context(), h.st, func(rd store.Reader) (string, error) { return rd.Setting("ended:job") }); got != "+ok" {
+			if got, _ := store.Get(t.Context(), h.st,
+				func(rd store.Reader) (string, error) { return rd.Setting("ended:job") }); got != "+ok" {
 				t.Errorf("ends %q", got)
 			}
 			if n := strings.Count(strings.Join(h.lines(), "\n"), "assistant: "); n != c.calls {

@@ -209,7 +209,8 @@ func TestEndIsObservedOnce(t *testing.T) {
 			}
 			h.stop() // now everything is published
 			published := 0
-			for _, e := range append(h.seen(chela.StreamLifecycle, chela.PhaseEnd), h.seen(chela.StreamLifecycle, chela.PhaseError)...) {
+			for _, e := range append(h.seen(chela.StreamLifecycle, chela.PhaseEnd),
+				h.seen(chela.StreamLifecycle, chela.PhaseError)...) {
 				if e.Run == "m1" {
 					published++
 					if failed := c.want == "+error" || c.want == "+timeout"; failed != (e.Phase == chela.PhaseError) {

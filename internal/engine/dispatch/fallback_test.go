@@ -24,7 +24,10 @@ func TestFallback(t *testing.T) {
 		other := llm.Model{Provider: "other", ID: "n", Price: &llm.Price{Input: 1e6}}
 		return failover.New(failover.NewHealth(nil, nil),
 			failover.Candidate{Model: mock, Keys: []failover.Key{{ID: "mock", Provider: llmtest.NewScript(steps...)}}},
-			failover.Candidate{Model: other, Keys: []failover.Key{{ID: "other", Provider: llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("from other") })}}})
+			failover.Candidate{Model: other,
+				Keys: []failover.Key{{ID: "other", Provider: llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
+					return llmtest.Say("from other")
+				})}}})
 	}
 	group := func(in *chela.Inbound) {
 		in.Address = chela.Address{Channel: chela.LocalChannel, Peer: chela.Peer{Kind: chela.Group, ID: "#x"}}
@@ -65,7 +68,8 @@ func TestFallback(t *testing.T) {
 			h := newHarness(t, chain(busy)).open()
 			defer h.stop()
 			h.wait(h.send("m1", "one", group))
-			if got := h.seen(chela.StreamNotice, ""); len(got) != 0 || strings.Contains(strings.Join(h.lines(), "\n"), "notice:") {
+			if got := h.seen(chela.StreamNotice, ""); len(got) != 0 ||
+				strings.Contains(strings.Join(h.lines(), "\n"), "notice:") {
 				t.Errorf("notices %+v\n%s", got, strings.Join(h.lines(), "\n"))
 			}
 			h.view(func(r store.Reader) error {
@@ -79,7 +83,8 @@ func TestFallback(t *testing.T) {
 	})
 	t.Run("a fallback after an answer that broke off: one answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHarness(t, chain(llmtest.Step{Parts: []llm.Part{llm.Text("half an ans")}, Fault: llmtest.Fault{Error: true, Kind: "api_error", Message: "gone"}})).open()
+			h := newHarness(t, chain(llmtest.Step{Parts: []llm.Part{llm.Text("half an ans")}, Fault: llmtest.Fault{Error: true,
+				Kind: "api_error", Message: "gone"}})).open()
 			defer h.stop()
 			if r := h.ask("m1", "one"); r.State != run.OK || r.Text != "from other" {
 				t.Errorf("%+v", r)
@@ -98,11 +103,13 @@ func TestFallback(t *testing.T) {
 			slow := llmtest.Status(402, "no credit")
 			bad := failover.New(failover.NewHealth(nil, nil),
 				failover.Candidate{Model: mock, Keys: []failover.Key{{ID: "a", Provider: llmtest.NewScript(slow, slow, slow)}}},
-				failover.Candidate{Model: llm.Model{Provider: "other", ID: "n"}, Keys: []failover.Key{{ID: "b", Provider: llmtest.NewScript(slow, slow, slow)}}})
+				failover.Candidate{Model: llm.Model{Provider: "other", ID: "n"},
+					Keys: []failover.Key{{ID: "b", Provider: llmtest.NewScript(slow, slow, slow)}}})
 			h := newHarness(t, bad).open()
 			defer h.stop()
 			r := h.ask("m1", "one")
-			if want := "no model answered: mock/m (billing), other/n (billing); try again in 5h"; r.State != run.Failed || r.Error != want {
+			if want := "no model answered: mock/m (billing), other/n (billing); try again in 5h"; r.State != run.Failed ||
+				r.Error != want {
 				t.Errorf("%s: %q, want %q", r.State, r.Error, want)
 			}
 		})

@@ -37,7 +37,8 @@ func TestRevokedDevice(t *testing.T) {
 	}
 	pair := func(h *harness, d pairing.Device) {
 		h.t.Helper()
-		if err := h.st.Update(h.t.Context(), store.Synced, func(tx store.Tx) error { return tx.Devices().PutDevice(d) }); err != nil {
+		if err := h.st.Update(h.t.Context(), store.Synced,
+			func(tx store.Tx) error { return tx.Devices().PutDevice(d) }); err != nil {
 			h.t.Fatal(err)
 		}
 	}

@@ -110,7 +110,13 @@ func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
 	lanes.Set("main", 8)
 	h.lanes = lanes
 	h.boots++
-	own, err := leaseholder.New(context.Background(), leaseholder.Options{Log: log, Store: h.st, ID: fmt.Sprint("boot", h.boots), TTL: h.ttl, Step: h.step})
+	own, err := leaseholder.New(context.Background(), leaseholder.Options{
+		Log:   log,
+		Store: h.st,
+		ID:    fmt.Sprint("boot", h.boots),
+		TTL:   h.ttl,
+		Step:  h.step,
+	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -119,7 +125,14 @@ func (h *harness) start(st store.Store, log *slog.Logger, shut func() error) {
 		Executor: invoke.New(invoke.Options{Log: log}), Ended: h.ended, Children: h.children, Step: h.step, Profiles: h,
 		Budgets: budget.New(budget.Options{Store: h.st, Bus: h.bus, Notices: notice.New(notice.Options{})}),
 	}})
-	h.gate = inbound.New(inbound.Options{Log: log, Store: h.st, Bus: h.bus, Live: h.con.Live, Reserve: h.reserve, StopRuns: h.con.StopRuns})
+	h.gate = inbound.New(inbound.Options{
+		Log:      log,
+		Store:    h.st,
+		Bus:      h.bus,
+		Live:     h.con.Live,
+		Reserve:  h.reserve,
+		StopRuns: h.con.StopRuns,
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	leases, end := context.WithCancel(context.Background())

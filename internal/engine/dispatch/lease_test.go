@@ -275,7 +275,8 @@ func TestDeferredOfDeadOwner(t *testing.T) {
 		defer b.stop()
 		a.ask("m1", "hi")
 		for owner, text := range map[string]string{"boot101": "of a", "boot201": "of b"} {
-			if _, err := dispatch.Defer(st, owner, strings.TrimSpace, func(queue.Item) {})(t.Context(), tool.Call{ID: owner, Session: key, Run: "m1"}, text); err != nil {
+			if _, err := dispatch.Defer(st, owner, strings.TrimSpace, func(queue.Item) {})(t.Context(),
+				tool.Call{ID: owner, Session: key, Run: "m1"}, text); err != nil {
 				t.Fatal(err)
 			}
 		}

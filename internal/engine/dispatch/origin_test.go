@@ -108,7 +108,11 @@ func TestWhoJoinsARun(t *testing.T) {
 				by := func(id string) func(*queue.Item) {
 					return func(it *queue.Item) { it.Principal.ID = id }
 				}
-				who := map[chela.OriginKind]string{chela.OriginPerson: "ann", chela.OriginHeartbeat: "heartbeat", chela.OriginCron: "cron"}[live]
+				who := map[chela.OriginKind]string{
+					chela.OriginPerson:    "ann",
+					chela.OriginHeartbeat: "heartbeat",
+					chela.OriginCron:      "cron",
+				}[live]
 				first := item("hold", queue.Message, live, by(who))
 				h.put(first)
 				<-begun
@@ -117,7 +121,8 @@ func TestWhoJoinsARun(t *testing.T) {
 					item("announce", queue.Event, chela.OriginSubagent, by("child")),
 					item("job", queue.Event, chela.OriginCron, by("cron")),
 					item("m1", queue.Message, chela.OriginPerson, by("ann")),
-					item("m2", queue.Message, chela.OriginPerson, by("ann"), func(it *queue.Item) { it.Overrides.Model = "mock/other" }),
+					item("m2", queue.Message, chela.OriginPerson, by("ann"),
+						func(it *queue.Item) { it.Overrides.Model = "mock/other" }),
 					item("m3", queue.Message, chela.OriginPerson, by("bob")),
 				}
 				h.put(items...)
@@ -195,7 +200,8 @@ func TestOnlyPersonsInterrupt(t *testing.T) {
 		<-begun
 		time.Sleep(time.Second)
 		items := []queue.Item{
-			item("beat", queue.Message, chela.OriginHeartbeat), item("job", queue.Message, chela.OriginCron), item("announce", queue.Event, chela.OriginSubagent),
+			item("beat", queue.Message, chela.OriginHeartbeat), item("job", queue.Message, chela.OriginCron),
+			item("announce", queue.Event, chela.OriginSubagent),
 		}
 		h.put(items...)
 		synctest.Wait()
@@ -215,7 +221,8 @@ func TestOnlyPersonsInterrupt(t *testing.T) {
 // next heartbeat. They start nothing, and the next run of any origin has them.
 func TestNext(t *testing.T) {
 	t.Parallel()
-	for _, origin := range []chela.OriginKind{chela.OriginPerson, chela.OriginHeartbeat, chela.OriginCron, chela.OriginSubagent} {
+	for _, origin := range []chela.OriginKind{chela.OriginPerson, chela.OriginHeartbeat, chela.OriginCron,
+		chela.OriginSubagent} {
 		t.Run(string(origin), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -235,7 +242,8 @@ func TestNext(t *testing.T) {
 					t.Errorf("run of %s is %s: %s", r.Origin.Kind, r.State, r.Error)
 				}
 				got := h.lines()[0]
-				if !strings.Contains(got, "(5 earlier events were dropped)") || strings.Contains(got, "event 04.") || strings.Count(got, "- event ") != queue.MaxNext {
+				if !strings.Contains(got, "(5 earlier events were dropped)") || strings.Contains(got, "event 04.") ||
+					strings.Count(got, "- event ") != queue.MaxNext {
 					t.Errorf("the run has %q", got)
 				}
 			})
@@ -261,11 +269,13 @@ func TestOverrides(t *testing.T) {
 			offered = append(offered, strings.Join(names, " "))
 			return llmtest.Say("ok")
 		})
-		h := newHarness(t, model, newTool("a", tool.Reads, nil), newTool("b", tool.Reads, nil), newTool("c", tool.Reads, nil)).open()
+		h := newHarness(t, model, newTool("a", tool.Reads, nil), newTool("b", tool.Reads, nil),
+			newTool("c", tool.Reads, nil)).open()
 		h.ask("m1", "all")
 		h.change(func(m *session.Meta) { m.Bounds.Tools = []run.Tools{{Deny: []string{"c"}}} })
 		h.ask("m2", "bounds")
-		h.put(item("m3", queue.Message, chela.OriginCron, override(func(o *run.Overrides) { o.Tools.Allow = []string{"b", "c"} })))
+		h.put(item("m3", queue.Message, chela.OriginCron,
+			override(func(o *run.Overrides) { o.Tools.Allow = []string{"b", "c"} })))
 		h.runOf("m3")
 		if want := []string{"a b c", "a b", "b"}; !slices.Equal(offered, want) {
 			t.Errorf("tools %q, want %q", offered, want)
@@ -314,8 +324,10 @@ func TestOverrides(t *testing.T) {
 		h := newHarness(t, nil, newTool("look", tool.Reads, nil), newTool("act", tool.Acts, nil))
 		h.p.Model.Levels = levels
 		h.p.Provider = failover.New(failover.NewHealth(nil, nil),
-			failover.Candidate{Model: h.p.Model, Keys: []failover.Key{{ID: "a", Provider: ask("m", 1, llmtest.Status(402, "no credit"))}}},
-			failover.Candidate{Model: llm.Model{Provider: "other", ID: "n", Levels: levels}, Keys: []failover.Key{{ID: "b", Provider: ask("n", 0, llmtest.Say("done"))}}})
+			failover.Candidate{Model: h.p.Model,
+				Keys: []failover.Key{{ID: "a", Provider: ask("m", 1, llmtest.Status(402, "no credit"))}}},
+			failover.Candidate{Model: llm.Model{Provider: "other", ID: "n", Levels: levels},
+				Keys: []failover.Key{{ID: "b", Provider: ask("n", 0, llmtest.Say("done"))}}})
 		h.resolve = func(context.Context, session.Meta, run.Run) { resolved++ }
 		h.open()
 		h.put(item("m1", queue.Message, chela.OriginCron, override(func(o *run.Overrides) {
@@ -393,7 +405,8 @@ func TestDraft(t *testing.T) {
 	last := chela.Address{Channel: "discord"}
 	m := session.Meta{Key: key, ID: "s1", Agent: "main", Address: last, Bounds: session.Bounds{Lane: "subagent"}}
 	message := item("m1", queue.Message, chela.OriginPerson, func(it *queue.Item) { it.Inbound.Address = at })
-	event := item("e1", queue.Event, chela.OriginProcess, func(it *queue.Item) { it.Inbound.Address, it.Root = chela.Address{}, "r0" })
+	event := item("e1", queue.Event, chela.OriginProcess,
+		func(it *queue.Item) { it.Inbound.Address, it.Root = chela.Address{}, "r0" })
 	deliver := func(d run.Delivery) queue.Item {
 		it := message
 		it.Overrides = run.Overrides{Deliver: d, Lane: "cron"}
@@ -409,19 +422,24 @@ func TestDraft(t *testing.T) {
 		want  func(*run.Run)
 	}{
 		{"a message", []queue.Item{message}, func(r *run.Run) { r.ID, r.Origin, r.Address = "m1", message.Origin, at }},
-		{"an event and a message", []queue.Item{event, message}, func(r *run.Run) { r.ID, r.Origin, r.Address = "m1", message.Origin, at }},
-		{"an event", []queue.Item{event}, func(r *run.Run) { r.ID, r.Origin, r.Root, r.Address = "e1", event.Origin, "r0", last }},
-		{"an event with an address", []queue.Item{item("e2", queue.Event, chela.OriginProcess, func(it *queue.Item) { it.Inbound.Address = at })},
+		{"an event and a message", []queue.Item{event, message},
+			func(r *run.Run) { r.ID, r.Origin, r.Address = "m1", message.Origin, at }},
+		{"an event", []queue.Item{event},
+			func(r *run.Run) { r.ID, r.Origin, r.Root, r.Address = "e1", event.Origin, "r0", last }},
+		{"an event with an address",
+			[]queue.Item{item("e2", queue.Event, chela.OriginProcess, func(it *queue.Item) { it.Inbound.Address = at })},
 			func(r *run.Run) {
 				r.ID, r.Origin, r.Address = "e2", chela.Origin{Kind: chela.OriginProcess, ID: "e2"}, at
 			}},
 		{"compaction", []queue.Item{item("c1", queue.Compact, chela.OriginPerson)}, func(r *run.Run) {
-			r.ID, r.Kind, r.Origin, r.Address = "c1", run.Compact, chela.Origin{Kind: chela.OriginPerson, ID: "c1"}, chela.Address{Channel: chela.LocalChannel}
+			r.ID, r.Kind, r.Origin, r.Address = "c1", run.Compact, chela.Origin{Kind: chela.OriginPerson, ID: "c1"},
+				chela.Address{Channel: chela.LocalChannel}
 		}},
-		{"delivery to the last address", []queue.Item{deliver(run.Delivery{Mode: run.DeliverTo, Last: true})}, func(r *run.Run) {
-			r.ID, r.Origin, r.Address, r.Lane = "m1", message.Origin, last, "cron"
-			r.Overrides = run.Overrides{Deliver: run.Delivery{Mode: run.DeliverTo, Last: true}, Lane: "cron"}
-		}},
+		{"delivery to the last address", []queue.Item{deliver(run.Delivery{Mode: run.DeliverTo, Last: true})},
+			func(r *run.Run) {
+				r.ID, r.Origin, r.Address, r.Lane = "m1", message.Origin, last, "cron"
+				r.Overrides = run.Overrides{Deliver: run.Delivery{Mode: run.DeliverTo, Last: true}, Lane: "cron"}
+			}},
 		{"no delivery", []queue.Item{deliver(run.Delivery{Mode: run.DeliverNowhere})}, func(r *run.Run) {
 			r.ID, r.Origin, r.Lane = "m1", message.Origin, "cron"
 			r.Overrides = run.Overrides{Deliver: run.Delivery{Mode: run.DeliverNowhere}, Lane: "cron"}

@@ -62,7 +62,8 @@ func TestPower(t *testing.T) {
 		}
 		turn("m1", "act", func() {})
 		turn("m2", "danger", func() {
-			h.until("the approval is published", func() bool { return len(h.seen(chela.StreamApproval, chela.PhaseRequested)) > 0 })
+			h.until("the approval is published",
+				func() bool { return len(h.seen(chela.StreamApproval, chela.PhaseRequested)) > 0 })
 			q := h.pending()
 			report(asked(q.ID))
 			h.suspended()

@@ -124,7 +124,8 @@ func TestStaleProfileAtResume(t *testing.T) {
 						t.Errorf("run is %s: %q %s", r.State, r.Text, r.Error)
 					}
 				}
-				h.until("the call was carried out", func() bool { return act.count()+current.count() == 1 && len(h.waiting()) == 0 && !h.con.Live(key) })
+				h.until("the call was carried out",
+					func() bool { return act.count()+current.count() == 1 && len(h.waiting()) == 0 && !h.con.Live(key) })
 				if act.count() != 0 {
 					t.Error("the call was carried out with the stale profile")
 				}
@@ -256,7 +257,8 @@ func TestInterruptedKeepsSpent(t *testing.T) {
 			h.p.Budget, h.p.Limits, h.p.Model.Price = c.budget, c.limits, &llm.Price{Input: 0.001}
 			h.crashAt("tool.start", 1, func() { h.send("m1", "use it") })
 			r := h.wait("m1")
-			if n := len(model.Requests()); r.State != run.Failed || !strings.Contains(r.Error, c.want) || r.Attempts != 2 || n != c.calls {
+			if n := len(model.Requests()); r.State != run.Failed || !strings.Contains(r.Error, c.want) ||
+				r.Attempts != 2 || n != c.calls {
 				t.Errorf("run is %s after %d attempts and %d model calls: %s", r.State, r.Attempts, n, r.Error)
 			}
 		})
@@ -274,7 +276,8 @@ func TestResumeKeepsCounts(t *testing.T) {
 	}{
 		"rounds": {func(p *runner.Profile) { p.MaxRounds = 2 }, "the end", ""},
 		"calls":  {func(p *runner.Profile) { p.MaxCalls = 2 }, "the end", ""},
-		"budget": {func(p *runner.Profile) { p.Budget.ToolCalls = 2 }, "the budget of this run is spent: 2 tool calls", run.Limit},
+		"budget": {func(p *runner.Profile) { p.Budget.ToolCalls = 2 },
+			"the budget of this run is spent: 2 tool calls", run.Limit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

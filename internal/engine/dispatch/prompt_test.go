@@ -38,7 +38,9 @@ func TestPromptFiles(t *testing.T) {
 		{"a direct chat", "m2", at(chela.Direct), true, true},
 		{"a group", "m3", at(chela.Group), true, false},
 		{"a public room", "m5", at(chela.Room), true, false},
-		{"a light context", "m4", func(it *queue.Item) { it.Overrides = run.Overrides{Context: run.ContextLight, Prompt: "only look"} }, false, false},
+		{"a light context", "m4", func(it *queue.Item) {
+			it.Overrides = run.Overrides{Context: run.ContextLight, Prompt: "only look"}
+		}, false, false},
 	} {
 		h.put(item(c.id, queue.Message, chela.OriginPerson, c.change))
 		h.runOf(c.id)

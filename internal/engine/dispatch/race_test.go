@@ -252,7 +252,8 @@ func TestResetWhileItRuns(t *testing.T) {
 			}
 			h.ask("m2", "and now")
 			m, sum = read("m2")
-			if m.Calls != sum.Calls || m.Tokens != sum.Tokens || m.NanoUSD != sum.NanoUSD || !m.Priced || m.Calls == 0 || m.Context == 0 {
+			if m.Calls != sum.Calls || m.Tokens != sum.Tokens || m.NanoUSD != sum.NanoUSD || !m.Priced ||
+				m.Calls == 0 || m.Context == 0 {
 				t.Errorf("counted in the new conversation: %+v, want %+v", m, sum)
 			}
 		})
@@ -367,7 +368,14 @@ func TestSteerRevoked(t *testing.T) {
 	t.Parallel()
 	var h *harness
 	say := func(from, id, text, mode string) {
-		in := chela.Inbound{ID: id, Session: key, Text: text, Mode: mode, Address: chela.Address{Channel: chela.LocalChannel}, Sender: chela.Sender{ID: "owner"}}
+		in := chela.Inbound{
+			ID:      id,
+			Session: key,
+			Text:    text,
+			Mode:    mode,
+			Address: chela.Address{Channel: chela.LocalChannel},
+			Sender:  chela.Sender{ID: "owner"},
+		}
 		if _, err := h.gate.Admit(chela.WithPrincipal(t.Context(), device(from)), in); err != nil {
 			t.Error(err)
 		}

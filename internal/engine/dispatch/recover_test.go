@@ -232,32 +232,35 @@ func TestRecover(t *testing.T) {
 			t.Errorf("answer %q after %d attempts", r.Text, r.Attempts)
 		}
 	})
-	t.Run("REC-03 a turn whose profile crashes the process is given up after ten starts in ten minutes", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			h := newHarness(t, asksOnce("none"))
-			starts, begun := 0, time.Now()
-			r := keepDying(h, "hi", func(n int) *crash {
-				c := newCrash([]string{"run.execute", "resolve"}[min(n, 1)], 1)
-				h.resolve = func(context.Context, session.Meta, run.Run) { starts++; c.hook("resolve") }
-				return c
+	t.Run("REC-03 a turn whose profile crashes the process is given up after ten starts in ten minutes",
+		func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, asksOnce("none"))
+				starts, begun := 0, time.Now()
+				r := keepDying(h, "hi", func(n int) *crash {
+					c := newCrash([]string{"run.execute", "resolve"}[min(n, 1)], 1)
+					h.resolve = func(context.Context, session.Meta, run.Run) { starts++; c.hook("resolve") }
+					return c
+				})
+				if r.State != run.Failed || r.Attempts < 10 || r.Attempts != starts || time.Since(begun) < 10*time.Minute ||
+					!strings.Contains(r.Error, "/retry") {
+					t.Errorf("run %s after %d attempts, %d starts and %s: %s", r.State, r.Attempts, starts, time.Since(begun), r.Error)
+				}
+				h.step, h.wrap, h.drain, h.resolve = nil, nil, 0, nil
+				h.open()
+				defer h.stop()
+				if r := h.ask("m2", "/retry"); r.Text != "heard: hi" {
+					t.Errorf("/retry: run %s %q %s", r.State, r.Text, r.Error)
+				}
 			})
-			if r.State != run.Failed || r.Attempts < 10 || r.Attempts != starts || time.Since(begun) < 10*time.Minute || !strings.Contains(r.Error, "/retry") {
-				t.Errorf("run %s after %d attempts, %d starts and %s: %s", r.State, r.Attempts, starts, time.Since(begun), r.Error)
-			}
-			h.step, h.wrap, h.drain, h.resolve = nil, nil, 0, nil
-			h.open()
-			defer h.stop()
-			if r := h.ask("m2", "/retry"); r.Text != "heard: hi" {
-				t.Errorf("/retry: run %s %q %s", r.State, r.Text, r.Error)
-			}
 		})
-	})
 	for _, c := range []struct{ name, step string }{
 		{"before its model is asked", "run.execute"},
 		{"before its call starts", "tool.start"},
 		{"before its answer is stored", "run.end"},
 	} {
-		t.Run("messages of other sessions and of the same one go before a run that was interrupted three times "+c.name+", and do not see it", func(t *testing.T) {
+		t.Run("messages of other sessions and of the same one go before a run that was interrupted three times "+c.name+
+			", and do not see it", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				act := newTool("act", tool.Acts, nil)
 				model := asksOnce("act")
@@ -283,7 +286,8 @@ func TestRecover(t *testing.T) {
 					t.Errorf("the model of the next message is sent %d messages, the first is %q", len(got), got[0].PlainText())
 				}
 				if r := h.wait("m1"); r.State != run.OK || r.Attempts != 4 || act.count() != 1 {
-					t.Errorf("the run that waited: %s %q %s after %d attempts; the tool ran %d times", r.State, r.Text, r.Error, r.Attempts, act.count())
+					t.Errorf("the run that waited: %s %q %s after %d attempts; the tool ran %d times", r.State, r.Text, r.Error,
+						r.Attempts, act.count())
 				}
 				if r := h.ask("m3", "bye"); r.Text != "heard: bye" {
 					t.Errorf("a later message: run %s %q %s", r.State, r.Text, r.Error)
@@ -293,7 +297,8 @@ func TestRecover(t *testing.T) {
 				for _, m := range reqs[len(reqs)-1].Messages {
 					got = append(got, line(session.Entry{Kind: session.KindMessage, Message: m}))
 				}
-				want := []string{"user: hello", "assistant: heard: hello", "user: use it", "assistant: <act>", "toolResult: ran act", "assistant: got: ran act", "user: bye"}
+				want := []string{"user: hello", "assistant: heard: hello", "user: use it", "assistant: <act>",
+					"toolResult: ran act", "assistant: got: ran act", "user: bye"}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Error(diff)
 				}

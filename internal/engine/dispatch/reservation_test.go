@@ -87,7 +87,13 @@ func TestReservation(t *testing.T) {
 		h.notify("the printer is on fire")
 		h.reserved(key).Release(false)
 		c.fail.Store(true)
-		in := chela.Inbound{ID: "m1", Session: key, Text: "hi", Address: chela.Address{Channel: chela.LocalChannel}, Sender: chela.Sender{ID: "owner"}}
+		in := chela.Inbound{
+			ID:      "m1",
+			Session: key,
+			Text:    "hi",
+			Address: chela.Address{Channel: chela.LocalChannel},
+			Sender:  chela.Sender{ID: "owner"},
+		}
 		if _, err := h.gate.Admit(owner(t.Context()), in); !errors.Is(err, errDisk) {
 			t.Fatalf("admit: %v, want %v", err, errDisk)
 		}
@@ -148,7 +154,13 @@ func TestReservation(t *testing.T) {
 		h.reserved(key).Release(false)
 		h.pair("phone", true, chela.ScopeWrite)
 		ctx := chela.WithPrincipal(t.Context(), device("phone"))
-		in := chela.Inbound{ID: "m1", Session: key, Text: "hi", Address: chela.Address{Channel: chela.LocalChannel}, Sender: chela.Sender{ID: "owner"}}
+		in := chela.Inbound{
+			ID:      "m1",
+			Session: key,
+			Text:    "hi",
+			Address: chela.Address{Channel: chela.LocalChannel},
+			Sender:  chela.Sender{ID: "owner"},
+		}
 		if _, err := h.gate.Admit(ctx, in); err != nil {
 			t.Fatal(err)
 		}

@@ -179,7 +179,8 @@ func TestSessionAtEnd(t *testing.T) {
 // TestModelErrorAfterTool has a model fail after a tool failed: its error is told.
 func TestModelErrorAfterTool(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, llmtest.NewScript(llmtest.Call("c1", "none", `{}`), llmtest.Status(401, "invalid x-api-key"))).open()
+	h := newHarness(t, llmtest.NewScript(llmtest.Call("c1", "none", `{}`),
+		llmtest.Status(401, "invalid x-api-key"))).open()
 	if r := h.ask("m1", "hi"); r.State != run.Failed || !strings.Contains(r.Error, "refused the key") || r.Text != "" {
 		t.Errorf("run is %s: %q %s", r.State, r.Text, r.Error)
 	}

@@ -69,7 +69,8 @@ func (d *Dispatcher) read(ctx context.Context, key chela.SessionKey) (pendingWor
 	})
 }
 
-func (d *Dispatcher) readWork(key chela.SessionKey, runs run.Reader, items queue.Reader, sessions session.Reader) (pendingWork, error) {
+func (d *Dispatcher) readWork(key chela.SessionKey, runs run.Reader, items queue.Reader,
+	sessions session.Reader) (pendingWork, error) {
 	var p pendingWork
 	var err error
 	if p.active, err = runs.Active(key); err != nil {
@@ -219,7 +220,8 @@ func (d *Dispatcher) drop(ctx context.Context, decision queue.Decision) error {
 		return nil
 	}
 	err := d.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
-		return errors.Join(tx.Queue().Set(queue.Dropped, decision.Drop...), tx.Queue().Set(queue.Waiting, decision.Changed...))
+		return errors.Join(tx.Queue().Set(queue.Dropped, decision.Drop...),
+			tx.Queue().Set(queue.Waiting, decision.Changed...))
 	})
 	if err == nil {
 		d.runner.PublishAbsorbed(decision.Drop...)
@@ -244,7 +246,8 @@ func (d *Dispatcher) resume(ctx context.Context, w *sessionWorker, it queue.Item
 		return rd.Runs().Get(call.Run)
 	})
 	switch {
-	case errors.Is(err, chela.ErrNotFound) || err == nil && (call.State == session.Closed || it.Call == "" && r.State.Final()):
+	case errors.Is(err, chela.ErrNotFound) ||
+		err == nil && (call.State == session.Closed || it.Call == "" && r.State.Final()):
 		return now, d.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, it) })
 	case err != nil:
 		return now, err

@@ -136,7 +136,8 @@ type spawnWorld struct {
 
 // boot starts a process on the store that dies after a number of commits; 0: it does
 // not die.
-func (w *spawnWorld) boot(t *testing.T, st store.Store, commits int64, number int, tools ...tool.Tool) (*harness, *mortal) {
+func (w *spawnWorld) boot(t *testing.T, st store.Store, commits int64, number int,
+	tools ...tool.Tool) (*harness, *mortal) {
 	m := newMortal(st, commits)
 	act := newTool("act", tool.Acts, func(_ context.Context, c tool.Call) (tool.Result, error) {
 		if m.dead.Load() {
@@ -158,7 +159,9 @@ func (w *spawnWorld) boot(t *testing.T, st store.Store, commits int64, number in
 		},
 	})
 	w.spawner = sp
-	h = newHarness(t, spawnModel(), append(tools, act, sessions.NewSpawn(sp, sessions.SpawnOptions{Attachments: subagent.Attachments{Enabled: true}}), sessions.NewSubagents(sp), sessions.NewYield(sp))...)
+	h = newHarness(t, spawnModel(),
+		append(tools, act, sessions.NewSpawn(sp, sessions.SpawnOptions{Attachments: subagent.Attachments{Enabled: true}}),
+			sessions.NewSubagents(sp), sessions.NewYield(sp))...)
 	h.boots, h.drain, h.ttl = number, time.Millisecond, w.ttl
 	h.ended = append(h.ended, sp.Ended)
 	h.children = sp
@@ -243,7 +246,8 @@ func (w *spawnWorld) check(t *testing.T, st store.Store, requesters map[string]s
 // child returns the subagent with the label.
 func child(t *testing.T, st store.Store, label string) subagent.Child {
 	t.Helper()
-	list, err := store.Get(t.Context(), st, func(r store.Reader) ([]subagent.Child, error) { return r.Children().Recent(100) })
+	list, err := store.Get(t.Context(), st,
+		func(r store.Reader) ([]subagent.Child, error) { return r.Children().Recent(100) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,167 +305,188 @@ func TestSpawnLife(t *testing.T) {
 		}
 		return n
 	}
-	on("SUB-11 the result of a subagent whose requester was deleted reaches the session above", func(t *testing.T, _ *spawnWorld, h *harness, st store.Store, release chan struct{}) {
-		const work = chela.SessionKey("agent:main:work") // not the main session, which is the last resort
-		h.wait(h.send("m1", spawnLine("boss", spawnLine("leaf", "stall {}")), func(in *chela.Inbound) { in.Session = work }))
-		synctest.Wait()
-		remove(t, h, child(t, st, "boss").Session)
-		close(release)
-		idle(t, st, alive)
-		if c := child(t, st, "boss"); c.Silent != subagent.Lost || c.Archived.IsZero() || c.Tokens == (llm.Usage{}) {
-			t.Errorf("boss: %+v", c)
-		}
-		var told []string
-		for _, e := range h.entriesOf(work) {
-			if l := line(e); strings.HasPrefix(l, "assistant: told") {
-				told = append(told, l)
+	on("SUB-11 the result of a subagent whose requester was deleted reaches the session above",
+		func(t *testing.T, _ *spawnWorld, h *harness, st store.Store, release chan struct{}) {
+			const work = chela.SessionKey("agent:main:work") // not the main session, which is the last resort
+			h.wait(h.send("m1", spawnLine("boss", spawnLine("leaf", "stall {}")), func(in *chela.Inbound) { in.Session = work }))
+			synctest.Wait()
+			remove(t, h, child(t, st, "boss").Session)
+			close(release)
+			idle(t, st, alive)
+			if c := child(t, st, "boss"); c.Silent != subagent.Lost || c.Archived.IsZero() || c.Tokens == (llm.Usage{}) {
+				t.Errorf("boss: %+v", c)
 			}
-		}
-		if !slices.Equal(told, []string{"assistant: told leaf"}) {
-			t.Errorf("told %q", told)
-		}
-	})
-	on("an announcement that waits for a deleted session moves to the session above", func(t *testing.T, _ *spawnWorld, h *harness, st store.Store, release chan struct{}) {
-		h.lanes.Set(spawn.Lane, 2)
-		h.ask("m1", spawnLine("boss", spawnLine("leaf", "say x")+"\nstall {}"))
-		synctest.Wait()
-		if leaf, boss := child(t, st, "leaf"), child(t, st, "boss"); leaf.Open() || !boss.Open() {
-			t.Fatalf("leaf %+v, boss %+v", leaf, boss)
-		}
-		remove(t, h, child(t, st, "boss").Session)
-		close(release)
-		idle(t, st, alive)
-		if !slices.Contains(h.lines(), "assistant: told leaf") || told(h) != 1 {
-			t.Errorf("transcript %q", h.lines())
-		}
-	})
-	on("nothing runs in a subagent that was stopped, although a result waited for it", func(t *testing.T, w *spawnWorld, h *harness, st store.Store, release chan struct{}) {
-		h.lanes.Set(spawn.Lane, 2)
-		h.ask("m1", spawnLine("boss", spawnLine("leaf", "say x")+"\nstall {}"))
-		synctest.Wait()
-		boss := child(t, st, "boss")
-		if killed, err := w.spawner.Kill(t.Context(), key, "boss"); err != nil || len(killed) != 1 {
-			t.Fatalf("killed %+v, %v", killed, err)
-		}
-		close(release)
-		time.Sleep(2 * time.Minute)
-		idle(t, st, alive)
-		if c := child(t, st, "boss"); c.Silent != subagent.Stopped || c.Result != "" || told(h) != 0 {
-			t.Errorf("boss %+v, transcript %q", c, h.lines())
-		}
-		entries, err := store.Get(t.Context(), st, func(r store.Reader) ([]session.Entry, error) {
-			m, err := r.Sessions().Get(boss.Session)
-			if err != nil {
-				return nil, err
+			var told []string
+			for _, e := range h.entriesOf(work) {
+				if l := line(e); strings.HasPrefix(l, "assistant: told") {
+					told = append(told, l)
+				}
 			}
-			return r.Sessions().Entries(m.ID, 0, 0)
+			if !slices.Equal(told, []string{"assistant: told leaf"}) {
+				t.Errorf("told %q", told)
+			}
 		})
-		for _, e := range entries {
-			if strings.Contains(line(e), "leaf") && strings.Contains(line(e), "has finished") {
-				t.Errorf("entry %q", line(e))
+	on("an announcement that waits for a deleted session moves to the session above",
+		func(t *testing.T, _ *spawnWorld, h *harness, st store.Store, release chan struct{}) {
+			h.lanes.Set(spawn.Lane, 2)
+			h.ask("m1", spawnLine("boss", spawnLine("leaf", "say x")+"\nstall {}"))
+			synctest.Wait()
+			if leaf, boss := child(t, st, "leaf"), child(t, st, "boss"); leaf.Open() || !boss.Open() {
+				t.Fatalf("leaf %+v, boss %+v", leaf, boss)
 			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	})
-	on("a subagent has at most the tools of the run that starts it", func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
-		err := h.st.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
-			tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
-			_, err := tx.Queue().Put(queue.Item{
-				ID: "m1", Key: "m1", Session: key, Kind: queue.Message, State: queue.Waiting, Created: time.Now(), Principal: chela.Owner("test"),
-				Inbound: chela.Inbound{Text: spawnLine("a", `act {"by":"a"}`)}, Overrides: run.Overrides{Tools: run.Tools{Deny: []string{"act"}}},
+			remove(t, h, child(t, st, "boss").Session)
+			close(release)
+			idle(t, st, alive)
+			if !slices.Contains(h.lines(), "assistant: told leaf") || told(h) != 1 {
+				t.Errorf("transcript %q", h.lines())
+			}
+		})
+	on("nothing runs in a subagent that was stopped, although a result waited for it",
+		func(t *testing.T, w *spawnWorld, h *harness, st store.Store, release chan struct{}) {
+			h.lanes.Set(spawn.Lane, 2)
+			h.ask("m1", spawnLine("boss", spawnLine("leaf", "say x")+"\nstall {}"))
+			synctest.Wait()
+			boss := child(t, st, "boss")
+			if killed, err := w.spawner.Kill(t.Context(), key, "boss"); err != nil || len(killed) != 1 {
+				t.Fatalf("killed %+v, %v", killed, err)
+			}
+			close(release)
+			time.Sleep(2 * time.Minute)
+			idle(t, st, alive)
+			if c := child(t, st, "boss"); c.Silent != subagent.Stopped || c.Result != "" || told(h) != 0 {
+				t.Errorf("boss %+v, transcript %q", c, h.lines())
+			}
+			entries, err := store.Get(t.Context(), st, func(r store.Reader) ([]session.Entry, error) {
+				m, err := r.Sessions().Get(boss.Session)
+				if err != nil {
+					return nil, err
+				}
+				return r.Sessions().Entries(m.ID, 0, 0)
 			})
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		idle(t, st, alive)
-		if c := child(t, st, "a"); c.Outcome != chela.OutcomeOK || len(w.effects) != 0 {
-			t.Errorf("subagent %+v, effects %v", c, w.effects)
-		}
-	})
-	on("SUB-29 the session of an ended subagent is archived after an hour", func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
-		h.ask("m1", `sessions_spawn {"task":"say a","label":"a","attachments":[{"name":"x","content":"y"}]}`)
-		idle(t, st, alive)
-		file := filepath.Join(w.workspace, child(t, st, "a").FilesFolder(), "x")
-		listed := func() int {
-			l, err := w.spawner.List(t.Context(), key)
+			for _, e := range entries {
+				if strings.Contains(line(e), "leaf") && strings.Contains(line(e), "has finished") {
+					t.Errorf("entry %q", line(e))
+				}
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			return len(l.Children)
-		}
-		time.Sleep(59 * time.Minute)
-		synctest.Wait()
-		c := child(t, st, "a")
-		if b, err := os.ReadFile(file); err != nil || string(b) != "y" {
-			t.Errorf("the attachment after 59 minutes: %q, %v", b, err)
-		}
-		if !c.Archived.IsZero() || listed() != 1 {
-			t.Errorf("after 59 minutes: archived %s, %d listed", c.Archived, listed())
-		}
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		c = child(t, st, "a")
-		m, err := store.Get(t.Context(), st, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(c.Session) })
-		if err != nil || c.Archived.IsZero() || m.Archived.IsZero() || listed() != 0 {
-			t.Errorf("after 61 minutes: archived %s, session %s, %d listed, %v", c.Archived, m.Archived, listed(), err)
-		}
-		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the attachment after 61 minutes: %v", err)
-		}
-		n, err := store.Get(t.Context(), st, func(r store.Reader) (int, error) { return r.Sessions().Count(m.ID) })
-		if err != nil || n < 2 {
-			t.Errorf("the transcript has %d entries, %v", n, err)
-		}
-	})
-	on("SUB-12 the session of a subagent with cleanup delete is deleted when its result was taken", func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
-		h.ask("m1", `sessions_spawn {"task":"say a","label":"a","cleanup":"delete","attachments":[{"name":"x","content":"y"}]}`)
-		idle(t, st, alive)
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		c := child(t, st, "a")
-		if _, err := os.Stat(filepath.Join(w.workspace, c.FilesFolder())); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the attachment: %v", err)
-		}
-		_, err := store.Get(t.Context(), st, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(c.Session) })
-		if !errors.Is(err, chela.ErrNotFound) || c.Archived.IsZero() || told(h) != 1 {
-			t.Errorf("%v, archived %s, told %d times", err, c.Archived, told(h))
-		}
-	})
-	on("SUB-16 a subagent whose message was cancelled, or whose session is gone, is announced as failed", func(t *testing.T, _ *spawnWorld, h *harness, st store.Store, release chan struct{}) {
-		h.ask("m1", spawnLine("one", "stall {}")+"\n"+spawnLine("two", "stall {}")) // the lane has one place
-		synctest.Wait()
-		second := child(t, st, "one")
-		h.view(func(r store.Reader) error {
-			waiting, err := r.Queue().Waiting(second.Session)
-			if len(waiting) == 0 { // it runs
-				second = child(t, st, "two")
-			}
-			return err
 		})
-		if ids, err := h.con.Abort(t.Context(), second.Session, second.ID); err != nil || len(ids) != 1 {
-			t.Fatalf("cancelled %v, %v", ids, err)
-		}
-		close(release)
-		time.Sleep(2 * time.Minute)
-		idle(t, st, alive)
-		if c := child(t, st, second.Label); c.Open() || c.Outcome != chela.OutcomeError || !strings.Contains(c.Error, "cancelled") {
-			t.Errorf("the cancelled one: %+v", c)
-		}
-		if told(h) != 2 {
-			t.Errorf("transcript %q", h.lines())
-		}
-	})
+	on("a subagent has at most the tools of the run that starts it",
+		func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
+			err := h.st.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
+				tx.Wake(store.Topic{Kind: store.TopicQueue, Session: key})
+				_, err := tx.Queue().Put(queue.Item{
+					ID:        "m1",
+					Key:       "m1",
+					Session:   key,
+					Kind:      queue.Message,
+					State:     queue.Waiting,
+					Created:   time.Now(),
+					Principal: chela.Owner("test"),
+					Inbound:   chela.Inbound{Text: spawnLine("a", `act {"by":"a"}`)},
+
+					Overrides: run.Overrides{Tools: run.Tools{Deny: []string{"act"}}},
+				})
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			idle(t, st, alive)
+			if c := child(t, st, "a"); c.Outcome != chela.OutcomeOK || len(w.effects) != 0 {
+				t.Errorf("subagent %+v, effects %v", c, w.effects)
+			}
+		})
+	on("SUB-29 the session of an ended subagent is archived after an hour",
+		func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
+			h.ask("m1", `sessions_spawn {"task":"say a","label":"a","attachments":[{"name":"x","content":"y"}]}`)
+			idle(t, st, alive)
+			file := filepath.Join(w.workspace, child(t, st, "a").FilesFolder(), "x")
+			listed := func() int {
+				l, err := w.spawner.List(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return len(l.Children)
+			}
+			time.Sleep(59 * time.Minute)
+			synctest.Wait()
+			c := child(t, st, "a")
+			if b, err := os.ReadFile(file); err != nil || string(b) != "y" {
+				t.Errorf("the attachment after 59 minutes: %q, %v", b, err)
+			}
+			if !c.Archived.IsZero() || listed() != 1 {
+				t.Errorf("after 59 minutes: archived %s, %d listed", c.Archived, listed())
+			}
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			c = child(t, st, "a")
+			m, err := store.Get(t.Context(), st,
+				func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(c.Session) })
+			if err != nil || c.Archived.IsZero() || m.Archived.IsZero() || listed() != 0 {
+				t.Errorf("after 61 minutes: archived %s, session %s, %d listed, %v", c.Archived, m.Archived, listed(), err)
+			}
+			if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the attachment after 61 minutes: %v", err)
+			}
+			n, err := store.Get(t.Context(), st, func(r store.Reader) (int, error) { return r.Sessions().Count(m.ID) })
+			if err != nil || n < 2 {
+				t.Errorf("the transcript has %d entries, %v", n, err)
+			}
+		})
+	on("SUB-12 the session of a subagent with cleanup delete is deleted when its result was taken",
+		func(t *testing.T, w *spawnWorld, h *harness, st store.Store, _ chan struct{}) {
+			h.ask("m1", `sessions_spawn {"task":"say a","label":"a","cleanup":"delete","attachments":[{"name":"x","content":"y"}]}`)
+			idle(t, st, alive)
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			c := child(t, st, "a")
+			if _, err := os.Stat(filepath.Join(w.workspace, c.FilesFolder())); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the attachment: %v", err)
+			}
+			_, err := store.Get(t.Context(), st,
+				func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(c.Session) })
+			if !errors.Is(err, chela.ErrNotFound) || c.Archived.IsZero() || told(h) != 1 {
+				t.Errorf("%v, archived %s, told %d times", err, c.Archived, told(h))
+			}
+		})
+	on("SUB-16 a subagent whose message was cancelled, or whose session is gone, is announced as failed",
+		func(t *testing.T, _ *spawnWorld, h *harness, st store.Store, release chan struct{}) {
+			h.ask("m1", spawnLine("one", "stall {}")+"\n"+spawnLine("two", "stall {}")) // the lane has one place
+			synctest.Wait()
+			second := child(t, st, "one")
+			h.view(func(r store.Reader) error {
+				waiting, err := r.Queue().Waiting(second.Session)
+				if len(waiting) == 0 { // it runs
+					second = child(t, st, "two")
+				}
+				return err
+			})
+			if ids, err := h.con.Abort(t.Context(), second.Session, second.ID); err != nil || len(ids) != 1 {
+				t.Fatalf("cancelled %v, %v", ids, err)
+			}
+			close(release)
+			time.Sleep(2 * time.Minute)
+			idle(t, st, alive)
+			if c := child(t, st, second.Label); c.Open() || c.Outcome != chela.OutcomeError ||
+				!strings.Contains(c.Error, "cancelled") {
+				t.Errorf("the cancelled one: %+v", c)
+			}
+			if told(h) != 2 {
+				t.Errorf("transcript %q", h.lines())
+			}
+		})
 }
 
 // TestSpawnShared has two processes share a store. The requester's turn is in progress in
 // one of them when its subagent ends.
 func TestSpawnShared(t *testing.T) {
 	t.Parallel()
-	for name, dies := range map[string]bool{"the result waits for the end of the turn": false, "the process of the turn dies": true} {
+	for name, dies := range map[string]bool{
+		"the result waits for the end of the turn": false,
+		"the process of the turn dies":             true,
+	} {
 		t.Run("a requester in another process: "+name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -471,14 +496,15 @@ func TestSpawnShared(t *testing.T) {
 				var hs [2]*harness
 				var ms [2]*mortal
 				for i := range hs {
-					hs[i], ms[i] = w.boot(t, st, 0, 100*(i+1), newTool("stall", tool.Reads, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
-						select {
-						case <-release:
-							return tool.Text("went on"), nil
-						case <-ctx.Done():
-							return tool.Result{}, ctx.Err()
-						}
-					}))
+					hs[i], ms[i] = w.boot(t, st, 0, 100*(i+1),
+						newTool("stall", tool.Reads, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+							select {
+							case <-release:
+								return tool.Text("went on"), nil
+							case <-ctx.Done():
+								return tool.Result{}, ctx.Err()
+							}
+						}))
 					hs[i].q.Mode = queue.Followup
 					defer hs[i].stop()
 				}
@@ -523,8 +549,16 @@ func TestSpawnKilled(t *testing.T) {
 				h, m := w.boot(t, st, commits, i)
 				synctest.Wait()
 				ctx, cancel := context.WithTimeout(owner(t.Context()), time.Minute)
-				in := chela.Inbound{ID: "m1", Session: key, Text: message, Time: time.Now(), Address: chela.Address{Channel: chela.LocalChannel}, Sender: chela.Sender{ID: "owner"}}
-				if _, err := h.gate.Admit(ctx, in); err != nil && !m.dead.Load() { // a client repeats a message that was not accepted
+				in := chela.Inbound{
+					ID:      "m1",
+					Session: key,
+					Text:    message,
+					Time:    time.Now(),
+					Address: chela.Address{Channel: chela.LocalChannel},
+					Sender:  chela.Sender{ID: "owner"},
+				}
+				// a client repeats a message that was not accepted
+				if _, err := h.gate.Admit(ctx, in); err != nil && !m.dead.Load() {
 					t.Errorf("admit: %v", err)
 				}
 				cancel()

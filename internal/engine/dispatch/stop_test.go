@@ -101,30 +101,33 @@ func TestStopCommand(t *testing.T) {
 }
 
 func TestStopAfterCrash(t *testing.T) {
-	t.Run("D5 the outcome of a call that had started is unknown, and a call that had not started was not run", func(t *testing.T) {
-		var h *harness
-		act := newTool("act", tool.Acts, func(context.Context, tool.Call) (tool.Result, error) {
-			err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-				_, err := tx.Runs().RequestStop("m1", "stopped")
-				return err
+	t.Run("D5 the outcome of a call that had started is unknown, and a call that had not started was not run",
+		func(t *testing.T) {
+			var h *harness
+			act := newTool("act", tool.Acts, func(context.Context, tool.Call) (tool.Result, error) {
+				err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
+					_, err := tx.Runs().RequestStop("m1", "stopped")
+					return err
+				})
+				return tool.Text("acted"), err
 			})
-			return tool.Text("acted"), err
-		})
-		h = newHarness(t, llmtest.NewScript(llmtest.Calls(llmtest.ToolCall("c1", "act", "{}"), llmtest.ToolCall("c2", "act", "{}"))), act)
-		h.crashAt("tool.end", 1, func() { h.send("m1", "hi") })
-		if r := h.wait("m1"); r.State != run.Aborted {
-			t.Errorf("the run is %s: %s", r.State, r.Error)
-		}
-		var results []string
-		for _, l := range h.lines() {
-			if text, ok := strings.CutPrefix(l, "toolResult: "); ok {
-				results = append(results, text)
+			h = newHarness(t, llmtest.NewScript(llmtest.Calls(llmtest.ToolCall("c1", "act", "{}"),
+				llmtest.ToolCall("c2", "act", "{}"))), act)
+			h.crashAt("tool.end", 1, func() { h.send("m1", "hi") })
+			if r := h.wait("m1"); r.State != run.Aborted {
+				t.Errorf("the run is %s: %s", r.State, r.Error)
 			}
-		}
-		if len(results) != 2 || !strings.Contains(results[0], "outcome is unknown") || !strings.HasPrefix(results[1], "Not run") {
-			t.Errorf("results %q", results)
-		}
-	})
+			var results []string
+			for _, l := range h.lines() {
+				if text, ok := strings.CutPrefix(l, "toolResult: "); ok {
+					results = append(results, text)
+				}
+			}
+			if len(results) != 2 || !strings.Contains(results[0], "outcome is unknown") ||
+				!strings.HasPrefix(results[1], "Not run") {
+				t.Errorf("results %q", results)
+			}
+		})
 }
 
 func TestUnfinishedWorkIsLookedForAgain(t *testing.T) {
@@ -134,13 +137,20 @@ func TestUnfinishedWorkIsLookedForAgain(t *testing.T) {
 		h.open()
 		put := func(it queue.Item) {
 			t.Helper()
-			if err := h.st.Update(t.Context(), store.Synced, func(tx store.Tx) error { _, err := tx.Queue().Put(it); return err }); err != nil {
+			if err := h.st.Update(t.Context(), store.Synced,
+				func(tx store.Tx) error { _, err := tx.Queue().Put(it); return err }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		put(queue.Item{
-			ID: "e1", Key: "e1", Session: key, Kind: queue.Event, State: queue.Deferred, Owner: "an earlier process", Principal: chela.Owner("test"),
-			Inbound: chela.Inbound{Text: "it was lost"},
+			ID:        "e1",
+			Key:       "e1",
+			Session:   key,
+			Kind:      queue.Event,
+			State:     queue.Deferred,
+			Owner:     "an earlier process",
+			Principal: chela.Owner("test"),
+			Inbound:   chela.Inbound{Text: "it was lost"},
 		})
 		h.stop()
 		f := new(faulty)

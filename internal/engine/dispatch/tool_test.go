@@ -52,7 +52,13 @@ func newTool(name string, e tool.Effect, run func(context.Context, tool.Call) (t
 func mustAsk(name string) asking {
 	f := newTool(name, tool.Acts, nil)
 	f.plan = func(c tool.Call) tool.Plan {
-		return tool.Plan{Effect: tool.Acts, Ask: true, Reason: "it acts", Text: name + " " + string(c.Args), Hash: "h:" + string(c.Args)}
+		return tool.Plan{
+			Effect: tool.Acts,
+			Ask:    true,
+			Reason: "it acts",
+			Text:   name + " " + string(c.Args),
+			Hash:   "h:" + string(c.Args),
+		}
 	}
 	return asking{f}
 }

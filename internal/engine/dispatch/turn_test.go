@@ -100,43 +100,45 @@ func TestTurn(t *testing.T) {
 			}
 		}
 	})
-	t.Run("USAGE-02 cost in the entry, the session and the sum; USAGE-05 context is the last prompt; USAGE-07 footer", func(t *testing.T) {
-		u := llm.Usage{Input: 1000, Output: 100}
-		last := llm.Usage{Input: 500, Output: 10, CacheRead: 700}
-		call := llmtest.Call("c1", "look", `{}`)
-		call.Usage = &u
-		say := llmtest.Say("done")
-		say.Usage = &last
-		h := newHarness(t, llmtest.NewScript(call, say), newTool("look", tool.Reads, nil))
-		h.p.Model.Price = &llm.Price{Input: 3, Output: 15}
-		h.p.Usage = "tokens"
-		h.open()
-		r := h.ask("m1", "hi")
-		h.view(func(rd store.Reader) error {
-			m, err := rd.Sessions().Get(key)
-			if err != nil {
+	t.Run("USAGE-02 cost in the entry, the session and the sum; USAGE-05 context is the last prompt; USAGE-07 footer",
+		func(t *testing.T) {
+			u := llm.Usage{Input: 1000, Output: 100}
+			last := llm.Usage{Input: 500, Output: 10, CacheRead: 700}
+			call := llmtest.Call("c1", "look", `{}`)
+			call.Usage = &u
+			say := llmtest.Say("done")
+			say.Usage = &last
+			h := newHarness(t, llmtest.NewScript(call, say), newTool("look", tool.Reads, nil))
+			h.p.Model.Price = &llm.Price{Input: 3, Output: 15}
+			h.p.Usage = "tokens"
+			h.open()
+			r := h.ask("m1", "hi")
+			h.view(func(rd store.Reader) error {
+				m, err := rd.Sessions().Get(key)
+				if err != nil {
+					return err
+				}
+				if m.Context != last.Prompt() {
+					t.Errorf("context %d, want %d", m.Context, last.Prompt())
+				}
+				es, err := rd.Sessions().Entries(m.ID, 0, 0)
+				if err != nil {
+					return err
+				}
+				if got := es[1].NanoUSD; got != 4_500_000 {
+					t.Errorf("first call cost %d nano-dollars, want 0.0045 $", got)
+				}
+				sums, err := rd.Usage().Sums(usage.Query{Session: key})
+				if total := usage.Total(sums...); total.NanoUSD != m.NanoUSD || total.Tokens != u.Add(last) {
+					t.Errorf("sum %+v, session %d", total, m.NanoUSD)
+				}
 				return err
+			})
+			if r.Footer == "" || strings.Contains(r.Footer, "\n") || r.Footer != usage.Footer("tokens", u.Add(last), 0, false) &&
+				!strings.Contains(r.Footer, usage.Tokens(u.Add(last))) {
+				t.Errorf("footer %q", r.Footer)
 			}
-			if m.Context != last.Prompt() {
-				t.Errorf("context %d, want %d", m.Context, last.Prompt())
-			}
-			es, err := rd.Sessions().Entries(m.ID, 0, 0)
-			if err != nil {
-				return err
-			}
-			if got := es[1].NanoUSD; got != 4_500_000 {
-				t.Errorf("first call cost %d nano-dollars, want 0.0045 $", got)
-			}
-			sums, err := rd.Usage().Sums(usage.Query{Session: key})
-			if total := usage.Total(sums...); total.NanoUSD != m.NanoUSD || total.Tokens != u.Add(last) {
-				t.Errorf("sum %+v, session %d", total, m.NanoUSD)
-			}
-			return err
 		})
-		if r.Footer == "" || strings.Contains(r.Footer, "\n") || r.Footer != usage.Footer("tokens", u.Add(last), 0, false) && !strings.Contains(r.Footer, usage.Tokens(u.Add(last))) {
-			t.Errorf("footer %q", r.Footer)
-		}
-	})
 	for _, tt := range []struct {
 		name          string
 		before, after *llm.Price
@@ -165,7 +167,8 @@ func TestTurn(t *testing.T) {
 				t.Errorf("footer %q, want %q", r.Footer, want)
 			}
 			h.until("the end of the run", func() bool { return len(h.seen(chela.StreamLifecycle, chela.PhaseEnd)) > 0 })
-			if e := h.seen(chela.StreamLifecycle, chela.PhaseEnd)[0].End; e.NanoUSD != tt.nano || e.HasPrice != tt.priced || e.Input != 1500 || e.Output != 110 || e.Footer == "" {
+			if e := h.seen(chela.StreamLifecycle, chela.PhaseEnd)[0].End; e.NanoUSD != tt.nano || e.HasPrice != tt.priced ||
+				e.Input != 1500 || e.Output != 110 || e.Footer == "" {
 				t.Errorf("end %+v", e)
 			}
 			h.view(func(rd store.Reader) error {
@@ -204,7 +207,8 @@ func TestTurn(t *testing.T) {
 		h.ask("m1", "hi")
 		h.ask("m2", "again")
 		first := model.Requests()[0].Messages[0].PlainText()
-		if strings.Contains(first, "event 04.") || !strings.Contains(first, "event 05.") || !strings.Contains(first, "event 24.") {
+		if strings.Contains(first, "event 04.") || !strings.Contains(first, "event 05.") ||
+			!strings.Contains(first, "event 24.") {
 			t.Errorf("prompt %q", first)
 		}
 		if n := strings.Count(strings.Join(h.lines(), "\n"), "event 24."); n != 1 {
@@ -277,7 +281,8 @@ func TestStop(t *testing.T) {
 				id := h.send("m1", "hi")
 				time.Sleep(2 * time.Minute) // it ends within that
 				r := h.wait(id)
-				if r.State != want || (want == run.OK) != (r.Ended.Sub(begun) >= time.Minute) || want == run.Failed && !strings.Contains(r.Error, "try again in") {
+				if r.State != want || (want == run.OK) != (r.Ended.Sub(begun) >= time.Minute) ||
+					want == run.Failed && !strings.Contains(r.Error, "try again in") {
 					t.Errorf("run is %s after %v: %q", r.State, r.Ended.Sub(begun), r.Error)
 				}
 				h.stop()
@@ -361,8 +366,10 @@ func TestFailures(t *testing.T) {
 				h := newHarness(t, model)
 				h.p.MaxAttempts = limit
 				h.open()
-				if r := h.ask("m1", "hi"); len(model.Requests()) != want || r.State != run.Failed || !strings.Contains(r.Error, "overloaded; try again") {
-					t.Errorf("at most %d attempts: asked %d times, want %d: %s %q", limit, len(model.Requests()), want, r.State, r.Error)
+				if r := h.ask("m1", "hi"); len(model.Requests()) != want || r.State != run.Failed ||
+					!strings.Contains(r.Error, "overloaded; try again") {
+					t.Errorf("at most %d attempts: asked %d times, want %d: %s %q", limit, len(model.Requests()),
+						want, r.State, r.Error)
 				}
 				h.stop()
 			})
@@ -379,9 +386,11 @@ func TestFailures(t *testing.T) {
 		}
 	})
 	t.Run("an error is one line that shows what it says", func(t *testing.T) {
-		const hidden = "\t\x01\x7f\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069" // the last ones change the direction of the text
+		// the last ones change the direction of the text
+		const hidden = "\t\x01\x7f\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069"
 		h := newHarness(t, llmtest.NewScript(llmtest.Status(400, "no\nsuch"+hidden+" field “ünï” – 字"))).open()
-		if r, want := h.ask("m1", "hi"), "refused the request: no such field “ünï” – 字"; r.State != run.Failed || !strings.HasSuffix(r.Error, want) {
+		if r, want := h.ask("m1", "hi"), "refused the request: no such field “ünï” – 字"; r.State != run.Failed ||
+			!strings.HasSuffix(r.Error, want) {
 			t.Errorf("%s: %q, want %q at the end", r.State, r.Error, want)
 		}
 	})
@@ -588,7 +597,8 @@ func TestBusy(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	h := newHarness(t, llmtest.NewScript(llmtest.Call("c1", "look", `{}`), llmtest.Say("done")), newTool("look", tool.Reads, nil)).open()
+	h := newHarness(t, llmtest.NewScript(llmtest.Call("c1", "look", `{}`), llmtest.Say("done")),
+		newTool("look", tool.Reads, nil)).open()
 	h.ask("m1", "hi")
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -615,7 +625,8 @@ func TestEvents(t *testing.T) {
 				got = append(got, s)
 			}
 		}
-		want := []string{"lifecycle start", "lifecycle model", "tool start c1", "tool result c1", "lifecycle model", "lifecycle end"}
+		want := []string{"lifecycle start", "lifecycle model", "tool start c1", "tool result c1",
+			"lifecycle model", "lifecycle end"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

@@ -190,7 +190,8 @@ func (p *page) tools(list []llm.ToolSpec) {
 	}
 	p.put("<details><summary>Tools <small>%s</small></summary>\n", fmt.Sprint(len(list)))
 	for _, t := range list {
-		p.put("<details><summary>%s</summary>\n<div class=\"text\" dir=\"auto\">%s</div>\n<pre>%s</pre>\n</details>\n", t.Name, t.Description, indented(t.Schema))
+		p.put("<details><summary>%s</summary>\n<div class=\"text\" dir=\"auto\">%s</div>\n<pre>%s</pre>\n</details>\n",
+			t.Name, t.Description, indented(t.Schema))
 	}
 	p.put("</details>\n")
 }
@@ -305,7 +306,8 @@ func (p *page) parts(m *llm.Message) {
 			p.picture(part)
 		case llm.PartCall:
 			if c := part.Call; c != nil {
-				p.put("<details><summary>🔧 %s</summary>\n<pre dir=\"auto\">%s</pre>\n</details>\n", c.Label(), cmp.Or(c.Raw, indented(c.Args)))
+				p.put("<details><summary>🔧 %s</summary>\n<pre dir=\"auto\">%s</pre>\n</details>\n", c.Label(),
+					cmp.Or(c.Raw, indented(c.Args)))
 			}
 		}
 	}
@@ -343,7 +345,8 @@ func (p *page) result(m *llm.Message) {
 func (p *page) picture(part *llm.Part) {
 	kinds := []string{"image/png", "image/jpeg", "image/gif", "image/webp"} // no SVG, which may contain scripts
 	if n := len(part.Data); n == 0 || n > maxPicture || p.pictures+n > maxPictures || !slices.Contains(kinds, part.MIME) {
-		p.put("<p class=\"note\">Picture: %s, %s</p>\n", cmp.Or(part.MIME, "unknown type"), humanize.Bytes(int64(part.Size())))
+		p.put("<p class=\"note\">Picture: %s, %s</p>\n", cmp.Or(part.MIME, "unknown type"),
+			humanize.Bytes(int64(part.Size())))
 		return
 	}
 	p.pictures += len(part.Data)
@@ -361,7 +364,8 @@ func (p *page) compaction(e *session.Entry) {
 	c := session.CompactionOf(*e)
 	text := "🧹 Compaction"
 	if c.Compacted > 0 {
-		text += fmt.Sprintf(": %s replaced, about %s → %s tokens", humanize.Many(c.Compacted, "message"), humanize.Count(int64(c.TokensBefore)), humanize.Count(int64(c.TokensAfter)))
+		text += fmt.Sprintf(": %s replaced, about %s → %s tokens", humanize.Many(c.Compacted, "message"),
+			humanize.Count(int64(c.TokensBefore)), humanize.Count(int64(c.TokensAfter)))
 	}
 	if e.Text == "" {
 		p.put("<p class=\"note\">%s, without a summary</p>\n", text)
@@ -380,7 +384,8 @@ func pruned(p *session.Prune) string {
 		n    int
 		noun string
 		how  string
-	}{{len(p.Trim), "result", "shortened"}, {len(p.Clear), "result", "left out"}, {len(p.Images), "message", "sent without pictures"}} {
+	}{{len(p.Trim), "result", "shortened"}, {len(p.Clear), "result", "left out"},
+		{len(p.Images), "message", "sent without pictures"}} {
 		if k.n > 0 {
 			parts = append(parts, humanize.Many(k.n, k.noun)+" "+k.how)
 		}

@@ -17,7 +17,13 @@ func (x *Exporter) redacted(e *session.Entry) session.Entry {
 	out.Sender.Name = x.o.Redact(e.Sender.Name)
 	if m := e.Message; m != nil {
 		out.Message = &llm.Message{
-			Role: m.Role, Provider: m.Provider, Model: m.Model, Stop: m.Stop, CallID: m.CallID, ToolName: m.ToolName, IsError: m.IsError,
+			Role:     m.Role,
+			Provider: m.Provider,
+			Model:    m.Model,
+			Stop:     m.Stop,
+			CallID:   m.CallID,
+			ToolName: m.ToolName,
+			IsError:  m.IsError,
 		}
 		for i := range m.Parts {
 			p := m.Parts[i]
@@ -26,7 +32,13 @@ func (x *Exporter) redacted(e *session.Entry) session.Entry {
 				p.Redacted = "hidden by the provider"
 			}
 			if c := p.Call; c != nil {
-				p.Call = &llm.ToolCall{ID: c.ID, Name: x.o.Redact(c.Name), Args: x.redactedJSON(c.Args), Raw: x.o.Redact(c.Raw), Title: x.o.Redact(c.Title)}
+				p.Call = &llm.ToolCall{
+					ID:    c.ID,
+					Name:  x.o.Redact(c.Name),
+					Args:  x.redactedJSON(c.Args),
+					Raw:   x.o.Redact(c.Raw),
+					Title: x.o.Redact(c.Title),
+				}
 			}
 			out.Message.Parts = append(out.Message.Parts, p)
 		}

@@ -74,7 +74,9 @@ func place(dir *pathpolicy.Dir, f Format, path string, m session.Meta) (string, 
 		return unused(dir, f, m)
 	}
 	if filepath.IsAbs(path) || strings.HasPrefix(path, "~") {
-		return "", chela.Errorf(chela.CodeInvalid, "%s is not a path in the workspace: use a relative path, for example exports/chat%s", pathpolicy.Show(path), f.Extension())
+		return "", chela.Errorf(chela.CodeInvalid,
+			"%s is not a path in the workspace: use a relative path, for example exports/chat%s",
+			pathpolicy.Show(path), f.Extension())
 	}
 	if !strings.EqualFold(filepath.Ext(path), f.Extension()) {
 		path += f.Extension()
@@ -95,7 +97,8 @@ func place(dir *pathpolicy.Dir, f Format, path string, m session.Meta) (string, 
 
 // exists is the error about a file that would be replaced.
 func exists(name string) error {
-	return chela.Errorf(chela.CodeConflict, "%s already exists: name another file", pathpolicy.Show(filepath.ToSlash(name)))
+	return chela.Errorf(chela.CodeConflict, "%s already exists: name another file",
+		pathpolicy.Show(filepath.ToSlash(name)))
 }
 
 // unused returns a name that is not used yet.

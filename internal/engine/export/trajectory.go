@@ -172,17 +172,39 @@ func (x *Exporter) writeHead(out *session.Exporter, s *source, p preview) error 
 	m, redact := &s.meta, x.o.Redact
 	settings := map[string]string{}
 	for k, v := range map[string]string{
-		"model": m.Model, "thinking": m.Think, "verbose": m.Verbose, "reasoning": m.Reasoning, "elevated": m.Elevated, "usage": m.Usage,
-		"send": m.Send, "activation": m.Activation, "queue": m.Queue.Mode,
+		"model":      m.Model,
+		"thinking":   m.Think,
+		"verbose":    m.Verbose,
+		"reasoning":  m.Reasoning,
+		"elevated":   m.Elevated,
+		"usage":      m.Usage,
+		"send":       m.Send,
+		"activation": m.Activation,
+		"queue":      m.Queue.Mode,
 	} {
 		if v != "" {
 			settings[k] = v
 		}
 	}
 	head := sessionRow{
-		Version: trajectoryVersion, Program: "chela " + x.o.Version, Exported: p.now.UTC(), Key: m.Key, Agent: m.Agent, Label: redact(m.Label),
-		Created: m.Created.UTC(), Started: m.Started.UTC(), Active: m.Active.UTC(), Model: p.modelName(), Settings: settings, Entries: s.count,
-		Calls: m.Calls, Usage: m.Tokens, CostUSD: dollars(m.NanoUSD), Priced: m.Priced, Compacts: m.Compactions,
+		Version:  trajectoryVersion,
+		Program:  "chela " + x.o.Version,
+		Exported: p.now.UTC(),
+		Key:      m.Key,
+		Agent:    m.Agent,
+		Label:    redact(m.Label),
+		Created:  m.Created.UTC(),
+		Started:  m.Started.UTC(),
+		Active:   m.Active.UTC(),
+		Model:    p.modelName(),
+
+		Settings: settings,
+		Entries:  s.count,
+		Calls:    m.Calls,
+		Usage:    m.Tokens,
+		CostUSD:  dollars(m.NanoUSD),
+		Priced:   m.Priced,
+		Compacts: m.Compactions,
 	}
 	prompt := promptRow{Note: redact(p.request.Note)}
 	if p.err != nil {
@@ -195,7 +217,8 @@ func (x *Exporter) writeHead(out *session.Exporter, s *source, p preview) error 
 	for _, t := range p.request.Tools {
 		tools = append(tools, toolRow{t.Name, redact(t.Description), x.redactedJSON(t.Schema)})
 	}
-	return errors.Join(out.Custom(rowSession, p.now, head), out.Custom(rowPrompt, p.now, prompt), out.Custom(rowTools, p.now, map[string]any{"tools": tools}))
+	return errors.Join(out.Custom(rowSession, p.now, head), out.Custom(rowPrompt, p.now, prompt),
+		out.Custom(rowTools, p.now, map[string]any{"tools": tools}))
 }
 
 // modelName returns the full name of the model; "": unknown.
@@ -211,8 +234,15 @@ func dollars(nano int64) float64 { return float64(nano) / 1e9 }
 func requestOf(e *session.Entry, row string, since time.Duration) requestRow {
 	m := e.Message
 	r := requestRow{
-		Entry: row, Run: e.Run, Provider: m.Provider, Model: m.Model, Stop: string(m.Stop), Partial: e.Partial, Usage: e.Usage,
-		SinceMS: since.Milliseconds(), Calls: len(m.Calls()),
+		Entry:    row,
+		Run:      e.Run,
+		Provider: m.Provider,
+		Model:    m.Model,
+		Stop:     string(m.Stop),
+		Partial:  e.Partial,
+		Usage:    e.Usage,
+		SinceMS:  since.Milliseconds(),
+		Calls:    len(m.Calls()),
 	}
 	if e.NanoUSD >= 0 && e.Usage != nil {
 		r.CostUSD = new(dollars(e.NanoUSD))
@@ -261,8 +291,21 @@ func (x *Exporter) writeRun(ctx context.Context, out *session.Exporter, key chel
 		return fmt.Errorf("run %s: %w", id, err)
 	}
 	row := runRow{
-		ID: id, Kind: r.Kind, State: r.State, Waits: r.Waits, Origin: r.Origin.Kind, Parent: r.Parent, Replaces: r.Replaces, Model: r.Model,
-		Attempts: r.Attempts, Error: x.o.Redact(r.Error), Silent: r.Silent, Started: r.Started.UTC(), Ended: r.Ended.UTC(), ToolRows: len(calls),
+		ID:       id,
+		Kind:     r.Kind,
+		State:    r.State,
+		Waits:    r.Waits,
+		Origin:   r.Origin.Kind,
+		Parent:   r.Parent,
+		Replaces: r.Replaces,
+		Model:    r.Model,
+		Attempts: r.Attempts,
+		Error:    x.o.Redact(r.Error),
+		Silent:   r.Silent,
+		Started:  r.Started.UTC(),
+
+		Ended:    r.Ended.UTC(),
+		ToolRows: len(calls),
 	}
 	if !r.Ended.IsZero() {
 		row.TookMS = r.Ended.Sub(r.Started).Milliseconds()
@@ -272,9 +315,23 @@ func (x *Exporter) writeRun(ctx context.Context, out *session.Exporter, key chel
 	}
 	for _, c := range slices.Backward(calls) {
 		row := callRow{
-			ID: c.ID, Run: c.Run, Call: c.Wire.ID, Tool: c.Wire.Name, State: c.State, Effect: c.Effect, Approval: c.Approval, Rights: c.Rights,
-			Detached: c.Detached, Who: c.Outcome.Who, Ran: x.o.Redact(c.Outcome.Ran), Decision: c.Outcome.Decision, Rule: c.Outcome.Rule,
-			Outcome: c.Outcome.Result, TookMS: c.Outcome.Took.Milliseconds(), Updated: c.Updated.UTC(),
+			ID:       c.ID,
+			Run:      c.Run,
+			Call:     c.Wire.ID,
+			Tool:     c.Wire.Name,
+			State:    c.State,
+			Effect:   c.Effect,
+			Approval: c.Approval,
+			Rights:   c.Rights,
+			Detached: c.Detached,
+			Who:      c.Outcome.Who,
+			Ran:      x.o.Redact(c.Outcome.Ran),
+
+			Decision: c.Outcome.Decision,
+			Rule:     c.Outcome.Rule,
+			Outcome:  c.Outcome.Result,
+			TookMS:   c.Outcome.Took.Milliseconds(),
+			Updated:  c.Updated.UTC(),
 		}
 		for i := range row.Rights {
 			row.Rights[i] = x.o.Redact(row.Rights[i])

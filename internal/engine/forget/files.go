@@ -220,7 +220,8 @@ func (p *pass) own(context.Context) error {
 // knows: the Markdown files at the top, and the folders of memories and skills.
 func IsNote(name string) bool {
 	top, _, below := strings.Cut(name, "/")
-	return !below && strings.EqualFold(filepath.Ext(name), ".md") || below && (top == "memory" || top == "skills" || top == ".agents")
+	return !below && strings.EqualFold(filepath.Ext(name), ".md") ||
+		below && (top == "memory" || top == "skills" || top == ".agents")
 }
 
 // inputs searches the input histories of terminals.

@@ -268,7 +268,8 @@ func (p *pass) all(ctx context.Context) error {
 		name string
 		run  func(context.Context) error
 	}{
-		{"outputs", p.outputs}, {"rows", p.rows}, {"attachments", p.attachments}, {"notes", p.notes}, {"own", p.own}, {"inputs", p.inputs}, {"logs", p.logs}, {"copies", p.copies},
+		{"outputs", p.outputs}, {"rows", p.rows}, {"attachments", p.attachments}, {"notes", p.notes}, {"own", p.own},
+		{"inputs", p.inputs}, {"logs", p.logs}, {"copies", p.copies},
 	} {
 		if err := cmp.Or(step.run(ctx), ctx.Err()); err != nil {
 			return err
@@ -291,5 +292,11 @@ func (p *pass) add(place Location, name, stays string, removed []string) {
 			return
 		}
 	}
-	p.found = append(p.found, Finding{Location: place, Name: name, Count: len(removed), Sample: forget.Sample(removed), Stays: stays})
+	p.found = append(p.found, Finding{
+		Location: place,
+		Name:     name,
+		Count:    len(removed),
+		Sample:   forget.Sample(removed),
+		Stays:    stays,
+	})
 }

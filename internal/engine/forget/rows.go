@@ -103,7 +103,8 @@ type rowState struct {
 
 // carriesMedia reports whether a column has the attachments of a message.
 func carriesMedia(x store.Text) bool {
-	return x.Table == "entry" && x.Column == "parts" || x.Table == "item" && x.Column == "inbound" || x.Table == "outbox" && x.Column == "media"
+	return x.Table == "entry" && x.Column == "parts" || x.Table == "item" && x.Column == "inbound" ||
+		x.Table == "outbox" && x.Column == "media"
 }
 
 // follow returns a text that refers to what outputs stored again.

@@ -42,7 +42,11 @@ func BenchmarkNothingToDo(b *testing.B) {
 	defer db.Close()
 	log := slog.New(slog.DiscardHandler)
 	s := heartbeat.New(heartbeat.Options{
-		Log: log, Store: db, Bus: bus.New(log), Config: conf("# Heartbeat\n<!-- nothing -->\n"), Ready: func(chela.Address) bool { return true },
+		Log:    log,
+		Store:  db,
+		Bus:    bus.New(log),
+		Config: conf("# Heartbeat\n<!-- nothing -->\n"),
+		Ready:  func(chela.Address) bool { return true },
 		Chunks: func(chela.Address) chunk.Options { return chunk.Options{} },
 	})
 	for b.Loop() {

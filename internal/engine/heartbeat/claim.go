@@ -56,7 +56,13 @@ func (s *Service) tick(ctx context.Context, a heartbeat.Settings, base, tick tim
 		}
 		if reason != "" {
 			st.Tasks = file.Remember(st.Tasks, base)
-			st.Last = heartbeat.Result{Agent: a.Agent, Session: a.Session, Time: now, Status: heartbeat.StatusSkipped, Reason: reason}
+			st.Last = heartbeat.Result{
+				Agent:   a.Agent,
+				Session: a.Session,
+				Time:    now,
+				Status:  heartbeat.StatusSkipped,
+				Reason:  reason,
+			}
 			return nil
 		}
 		err = heartbeat.Request(tx.Heartbeats(), heartbeat.Wake{
@@ -64,7 +70,13 @@ func (s *Service) tick(ctx context.Context, a heartbeat.Settings, base, tick tim
 			Principal: chela.Owner("heartbeat"), At: now.Add(-heartbeat.MergeWithin), Tick: tick, Base: base,
 		})
 		if chela.CodeOf(err) == chela.CodeUnavailable { // too many wakes are pending; the next tick may succeed
-			st.Last = heartbeat.Result{Agent: a.Agent, Session: a.Session, Time: now, Status: heartbeat.StatusSkipped, Reason: heartbeat.SkipBusy}
+			st.Last = heartbeat.Result{
+				Agent:   a.Agent,
+				Session: a.Session,
+				Time:    now,
+				Status:  heartbeat.StatusSkipped,
+				Reason:  heartbeat.SkipBusy,
+			}
 			return nil
 		}
 		return err
@@ -115,7 +127,8 @@ func isBusy(tx store.Tx, key chela.SessionKey) (bool, error) {
 func (s *Service) claim(ctx context.Context, a heartbeat.Settings, w heartbeat.Wake) (until time.Time, err error) {
 	file, _ := s.file(a)
 	id := chela.RunID(heartbeat.RunPrefix + uuid.NewString())
-	added, err := s.o.Hooks.HeartbeatPrompt.Decide(ctx, hook.HeartbeatPrompt{Context: hook.Context{Agent: a.Agent, Session: w.Session, Run: id}})
+	added, err := s.o.Hooks.HeartbeatPrompt.Decide(ctx,
+		hook.HeartbeatPrompt{Context: hook.Context{Agent: a.Agent, Session: w.Session, Run: id}})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -228,7 +241,8 @@ func trim(tx store.Tx, key chela.SessionKey) error {
 
 // item returns the queue item of a heartbeat in a session and the record of its run. It changes the
 // times of tasks in the state.
-func (s *Service) item(tx store.Tx, a heartbeat.Settings, w heartbeat.Wake, key chela.SessionKey, st *heartbeat.State, file heartbeat.File, events bool) (queue.Item, heartbeat.Run) {
+func (s *Service) item(tx store.Tx, a heartbeat.Settings, w heartbeat.Wake, key chela.SessionKey, st *heartbeat.State,
+	file heartbeat.File, events bool) (queue.Item, heartbeat.Run) {
 	r := heartbeat.Run{Reason: w.Reason, Tick: w.Tick, Home: w.Session, Model: a.Model, Reasoning: a.Reasoning}
 	var due []heartbeat.Task
 	if !w.Tick.IsZero() {
@@ -316,7 +330,8 @@ func (s *Service) target(r session.Reader, a heartbeat.Settings, key chela.Sessi
 	peer, thread := chela.ParsePeer(a.To)
 	to := chela.Address{Channel: a.Target, Account: a.Account, Peer: peer, Thread: thread}
 	known, ok := session.LastAddress(r, here, func(k chela.Address) bool {
-		return k.Channel == a.Target && k.Peer.ID == peer.ID && (peer.Kind == "" || k.Peer.Kind == peer.Kind) && (a.Account == "" || k.Account == a.Account)
+		return k.Channel == a.Target && k.Peer.ID == peer.ID && (peer.Kind == "" || k.Peer.Kind == peer.Kind) &&
+			(a.Account == "" || k.Account == a.Account)
 	})
 	if ok {
 		to.Account, to.Peer = known.Account, known.Peer

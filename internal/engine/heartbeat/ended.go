@@ -53,8 +53,13 @@ func (s *Service) Ended(row run.Run) func(store.Tx) error {
 // result returns the outcome of a heartbeat.
 func result(row run.Run, r heartbeat.Run) heartbeat.Result {
 	out := heartbeat.Result{
-		Agent: row.Agent, Session: row.Session, Run: row.ID, Time: row.Ended, Reason: r.Reason, Duration: row.Ended.Sub(row.Started),
-		Preview: preview(row.Text),
+		Agent:    row.Agent,
+		Session:  row.Session,
+		Run:      row.ID,
+		Time:     row.Ended,
+		Reason:   r.Reason,
+		Duration: row.Ended.Sub(row.Started),
+		Preview:  preview(row.Text),
 	}
 	indicator := "ok"
 	switch {
@@ -110,7 +115,12 @@ func (s *Service) say(tx store.Tx, row run.Run, r heartbeat.Run, out heartbeat.R
 		return nil
 	}
 	rows := outbox.Rows(outbox.Row{
-		Key: outbox.ExtraKey(row.ID, "heartbeat"), Run: row.ID, Session: row.Session, Address: r.To, Created: row.Ended, Origin: row.Origin,
+		Key:     outbox.ExtraKey(row.ID, "heartbeat"),
+		Run:     row.ID,
+		Session: row.Session,
+		Address: r.To,
+		Created: row.Ended,
+		Origin:  row.Origin,
 	}, text, s.o.Chunks(r.To))
 	tx.Wake(store.Topic{Kind: store.TopicOutbox})
 	return tx.Outbox().Put(rows...)
@@ -143,7 +153,8 @@ func reasoning(tx store.Tx, row run.Run) (string, error) {
 // Sent keeps an alert that could not be delivered as an event for the next run. See
 // deliver.Sent.
 func (s *Service) Sent(row outbox.Row) func(store.Tx) error {
-	if row.Origin.Kind != chela.OriginHeartbeat || row.State != outbox.Failed || strings.HasPrefix(row.Key, outbox.ExtraKey(row.Run, "")) {
+	if row.Origin.Kind != chela.OriginHeartbeat || row.State != outbox.Failed ||
+		strings.HasPrefix(row.Key, outbox.ExtraKey(row.Run, "")) {
 		return nil
 	}
 	return func(tx store.Tx) error {
@@ -175,9 +186,11 @@ func (s *Service) Sent(row outbox.Row) func(store.Tx) error {
 
 // keep puts an event about an alert that nobody got to see.
 func (s *Service) keep(tx store.Tx, home chela.SessionKey, row run.Run, to chela.Address, why string) error {
-	text := fmt.Sprintf("The heartbeat of %s had an alert for the person that could not be delivered to %s (%s). Tell the person now: %s",
+	text := fmt.Sprintf(
+		"The heartbeat of %s had an alert for the person that could not be delivered to %s (%s). Tell the person now: %s",
 		row.Started.Format(time.DateTime), to.Channel, why, humanize.Truncate(row.Text, maxKept))
-	return store.Enqueue(tx, queue.NewEvent("undelivered:"+string(row.ID), home, chela.Origin{Kind: chela.OriginSystem}, text, time.Now()))
+	return store.Enqueue(tx, queue.NewEvent("undelivered:"+string(row.ID), home, chela.Origin{Kind: chela.OriginSystem},
+		text, time.Now()))
 }
 
 // maxKept is how many characters of an alert are kept.

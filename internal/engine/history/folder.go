@@ -58,7 +58,14 @@ func (h *History) Folder(ctx context.Context, dir, next string, change func() er
 	var planned []journal.Change
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if !before[path].Same(after[path]) {
-			planned = append(planned, journal.Change{Kind: journal.File, Target: path, Folder: dir, Before: before[path], After: after[path], State: journal.Planned})
+			planned = append(planned, journal.Change{
+				Kind:   journal.File,
+				Target: path,
+				Folder: dir,
+				Before: before[path],
+				After:  after[path],
+				State:  journal.Planned,
+			})
 		}
 	}
 	if len(planned) == 0 {

@@ -76,7 +76,8 @@ func New(o Options) *History {
 		o.Step = func(string) {}
 	}
 	o.Watch = cmp.Or(o.Watch, 500)
-	return &History{o: o, locks: locks{held: map[string]chan struct{}{}}, look: looks{trees: map[chela.AgentID]*tree{}, runs: map[chela.RunID]*commands{}, wake: make(chan struct{}, 1)}}
+	return &History{o: o, locks: locks{held: map[string]chan struct{}{}},
+		look: looks{trees: map[chela.AgentID]*tree{}, runs: map[chela.RunID]*commands{}, wake: make(chan struct{}, 1)}}
 }
 
 // locks are the targets that are being changed.
@@ -184,7 +185,8 @@ func (h *History) record(ctx context.Context, planned []journal.Change) (done fu
 // stamped returns a change with the id, the time and the source of base. The changes of a
 // call get different ids.
 func stamped(c, base journal.Change) journal.Change {
-	c.ID, c.Time, c.Source, c.Home, c.Unit, c.Origin, c.Doubt = uuid.NewString(), base.Time, base.Source, base.Home, base.Unit, base.Origin, base.Doubt
+	c.ID, c.Time, c.Source, c.Home, c.Unit, c.Origin, c.Doubt = uuid.NewString(), base.Time, base.Source, base.Home,
+		base.Unit, base.Origin, base.Doubt
 	return c
 }
 
@@ -244,7 +246,15 @@ func lastOf(r journal.Reader, target string) (journal.Change, error) {
 func found(last journal.Change, agent chela.AgentID, now journal.Version, at time.Time) journal.Change {
 	id := uuid.NewString()
 	return journal.Change{
-		ID: id, Time: at, Unit: id, Source: journal.Source{Agent: agent}, Kind: journal.File, Target: last.Target, Before: last.After, After: now, State: journal.Done,
+		ID:     id,
+		Time:   at,
+		Unit:   id,
+		Source: journal.Source{Agent: agent},
+		Kind:   journal.File,
+		Target: last.Target,
+		Before: last.After,
+		After:  now,
+		State:  journal.Done,
 	}
 }
 
@@ -281,7 +291,8 @@ func (h *History) keep(kind journal.Kind, c journal.Content) (journal.Version, e
 }
 
 // keepBy is keep with the function that stores.
-func (h *History) keepBy(put func([]byte) (string, error), kind journal.Kind, c journal.Content) (journal.Version, error) {
+func (h *History) keepBy(put func([]byte) (string, error), kind journal.Kind,
+	c journal.Content) (journal.Version, error) {
 	v := versionOf(c)
 	text := string(c.Data)
 	switch {

@@ -325,7 +325,8 @@ func (h *History) lookLocked(ctx context.Context, s journal.Source) (lost []stri
 // load returns what the records say about the files in a folder.
 func (h *History) load(ctx context.Context, agent chela.AgentID, dir string) (*tree, error) {
 	t := &tree{dir: dir, files: map[string]stamp{}, first: true, many: h.o.Watch}
-	latest, err := store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Change, error) { return r.Changes().Latest(dir) })
+	latest, err := store.Get(ctx, h.o.Store,
+		func(r store.Reader) ([]journal.Change, error) { return r.Changes().Latest(dir) })
 	for _, c := range latest {
 		t.first = t.first && !c.Found()
 		if c.After.Exists && (part(dir, c.Target) || work(dir, c.Target)) {
@@ -372,7 +373,9 @@ func (l *look) record(ctx context.Context) error {
 		for _, c := range latest {
 			have[c.Target] = true
 		}
-		return tx.Changes().Add(slices.DeleteFunc(slices.Clone(l.seen), func(c journal.Change) bool { return have[c.Target] })...)
+		return tx.Changes().Add(slices.DeleteFunc(slices.Clone(l.seen), func(c journal.Change) bool {
+			return have[c.Target]
+		})...)
 	})
 }
 
@@ -432,7 +435,8 @@ func (l *look) compare(ctx context.Context, paths []string) error {
 		rows = append(rows, next)
 		return err
 	}
-	latest, err := store.Get(ctx, h.o.Store, func(r store.Reader) ([]journal.Change, error) { return r.Changes().LatestOf(paths...) })
+	latest, err := store.Get(ctx, h.o.Store,
+		func(r store.Reader) ([]journal.Change, error) { return r.Changes().LatestOf(paths...) })
 	last := map[string]journal.Change{}
 	for _, c := range latest {
 		last[c.Target] = c

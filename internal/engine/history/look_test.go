@@ -59,7 +59,11 @@ func newFixture(t testing.TB) *fixture {
 func (f *fixture) start(t testing.TB) {
 	t.Helper()
 	f.History = history.New(history.Options{
-		Log: slog.New(slog.DiscardHandler), Store: f.store, Files: f.files, Jobs: noJobs{}, Redact: func(s string) string { return s },
+		Log:        slog.New(slog.DiscardHandler),
+		Store:      f.store,
+		Files:      f.files,
+		Jobs:       noJobs{},
+		Redact:     func(s string) string { return s },
 		Config:     func() journal.Options { return journal.Options{} },
 		Tools:      func(chela.AgentID) tool.Set { return tool.Set{} },
 		Watch:      f.watch,
@@ -88,8 +92,10 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	f, outside := newFixture(t), t.TempDir()
 	notes := f.write(t, "notes/a.md", "mine\n")
-	ctx := journal.WithSource(t.Context(), journal.Source{Agent: "main", Session: "agent:main:main", Tool: "write", By: "owner"})
-	done, err := f.Plan(ctx, journal.Edit{Kind: journal.File, Target: notes, Before: journal.Content{Exists: true, Data: []byte("mine\n"), Mode: 0o600}})
+	ctx := journal.WithSource(t.Context(),
+		journal.Source{Agent: "main", Session: "agent:main:main", Tool: "write", By: "owner"})
+	done, err := f.Plan(ctx, journal.Edit{Kind: journal.File, Target: notes, Before: journal.Content{Exists: true,
+		Data: []byte("mine\n"), Mode: 0o600}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +164,8 @@ func TestLock(t *testing.T) {
 func TestHiddenFolders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	for _, name := range []string{"skills/.proposals-replaced/1/SKILL.md", "skills/.install-1/new/SKILL.md", "skills/tea/.git/HEAD", "skills/tea/.origin.json", ".agents/skills/tea/SKILL.md"} {
+	for _, name := range []string{"skills/.proposals-replaced/1/SKILL.md", "skills/.install-1/new/SKILL.md",
+		"skills/tea/.git/HEAD", "skills/tea/.origin.json", ".agents/skills/tea/SKILL.md"} {
 		f.write(t, name, "x\n")
 	}
 	list, err := f.Log(t.Context(), history.LogQuery{Agent: "main", Limit: 9})
@@ -238,7 +245,8 @@ func TestFolder(t *testing.T) {
 	}
 	f.write(t, "skills/.new/SKILL.md", "three")
 	fails := errors.New("no")
-	if err := f.Folder(ctx, dir, filepath.Join(f.dir, "skills", ".new"), func() error { return fails }); !errors.Is(err, fails) {
+	if err := f.Folder(ctx, dir, filepath.Join(f.dir, "skills", ".new"),
+		func() error { return fails }); !errors.Is(err, fails) {
 		t.Error(err)
 	}
 	list, err := f.Log(ctx, history.LogQuery{Agent: "main", Path: "skills/weather/SKILL.md", Limit: 1})

@@ -107,7 +107,8 @@ func (h *History) Find(ctx context.Context, id string) (journal.Change, error) {
 }
 
 func unknownChange(id string) error {
-	return &chela.Error{Code: chela.CodeNotFound, Message: fmt.Sprintf("there is no change %q", id), Hint: "chela workspace log"}
+	return &chela.Error{Code: chela.CodeNotFound, Message: fmt.Sprintf("there is no change %q", id),
+		Hint: "chela workspace log"}
 }
 
 // Diff returns the difference that a change made.
@@ -148,7 +149,8 @@ func (h *History) Newest(ctx context.Context, agent chela.AgentID, path string) 
 	if err != nil {
 		return journal.Change{}, err
 	}
-	i := slices.IndexFunc(list, func(c journal.Change) bool { return c.Target == target && c.State == journal.Done && !c.Seen() })
+	i := slices.IndexFunc(list,
+		func(c journal.Change) bool { return c.Target == target && c.State == journal.Done && !c.Seen() })
 	if i < 0 {
 		return journal.Change{}, noHistory(path)
 	}
@@ -156,12 +158,14 @@ func (h *History) Newest(ctx context.Context, agent chela.AgentID, path string) 
 }
 
 func noHistory(path string) error {
-	return &chela.Error{Code: chela.CodeNotFound, Message: fmt.Sprintf("no change of %s is recorded", pathpolicy.Show(path)), Hint: "chela workspace log"}
+	return &chela.Error{Code: chela.CodeNotFound,
+		Message: fmt.Sprintf("no change of %s is recorded", pathpolicy.Show(path)), Hint: "chela workspace log"}
 }
 
 // Version returns the version that a file had at a time. A link to another file is not that
 // file.
-func (h *History) Version(ctx context.Context, agent chela.AgentID, path string, at time.Time) (journal.Change, journal.Version, error) {
+func (h *History) Version(ctx context.Context, agent chela.AgentID, path string,
+	at time.Time) (journal.Change, journal.Version, error) {
 	file := h.path(agent, path)
 	list, err := h.list(ctx, journal.Query{Target: file, Limit: maxChanges})
 	list = slices.DeleteFunc(list, func(c journal.Change) bool { return c.State != journal.Done })
@@ -172,7 +176,8 @@ func (h *History) Version(ctx context.Context, agent chela.AgentID, path string,
 	switch changed := slices.ContainsFunc(list, func(c journal.Change) bool { return !c.Seen() }); {
 	case !changed && real != file:
 		return journal.Change{}, journal.Version{}, &chela.Error{
-			Code: chela.CodeConflict, Message: fmt.Sprintf("%s is a link to %s, or is reached over one; restore that file", pathpolicy.Show(path), pathpolicy.Show(real)),
+			Code: chela.CodeConflict, Message: fmt.Sprintf("%s is a link to %s, or is reached over one; restore that file",
+				pathpolicy.Show(path), pathpolicy.Show(real)),
 			Hint: "chela workspace restore " + shell.Quote(real) + " --at TIME",
 		}
 	case len(list) == 0:
@@ -217,7 +222,11 @@ func (h *History) Restore(ctx context.Context, c journal.Change, to journal.Vers
 	src := journal.SourceFrom(ctx)
 	src.Agent, src.Tool = c.Agent, "restore"
 	done, err := h.Plan(journal.WithSource(ctx, src), journal.Edit{
-		Kind: journal.File, Target: c.Target, Folder: c.Folder, Before: now, After: journal.Content{Exists: to.Exists, Data: data, Mode: to.Mode},
+		Kind:   journal.File,
+		Target: c.Target,
+		Folder: c.Folder,
+		Before: now,
+		After:  journal.Content{Exists: to.Exists, Data: data, Mode: to.Mode},
 	})
 	if err != nil {
 		return false, err

@@ -52,7 +52,8 @@ func (s stamp) there() bool { return s != stamp{} }
 
 // same reports whether a file has not changed.
 func (s stamp) same(now stamp) bool {
-	return s.there() == now.there() && s.size == now.size && s.modified.Equal(now.modified) && (s.inode == inode{} || s.inode == now.inode)
+	return s.there() == now.there() && s.size == now.size && s.modified.Equal(now.modified) &&
+		(s.inode == inode{} || s.inode == now.inode)
 }
 
 // close ends the watch.
@@ -115,7 +116,8 @@ func (t *tree) reported(paths, folders []string, size int64) map[string]stamp {
 			t.walk(now, dir, size)
 		}
 	}
-	maps.DeleteFunc(now, func(path string, s stamp) bool { return t.files[path].same(s) && t.files[path].there() == s.there() })
+	maps.DeleteFunc(now,
+		func(path string, s stamp) bool { return t.files[path].same(s) && t.files[path].there() == s.there() })
 	return now
 }
 
@@ -145,7 +147,8 @@ func part(dir, path string) bool {
 }
 
 func inParts(dir, path string) bool {
-	return slices.ContainsFunc(parts[:], func(name string) bool { return pathpolicy.Inside(path, filepath.Join(dir, name)) })
+	return slices.ContainsFunc(parts[:],
+		func(name string) bool { return pathpolicy.Inside(path, filepath.Join(dir, name)) })
 }
 
 // work reports whether a path is that of another file of the workspace, whose changes by
@@ -162,8 +165,10 @@ func work(dir, path string) bool {
 // in it was installed or made by a program that can do so again.
 func skips(name string) bool {
 	switch name {
-	case ".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "__pycache__", "venv", ".venv", ".tox", ".nox", ".cache",
-		".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".next", ".nuxt", ".svelte-kit", ".parcel-cache", ".turbo", ".terraform",
+	case ".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "__pycache__", "venv", ".venv",
+		".tox", ".nox", ".cache",
+		".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".next", ".nuxt", ".svelte-kit", ".parcel-cache",
+		".turbo", ".terraform",
 		".direnv", ".yarn", ".pnpm-store", "lost+found":
 		return true
 	}
@@ -270,7 +275,8 @@ func (t *tree) walk(now map[string]stamp, root string, size int64) {
 			return fs.SkipAll
 		case err != nil:
 			return fs.SkipDir
-		case e.IsDir() && path != root && inside && strings.HasPrefix(e.Name(), "."): // what is being installed or was replaced, or a repository
+		// what is being installed or was replaced, or a repository
+		case e.IsDir() && path != root && inside && strings.HasPrefix(e.Name(), "."):
 			return fs.SkipDir
 		case e.IsDir() && path != t.dir && !inside && inParts(t.dir, path):
 			if root != t.dir { // otherwise they have been listed

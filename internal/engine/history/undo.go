@@ -134,7 +134,9 @@ func (h *History) PreviewAt(ctx context.Context, place func(hash string) chela.S
 	if err != nil {
 		return p, err
 	}
-	if text, err := store.Get(ctx, h.o.Store, func(r store.Reader) (string, error) { return r.Setting(pendingSetting) }); err != nil || text == "" && p.Possible() == 0 {
+	if text, err := store.Get(ctx, h.o.Store, func(r store.Reader) (string, error) {
+		return r.Setting(pendingSetting)
+	}); err != nil || text == "" && p.Possible() == 0 {
 		return p, err
 	}
 	return p, h.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
@@ -291,7 +293,8 @@ func (h *History) acts(tx store.Reader, home chela.SessionKey, selected []journa
 	}
 	n := map[string]int{}
 	for _, c := range calls {
-		if c.Effect == "acts" && c.Outcome.Result != session.ResultSuspended && c.State != session.Waiting && c.State != session.Denied {
+		if c.Effect == "acts" && c.Outcome.Result != session.ResultSuspended && c.State != session.Waiting &&
+			c.State != session.Denied {
 			n[h.actName(c)]++
 		}
 	}
@@ -300,7 +303,8 @@ func (h *History) acts(tx store.Reader, home chela.SessionKey, selected []journa
 		switch text := humanize.Many(n[what], what); {
 		case n[what] == 0:
 		case what == "command": // the steps take back what it did to files
-			out = append(out, "whatever else "+text+" did (only files of the workspace are recorded, up to 8 MB, no private ones or empty folders)")
+			out = append(out, "whatever else "+text+
+				" did (only files of the workspace are recorded, up to 8 MB, no private ones or empty folders)")
 		default:
 			out = append(out, text)
 		}
@@ -406,8 +410,19 @@ func (h *History) begin(ctx context.Context, place chela.SessionKey, p Plan) (ro
 			}
 			c := s.Changes[0]
 			rows = append(rows, journal.Change{
-				ID: uuid.NewString(), Time: now, Unit: unit, Home: c.Home, Kind: s.Kind, Target: s.Target, Folder: s.Folder, Before: s.From, After: s.To,
-				Source: journal.Source{Agent: c.Agent, Session: src.Session, Tool: "undo", By: src.By}, State: journal.Planned, Undoes: s.IDs(),
+				ID:     uuid.NewString(),
+				Time:   now,
+				Unit:   unit,
+				Home:   c.Home,
+				Kind:   s.Kind,
+				Target: s.Target,
+				Folder: s.Folder,
+				Before: s.From,
+				After:  s.To,
+				Source: journal.Source{Agent: c.Agent, Session: src.Session, Tool: "undo", By: src.By},
+
+				State:  journal.Planned,
+				Undoes: s.IDs(),
 			})
 		}
 		return errors.Join(writePending(tx, list), tx.Changes().Add(rows...))
@@ -549,7 +564,8 @@ func (h *History) Recover(ctx context.Context) error {
 	}
 	for _, c := range open {
 		switch {
-		case len(c.Undoes) > 0 && c.Kind != journal.Config: // nothing is in force yet that a changed configuration could replace
+		// nothing is in force yet that a changed configuration could replace
+		case len(c.Undoes) > 0 && c.Kind != journal.Config:
 			if err := h.carryOut(ctx, c); err != nil {
 				h.o.Log.Warn("go on with an undo", "target", c.Target, "err", err)
 			}

@@ -10,7 +10,8 @@ import (
 const maxWatches = 10_000
 
 // watched are the changes that matter.
-const watched = syscall.IN_MODIFY | syscall.IN_ATTRIB | syscall.IN_CLOSE_WRITE | syscall.IN_CREATE | syscall.IN_DELETE | syscall.IN_MOVED_FROM | syscall.IN_MOVED_TO |
+const watched = syscall.IN_MODIFY | syscall.IN_ATTRIB | syscall.IN_CLOSE_WRITE | syscall.IN_CREATE | syscall.IN_DELETE |
+	syscall.IN_MOVED_FROM | syscall.IN_MOVED_TO |
 	syscall.IN_DELETE_SELF | syscall.IN_MOVE_SELF | syscall.IN_EXCL_UNLINK
 
 // watch tells which files in some folders change; see [inotify].
@@ -57,7 +58,8 @@ func (w *watch) read() (paths, folders []string, ok bool) {
 	ok = w.Read(func(e inotify.Event) {
 		isFolder := e.Mask&syscall.IN_ISDIR != 0
 		switch {
-		case e.Mask&(syscall.IN_UNMOUNT|syscall.IN_MOVE_SELF) != 0, isFolder && e.Mask&(syscall.IN_MOVED_FROM|syscall.IN_MOVED_TO) != 0:
+		case e.Mask&(syscall.IN_UNMOUNT|syscall.IN_MOVE_SELF) != 0, isFolder &&
+			e.Mask&(syscall.IN_MOVED_FROM|syscall.IN_MOVED_TO) != 0:
 			moved = true
 		case e.Path == "":
 		case isFolder:

@@ -61,7 +61,8 @@ func (h *History) Why(ctx context.Context, agent chela.AgentID, path string, num
 }
 
 // explain returns where lines of a file come from.
-func (h *History) explain(ctx context.Context, agent chela.AgentID, target string, data []byte, lines []string, numbers []int) ([]Line, error) {
+func (h *History) explain(ctx context.Context, agent chela.AgentID, target string, data []byte, lines []string,
+	numbers []int) ([]Line, error) {
 	changes, err := h.past(ctx, target)
 	if err != nil {
 		return nil, err
@@ -102,7 +103,8 @@ func (h *History) past(ctx context.Context, target string) ([]journal.Change, er
 				if err != nil {
 					return nil, err
 				}
-				i := slices.IndexFunc(left, func(d journal.Change) bool { return d.Call == c.Call && d.State == journal.Done && !d.After.Exists })
+				i := slices.IndexFunc(left,
+					func(d journal.Change) bool { return d.Call == c.Call && d.State == journal.Done && !d.After.Exists })
 				if i >= 0 {
 					c.Before, target, before, moved = left[i].Before, c.From, min(c.Seq, left[i].Seq), true
 				}
@@ -146,7 +148,8 @@ func (h *History) WhyWords(ctx context.Context, agent chela.AgentID, words strin
 		var numbers []int
 		for i, l := range lines {
 			l = strings.ToLower(l)
-			if len(out)+len(numbers) < maxLines && !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(l, w) }) {
+			if len(out)+len(numbers) < maxLines &&
+				!slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(l, w) }) {
 				numbers = append(numbers, i+1)
 			}
 		}

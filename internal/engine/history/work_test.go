@@ -29,7 +29,14 @@ func TestProcessEnds(t *testing.T) {
 			}
 			src := journal.Source{Agent: "main", Session: "agent:main:main", Run: "r", Call: "c", Tool: "exec", By: "owner"}
 			err := f.store.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
-				return tx.Runs().Put(run.Run{ID: "r", Session: src.Session, SessionID: "s", Agent: "main", State: run.Running, Started: time.Now()})
+				return tx.Runs().Put(run.Run{
+					ID:        "r",
+					Session:   src.Session,
+					SessionID: "s",
+					Agent:     "main",
+					State:     run.Running,
+					Started:   time.Now(),
+				})
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -128,7 +135,8 @@ func TestStays(t *testing.T) {
 		for _, after := range []string{"nothing", "a restart", "a folder that was moved"} {
 			t.Run(fmt.Sprintf("HS-01 %s, then %s", name, after), func(t *testing.T) {
 				f := newFixture(t)
-				files := []string{f.write(t, "src/bin/a.txt", "text\n"), f.write(t, "src/b.txt", "text\n"), f.write(t, "build/c.txt", "text\n")}
+				files := []string{f.write(t, "src/bin/a.txt", "text\n"), f.write(t, "src/b.txt", "text\n"),
+					f.write(t, "build/c.txt", "text\n")}
 				look := func() {
 					t.Helper()
 					if after == "a restart" {

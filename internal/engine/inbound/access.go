@@ -20,7 +20,8 @@ import (
 // scopes that it has. Clients of the gateway need the scope to write. People on channels
 // are admitted by the rules of the account; those who are named may also change settings.
 // A stranger may get a code, after which nothing else happens.
-func (g *Gate) enter(ctx context.Context, who chela.Principal, in *chela.Inbound) (chela.Principal, admission.Verdict, error) {
+func (g *Gate) enter(ctx context.Context, who chela.Principal,
+	in *chela.Inbound) (chela.Principal, admission.Verdict, error) {
 	refused := func(why string) error {
 		return chela.Errorf(chela.CodeForbidden, "%s may not write here: %s", who.ID, why)
 	}
@@ -50,7 +51,8 @@ func (g *Gate) enter(ctx context.Context, who chela.Principal, in *chela.Inbound
 		return who, v, refused("reactions are off (reactionNotifications)")
 	}
 	if in.Sender.Bot && !g.bots.hears(*in, time.Now()) {
-		return who, v, refused(fmt.Sprintf("the program wrote more than %d messages in %s; it is not heard for %s", maxBotMessages, botTime, botTime))
+		return who, v, refused(fmt.Sprintf("the program wrote more than %d messages in %s; it is not heard for %s",
+			maxBotMessages, botTime, botTime))
 	}
 	if v.Named {
 		who.Scopes = []chela.Scope{chela.ScopeRead, chela.ScopeWrite}
@@ -118,7 +120,8 @@ func (g *Gate) react(ctx context.Context, k call) error {
 		it := k.item(time.Now())
 		it.Kind, it.Next = queue.Event, true
 		who := strings.Join(strings.Fields(cmp.Or(in.Sender.Name, in.Sender.ID)), " ")
-		it.Inbound.Text = fmt.Sprintf("%s reacted with %s to your message %q.", who, strings.Join(strings.Fields(in.Reaction), " "), humanize.Truncate(row.Text, 100))
+		it.Inbound.Text = fmt.Sprintf("%s reacted with %s to your message %q.", who,
+			strings.Join(strings.Fields(in.Reaction), " "), humanize.Truncate(row.Text, 100))
 		return store.Enqueue(tx, it)
 	})
 }
@@ -136,7 +139,8 @@ func (g *Gate) overhear(ctx context.Context, k call, most int) error {
 		return nil
 	}
 	for i, m := range k.in.Media { // nothing is fetched for a message that nobody asked about
-		k.in.Media[i] = chela.Media{Name: m.Name, Type: m.Type, Bytes: m.Size(), Lost: "not fetched, because the message did not address you"}
+		k.in.Media[i] = chela.Media{Name: m.Name, Type: m.Type, Bytes: m.Size(),
+			Lost: "not fetched, because the message did not address you"}
 	}
 	it := k.item(time.Now())
 	it.Kind, it.Next, it.Inbound.Overheard = queue.Event, true, true

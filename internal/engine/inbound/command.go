@@ -35,7 +35,8 @@ type Command struct {
 	// Scope is required in addition to the permission to write.
 	Scope chela.Scope
 
-	home    bool                                         // executed in the session of the chat, also if the chat is focused
+	// executed in the session of the chat, also if the chat is focused
+	home    bool
 	inline  bool                                         // may also be used inside a text
 	later   bool                                         // answered after the commit, see answerLater
 	unnamed bool                                         // what follows its name is not stored
@@ -47,7 +48,9 @@ type Command struct {
 
 // Commands returns all commands by their groups, in the order of /commands.
 func Commands() []Command {
-	all := slices.Concat(sessionCommands(), undoCommands(), exportCommands(), modelCommands(), agentCommands(), focusCommands(), acpCommands(), forgetCommands(), infoCommands(), groupCommands(), asideCommands(), skillCommands(), adminCommands(), moneyCommands(), speechCommands())
+	all := slices.Concat(sessionCommands(), undoCommands(), exportCommands(), modelCommands(), agentCommands(),
+		focusCommands(), acpCommands(), forgetCommands(), infoCommands(), groupCommands(), asideCommands(), skillCommands(),
+		adminCommands(), moneyCommands(), speechCommands())
 	var groups []string
 	for _, c := range all {
 		if !slices.Contains(groups, c.Group) {
@@ -142,7 +145,8 @@ func (g *Gate) command(key chela.SessionKey, in chela.Inbound) (Command, command
 	if !g.allowed().Text && !in.Address.Local() {
 		return Command{}, commandLine{}, text
 	}
-	if line, ok := bang(in.Text); ok && g.allowed().Bash && in.Address.Peer.Kind != chela.Group && in.Address.Peer.Kind != chela.Room {
+	if line, ok := bang(in.Text); ok && g.allowed().Bash && in.Address.Peer.Kind != chela.Group &&
+		in.Address.Peer.Kind != chela.Room {
 		in.Text = line
 	}
 	w, ok := parse(in.Text)
@@ -191,11 +195,20 @@ var terminalCommands = [...]string{"image", "quit", "exit"}
 
 // foreignCommands says what does here what commands of other assistants do.
 var foreignCommands = map[string]string{
-	"resume": otherConversation, "continue": otherConversation, "sessions": otherConversation,
-	"clear": "/new starts a new conversation.", "rewind": "/undo takes back changes, and /new undo returns to the previous conversation.",
-	"cost": "/usage cost shows what was spent.", "memory": "`chela memory list` shows the notes, and /forget removes a topic.",
-	"login": "`chela models auth` saves the key of a service.", "permissions": "`chela exec-policy` shows which commands run without a question.",
-	"doctor": "`chela doctor` checks the installation.", "init": "`chela agents add NAME --workspace DIR` gives a folder an agent of its own.",
+	"resume":   otherConversation,
+	"continue": otherConversation,
+	"sessions": otherConversation,
+	"clear":    "/new starts a new conversation.",
+	"rewind":   "/undo takes back changes, and /new undo returns to the previous conversation.",
+	"cost":     "/usage cost shows what was spent.",
+
+	"memory": "`chela memory list` shows the notes, and /forget removes a topic.",
+	"login":  "`chela models auth` saves the key of a service.",
+
+	"permissions": "`chela exec-policy` shows which commands run without a question.",
+	"doctor":      "`chela doctor` checks the installation.",
+
+	"init": "`chela agents add NAME --workspace DIR` gives a folder an agent of its own.",
 }
 
 const otherConversation = "`chela sessions list` shows the conversations, and `chela chat --session KEY` opens one."
@@ -218,7 +231,8 @@ func (k *call) mistyped() string {
 	if k.literal || len(in.Media) > 0 || k.unaddressed || in.Sender.Bot || !g.allowed().Text && !in.Address.Local() {
 		return ""
 	}
-	if line, ok := bang(in.Text); ok && in.Address.Local() && !g.allowed().Bash && startsCommand(strings.TrimSpace(in.Text)) {
+	if line, ok := bang(in.Text); ok && in.Address.Local() && !g.allowed().Bash &&
+		startsCommand(strings.TrimSpace(in.Text)) {
 		return fmt.Sprintf("Not run, and not sent to a model: lines with ! are commands only if commands.bash is true (`chela config set commands.bash true`). "+
 			"You can also ask for it in words: run `%s`", strings.TrimPrefix(line, "/bash "))
 	}
@@ -228,7 +242,8 @@ func (k *call) mistyped() string {
 		if w.name == "start" && !in.Address.Local() {
 			return "" // platforms send it when a person opens the chat
 		}
-		if !command || g.knows(w.name) || w.bot != "" && !in.Address.Local() && !strings.EqualFold(g.o.Bot(in.Address), w.bot) {
+		if !command || g.knows(w.name) ||
+			w.bot != "" && !in.Address.Local() && !strings.EqualFold(g.o.Bot(in.Address), w.bot) {
 			return ""
 		}
 		if _, _, is := g.skillCommand(k.key.Agent(), w); is {

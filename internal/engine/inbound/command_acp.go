@@ -63,7 +63,8 @@ type acpSpawn struct {
 func parseSpawn(args string) (acpSpawn, error) {
 	var s acpSpawn
 	words := strings.Fields(args)
-	isOption := func(w string) bool { return strings.HasPrefix(w, "--") || strings.HasPrefix(w, "—") } // phones join two dashes
+	// phones join two dashes
+	isOption := func(w string) bool { return strings.HasPrefix(w, "--") || strings.HasPrefix(w, "—") }
 	if len(words) > 0 && !isOption(words[0]) {
 		s.agent, words = words[0], words[1:]
 	}
@@ -285,7 +286,13 @@ func (k *call) spawnCoder(s *acpSpawn) (string, error) {
 		if err := subagent.Release(k.tx.Children(), k.meta.Focused(a).Session, a); err != nil {
 			return "", err
 		}
-		k.meta.SetFocus(session.Focus{Address: a, Session: key, Since: k.now, Idle: new(time.Duration), MaxAge: new(time.Duration)})
+		k.meta.SetFocus(session.Focus{
+			Address: a,
+			Session: key,
+			Since:   k.now,
+			Idle:    new(time.Duration),
+			MaxAge:  new(time.Duration),
+		})
 	}
 	if err := k.tx.Sessions().Put(m); err != nil {
 		return "", err
@@ -293,9 +300,12 @@ func (k *call) spawnCoder(s *acpSpawn) (string, error) {
 	k.events = append(k.events, chela.Event{Session: key, Stream: chela.StreamSession, Phase: chela.PhaseCreated})
 	const rights = " It is a program with all rights of yours, outside of the sandbox; what it asks permission for is asked here."
 	if !bind {
-		return fmt.Sprintf("%s is ready to work in %s. Talk to it: chela chat --session %s.", x.Agent, x.Dir, key) + rights, nil
+		return fmt.Sprintf("%s is ready to work in %s. Talk to it: chela chat --session %s.", x.Agent, x.Dir, key) + rights,
+			nil
 	}
-	return fmt.Sprintf("Messages %s go to %s now, which works in %s. /acp close ends that; commands such as /status and /stop stay here.", where, x.Agent, x.Dir) + rights, nil
+	return fmt.Sprintf(
+		"Messages %s go to %s now, which works in %s. /acp close ends that; commands such as /status and /stop stay here.",
+		where, x.Agent, x.Dir) + rights, nil
 }
 
 // coderStatus is /acp status.
@@ -307,7 +317,8 @@ func (k *call) coderStatus() (string, error) {
 	if m.Key == "" {
 		return "No coding agent answers in this chat. " + acpUsage, nil
 	}
-	lines := []string{"Coding agent " + m.External.Agent + ": " + k.coderState(m), "Folder: " + m.External.Dir, "Session: " + string(m.Key)}
+	lines := []string{"Coding agent " + m.External.Agent + ": " + k.coderState(m), "Folder: " + m.External.Dir,
+		"Session: " + string(m.Key)}
 	s := k.g.o.Coders.CoderState(m.Key)
 	if s.Version != "" {
 		lines = append(lines, "Program: "+s.Version)

@@ -109,8 +109,9 @@ func (k *call) subagents() (string, error) {
 	case verb == "steer":
 		return k.message(target, text, queue.Steer)
 	}
-	return "", refuse{"Usage: /subagents list, kill <target>, log <target> [entries], info <target>, send <target> <message>, " +
-		"steer <target> <message> or spawn <task>. A target is a number of the list, an id, a label or a task name."}
+	return "", refuse{
+		"Usage: /subagents list, kill <target>, log <target> [entries], info <target>, send <target> <message>, " +
+			"steer <target> <message> or spawn <task>. A target is a number of the list, an id, a label or a task name."}
 }
 
 // children returns the subagents of a session.
@@ -291,8 +292,10 @@ func (k *call) infoChild(target string) (string, error) {
 		spent += " · " + usage.USD(cost)
 	}
 	lines := []string{
-		"Subagent " + c.Label, "State: " + k.state(c), "Task: " + humanize.Truncate(strings.Join(strings.Fields(c.Task), " "), maxLogged),
-		"Session: " + string(c.Session), "Id: " + string(c.ID), "Model: " + k.g.o.Model(m).Ref(), "Tokens: " + spent, "Cleanup: " + string(c.Cleanup),
+		"Subagent " + c.Label, "State: " + k.state(c),
+		"Task: " + humanize.Truncate(strings.Join(strings.Fields(c.Task), " "), maxLogged),
+		"Session: " + string(c.Session), "Id: " + string(c.ID), "Model: " + k.g.o.Model(m).Ref(), "Tokens: " + spent,
+		"Cleanup: " + string(c.Cleanup),
 	}
 	if c.Name != "" {
 		lines = append(lines, "Task name: "+c.Name)
@@ -327,7 +330,8 @@ func (k *call) logChild(target, count string) (string, error) {
 	}
 	m, err := k.tx.Sessions().Get(c.Session)
 	if err != nil {
-		return "", k.g.refusal(chela.Errorf(chela.CodeNotFound, "the session of the subagent %q does not exist any more", c.Label))
+		return "", k.g.refusal(chela.Errorf(chela.CodeNotFound, "the session of the subagent %q does not exist any more",
+			c.Label))
 	}
 	entries, err := k.tx.Sessions().Last(m.ID, n)
 	if err != nil {
@@ -420,7 +424,8 @@ func (k *call) tree(b *strings.Builder, key chela.SessionKey, indent string, n *
 		if state == "idle" {
 			state = "queued"
 		}
-		fmt.Fprintf(b, "\n%s- %s (agent %s): %s for %s", indent, c.Label, c.Session.Agent(), state, humanize.Span(k.now.Sub(c.Created)))
+		fmt.Fprintf(b, "\n%s- %s (agent %s): %s for %s", indent, c.Label, c.Session.Agent(), state,
+			humanize.Span(k.now.Sub(c.Created)))
 		if err := k.tree(b, c.Session, indent+"  ", n); err != nil {
 			return err
 		}

@@ -8,7 +8,8 @@ import (
 )
 
 func FuzzApprove(f *testing.F) {
-	for _, s := range []string{"", "yes", "deny", "a1 allow-once", "a1  ALLOW-ALWAYS ", "allow-once a1", "a1 deny please", "a1 \u202eyned", "a\x00 no", "expired", "a1 withdrawn"} {
+	for _, s := range []string{"", "yes", "deny", "a1 allow-once", "a1  ALLOW-ALWAYS ", "allow-once a1", "a1 deny please",
+		"a1 \u202eyned", "a\x00 no", "expired", "a1 withdrawn"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, args string) {

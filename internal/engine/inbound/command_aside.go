@@ -65,7 +65,12 @@ func (g *Gate) answerLater(ctx context.Context, it queue.Item) error {
 		}
 		tx.Wake(store.Topic{Kind: store.TopicOutbox})
 		return tx.Outbox().Put(outbox.Rows(outbox.Row{
-			Key: "command:" + it.ID, Run: chela.RunID(it.ID), Session: it.Session, Address: a, ReplyTo: it.Inbound.ID, Created: time.Now(),
+			Key:     "command:" + it.ID,
+			Run:     chela.RunID(it.ID),
+			Session: it.Session,
+			Address: a,
+			ReplyTo: it.Inbound.ID,
+			Created: time.Now(),
 		}, reply, g.o.Chunks(a))...)
 	})
 	switch {
@@ -74,6 +79,12 @@ func (g *Gate) answerLater(ctx context.Context, it queue.Item) error {
 	case err != nil:
 		return fmt.Errorf("answer /btw: %w", err)
 	}
-	g.o.Bus.Publish(chela.Event{Run: chela.RunID(it.ID), Session: it.Session, Stream: chela.StreamCommand, Phase: chela.PhaseEnd, Text: reply})
+	g.o.Bus.Publish(chela.Event{
+		Run:     chela.RunID(it.ID),
+		Session: it.Session,
+		Stream:  chela.StreamCommand,
+		Phase:   chela.PhaseEnd,
+		Text:    reply,
+	})
 	return nil
 }

@@ -90,14 +90,16 @@ const shownFacts = 20
 func compactionText(e session.Entry) string {
 	c := session.CompactionOf(e)
 	reason := map[string]string{
-		session.CompactManual: "it was asked for", session.CompactThreshold: "the context was almost full", session.CompactOverflow: "the model refused the conversation as too long",
-		session.CompactBudget: "a budget was nearly used up",
+		session.CompactManual: "it was asked for", session.CompactThreshold: "the context was almost full",
+		session.CompactOverflow: "the model refused the conversation as too long",
+		session.CompactBudget:   "a budget was nearly used up",
 	}[c.Reason]
 	lines := []string{"🧹 The last compaction, " + e.Time.UTC().Format("2006-01-02 15:04 UTC")}
 	if reason != "" {
 		lines[0] += " (" + reason + ")"
 	}
-	lines = append(lines, fmt.Sprintf("Size: about %s → %s tokens; %s replaced", humanize.Count(int64(c.TokensBefore)), humanize.Count(int64(c.TokensAfter)), humanize.Many(c.Compacted, "message")))
+	lines = append(lines, fmt.Sprintf("Size: about %s → %s tokens; %s replaced", humanize.Count(int64(c.TokensBefore)),
+		humanize.Count(int64(c.TokensAfter)), humanize.Many(c.Compacted, "message")))
 	how := "Without a summary: the messages are left out"
 	switch c.Step {
 	case session.StepSummary:
@@ -115,7 +117,8 @@ func compactionText(e session.Entry) string {
 		lines = append(lines, "Hint: "+c.Hint)
 	}
 	if c.Facts > 0 {
-		lines = append(lines, fmt.Sprintf("Exam: the summary had %d of %s; %s put back", c.Found, humanize.Many(c.Facts, "fact"), humanize.Many(len(c.Restored), "sentence")))
+		lines = append(lines, fmt.Sprintf("Exam: the summary had %d of %s; %s put back", c.Found,
+			humanize.Many(c.Facts, "fact"), humanize.Many(len(c.Restored), "sentence")))
 		if c.Left > 0 {
 			lines[len(lines)-1] += fmt.Sprintf(", %d without room", c.Left)
 		}

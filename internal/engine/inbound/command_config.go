@@ -71,7 +71,8 @@ func configure(ctx context.Context, k *call) (string, error) {
 	}
 	verb, path, value := change(k.args)
 	if key := k.g.o.FixedConfig(k.in.Address); key != "" && (verb == "set" || verb == "unset") {
-		return "", refuse{"/config " + verb + " is disabled in this chat. To enable it, run `chela config unset " + key + "`."}
+		return "", refuse{"/config " + verb + " is disabled in this chat. To enable it, run `chela config unset " + key +
+			"`."}
 	}
 	var immediate bool
 	var err error

@@ -37,13 +37,16 @@ func TestConfigure(t *testing.T) {
 	b.gate = New(b.o)
 	for _, tt := range []struct{ say, answer string }{
 		{"/config", `{"a": 1}`}, {"/config SHOW a.b", `{"a": 1}`}, {"/config get a", `{"a": 1}`},
-		{"/config set a.b=[1, 2]", "a.b is set; this takes effect immediately."}, {"/config set cold  = two words", "cold is set; this takes effect after a restart."},
+		{"/config set a.b=[1, 2]", "a.b is set; this takes effect immediately."},
+		{"/config set cold  = two words", "cold is set; this takes effect after a restart."},
 		{"/config set a x=y", "a is set"}, {"/config unset a", "it is not set (chela config get)"},
-		{"/config get", "Usage: /config show [path]"}, {"/config set a", "Usage: /config show [path]"}, {"/config unset a b", "Usage: /config show [path]"}, {"/config show a b", "Usage: /config show [path]"},
+		{"/config get", "Usage: /config show [path]"}, {"/config set a", "Usage: /config show [path]"},
+		{"/config unset a b", "Usage: /config show [path]"}, {"/config show a b", "Usage: /config show [path]"},
 	} {
 		b.replied(tt.say, tt.answer)
 	}
-	if diff := cmp.Diff([]string{"get ", "get a.b", "get a", "set a.b to [1, 2]", "set cold to two words", "set a to x=y", "unset a"}, w.calls); diff != "" {
+	if diff := cmp.Diff([]string{"get ", "get a.b", "get a", "set a.b to [1, 2]", "set cold to two words", "set a to x=y",
+		"unset a"}, w.calls); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -56,7 +59,8 @@ func TestTools(t *testing.T) {
 		if who.ID != "owner" || key != mainKey {
 			t.Errorf("tools of %s in %s", who.ID, key)
 		}
-		return []tool.Spec{{Name: "ls", Description: "List a folder. Sorted."}, {Name: "read", Description: "Read a file\nor a part"}}, nil
+		return []tool.Spec{{Name: "ls", Description: "List a folder. Sorted."},
+			{Name: "read", Description: "Read a file\nor a part"}}, nil
 	}
 	b.gate = New(b.o)
 	b.replied("/tools", "Tools available here: ls, read\n")

@@ -17,7 +17,8 @@ import (
 // fill says how full the window of the session is, and what set its size.
 func (k *call) fill() string {
 	w := k.g.o.Window(k.meta)
-	return fmt.Sprintf("%s of %s (%d%%) · window: %s", humanize.Count(k.meta.Context), humanize.Count(int64(w.Tokens)), int(100*w.Fill(int(k.meta.Context))), sourceName(w))
+	return fmt.Sprintf("%s of %s (%d%%) · window: %s", humanize.Count(k.meta.Context), humanize.Count(int64(w.Tokens)),
+		int(100*w.Fill(int(k.meta.Context))), sourceName(w))
 }
 
 // sourceName says what set the size of a window.
@@ -76,13 +77,15 @@ func picture(r *window.Report) string {
 	bar.WriteString(strings.Repeat("·", max(barWidth-used, 0)))
 	lines.WriteString(partLine("·", "Free", r.Free(), r.Window.Tokens, ""))
 	head := fmt.Sprintf("Context: about %s of %s tokens (%d%%) · %s · window: %s",
-		humanize.Count(int64(r.Total)), humanize.Count(int64(r.Window.Tokens)), int(100*r.Window.Fill(r.Total)), r.Model, sourceName(r.Window))
+		humanize.Count(int64(r.Total)), humanize.Count(int64(r.Window.Tokens)), int(100*r.Window.Fill(r.Total)),
+		r.Model, sourceName(r.Window))
 	return head + "\n\n```\n[" + bar.String() + "]\n" + lines.String() + "```\n\n" + costLine(r)
 }
 
 // partLine describes a part.
 func partLine(shade, name string, tokens, window int, note string) string {
-	line := fmt.Sprintf("%s %-16s %6s  %4.1f%%", shade, name, humanize.Count(int64(tokens)), 100*float64(tokens)/float64(max(window, 1)))
+	line := fmt.Sprintf("%s %-16s %6s  %4.1f%%", shade, name, humanize.Count(int64(tokens)),
+		100*float64(tokens)/float64(max(window, 1)))
 	if note != "" {
 		line += "  " + note
 	}
@@ -123,7 +126,8 @@ func costLine(r *window.Report) string {
 // contextList lists the files, the tools and the skills.
 func contextList(r *window.Report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "System prompt: %s characters, %s of them files\n", humanize.Count(int64(r.System.Chars)), humanize.Count(int64(r.System.Files)))
+	fmt.Fprintf(&b, "System prompt: %s characters, %s of them files\n", humanize.Count(int64(r.System.Chars)),
+		humanize.Count(int64(r.System.Files)))
 	b.WriteString("\nWorkspace files:\n")
 	for i := range r.Files {
 		b.WriteString("- " + fileLine(&r.Files[i]) + "\n")
@@ -162,9 +166,11 @@ func fileLine(f *window.FileSize) string {
 	case f.Raw == 0:
 		return f.Name + ": empty"
 	case f.Truncated:
-		return fmt.Sprintf("%s: raw %d characters, injected %d (about %s tokens), truncated", f.Name, f.Raw, f.Injected, humanize.Count(int64(f.Tokens)))
+		return fmt.Sprintf("%s: raw %d characters, injected %d (about %s tokens), truncated", f.Name, f.Raw, f.Injected,
+			humanize.Count(int64(f.Tokens)))
 	}
-	return fmt.Sprintf("%s: raw %d characters, injected %d (about %s tokens)", f.Name, f.Raw, f.Injected, humanize.Count(int64(f.Tokens)))
+	return fmt.Sprintf("%s: raw %d characters, injected %d (about %s tokens)", f.Name, f.Raw, f.Injected,
+		humanize.Count(int64(f.Tokens)))
 }
 
 // contextDetail lists the size of each file, tool and skill, and the history by kind.
@@ -199,7 +205,8 @@ func contextDetail(r *window.Report) string {
 		b.WriteString("- none\n")
 	}
 	fmt.Fprintf(&b, "\nShortened so far: %s trimmed, %s cleared, %s without images; the beginning was left out %s.",
-		humanize.Many(r.Pruned.Trimmed, "result"), humanize.Many(r.Pruned.Cleared, "result"), humanize.Many(r.Pruned.Images, "message"), times(r.Cuts))
+		humanize.Many(r.Pruned.Trimmed, "result"), humanize.Many(r.Pruned.Cleared, "result"),
+		humanize.Many(r.Pruned.Images, "message"), times(r.Cuts))
 	fmt.Fprintf(&b, "\nTotal: %d tokens, the sum of the parts. Estimates count four bytes per token, two in results, and %d for an image.", r.Total, estimate.ImageTokens)
 	return b.String()
 }

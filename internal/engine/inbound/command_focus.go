@@ -29,7 +29,8 @@ func focusCommands() []Command {
 			run:  (*call).unfocus,
 		},
 		{
-			Name: "session", Group: group, Args: "[idle | max-age] [<duration> | off | default]", Scope: chela.ScopeWrite, home: true,
+			Name: "session", Group: group, Args: "[idle | max-age] [<duration> | off | default]",
+			Scope: chela.ScopeWrite, home: true,
 			Help: "show or set when /focus ends here: after a time without a message, or in all",
 			run:  (*call).focusLimits,
 		},
@@ -38,7 +39,8 @@ func focusCommands() []Command {
 
 // focused returns the session that the messages of a chat go to: that of a subagent
 // if the chat is focused, otherwise home.
-func (g *Gate) focused(ctx context.Context, home chela.SessionKey, a chela.Address) (key chela.SessionKey, activation string, err error) {
+func (g *Gate) focused(ctx context.Context, home chela.SessionKey,
+	a chela.Address) (key chela.SessionKey, activation string, err error) {
 	if a.Local() {
 		return home, "", nil
 	}
@@ -84,17 +86,21 @@ func (k *call) focus() (string, error) {
 	case err != nil:
 		return "", err
 	case a.Local():
-		return "", refusef("This window shows one session. To talk to the subagent %q, open its session: chela chat --session %s", c.Label, c.Session)
+		return "", refusef(
+			"This window shows one session. To talk to the subagent %q, open its session: chela chat --session %s",
+			c.Label, c.Session)
 	}
 	if _, err := k.tx.Sessions().Get(c.Session); err != nil {
-		return "", k.g.refusal(chela.Errorf(chela.CodeNotFound, "the session of the subagent %q does not exist any more", c.Label))
+		return "", k.g.refusal(chela.Errorf(chela.CodeNotFound, "the session of the subagent %q does not exist any more",
+			c.Label))
 	}
 	if err := subagent.Release(k.tx.Children(), k.meta.Focused(a).Session, a); err != nil {
 		return "", err
 	}
 	c.Thread = a
 	k.meta.SetFocus(session.Focus{Address: a, Session: c.Session, Since: k.now})
-	return fmt.Sprintf("Messages in this chat go to the subagent %q now. /unfocus ends that.", c.Label), k.tx.Children().Put(c)
+	return fmt.Sprintf("Messages in this chat go to the subagent %q now. /unfocus ends that.", c.Label),
+		k.tx.Children().Put(c)
 }
 
 // focusTarget returns the subagent that a target names: one of the chat's session, or,
@@ -186,7 +192,8 @@ func (k *call) focusState(f session.Focus) (string, error) {
 	}
 	switch idle, age := k.g.o.Focus().Limits(f); {
 	case idle > 0 && age > 0:
-		text += fmt.Sprintf(" until there is none for %s, at most until %s after /focus", humanize.Span(idle), humanize.Span(age))
+		text += fmt.Sprintf(" until there is none for %s, at most until %s after /focus",
+			humanize.Span(idle), humanize.Span(age))
 	case idle > 0:
 		text += fmt.Sprintf(" until there is none for %s", humanize.Span(idle))
 	case age > 0:

@@ -50,7 +50,8 @@ func infoCommands() []Command {
 			before: approve,
 		},
 		{
-			Name: "config", Group: group, Args: "show [path] | get <path> | set <path> <value> | unset <path>", Scope: chela.ScopeAdmin,
+			Name: "config", Group: group, Args: "show [path] | get <path> | set <path> <value> | unset <path>",
+			Scope:  chela.ScopeAdmin,
 			Help:   "show or change the configuration, if commands.config is true",
 			before: configure,
 		},
@@ -129,7 +130,8 @@ func (k *call) status() (string, error) {
 		lines = append(lines, below)
 	}
 	lines = append(lines, fmt.Sprintf("Thinking: %s · fast: %s · verbose: %s · reasoning: %s · usage: %s",
-		cmp.Or(m.Think, string(in.Think), "off"), fastState(cmp.Or(m.Fast, string(in.Fast), "off"), model), cmp.Or(m.Verbose, in.Verbose, "off"), cmp.Or(m.Reasoning, in.Reasoning, "off"), cmp.Or(m.Usage, in.Usage, "off")))
+		cmp.Or(m.Think, string(in.Think), "off"), fastState(cmp.Or(m.Fast, string(in.Fast), "off"), model),
+		cmp.Or(m.Verbose, in.Verbose, "off"), cmp.Or(m.Reasoning, in.Reasoning, "off"), cmp.Or(m.Usage, in.Usage, "off")))
 	if e := m.Exec; !e.IsZero() {
 		lines = append(lines, fmt.Sprintf("Commands: host %s · security %s · ask %s",
 			cmp.Or(e.Host, "default"), cmp.Or(e.Security, "default"), cmp.Or(e.Ask, "default")))

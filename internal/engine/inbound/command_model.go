@@ -73,8 +73,9 @@ func modelCommands() []Command {
 			within: oneOf(verboseLevels),
 		},
 		{
-			Name: "reasoning", Aliases: []string{"reason"}, Group: group, Args: "[off | on | stream | default]", Scope: chela.ScopeWrite,
-			Help: "show the thoughts of the model before its answer; stream also shows them while it thinks",
+			Name: "reasoning", Aliases: []string{"reason"}, Group: group, Args: "[off | on | stream | default]",
+			Scope: chela.ScopeWrite,
+			Help:  "show the thoughts of the model before its answer; stream also shows them while it thinks",
 			run: func(k *call) (string, error) {
 				return k.set(setting{"Reasoning", &k.meta.Reasoning, k.g.o.Inherit(k.meta).Reasoning, reasoningLevels})
 			},
@@ -123,7 +124,8 @@ func (k *call) isModel(word string) bool {
 // chooseModel is /model.
 func (k *call) chooseModel() (string, error) {
 	if x := k.meta.External; x != nil && k.args != "" && k.args != "status" {
-		return "", refusef("The coding agent %s answers here, and has its own model. /acp status says more about it.", x.Agent)
+		return "", refusef("The coding agent %s answers here, and has its own model. /acp status says more about it.",
+			x.Agent)
 	}
 	switch arg := strings.ToLower(k.args); arg {
 	case "", "status":
@@ -131,7 +133,8 @@ func (k *call) chooseModel() (string, error) {
 		if k.meta.Model != "" {
 			own = "selected for this conversation"
 		}
-		return fmt.Sprintf("Model: %s (%s). /model list shows all models.%s", k.g.o.Model(k.meta).Ref(), own, k.unusable()), nil
+		return fmt.Sprintf("Model: %s (%s). /model list shows all models.%s", k.g.o.Model(k.meta).Ref(), own, k.unusable()),
+			nil
 	case "list":
 		return k.listModels(), nil
 	case "default", "reset":
@@ -205,7 +208,8 @@ func (k *call) think() (string, error) {
 	s := setting{"Thinking", &k.meta.Think, string(k.g.o.Inherit(k.meta).Think), m.LevelNames()}
 	if l, ok := llm.ParseLevel(k.args); ok {
 		if !m.Thinks(l) {
-			return "", refusef("%s does not support the thinking level %s. Levels: %s.", m.Ref(), l, strings.Join(s.values, ", "))
+			return "", refusef("%s does not support the thinking level %s. Levels: %s.", m.Ref(), l,
+				strings.Join(s.values, ", "))
 		}
 		k.args = string(l)
 	}
@@ -266,7 +270,8 @@ func (k *call) set(s setting) (string, error) {
 		*s.own = ""
 	case slices.Contains(s.values, arg):
 		*s.own = arg
-		if peer := k.in.Address.Peer.Kind; arg != "off" && (peer == chela.Group || peer == chela.Room) && (s.own == &k.meta.Verbose || s.own == &k.meta.Reasoning) {
+		if peer := k.in.Address.Peer.Kind; arg != "off" && (peer == chela.Group || peer == chela.Room) &&
+			(s.own == &k.meta.Verbose || s.own == &k.meta.Reasoning) {
 			k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhasePatched})
 			return s.state() + " Everybody in this group sees it.", nil
 		}

@@ -84,7 +84,8 @@ func (k *call) cost() (string, error) {
 		lines = append(lines, "", "All sessions:")
 		lines = append(lines, overSpans(sums, now)...)
 		lines = append(lines, "", "By agent:")
-		for _, s := range usage.Group(sums, func(s usage.Sum) usage.Sum { return usage.Sum{Provider: string(s.Session.Agent())} }) {
+		for _, s := range usage.Group(sums,
+			func(s usage.Sum) usage.Sum { return usage.Sum{Provider: string(s.Session.Agent())} }) {
 			lines = append(lines, "- "+s.Provider+": "+spent(s))
 		}
 	}
@@ -131,7 +132,8 @@ func (k *call) receipt(id chela.RunID) (string, error) {
 	}
 	row, err := k.tx.Runs().Get(id)
 	if errors.Is(err, chela.ErrNotFound) || err == nil && row.Session != k.key && !k.owner() {
-		return "", refusef("There is no run %q. /usage receipt without a run shows the last task of this conversation.", humanize.Truncate(string(id), 60))
+		return "", refusef("There is no run %q. /usage receipt without a run shows the last task of this conversation.",
+			humanize.Truncate(string(id), 60))
 	}
 	if err != nil {
 		return "", err
@@ -204,8 +206,10 @@ func (k *call) budget() (string, error) {
 	nano := int64(0)
 	if !strings.EqualFold(amount, "reset") {
 		usd, err := strconv.ParseFloat(strings.TrimPrefix(amount, "$"), 64)
-		if nano = int64(math.Round(usd * 1e9)); err != nil || usd <= 0 || math.IsNaN(usd) || usd*1e9 > usage.MaxLimit || nano <= 0 {
-			return "", refusef("%q is not an amount of dollars. Examples: /budget 10, /budget agent 2.50, /budget reset", humanize.Truncate(amount, 40))
+		if nano = int64(math.Round(usd * 1e9)); err != nil || usd <= 0 || math.IsNaN(usd) ||
+			usd*1e9 > usage.MaxLimit || nano <= 0 {
+			return "", refusef("%q is not an amount of dollars. Examples: /budget 10, /budget agent 2.50, /budget reset",
+				humanize.Truncate(amount, 40))
 		}
 	}
 	err := l.SetLimit(k.tx, agent, nano, k.now)
@@ -249,7 +253,8 @@ func (k *call) budgets(l usage.Limits) (string, error) {
 	}
 	if len(lines) > 0 {
 		next := usage.NextDay(l.In(k.now))
-		lines = append([]string{fmt.Sprintf("Today, until %s (%s):", next.Format("Monday, 2 January, 15:04"), usage.ZoneName(next))}, lines...)
+		lines = append([]string{fmt.Sprintf("Today, until %s (%s):", next.Format("Monday, 2 January, 15:04"),
+			usage.ZoneName(next))}, lines...)
 	}
 	for _, part := range [...]struct {
 		name  string

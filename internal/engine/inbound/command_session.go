@@ -55,9 +55,10 @@ func sessionCommands() []Command {
 			run:  (*call).steer,
 		},
 		{
-			Name: "queue", Group: group, Args: "[mode] [debounce:2s] [cap:20] [drop:summarize|old|new] | default", Scope: chela.ScopeWrite,
-			Help: "set how messages are queued while a run is in progress",
-			run:  (*call).queue,
+			Name: "queue", Group: group, Args: "[mode] [debounce:2s] [cap:20] [drop:summarize|old|new] | default",
+			Scope: chela.ScopeWrite,
+			Help:  "set how messages are queued while a run is in progress",
+			run:   (*call).queue,
 			within: func(_ *call, args string) bool {
 				word, rest := cut(args)
 				_, ok := queue.ParseMode(word)
@@ -144,7 +145,8 @@ func (k *call) undo() (string, error) {
 	k.ended("undo", old, m)
 	k.meta = m
 	k.publish(chela.Event{Stream: chela.StreamSession, Phase: chela.PhaseReset})
-	return strings.TrimSpace(stopped.String() + " The previous conversation is restored. Use /new undo again to return to the other one."), nil
+	return strings.TrimSpace(stopped.String() +
+		" The previous conversation is restored. Use /new undo again to return to the other one."), nil
 }
 
 // halt is /stop.

@@ -14,7 +14,8 @@ import (
 
 func speechCommands() []Command {
 	return []Command{{
-		Name: "tts", Group: "session", Args: "[status | on | off | inbound | tagged | provider <id> | audio <text>]", Scope: chela.ScopeAdmin,
+		Name: "tts", Group: "session", Args: "[status | on | off | inbound | tagged | provider <id> | audio <text>]",
+		Scope:  chela.ScopeAdmin,
 		Help:   "say answers aloud: on is all answers, inbound those to voice notes; audio says a text once",
 		before: changeSpeech, run: (*call).sayText,
 	}}
@@ -57,7 +58,8 @@ func modeSet(ctx context.Context, v speech.Voice, m speech.Mode) (string, error)
 	}
 	return map[speech.Mode]string{
 		speech.Off: "Answers are not said aloud.", speech.Always: "Answers are also said aloud.",
-		speech.Inbound: "Answers to voice notes are also said aloud.", speech.Tagged: "Answers are said aloud when the model marks them.",
+		speech.Inbound: "Answers to voice notes are also said aloud.",
+		speech.Tagged:  "Answers are said aloud when the model marks them.",
 	}[m], nil
 }
 
@@ -85,7 +87,13 @@ func (k *call) sayText() (string, error) {
 	k.tx.Wake(store.Topic{Kind: store.TopicOutbox})
 	id := "tts:" + dedupeKey(k.who, k.home, k.in)
 	return "", k.tx.Outbox().Put(outbox.Row{
-		Key: id + ":0", Run: chela.RunID(id), Session: k.key, Address: k.in.Address, ReplyTo: k.in.ID, Created: k.now, State: outbox.Pending,
-		Media: []chela.Media{{Say: words}},
+		Key:     id + ":0",
+		Run:     chela.RunID(id),
+		Session: k.key,
+		Address: k.in.Address,
+		ReplyTo: k.in.ID,
+		Created: k.now,
+		State:   outbox.Pending,
+		Media:   []chela.Media{{Say: words}},
 	})
 }

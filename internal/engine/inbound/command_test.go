@@ -35,7 +35,8 @@ func TestCommands(t *testing.T) {
 	})
 	t.Run("a sender without permission gets no answer", func(t *testing.T) {
 		b := newBench(t)
-		for _, in := range []chela.Inbound{dm("1", "friend", "/model plain"), dm("2", "friend", "/approve x deny"), dm("3", "friend", "/config show")} {
+		for _, in := range []chela.Inbound{dm("1", "friend", "/model plain"), dm("2", "friend", "/approve x deny"),
+			dm("3", "friend", "/config show")} {
 			if err := b.gate.Receive(t.Context(), in); err != nil {
 				t.Error(err)
 			}
@@ -54,7 +55,13 @@ func TestCommands(t *testing.T) {
 		b.running("r1")
 		b.say("waits")
 		b.update(func(tx store.Tx) error { // an event is not a message
-			_, err := tx.Queue().Put(queue.Item{ID: "e1", Session: chela.MainSession(chela.DefaultAgent), Kind: queue.Event, Next: true, State: queue.Waiting})
+			_, err := tx.Queue().Put(queue.Item{
+				ID:      "e1",
+				Session: chela.MainSession(chela.DefaultAgent),
+				Kind:    queue.Event,
+				Next:    true,
+				State:   queue.Waiting,
+			})
 			return err
 		})
 		b.replied("/status", "busy, 1 message waiting")
@@ -77,7 +84,8 @@ func TestCommands(t *testing.T) {
 		b := newBench(t)
 		b.replied("/queue collect debounce:2s cap:25 drop:old")
 		b.replied("/queue", "collect debounce:2s cap:25 drop:old (this session)")
-		for _, bad := range []string{"/queue sideways", "/queue sideways please", "/queue cap:0", "/queue steer drop:all", "/queue debounce:x", "/queue debounce:-1s", "/queue debounce:61s", "/queue cap:1001", "/queue size:3"} {
+		for _, bad := range []string{"/queue sideways", "/queue sideways please", "/queue cap:0", "/queue steer drop:all",
+			"/queue debounce:x", "/queue debounce:-1s", "/queue debounce:61s", "/queue cap:1001", "/queue size:3"} {
 			b.replied(bad, "")
 		}
 		b.replied("/queue", "collect debounce:2s cap:25 drop:old (this session)")
@@ -107,9 +115,19 @@ func TestCommands(t *testing.T) {
 	t.Run("an unknown command is answered with a suggestion and not sent", func(t *testing.T) {
 		b := newBench(t)
 		for text, want := range map[string]string{
-			"/statsu": "Did you mean /status?", "/Modle plain": "Did you mean /model?", "/unknown thing": "/commands lists", "/tmp": "//tmp sends the line as text",
-			"/resume": "chela chat --session KEY", "/clear": "/new starts", "/rewind x": "/undo takes back", "/cost": "/usage cost",
-			"/quti": "Did you mean /quit?", "/quit": "/quit is a command of the terminal", "/stat: x": "There is no command /stat",
+			"/statsu":        "Did you mean /status?",
+			"/Modle plain":   "Did you mean /model?",
+			"/unknown thing": "/commands lists",
+			"/tmp":           "//tmp sends the line as text",
+			"/resume":        "chela chat --session KEY",
+			"/clear":         "/new starts",
+			"/rewind x":      "/undo takes back",
+
+			"/cost": "/usage cost",
+			"/quti": "Did you mean /quit?",
+			"/quit": "/quit is a command of the terminal",
+
+			"/stat: x": "There is no command /stat",
 		} {
 			b.replied(text, want, "not sent to a model")
 		}
@@ -120,9 +138,21 @@ func TestCommands(t *testing.T) {
 			b.replied(bang, "not sent to a model", "commands.bash", "run `ls -la`")
 		}
 		for text, want := range map[string]string{
-			"/status?": "no command /status?,", "/RETRY!": "Did you mean /retry?", "/status？": "Did you mean /status?", "/statsu?": "Did you mean /status?",
-			"／statsu": "Did you mean /status?", "/status, please": "Did you mean /status?", "/ status": "; // status sends the line", "/ think high": "Did you mean /think?",
-			"/": "no command /, and", "//": "no command //, and", "／": "no command ／, and", "/home?": "//home? sends the line as text", "/nonsense@other": "no command /nonsense,",
+			"/status?":        "no command /status?,",
+			"/RETRY!":         "Did you mean /retry?",
+			"/status？":        "Did you mean /status?",
+			"/statsu?":        "Did you mean /status?",
+			"／statsu":         "Did you mean /status?",
+			"/status, please": "Did you mean /status?",
+
+			"/ status":     "; // status sends the line",
+			"/ think high": "Did you mean /think?",
+			"/":            "no command /, and",
+			"//":           "no command //, and",
+			"／":            "no command ／, and",
+
+			"/home?":          "//home? sends the line as text",
+			"/nonsense@other": "no command /nonsense,",
 		} {
 			b.replied(text, want, "not sent to a model")
 		}
@@ -136,8 +166,21 @@ func TestCommands(t *testing.T) {
 	t.Run("the receipt says whether the command did nothing", func(t *testing.T) {
 		b := newBench(t)
 		for text, want := range map[string]bool{
-			"/hlep": true, "/think nonsense": true, "/queue sideways": true, "/undo banana": true, "/undo yes": true, "/forget yes": true, "/context bogus": true,
-			"/tools bogus": true, "/config show": true, "/bash ls": true, "/debug show": true, "/image": true, "/help": false, "/think high": false,
+			"/hlep":           true,
+			"/think nonsense": true,
+			"/queue sideways": true,
+			"/undo banana":    true,
+			"/undo yes":       true,
+			"/forget yes":     true,
+			"/context bogus":  true,
+			"/tools bogus":    true,
+			"/config show":    true,
+			"/bash ls":        true,
+			"/debug show":     true,
+			"/image":          true,
+
+			"/help":       false,
+			"/think high": false,
 		} {
 			if rec, err := b.gate.Admit(owner(t), b.local(text)); err != nil || !rec.Command || rec.Refused != want {
 				t.Errorf("%s: %+v, %v", text, rec, err)
@@ -154,7 +197,8 @@ func TestCommands(t *testing.T) {
 	})
 	t.Run("a text that begins like a mistyped command", func(t *testing.T) {
 		b := newBench(t)
-		texts := []string{"/usr, /etc and /var are full", "/etc/fstab?", "/ and more", "/ new\nlines", "... /status?", "！注意安全", "!!", "？", "///x", "/?"}
+		texts := []string{"/usr, /etc and /var are full", "/etc/fstab?", "/ and more", "/ new\nlines", "... /status?",
+			"！注意安全", "!!", "？", "///x", "/?"}
 		for _, text := range texts {
 			b.say(text)
 		}
@@ -169,7 +213,8 @@ func TestCommands(t *testing.T) {
 		b.say("//status?")
 		b.say("// status")
 		b.say("// new\nlines of a comment")
-		b.waits("/statsu", "/status of the disk", "/think high about it", "／statsu", "/status?", "/ status", "// new\nlines of a comment")
+		b.waits("/statsu", "/status of the disk", "/think high about it", "／statsu", "/status?", "/ status",
+			"// new\nlines of a comment")
 	})
 	t.Run("an unknown command of a chat is answered if it addresses the assistant", func(t *testing.T) {
 		b := newBench(t)
@@ -246,7 +291,8 @@ func TestCommands(t *testing.T) {
 		before := b.meta()
 		r := b.say("/new sonnet fix the tests")
 		m := b.meta()
-		if r.Command || !r.New || r.State != queue.Waiting || m.ID == before.ID || m.Model != "acme/sonnet-5" || m.Title != "fix the tests" {
+		if r.Command || !r.New || r.State != queue.Waiting || m.ID == before.ID || m.Model != "acme/sonnet-5" ||
+			m.Title != "fix the tests" {
 			t.Errorf("got %+v, session %+v", r, m)
 		}
 		b.waits("fix the tests") // the old message was cancelled
@@ -310,7 +356,8 @@ func TestCommands(t *testing.T) {
 				t.Errorf("row %+v", rows[0])
 			}
 			es, err2 := r.Sessions().Entries(b.meta().ID, 0, 0)
-			if len(es) != 1 || es[0].Kind != session.KindCommand || !strings.HasPrefix(es[0].Text, "/help\n") || es[0].Sender.ID != "boss" {
+			if len(es) != 1 || es[0].Kind != session.KindCommand || !strings.HasPrefix(es[0].Text, "/help\n") ||
+				es[0].Sender.ID != "boss" {
 				t.Errorf("entries %+v", es)
 			}
 			if it, err := r.Queue().Get(es[0].ItemID); err != nil || it.Kind != queue.Command {
@@ -348,7 +395,8 @@ func TestCommands(t *testing.T) {
 	})
 	t.Run("settings are announced and noted", func(t *testing.T) {
 		b := newBench(t)
-		for _, text := range []string{"/name x", "/model plain", "/model default", "/think high", "/think high", "/verbose on", "/new", "/status", "/think"} {
+		for _, text := range []string{"/name x", "/model plain", "/model default", "/think high", "/think high",
+			"/verbose on", "/new", "/status", "/think"} {
 			b.replied(text)
 			if text == "/think high" {
 				b.view(func(r store.Reader) error {
@@ -381,47 +429,49 @@ func TestCommands(t *testing.T) {
 
 func TestSession(t *testing.T) {
 	t.Parallel()
-	t.Run("SESS-05 /new starts another transcript, retains the old one and the settings, and clears the counters", func(t *testing.T) {
-		b := newBench(t)
-		b.replied("/model plain", "acme/plain")
-		b.replied("/usage tokens")
-		b.update(func(tx store.Tx) error {
-			m := b0(tx)
-			m.Tokens, m.Context, m.NanoUSD, m.Calls, m.Priced = llm.Usage{Input: 5}, 5, 7, 1, true
-			e := &session.Entry{
-				ID: "e1", Kind: session.KindMessage, Time: time.Now(), Usage: &m.Tokens, NanoUSD: 7,
-				Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("hi")}},
+	t.Run("SESS-05 /new starts another transcript, retains the old one and the settings, and clears the counters",
+		func(t *testing.T) {
+			b := newBench(t)
+			b.replied("/model plain", "acme/plain")
+			b.replied("/usage tokens")
+			b.update(func(tx store.Tx) error {
+				m := b0(tx)
+				m.Tokens, m.Context, m.NanoUSD, m.Calls, m.Priced = llm.Usage{Input: 5}, 5, 7, 1, true
+				e := &session.Entry{
+					ID: "e1", Kind: session.KindMessage, Time: time.Now(), Usage: &m.Tokens, NanoUSD: 7,
+					Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("hi")}},
+				}
+				if err := tx.Sessions().Append(m.ID, e); err != nil {
+					return err
+				}
+				return tx.Sessions().Put(m)
+			})
+			before := b.meta()
+			b.replied("/new", "acme/plain", "/new undo")
+			m := b.meta()
+			if m.ID == before.ID || m.Previous != before.ID || m.Tokens != (llm.Usage{}) || m.Context+m.NanoUSD+m.Calls != 0 {
+				t.Errorf("got %+v", m)
 			}
-			if err := tx.Sessions().Append(m.ID, e); err != nil {
+			if m.Model != "acme/plain" || m.Usage != "tokens" {
+				t.Errorf("settings are lost: %+v", m)
+			}
+			b.view(func(r store.Reader) error {
+				past, err := r.Sessions().Past(mainKey)
+				if len(past) != 1 || past[0].ID != before.ID || past[0].Reason != "new" {
+					t.Errorf("past %+v", past)
+				}
 				return err
+			})
+			b.replied("/new undo", "restored")
+			if m := b.meta(); m.ID != before.ID || m.Tokens != before.Tokens || m.NanoUSD != 7 || m.Calls != 1 ||
+				!m.Priced || m.Context != 5 {
+				t.Errorf("undo: got %+v, want %+v", m, before)
 			}
-			return tx.Sessions().Put(m)
-		})
-		before := b.meta()
-		b.replied("/new", "acme/plain", "/new undo")
-		m := b.meta()
-		if m.ID == before.ID || m.Previous != before.ID || m.Tokens != (llm.Usage{}) || m.Context+m.NanoUSD+m.Calls != 0 {
-			t.Errorf("got %+v", m)
-		}
-		if m.Model != "acme/plain" || m.Usage != "tokens" {
-			t.Errorf("settings are lost: %+v", m)
-		}
-		b.view(func(r store.Reader) error {
-			past, err := r.Sessions().Past(mainKey)
-			if len(past) != 1 || past[0].ID != before.ID || past[0].Reason != "new" {
-				t.Errorf("past %+v", past)
+			b.replied("/new undo", "restored")
+			if b.meta().ID != m.ID {
+				t.Errorf("undo of undo: got %s, want %s", b.meta().ID, m.ID)
 			}
-			return err
 		})
-		b.replied("/new undo", "restored")
-		if m := b.meta(); m.ID != before.ID || m.Tokens != before.Tokens || m.NanoUSD != 7 || m.Calls != 1 || !m.Priced || m.Context != 5 {
-			t.Errorf("undo: got %+v, want %+v", m, before)
-		}
-		b.replied("/new undo", "restored")
-		if b.meta().ID != m.ID {
-			t.Errorf("undo of undo: got %s, want %s", b.meta().ID, m.ID)
-		}
-	})
 	t.Run("undo without a previous conversation changes nothing", func(t *testing.T) {
 		b := newBench(t)
 		b.running("r1")
@@ -534,7 +584,12 @@ func TestSession(t *testing.T) {
 			return chela.Media{Type: m.Type, Ref: "ref", Bytes: len(m.Data)}, nil
 		}
 		b.gate = New(b.o)
-		for text, want := range map[string]string{"/new what is this": "what is this", "/new": "", "/steer look": "look =steer", "/status": "/status"} {
+		for text, want := range map[string]string{
+			"/new what is this": "what is this",
+			"/new":              "",
+			"/steer look":       "look =steer",
+			"/status":           "/status",
+		} {
 			b.replied("/new")
 			in := b.local(text)
 			in.Media = []chela.Media{{Type: "image/png", Data: []byte("x")}}
@@ -632,7 +687,8 @@ func TestInfo(t *testing.T) {
 	t.Run("status", func(t *testing.T) {
 		b := newBench(t)
 		got := b.replied("/status", "Chela 1.2.3, up ", "Model: acme/sonnet-5", "Context: 0 of 200k (0%)",
-			"Thinking: low · fast: off · verbose: off · reasoning: off · usage: full", "Queue: collect, idle, 0 messages waiting", "Session: agent:main:main")
+			"Thinking: low · fast: off · verbose: off · reasoning: off · usage: full",
+			"Queue: collect, idle, 0 messages waiting", "Session: agent:main:main")
 		if strings.Contains(got, "$") {
 			t.Errorf("USAGE-03: a dollar sign without a price: %q", got)
 		}
@@ -648,7 +704,8 @@ func TestInfo(t *testing.T) {
 			return tx.Sessions().Put(m)
 		})
 		b.running("r1")
-		b.replied("/status", "Model: acme/sonnet-5 (acme/plain answered instead)", "Thinking: high · fast: off · verbose: on · reasoning: off · usage: tokens", "busy", "out 100\n")
+		b.replied("/status", "Model: acme/sonnet-5 (acme/plain answered instead)",
+			"Thinking: high · fast: off · verbose: on · reasoning: off · usage: tokens", "busy", "out 100\n")
 		b.live = false
 		b.replied("/status", "Queue: collect, running,") // by another process
 	})
@@ -681,7 +738,8 @@ func TestInfo(t *testing.T) {
 		for line := range strings.Lines(b.replies()[1]) {
 			name, _, ok := strings.Cut(strings.TrimPrefix(line, "- /"), ":")
 			name, _, _ = strings.Cut(name, " ")
-			if c := byName()[name]; ok && strings.HasPrefix(line, "- /") && strings.Contains(line, "(not permitted)") != (c.Scope != "") {
+			if c := byName()[name]; ok && strings.HasPrefix(line, "- /") &&
+				strings.Contains(line, "(not permitted)") != (c.Scope != "") {
 				t.Errorf("%q", line)
 			}
 		}
@@ -716,7 +774,8 @@ func TestInfo(t *testing.T) {
 		add("week", now.AddDate(0, 0, -7), true) // the eighth day
 		b.replied("/usage cost", "7 days: 2 calls", "30 days: 3 calls")
 		add("free", now, false)
-		got := b.replied("/usage cost", "acme/free: 1 call, in 1k · out 100", "7 days: 3 calls, in 3k · out 300 · $0.0090 and 1 call without a known price")
+		got := b.replied("/usage cost", "acme/free: 1 call, in 1k · out 100",
+			"7 days: 3 calls, in 3k · out 300 · $0.0090 and 1 call without a known price")
 		for line := range strings.Lines(got) {
 			if strings.HasPrefix(line, "acme/free") && strings.Contains(line, "$") {
 				t.Errorf("USAGE-03: %q", line)
@@ -739,7 +798,8 @@ func TestInfo(t *testing.T) {
 		b.gate = New(b.o)
 		b.replied("/approve", "Usage: /approve")
 		b.update(func(tx store.Tx) error {
-			return tx.Approvals().Put(approval.Request{ID: "c1", Session: "agent:main:third", Text: "make tea", Expires: time.Now().Add(time.Hour)})
+			return tx.Approvals().Put(approval.Request{ID: "c1", Session: "agent:main:third", Text: "make tea",
+				Expires: time.Now().Add(time.Hour)})
 		})
 		b.replied("/approve deny", "No approval is pending here") // but in another session
 		for _, id := range []string{"a1", "a2"} {
@@ -753,7 +813,8 @@ func TestInfo(t *testing.T) {
 		b.replied("/approve a yes", "Several approvals are pending: a1, a2")
 		b.replied("/approve a1 yes please", "Usage: /approve")
 		b.update(func(tx store.Tx) error {
-			return tx.Approvals().Put(approval.Request{ID: "a12", Session: "agent:main:third", Text: "a1 is its prefix", Expires: time.Now().Add(time.Hour)})
+			return tx.Approvals().Put(approval.Request{ID: "a12", Session: "agent:main:third", Text: "a1 is its prefix",
+				Expires: time.Now().Add(time.Hour)})
 		})
 		in := b.local("/approve a1 allow-once")
 		for range 2 {
@@ -767,13 +828,20 @@ func TestInfo(t *testing.T) {
 		}
 		b.replied("/approve a1 deny", "owner decided allow-once")
 		b.update(func(tx store.Tx) error {
-			return tx.Approvals().Put(approval.Request{ID: "b77", Session: "agent:main:other", Text: "make tea", Expires: time.Now().Add(time.Hour)})
+			return tx.Approvals().Put(approval.Request{ID: "b77", Session: "agent:main:other", Text: "make tea",
+				Expires: time.Now().Add(time.Hour)})
 		})
 		b.replied("/approve b7 deny", "Denied:\n```\nmake tea\n```") // of another session, by a prefix of its id
 		b.replied("/approve b1 yes", "not found")
 		b.replied("/approve no", "Denied:\n```\nrm -rf build\n```")
 		b.update(func(tx store.Tx) error {
-			return tx.Approvals().Put(approval.Request{ID: "d1", Session: "agent:main:child", Asked: mainKey, Text: "ls", Expires: time.Now().Add(time.Hour)})
+			return tx.Approvals().Put(approval.Request{
+				ID:      "d1",
+				Session: "agent:main:child",
+				Asked:   mainKey,
+				Text:    "ls",
+				Expires: time.Now().Add(time.Hour),
+			})
 		})
 		b.replied("/approve no", "Denied:\n```\nls\n```") // of a child of this session
 	})

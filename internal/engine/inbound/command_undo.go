@@ -74,14 +74,16 @@ func (k *call) undoYes(ctx context.Context, zone *time.Location, private bool) (
 		text := "No undo waits for a yes. Use /undo to see what can be undone."
 		at, n, err := u.LastUndo(ctx, k.key)
 		if err == nil && n > 0 {
-			text += fmt.Sprintf(" The last undo, %s, took back %s; /undo undo restores them.", at.In(zone).Format("2006-01-02 15:04"), humanize.Many(n, "change"))
+			text += fmt.Sprintf(" The last undo, %s, took back %s; /undo undo restores them.",
+				at.In(zone).Format("2006-01-02 15:04"), humanize.Many(n, "change"))
 		}
 		return "", cmp.Or(err, error(refuse{text}))
 	case errors.Is(err, history.ErrChanged):
 		if p, err = u.Preview(ctx, k.key, p.Request); err != nil {
 			return "", err
 		}
-		return "Nothing was undone, because something has changed since the plan was shown. This is the new one.\n\n" + p.Text(zone, private, "/undo yes"), nil
+		return "Nothing was undone, because something has changed since the plan was shown. This is the new one.\n\n" +
+			p.Text(zone, private, "/undo yes"), nil
 	case err != nil:
 		return "", err
 	}

@@ -168,7 +168,8 @@ func bounded(list []chela.Media) []chela.Media {
 		list = slices.Clone(list)
 		list[i] = chela.Media{
 			Name: m.Name, Type: m.Type, Bytes: len(m.Data),
-			Lost: fmt.Sprintf("skipped: %s, the attachments of a message can have at most %s", humanize.Bytes(int64(len(m.Data))), humanize.Bytes(MaxBytes)),
+			Lost: fmt.Sprintf("skipped: %s, the attachments of a message can have at most %s",
+				humanize.Bytes(int64(len(m.Data))), humanize.Bytes(MaxBytes)),
 		}
 	}
 	return list
@@ -180,7 +181,8 @@ func check(in chela.Inbound) error {
 		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of text, at most %d", len(in.Text), MaxText)
 	}
 	if n := max(len(in.Earlier), len(in.Prompt)); n > MaxText {
-		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of earlier messages or instructions, at most %d", n, MaxText)
+		return chela.Errorf(chela.CodeInvalid, "message: %d bytes of earlier messages or instructions, at most %d", n,
+			MaxText)
 	}
 	if len(in.Media) > MaxMedia {
 		return chela.Errorf(chela.CodeInvalid, "message: %d attachments, at most %d", len(in.Media), MaxMedia)
@@ -202,7 +204,8 @@ func check(in chela.Inbound) error {
 	if len(in.Roles) > maxRoles {
 		return chela.Errorf(chela.CodeInvalid, "message: the sender has %d roles, at most %d", len(in.Roles), maxRoles)
 	}
-	ids := append([]string{in.ID, a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread, in.Sender.ID, in.ReplyTo, in.Guild, in.Team}, in.Roles...)
+	ids := append([]string{in.ID, a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread, in.Sender.ID,
+		in.ReplyTo, in.Guild, in.Team}, in.Roles...)
 	for _, s := range ids {
 		if len(s) > maxID || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			return chela.Errorf(chela.CodeInvalid, "message: an id has more than %d bytes or contains control characters", maxID)
@@ -237,7 +240,8 @@ func (g *Gate) refuseUnrouted(ctx context.Context, in chela.Inbound) error {
 	}
 	a := in.Address
 	row := outbox.Row{
-		Key:     strings.Join([]string{"unrouted", a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread, in.ID}, "\x1f"),
+		Key: strings.Join([]string{"unrouted", a.Channel, string(a.Account), string(a.Peer.Kind), a.Peer.ID, a.Thread,
+			in.ID}, "\x1f"),
 		Address: a, ReplyTo: in.ID, Created: time.Now(), Text: noAgent, State: outbox.Pending,
 	}
 	err := g.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
@@ -346,7 +350,8 @@ func (g *Gate) fetch(ctx context.Context, in *chela.Inbound) error {
 			lost("it cannot be downloaded here")
 			continue
 		case m.Bytes > left:
-			lost(fmt.Sprintf("skipped: %s, the attachments of a message can have at most %s", humanize.Bytes(int64(m.Bytes)), humanize.Bytes(MaxBytes)))
+			lost(fmt.Sprintf("skipped: %s, the attachments of a message can have at most %s", humanize.Bytes(int64(m.Bytes)),
+				humanize.Bytes(MaxBytes)))
 			continue
 		}
 		within, cancel := context.WithTimeout(ctx, fetchTime)
@@ -361,7 +366,8 @@ func (g *Gate) fetch(ctx context.Context, in *chela.Inbound) error {
 		case len(got.Data) > left:
 			lost("it has more than " + humanize.Bytes(int64(left)))
 		default:
-			in.Media[i] = chela.Media{Name: m.Name, Type: cmp.Or(m.Type, humanize.TruncateBytes(got.Type, maxID)), Data: got.Data}
+			in.Media[i] = chela.Media{Name: m.Name, Type: cmp.Or(m.Type, humanize.TruncateBytes(got.Type, maxID)),
+				Data: got.Data}
 			left -= len(got.Data)
 		}
 	}
@@ -381,7 +387,8 @@ func (g *Gate) storeMedia(in *chela.Inbound) error {
 		case err == nil:
 			in.Media[i] = stored
 		case errors.Is(err, syscall.ENOSPC): // the message is answered without it
-			in.Media[i] = chela.Media{Name: m.Name, Type: m.Type, Bytes: len(m.Data), Lost: "it could not be stored: the disk is full"}
+			in.Media[i] = chela.Media{Name: m.Name, Type: m.Type, Bytes: len(m.Data),
+				Lost: "it could not be stored: the disk is full"}
 		case chela.CodeOf(err) != chela.CodeInvalid || in.Address.Local():
 			return err
 		default:

@@ -314,7 +314,8 @@ func TestReceive(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.waits("hello")
-	want := []chela.Principal{{ID: chela.ChannelSender{Channel: "fake", Account: "bot", ID: "5"}.String(), Credential: "channel"}}
+	want := []chela.Principal{{ID: chela.ChannelSender{Channel: "fake", Account: "bot", ID: "5"}.String(),
+		Credential: "channel"}}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("principals (-want +got):\n%s", diff)
 	}
@@ -343,7 +344,8 @@ func TestRedact(t *testing.T) {
 	b.view(func(r store.Reader) error {
 		items, err := r.Queue().Waiting(mainKey)
 		got := items[0].Inbound
-		if got.Text != "use ***" || got.Sender.Name != "Ann ***" || got.Media[0].Name != "***.txt" || got.Media[0].Type != "text/***" {
+		if got.Text != "use ***" || got.Sender.Name != "Ann ***" || got.Media[0].Name != "***.txt" ||
+			got.Media[0].Type != "text/***" {
 			t.Errorf("stored %+v", got)
 		}
 		return err
@@ -377,7 +379,8 @@ func TestStoreMedia(t *testing.T) {
 		}
 		b.view(func(rd store.Reader) error {
 			it, err := rd.Queue().Get(string(r.Run))
-			if diff := cmp.Diff([]chela.Media{{Name: "a.txt", Type: "text/plain", Bytes: 3, Lost: c.err.Error()}}, it.Inbound.Media); diff != "" {
+			if diff := cmp.Diff([]chela.Media{{Name: "a.txt", Type: "text/plain", Bytes: 3, Lost: c.err.Error()}},
+				it.Inbound.Media); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.name, diff)
 			}
 			return err
@@ -442,7 +445,8 @@ func TestBounds(t *testing.T) {
 			in                 []chela.Media
 			stored, lost, left int
 		}{
-			{files(16, 1), 16, 0, 0}, {files(17, 1), 15, 1, 2}, {files(200, 1), 15, 1, 185}, {append(files(1, 20<<20), files(2, 1)...), 1, 2, 0}, {append(files(1, 21<<20), files(2, 1)...), 2, 1, 0},
+			{files(16, 1), 16, 0, 0}, {files(17, 1), 15, 1, 2}, {files(200, 1), 15, 1, 185},
+			{append(files(1, 20<<20), files(2, 1)...), 1, 2, 0}, {append(files(1, 21<<20), files(2, 1)...), 2, 1, 0},
 		} {
 			list := bounded(c.in)
 			stored, lost := 0, 0
@@ -453,7 +457,8 @@ func TestBounds(t *testing.T) {
 					stored++
 				}
 			}
-			if stored != c.stored || lost != c.lost || c.left > 0 && !strings.HasPrefix(list[len(list)-1].Name, fmt.Sprint(c.left, " further")) {
+			if stored != c.stored || lost != c.lost ||
+				c.left > 0 && !strings.HasPrefix(list[len(list)-1].Name, fmt.Sprint(c.left, " further")) {
 				t.Errorf("%d attachments: %d stored, %d lost, the last is %q", len(c.in), stored, lost, list[len(list)-1].Name)
 			}
 			if check(chela.Inbound{Media: list}) != nil {
@@ -465,7 +470,8 @@ func TestBounds(t *testing.T) {
 		b := newBench(t)
 		long := strings.Repeat("x", 1000)
 		in := dm("1", "5", "hello")
-		in.Sender.Name, in.Media = long, []chela.Media{{Name: long, Type: "text/" + long, Data: []byte("x")}, {Name: "a.txt", Type: "text/plain", Data: []byte("x")}}
+		in.Sender.Name, in.Media = long, []chela.Media{{Name: long, Type: "text/" + long, Data: []byte("x")},
+			{Name: "a.txt", Type: "text/plain", Data: []byte("x")}}
 		r, err := b.gate.Admit(owner(t), in)
 		if err != nil || in.Media[0].Name != long {
 			t.Fatalf("admit: %v; the caller's attachment is named %.10q", err, in.Media[0].Name)
@@ -473,7 +479,8 @@ func TestBounds(t *testing.T) {
 		b.view(func(rd store.Reader) error {
 			it, err := rd.Queue().Get(string(r.Run))
 			short := long[:256] + "…"
-			if got := it.Inbound; got.Sender.Name != short || got.Media[0].Name != short || got.Media[0].Type != ("text/" + long)[:256]+"…" || got.Media[1].Name != "a.txt" || got.Media[1].Type != "text/plain" {
+			if got := it.Inbound; got.Sender.Name != short || got.Media[0].Name != short || got.Media[0].Type !=
+				("text/" + long)[:256]+"…" || got.Media[1].Name != "a.txt" || got.Media[1].Type != "text/plain" {
 				t.Errorf("stored %+v", got)
 			}
 			return err
@@ -506,7 +513,8 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("times of the session: %+v", m)
 		}
 		b.say("next")
-		if got := b.meta(); got.Title != m.Title || got.Created != m.Created || !got.Updated.After(m.Updated) || !got.Active.After(m.Active) {
+		if got := b.meta(); got.Title != m.Title || got.Created != m.Created || !got.Updated.After(m.Updated) ||
+			!got.Active.After(m.Active) {
 			t.Errorf("session after the next message: %+v", got)
 		}
 		if got := b.published(chela.StreamSession); !slices.Equal(got, []chela.Phase{chela.PhaseCreated}) {
@@ -606,7 +614,8 @@ func TestAdmit(t *testing.T) {
 		for round := range 2 {
 			for i, in := range ins {
 				in.Text = fmt.Sprint("m", i)
-				ctx := chela.WithPrincipal(t.Context(), chela.Principal{ID: "fake:" + string(in.Address.Account) + ":" + in.Sender.ID})
+				ctx := chela.WithPrincipal(t.Context(),
+					chela.Principal{ID: "fake:" + string(in.Address.Account) + ":" + in.Sender.ID})
 				r, err := b.gate.Admit(ctx, in)
 				if err != nil || r.New != (round == 0) {
 					t.Errorf("round %d, message %d: %+v, %v", round, i, r, err)
@@ -653,15 +662,18 @@ func TestAdmit(t *testing.T) {
 			in   chela.Inbound
 			code chela.Code
 		}{
-			"no principal":     {chela.Principal{}, b.local("x"), chela.CodeForbidden},
-			"a reader":         {chela.Principal{ID: "r", Scopes: []chela.Scope{chela.ScopeRead}}, b.local("x"), chela.CodeForbidden},
-			"no content":       {chela.Owner("p"), b.local(" \n"), chela.CodeInvalid},
-			"too long":         {chela.Owner("p"), b.local(strings.Repeat("x", MaxText+1)), chela.CodeInvalid},
-			"too many files":   {chela.Owner("p"), chela.Inbound{Media: make([]chela.Media, MaxMedia+1)}, chela.CodeInvalid},
-			"too large files":  {chela.Owner("p"), chela.Inbound{Media: []chela.Media{{Data: make([]byte, MaxBytes+1)}}}, chela.CodeInvalid},
-			"an invalid id":    {chela.Owner("p"), chela.Inbound{ID: "a\x1fb", Text: "x"}, chela.CodeInvalid},
-			"an invalid key":   {chela.Owner("p"), chela.Inbound{Session: "a b", Text: "x"}, chela.CodeInvalid},
-			"a named session":  {chela.Principal{ID: "f"}, chela.Inbound{Sender: chela.Sender{ID: "friend"}, Session: mainKey, Text: "x"}, chela.CodeForbidden},
+			"no principal": {chela.Principal{}, b.local("x"), chela.CodeForbidden},
+			"a reader": {chela.Principal{ID: "r", Scopes: []chela.Scope{chela.ScopeRead}},
+				b.local("x"), chela.CodeForbidden},
+			"no content":     {chela.Owner("p"), b.local(" \n"), chela.CodeInvalid},
+			"too long":       {chela.Owner("p"), b.local(strings.Repeat("x", MaxText+1)), chela.CodeInvalid},
+			"too many files": {chela.Owner("p"), chela.Inbound{Media: make([]chela.Media, MaxMedia+1)}, chela.CodeInvalid},
+			"too large files": {chela.Owner("p"), chela.Inbound{Media: []chela.Media{{Data: make([]byte, MaxBytes+1)}}},
+				chela.CodeInvalid},
+			"an invalid id":  {chela.Owner("p"), chela.Inbound{ID: "a\x1fb", Text: "x"}, chela.CodeInvalid},
+			"an invalid key": {chela.Owner("p"), chela.Inbound{Session: "a b", Text: "x"}, chela.CodeInvalid},
+			"a named session": {chela.Principal{ID: "f"},
+				chela.Inbound{Sender: chela.Sender{ID: "friend"}, Session: mainKey, Text: "x"}, chela.CodeForbidden},
 			"an expired token": {chela.Principal{Scopes: []chela.Scope{chela.ScopeAdmin}}, b.local("x"), chela.CodeForbidden},
 		} {
 			if _, err := b.gate.Admit(chela.WithPrincipal(t.Context(), c.who), c.in); chela.CodeOf(err) != c.code || err == nil {
@@ -777,7 +789,8 @@ func BenchmarkAdmit(b *testing.B) {
 	g := New(Options{Log: log, Store: db, Bus: bus.New(log)})
 	ctx := owner(b)
 	for b.Loop() {
-		if _, err := g.Admit(ctx, chela.Inbound{Address: chela.Address{Channel: chela.LocalChannel}, Text: "hello"}); err != nil {
+		if _, err := g.Admit(ctx, chela.Inbound{Address: chela.Address{Channel: chela.LocalChannel}, Text: "hello"}); err !=
+			nil {
 			b.Fatal(err)
 		}
 	}

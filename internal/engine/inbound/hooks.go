@@ -33,7 +33,8 @@ func (k *call) ended(reason string, old, now session.Meta) {
 
 // context says to hooks where the call happened.
 func (k *call) context(sessionID string) hook.Context {
-	c := hook.Context{Agent: k.key.Agent(), Session: k.key, SessionID: sessionID, Requester: hook.RequesterAt(k.in.Address, k.sender(), k.who.IsOwner())}
+	c := hook.Context{Agent: k.key.Agent(), Session: k.key, SessionID: sessionID,
+		Requester: hook.RequesterAt(k.in.Address, k.sender(), k.who.IsOwner())}
 	if k.g.o.Workspace != nil {
 		c.Workspace = k.g.o.Workspace(c.Agent)
 	}
@@ -75,7 +76,14 @@ func (k *call) notifyCommand(ctx context.Context, c Command, id string) {
 		return
 	}
 	e := hook.Command{
-		Context: k.context(k.meta.ID), Name: c.Name, Args: k.args, Sender: k.sender(), Source: k.in.Address.Channel, Address: k.in.Address, Item: id, Time: k.now,
+		Context: k.context(k.meta.ID),
+		Name:    c.Name,
+		Args:    k.args,
+		Sender:  k.sender(),
+		Source:  k.in.Address.Channel,
+		Address: k.in.Address,
+		Item:    id,
+		Time:    k.now,
 	}
 	if e.Source == "" {
 		e.Source = chela.LocalChannel
@@ -118,7 +126,13 @@ func (k *call) notifyTranscript(ctx context.Context, spoken string) {
 // hookMessage describes the message to hooks.
 func (k *call) hookMessage() hook.Message {
 	m := hook.Message{
-		Context: k.context(k.meta.ID), ID: k.in.ID, From: k.sender(), Content: k.in.Text, Channel: k.in.Address.Channel, Address: k.in.Address, Time: k.in.Time,
+		Context: k.context(k.meta.ID),
+		ID:      k.in.ID,
+		From:    k.sender(),
+		Content: k.in.Text,
+		Channel: k.in.Address.Channel,
+		Address: k.in.Address,
+		Time:    k.in.Time,
 	}
 	for _, a := range k.in.Media {
 		m.Media = append(m.Media, a.Type)
@@ -144,7 +158,8 @@ func (g *Gate) replyToCompaction(ctx context.Context, e hook.Compaction, r hook.
 func (g *Gate) Say(ctx context.Context, key chela.SessionKey, to chela.Address, id string, r hook.Reply) {
 	var texts []string
 	for _, text := range r.Messages[:min(len(r.Messages), maxReplies)] {
-		if text = strings.TrimSpace(humanize.TruncateBytes(g.o.Redact(strings.ToValidUTF8(text, "\ufffd")), maxReply)); text != "" {
+		if text = strings.TrimSpace(humanize.TruncateBytes(g.o.Redact(strings.ToValidUTF8(text, "\ufffd")),
+			maxReply)); text != "" {
 			texts = append(texts, text)
 		}
 	}
@@ -158,15 +173,28 @@ func (g *Gate) Say(ctx context.Context, key chela.SessionKey, to chela.Address, 
 		if err != nil {
 			return err
 		}
-		if err := tx.Sessions().Append(m.ID, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Text: text}); err != nil || to.Local() || !g.o.Sends(m, to) {
+		if err := tx.Sessions().Append(m.ID, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now,
+			Text: text}); err != nil || to.Local() || !g.o.Sends(m, to) {
 			return err
 		}
 		tx.Wake(store.Topic{Kind: store.TopicOutbox})
-		return tx.Outbox().Put(outbox.Rows(outbox.Row{Key: id, Run: chela.RunID(id), Session: key, Address: to, Created: now}, text, g.o.Chunks(to))...)
+		return tx.Outbox().Put(outbox.Rows(outbox.Row{
+			Key:     id,
+			Run:     chela.RunID(id),
+			Session: key,
+			Address: to,
+			Created: now,
+		}, text, g.o.Chunks(to))...)
 	})
 	if err != nil {
 		g.o.Log.Warn("show the answer of a hook", "session", key, "err", err)
 		return
 	}
-	g.o.Bus.Publish(chela.Event{Run: chela.RunID(id), Session: key, Stream: chela.StreamCommand, Phase: chela.PhaseEnd, Text: text})
+	g.o.Bus.Publish(chela.Event{
+		Run:     chela.RunID(id),
+		Session: key,
+		Stream:  chela.StreamCommand,
+		Phase:   chela.PhaseEnd,
+		Text:    text,
+	})
 }

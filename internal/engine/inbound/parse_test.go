@@ -80,7 +80,8 @@ func TestParseDirectives(t *testing.T) {
 		{"two  spaces\n\nstay", "two  spaces\n\nstay", "", "", ""},
 		{"", "", "", "", ""},
 		{"go /verbose on /reasoning stream /elevated FULL /model mock/m:1.5 on", "go on", "", "", ""},
-		{"go /verbose loud /reasoning maybe /elevated no /model other", "go /verbose loud /reasoning maybe /elevated no /model other", "", "", ""},
+		{"go /verbose loud /reasoning maybe /elevated no /model other",
+			"go /verbose loud /reasoning maybe /elevated no /model other", "", "", ""},
 	} {
 		got := parseDirectives(c.in, directiveRules{settings: true, elevated: true, inline: inline, model: isModel})
 		if got.text != c.text || got.think != c.think || got.mode != c.mode || strings.Join(got.names, " ") != c.names {
@@ -107,11 +108,13 @@ func TestParseExec(t *testing.T) {
 		{"/execute ask=always go", "/execute ask=always go", run.Exec{}},
 		{"x/exec ask=always go", "x/exec ask=always go", run.Exec{}},
 	} {
-		d := parseDirectives(c.in, directiveRules{settings: true, inline: func(string) bool { return false }, model: func(string) bool { return false }})
+		d := parseDirectives(c.in, directiveRules{settings: true, inline: func(string) bool { return false },
+			model: func(string) bool { return false }})
 		if d.text != c.text || d.exec != c.want {
 			t.Errorf("%q: %q, %+v", c.in, d.text, d.exec)
 		}
-		if d := parseDirectives(c.in, directiveRules{inline: func(string) bool { return false }}); d.text != c.in || !d.exec.IsZero() {
+		if d := parseDirectives(c.in, directiveRules{inline: func(string) bool { return false }}); d.text != c.in ||
+			!d.exec.IsZero() {
 			t.Errorf("%q without the right to change settings: %q, %+v", c.in, d.text, d.exec)
 		}
 	}
@@ -137,12 +140,60 @@ func TestRegistry(t *testing.T) {
 		got[c.Name] = c.Scope
 	}
 	want := map[string]chela.Scope{
-		"help": "", "commands": "", "tools": "", "whoami": "", "models": "", "stop": "", "steer": "", "status": chela.ScopeRead, "budget": chela.ScopeRead, "tts": chela.ScopeAdmin,
-		"new": chela.ScopeWrite, "compact": chela.ScopeWrite, "reset": chela.ScopeWrite, "queue": chela.ScopeWrite, "retry": chela.ScopeWrite, "name": chela.ScopeWrite, "usage": chela.ScopeWrite,
-		"model": chela.ScopeWrite, "think": chela.ScopeWrite, "elevated": chela.ScopeWrite, "fast": chela.ScopeWrite, "exec": chela.ScopeWrite, "verbose": chela.ScopeWrite,
-		"subagents": chela.ScopeWrite, "kill": chela.ScopeWrite, "focus": chela.ScopeWrite, "unfocus": chela.ScopeWrite, "session": chela.ScopeWrite, "skill": "", "undo": chela.ScopeAdmin, "forget": chela.ScopeAdmin, "agents": chela.ScopeRead, "approve": chela.ScopeApprovals, "config": chela.ScopeAdmin, "debug": chela.ScopeAdmin, "export-session": chela.ScopeAdmin, "export-trajectory": chela.ScopeAdmin, "context": chela.ScopeRead,
-		"btw": "", "reasoning": chela.ScopeWrite, "send": chela.ScopeWrite, "activation": chela.ScopeWrite, "tasks": chela.ScopeRead,
-		"bash": chela.ScopeAdmin, "mcp": chela.ScopeAdmin, "plugins": chela.ScopeAdmin, "restart": chela.ScopeAdmin, "diagnostics": chela.ScopeAdmin, "acp": chela.ScopeAdmin,
+		"help":     "",
+		"commands": "",
+		"tools":    "",
+		"whoami":   "",
+		"models":   "",
+		"stop":     "",
+		"steer":    "",
+		"status":   chela.ScopeRead,
+		"budget":   chela.ScopeRead,
+		"tts":      chela.ScopeAdmin,
+		"new":      chela.ScopeWrite,
+		"compact":  chela.ScopeWrite,
+		"reset":    chela.ScopeWrite,
+		"queue":    chela.ScopeWrite,
+
+		"retry":    chela.ScopeWrite,
+		"name":     chela.ScopeWrite,
+		"usage":    chela.ScopeWrite,
+		"model":    chela.ScopeWrite,
+		"think":    chela.ScopeWrite,
+		"elevated": chela.ScopeWrite,
+		"fast":     chela.ScopeWrite,
+
+		"exec":      chela.ScopeWrite,
+		"verbose":   chela.ScopeWrite,
+		"subagents": chela.ScopeWrite,
+		"kill":      chela.ScopeWrite,
+		"focus":     chela.ScopeWrite,
+		"unfocus":   chela.ScopeWrite,
+
+		"session":           chela.ScopeWrite,
+		"skill":             "",
+		"undo":              chela.ScopeAdmin,
+		"forget":            chela.ScopeAdmin,
+		"agents":            chela.ScopeRead,
+		"approve":           chela.ScopeApprovals,
+		"config":            chela.ScopeAdmin,
+		"debug":             chela.ScopeAdmin,
+		"export-session":    chela.ScopeAdmin,
+		"export-trajectory": chela.ScopeAdmin,
+		"context":           chela.ScopeRead,
+		"btw":               "",
+		"reasoning":         chela.ScopeWrite,
+		"send":              chela.ScopeWrite,
+		"activation":        chela.ScopeWrite,
+
+		"tasks":   chela.ScopeRead,
+		"bash":    chela.ScopeAdmin,
+		"mcp":     chela.ScopeAdmin,
+		"plugins": chela.ScopeAdmin,
+		"restart": chela.ScopeAdmin,
+
+		"diagnostics": chela.ScopeAdmin,
+		"acp":         chela.ScopeAdmin,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("scopes (-want +got):\n%s", diff)
@@ -157,10 +208,12 @@ func FuzzCommand(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		w, ok := parse(s)
-		if ok && (w.name == "" || w.name != strings.ToLower(w.name) || strings.TrimSpace(w.args) != w.args || !strings.Contains(s, w.args)) {
+		if ok && (w.name == "" || w.name != strings.ToLower(w.name) || strings.TrimSpace(w.args) != w.args ||
+			!strings.Contains(s, w.args)) {
 			t.Errorf("parse(%q) = %+v", s, w)
 		}
-		d := parseDirectives(s, directiveRules{settings: true, inline: func(n string) bool { return n == "status" }, model: func(string) bool { return false }})
+		d := parseDirectives(s, directiveRules{settings: true, inline: func(n string) bool { return n == "status" },
+			model: func(string) bool { return false }})
 		if d.think == "" && d.mode == "" && len(d.names) == 0 && d.text != s {
 			t.Errorf("parseDirectives(%q) found nothing but returned %q", s, d.text)
 		}

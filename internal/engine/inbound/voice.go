@@ -22,7 +22,9 @@ import (
 )
 
 const (
-	maxUnread  = 20          // messages of a session whose recordings wait for transcription; further ones are transcribed when they are handled
+	// messages of a session whose recordings wait for transcription; further ones are transcribed when
+	// they are handled
+	maxUnread  = 20
 	maxHearing = 16          // messages whose recordings are transcribed at once, at most
 	hearPause  = time.Second // after an error of the store
 )
@@ -48,7 +50,8 @@ func (g *Gate) Run(ctx context.Context) error {
 		return true
 	}
 	for ctx.Err() == nil {
-		items, err := store.Get(ctx, g.o.Store, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Unfinished(maxHearing) })
+		items, err := store.Get(ctx, g.o.Store,
+			func(r store.Reader) ([]queue.Item, error) { return r.Queue().Unfinished(maxHearing) })
 		if err != nil && ctx.Err() == nil {
 			g.o.Log.Error("find unfinished messages; retrying", "err", err)
 			g.hearAgain(ctx)
@@ -103,7 +106,8 @@ func (g *Gate) wakeHearing() {
 // transcribes reports whether the recordings of a message are transcribed before it is
 // handled.
 func (g *Gate) transcribes(it queue.Item) bool {
-	return g.o.Transcribe != nil && !it.Inbound.Edited && slices.ContainsFunc(it.Inbound.Media, isAudio) && g.o.Transcribes(it)
+	return g.o.Transcribe != nil && !it.Inbound.Edited && slices.ContainsFunc(it.Inbound.Media, isAudio) &&
+		g.o.Transcribes(it)
 }
 
 func isAudio(m chela.Media) bool { return media.KindOf(m) == media.Audio }
@@ -230,7 +234,8 @@ func (k *call) echo(spoken string) error {
 	}
 	text := strings.ReplaceAll(format, "{transcript}", spoken)
 	id := chela.RunID("transcript:" + k.heard.ID)
-	if err := k.tx.Sessions().Append(k.meta.ID, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: k.now, Text: text}); err != nil {
+	if err := k.tx.Sessions().Append(k.meta.ID, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: k.now,
+		Text: text}); err != nil {
 		return err
 	}
 	if k.in.Address.Local() {

@@ -61,7 +61,8 @@ func (x *Executor) allowed(s Scope) tool.Set {
 		x.log.Warn("tool policy", "agent", string(s.Agent), "warning", w)
 	}
 	for _, r := range o.Removed {
-		x.log.Info("tools not allowed", "agent", string(s.Agent), "rule", r.Label, "key", r.Key, "tools", strings.Join(r.Names, ","))
+		x.log.Info("tools not allowed", "agent", string(s.Agent), "rule", r.Label, "key", r.Key,
+			"tools", strings.Join(r.Names, ","))
 	}
 	return set
 }

@@ -24,7 +24,8 @@ func TestAllowed(t *testing.T) {
 	var log bytes.Buffer
 	x := invoke.New(invoke.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	s := scope(read(), exec, &fake{spec: tool.Spec{Name: "nodes", OwnerOnly: true}})
-	s.Policy = policy.Catalog{}.Pipeline(policy.Config{Rules: policy.Rules{Deny: []string{"exec"}}}, policy.Config{}, "agents.entries.main", policy.Conversation{})
+	s.Policy = policy.Catalog{}.Pipeline(policy.Config{Rules: policy.Rules{Deny: []string{"exec"}}}, policy.Config{},
+		"agents.entries.main", policy.Conversation{})
 
 	t.Run("TP-12 a tool that a rule removed is refused when it is called", func(t *testing.T) {
 		v := x.For(s)
@@ -84,7 +85,8 @@ func TestSpecs(t *testing.T) {
 // TestNames tests the names of tools.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	planned := &planner{fake: fake{spec: tool.Spec{Name: "MyPlanner"}}, plan: func() (tool.Plan, error) { return tool.Plan{Deny: "never"}, nil }}
+	planned := &planner{fake: fake{spec: tool.Spec{Name: "MyPlanner"}},
+		plan: func() (tool.Plan, error) { return tool.Plan{Deny: "never"}, nil }}
 	named := func(name, description string) *fake {
 		return &fake{spec: tool.Spec{Name: name, Description: description}}
 	}

@@ -96,7 +96,8 @@ func (k *call) checkDecision(ctx context.Context) *verdict {
 	case !req.Decision.Allows():
 		return k.refuse(session.DecisionDenied, "approval", deniedText(req))
 	case req.Hash != k.plan.Hash:
-		return k.refuse(session.DecisionDenied, "approval", "not run: its plan has changed since it was approved. Call the tool again to request a new approval")
+		return k.refuse(session.DecisionDenied, "approval",
+			"not run: its plan has changed since it was approved. Call the tool again to request a new approval")
 	}
 	k.rule = "approval"
 	return nil
@@ -120,7 +121,8 @@ func (k *call) requestApproval(ctx context.Context) *verdict {
 	}
 	plan, err := k.approvalText()
 	if err != nil {
-		return k.refuse(session.DecisionRefused, "approval", "no approval was requested: "+err.Error()+". Make the call shorter, or write long content to a file first")
+		return k.refuse(session.DecisionRefused, "approval", "no approval was requested: "+err.Error()+
+			". Make the call shorter, or write long content to a file first")
 	}
 	if err := l.Suspend(ctx, k.wire, plan); err != nil {
 		return &verdict{err: fmt.Errorf("approval of %s: %w", k.spec.Name, err)}
@@ -141,7 +143,8 @@ func (k *call) unattended() *verdict {
 		k.rule = "ask-fallback"
 		return nil
 	}
-	return k.refuse(session.DecisionDenied, "approval", "this needs an approval, and nobody can be asked here: "+k.plan.Reason)
+	return k.refuse(session.DecisionDenied, "approval",
+		"this needs an approval, and nobody can be asked here: "+k.plan.Reason)
 }
 
 // approvalText returns the plan with its texts as they are stored and shown to
@@ -167,5 +170,6 @@ func deniedText(r approval.Request) string {
 	if r.By == approval.Nobody {
 		return "not run: it needs an approval, and nobody could be asked. Do not try to achieve it in another way"
 	}
-	return "not run: denied by " + cmp.Or(r.By, "the person") + ". Do not try to achieve it in another way; call the tool again only if the person asks for it"
+	return "not run: denied by " + cmp.Or(r.By, "the person") +
+		". Do not try to achieve it in another way; call the tool again only if the person asks for it"
 }

@@ -57,7 +57,8 @@ func TestUnattended(t *testing.T) {
 		p := &planner{fake: fake{spec: tool.Spec{Name: "act", Effect: tool.Acts}}, plan: func() (tool.Plan, error) {
 			return tool.Plan{Effect: tool.Acts, Ask: true, Unattended: true, Text: "act", Reason: "it acts", Hash: "h"}, nil
 		}}
-		if _, err := invoke.New(invoke.Options{}).For(scope(p)).Invoke(t.Context(), call("act", "{}"), nil); err != nil || len(p.args) != 1 {
+		if _, err := invoke.New(invoke.Options{}).For(scope(p)).Invoke(t.Context(), call("act", "{}"), nil); err != nil ||
+			len(p.args) != 1 {
 			t.Errorf("%v, run %d times", err, len(p.args))
 		}
 	})

@@ -79,7 +79,8 @@ const (
 
 // masked returns arguments in a line, without values of secrets.
 func masked(args json.RawMessage, hide func(string) string) string {
-	if text := string(args); len(text) <= maxArgText && !isSecret(text) && hide(text) == text { // no part of it is too long
+	// no part of it is too long
+	if text := string(args); len(text) <= maxArgText && !isSecret(text) && hide(text) == text {
 		var b bytes.Buffer
 		if json.Compact(&b, args) != nil {
 			return "(invalid JSON)"

@@ -31,9 +31,10 @@ func TestStart(t *testing.T) {
 					want = []string{"start reads"}
 				}
 				t.Run(fmt.Sprintf("%s, keyed %v, approved %v", effect, keyed, approved), func(t *testing.T) {
-					p := &planner{fake: fake{spec: tool.Spec{Name: "x", Effect: effect, Keyed: keyed}}, plan: func() (tool.Plan, error) {
-						return tool.Plan{Effect: effect, Ask: approved, Hash: "h"}, nil
-					}}
+					p := &planner{fake: fake{spec: tool.Spec{Name: "x", Effect: effect, Keyed: keyed}},
+						plan: func() (tool.Plan, error) {
+							return tool.Plan{Effect: effect, Ask: approved, Hash: "h"}, nil
+						}}
 					l := &ledger{req: approval.Request{ID: "a", Decision: approval.AllowOnce, Hash: "h"}}
 					s := scope(p)
 					s.Ledger = l
@@ -98,7 +99,8 @@ func (u unplanned) Run(ctx context.Context, k tool.Call) (tool.Result, error) {
 func TestBlocked(t *testing.T) {
 	t.Parallel()
 	allowed := func(hash string) ledger {
-		return ledger{rights: strings.Split(strings.TrimPrefix(hash, "h"), ","), req: approval.Request{ID: "a", Decision: approval.AllowOnce, Hash: hash}}
+		return ledger{rights: strings.Split(strings.TrimPrefix(hash, "h"), ","),
+			req: approval.Request{ID: "a", Decision: approval.AllowOnce, Hash: hash}}
 	}
 	denied := allowed("hnet:a")
 	denied.req.Decision = approval.Deny
@@ -128,11 +130,15 @@ func TestBlocked(t *testing.T) {
 			want{words: []string{"denied"}, outcome: "denied approval error"}},
 		{"denied after it ran", caged{needs: []string{"net:a"}, again: true}, &deniedAfter, nil,
 			want{words: []string{"it ran, and was stopped", "denied by", "half done"}, outcome: "blocked approval error"}},
-		{"nobody can be asked after it ran", caged{needs: []string{"net:a"}, again: true, out: "half done"}, &ledger{}, func(s *invoke.Scope) { s.Unattended = true },
-			want{words: []string{"it ran, and was stopped", "nobody can be asked", "half done"}, log: "start acts", ran: "[]", outcome: "blocked approval error"}},
-		{"approved for other rights", caged{needs: []string{"net:a"}, again: true}, new(ledger{rights: []string{"net:b"}, req: allowed("hnet:a").req}), nil,
+		{"nobody can be asked after it ran", caged{needs: []string{"net:a"}, again: true, out: "half done"}, &ledger{},
+			func(s *invoke.Scope) { s.Unattended = true },
+			want{words: []string{"it ran, and was stopped", "nobody can be asked", "half done"}, log: "start acts", ran: "[]",
+				outcome: "blocked approval error"}},
+		{"approved for other rights", caged{needs: []string{"net:a"}, again: true},
+			new(ledger{rights: []string{"net:b"}, req: allowed("hnet:a").req}), nil,
 			want{words: []string{"plan has changed"}, outcome: "denied approval error"}},
-		{"approved, and blocked for another right", caged{needs: []string{"net:b", "net:a"}, again: true}, new(allowed("hnet:b")), nil,
+		{"approved, and blocked for another right", caged{needs: []string{"net:b", "net:a"}, again: true},
+			new(allowed("hnet:b")), nil,
 			want{err: tool.ErrSuspended, log: "start acts, suspend hnet:a,net:b", ran: "[net:b]"}},
 		{"always allowed", caged{needs: []string{"net:a"}, again: true}, &ledger{always: "hnet:a"}, nil,
 			want{log: "start acts", ran: "[ net:a]", outcome: "allowed allowed-always ok"}},
@@ -140,8 +146,10 @@ func TestBlocked(t *testing.T) {
 			want{words: []string{"needs net:a"}, log: "start acts", ran: "[]", outcome: "blocked rights error"}},
 		{"the plan ignores the rights", caged{needs: []string{"net:a"}, again: true, ignore: true}, &ledger{}, nil,
 			want{words: []string{"needs net:a"}, log: "start acts", ran: "[]", outcome: "blocked rights error"}},
-		{"nobody can be asked", caged{needs: []string{"net:a"}, again: true}, &ledger{}, func(s *invoke.Scope) { s.Unattended = true },
-			want{words: []string{"nobody can be asked", "needs net:a"}, log: "start acts", ran: "[]", outcome: "denied approval error"}},
+		{"nobody can be asked", caged{needs: []string{"net:a"}, again: true}, &ledger{},
+			func(s *invoke.Scope) { s.Unattended = true },
+			want{words: []string{"nobody can be asked", "needs net:a"}, log: "start acts", ran: "[]",
+				outcome: "denied approval error"}},
 		{"no ledger", caged{needs: []string{"net:a"}, again: true}, nil, nil,
 			want{words: []string{"needs net:a"}, ran: "[]"}},
 		{"no planner", caged{needs: []string{"net:a"}, again: true}, &ledger{}, func(s *invoke.Scope) {
@@ -162,10 +170,11 @@ func TestBlocked(t *testing.T) {
 				tt.change(&s)
 			}
 			notified := 0
-			x := invoke.New(invoke.Options{Hooks: points(nil, nil, hook.After{Name: "f", Quick: true, Func: func(context.Context, hook.Done) (hook.None, error) {
-				notified++
-				return hook.None{}, nil
-			}})})
+			x := invoke.New(invoke.Options{Hooks: points(nil, nil, hook.After{Name: "f", Quick: true,
+				Func: func(context.Context, hook.Done) (hook.None, error) {
+					notified++
+					return hook.None{}, nil
+				}})})
 			r, err := x.For(s).Invoke(t.Context(), call("x", "{}"), nil)
 			if !errors.Is(err, tt.want.err) {
 				t.Errorf("error %v, want %v", err, tt.want.err)

@@ -81,7 +81,8 @@ func (k *call) checkRepeats(context.Context) *verdict {
 	if b.Identical <= 0 || polls(k.args) || k.v.state.callCounts.repeat(k.key()) <= b.Identical {
 		return nil
 	}
-	return k.halt("budget", spent(fmt.Sprintf("%d calls of %s with the same arguments", b.Identical, k.name()), "identicalCalls"))
+	return k.halt("budget", spent(fmt.Sprintf("%d calls of %s with the same arguments", b.Identical, k.name()),
+		"identicalCalls"))
 }
 
 // checkFailures ends the run after too many consecutive failures. The outcome of

@@ -150,7 +150,8 @@ const maxRan = 32 << 10
 func (k *call) refuse(decision session.Decision, rule, text string) *verdict {
 	if k.ran != "" {
 		decision = session.DecisionBlocked
-		text = "it ran, and was stopped for lack of rights. It was not run again with them: " + strings.TrimPrefix(text, "not run: ") +
+		text = "it ran, and was stopped for lack of rights. It was not run again with them: " +
+			strings.TrimPrefix(text, "not run: ") +
 			". What it did until then is done. It returned:\n" + k.ran
 	}
 	k.decision, k.rule = decision, rule
@@ -199,7 +200,8 @@ func (k *call) findTool(context.Context) *verdict {
 		if _, ok := s.Find(k.wire.Name); ok && k.v.s.Withheld != "" {
 			return k.refuse(session.DecisionRefused, "withheld", k.v.s.Withheld)
 		} else if ok {
-			return k.refuse(session.DecisionRefused, "fork", "a subagent may not use this tool, only its requester. Do without it, or say in your report what the requester has to do")
+			return k.refuse(session.DecisionRefused, "fork",
+				"a subagent may not use this tool, only its requester. Do without it, or say in your report what the requester has to do")
 		}
 	}
 	if _, ok := k.v.s.Tools.Get(k.wire.Name); ok {
@@ -223,7 +225,8 @@ func (k *call) notAllowed() *verdict {
 		return k.refuse(session.DecisionRefused, "owner-only", "only the owner may use this tool")
 	}
 	last := e.Steps[len(e.Steps)-1]
-	return k.refuse(session.DecisionRefused, strings.TrimSpace("policy "+last.Label+" "+last.Key), "the configuration does not allow this tool here")
+	return k.refuse(session.DecisionRefused, strings.TrimSpace("policy "+last.Label+" "+last.Key),
+		"the configuration does not allow this tool here")
 }
 
 // readArguments repairs and validates the arguments.
@@ -240,7 +243,8 @@ func (k *call) readArguments(context.Context) *verdict {
 		k.v.x.log.Info("tool arguments repaired", "tool", k.spec.Name, "run", k.v.s.Run, "repairs", repairs)
 	}
 	if err != nil {
-		k.v.x.log.Info("tool arguments refused", "tool", k.spec.Name, "run", k.v.s.Run, "err", humanize.TruncateBytes(err.Error(), maxErrorText))
+		k.v.x.log.Info("tool arguments refused", "tool", k.spec.Name, "run", k.v.s.Run,
+			"err", humanize.TruncateBytes(err.Error(), maxErrorText))
 		return k.refuse(session.DecisionRefused, "schema", err.Error())
 	}
 	k.args = args
@@ -291,7 +295,14 @@ func (k *call) start(ctx context.Context) *verdict {
 func (k *call) run(ctx context.Context) (res tool.Result, err error) {
 	defer k.recovered(&err)
 	s := &k.v.s
-	ctx = journal.WithSource(ctx, journal.Source{Agent: s.Agent, Session: s.Session, Run: s.Run, Call: k.id, Tool: k.spec.Name, By: s.Principal.ID})
+	ctx = journal.WithSource(ctx, journal.Source{
+		Agent:   s.Agent,
+		Session: s.Session,
+		Run:     s.Run,
+		Call:    k.id,
+		Tool:    k.spec.Name,
+		By:      s.Principal.ID,
+	})
 	return k.tool.Run(ctx, k.toolCall())
 }
 
@@ -299,8 +310,25 @@ func (k *call) run(ctx context.Context) (res tool.Result, err error) {
 func (k *call) toolCall() tool.Call {
 	s := &k.v.s
 	return tool.Call{
-		ID: k.id, Args: k.args, Agent: s.Agent, Session: s.Session, Run: s.Run, Dir: s.Dir, Folder: s.Folder, Sandbox: s.Sandbox, Exec: s.Exec,
-		Env: k.env, Plan: k.plan, Rights: k.rights, ReadOnly: s.ReadOnly, Private: s.Private, Awaited: s.Awaited, Update: k.update, HasTool: k.v.hasTool, Room: cmp.Or(max(s.MaxResult, 0), defaultMaxResult),
+		ID:       k.id,
+		Args:     k.args,
+		Agent:    s.Agent,
+		Session:  s.Session,
+		Run:      s.Run,
+		Dir:      s.Dir,
+		Folder:   s.Folder,
+		Sandbox:  s.Sandbox,
+		Exec:     s.Exec,
+		Env:      k.env,
+		Plan:     k.plan,
+		Rights:   k.rights,
+		ReadOnly: s.ReadOnly,
+		Private:  s.Private,
+		Awaited:  s.Awaited,
+
+		Update:  k.update,
+		HasTool: k.v.hasTool,
+		Room:    cmp.Or(max(s.MaxResult, 0), defaultMaxResult),
 	}
 }
 

@@ -195,7 +195,8 @@ func (d *Direct) forget(id string) {
 }
 
 // call executes the call and stores its outcome.
-func (d *Direct) call(ctx context.Context, who chela.Principal, key chela.SessionKey, e DirectCall, id string) (Answer, error) {
+func (d *Direct) call(ctx context.Context, who chela.Principal, key chela.SessionKey, e DirectCall,
+	id string) (Answer, error) {
 	s, err := d.o.Scope(ctx, who, key)
 	if err != nil {
 		return Answer{}, err
@@ -237,7 +238,8 @@ func (e DirectCall) withAction(set tool.Set) json.RawMessage {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	var args map[string]json.RawMessage
-	if json.Unmarshal(t.Spec().Schema, &schema) != nil || json.Unmarshal(e.Args, &args) != nil || schema.Properties["action"] == nil || args["action"] != nil {
+	if json.Unmarshal(t.Spec().Schema, &schema) != nil || json.Unmarshal(e.Args, &args) != nil ||
+		schema.Properties["action"] == nil || args["action"] != nil {
 		return e.Args
 	}
 	action, err1 := json.Marshal(e.Action)

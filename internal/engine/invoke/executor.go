@@ -70,8 +70,12 @@ type Scope struct {
 	Transcript string                   // id of the transcript, for hooks
 	Tools      tool.Set
 	Policy     policy.Pipeline // which of the tools are allowed; the zero Pipeline: all
-	Shown      *tool.Set       // that the model is told of; calls of those that are not allowed are refused; nil: the allowed ones
-	Withheld   string          // what the model is told of a call of a tool that is in Shown and not allowed; "": that only its requester may use it
+	// that the model is told of; calls of those that are not allowed are refused; nil: the allowed
+	// ones
+	Shown *tool.Set
+	// what the model is told of a call of a tool that is in Shown and not allowed; "": that only its
+	// requester may use it
+	Withheld   string
 	Budget     usage.Budget
 	Loop       LoopOptions
 	Ledger     Ledger           // nil: nothing is recorded, and calls that need an approval are denied

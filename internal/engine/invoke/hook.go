@@ -23,7 +23,14 @@ func (k *call) hookCall() hook.Call {
 
 // hookContext says to hooks for whom the calls of the view are.
 func (v *View) hookContext() hook.Context {
-	return hook.Context{Agent: v.s.Agent, Session: v.s.Session, SessionID: v.s.Transcript, Run: v.s.Run, Workspace: v.s.Dir, Requester: v.s.Requester}
+	return hook.Context{
+		Agent:     v.s.Agent,
+		Session:   v.s.Session,
+		SessionID: v.s.Transcript,
+		Run:       v.s.Run,
+		Workspace: v.s.Dir,
+		Requester: v.s.Requester,
+	}
 }
 
 // runHooks runs the hooks before a call, and those that add variables to a command.
@@ -49,7 +56,8 @@ func (k *call) addEnv(ctx context.Context) *verdict {
 	}
 	var args struct{ Command, Workdir string }
 	_ = json.Unmarshal(k.args, &args) // they are valid
-	out, err := point.Decide(ctx, hook.ResolveExecEnv{Context: k.v.hookContext(), Tool: k.spec.Name, Command: args.Command, Dir: args.Workdir})
+	out, err := point.Decide(ctx, hook.ResolveExecEnv{Context: k.v.hookContext(), Tool: k.spec.Name, Command: args.Command,
+		Dir: args.Workdir})
 	if err != nil {
 		return &verdict{err: err}
 	}
@@ -93,7 +101,13 @@ func (k *call) observe(ctx context.Context, res tool.Result, err error, took tim
 		return
 	}
 	d := hook.Done{
-		Call: k.hookCall(), Content: res.Content, Details: res.Details, IsError: res.IsError, Err: err, Took: took, Millis: took.Milliseconds(),
+		Call:    k.hookCall(),
+		Content: res.Content,
+		Details: res.Details,
+		IsError: res.IsError,
+		Err:     err,
+		Took:    took,
+		Millis:  took.Milliseconds(),
 	}
 	switch {
 	case err != nil:
@@ -116,7 +130,13 @@ func (k *call) persisted(ctx context.Context, res tool.Result) tool.Result {
 	if !point.Any() {
 		return res
 	}
-	e := hook.ToolResultPersist{Context: k.v.hookContext(), ID: k.wire.ID, Tool: k.spec.Name, Text: text(res), IsError: res.IsError}
+	e := hook.ToolResultPersist{
+		Context: k.v.hookContext(),
+		ID:      k.wire.ID,
+		Tool:    k.spec.Name,
+		Text:    text(res),
+		IsError: res.IsError,
+	}
 	d, err := point.Decide(ctx, e)
 	switch {
 	case err != nil || d.Answer.Text == nil && !d.Answer.Block:
@@ -176,7 +196,8 @@ func (k *call) withNotice(res tool.Result) tool.Result {
 	if k.changed == nil {
 		return res
 	}
-	note := fmt.Sprintf("[The hook %s changed the arguments: %s]", strings.Join(k.changed, ", "), humanize.TruncateBytes(string(k.args), maxNotice))
+	note := fmt.Sprintf("[The hook %s changed the arguments: %s]", strings.Join(k.changed, ", "),
+		humanize.TruncateBytes(string(k.args), maxNotice))
 	res.Content = append([]llm.Part{llm.Text(note)}, res.Content...)
 	res.Args = k.args
 	return res

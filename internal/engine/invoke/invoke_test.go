@@ -67,7 +67,8 @@ const schema = `{
 
 // read returns a tool with the schema above.
 func read() *fake {
-	return &fake{spec: tool.Spec{Name: "read", Schema: json.RawMessage(schema), Aliases: map[string]string{"file_path": "path"}, Parallel: true}}
+	return &fake{spec: tool.Spec{Name: "read", Schema: json.RawMessage(schema),
+		Aliases: map[string]string{"file_path": "path"}, Parallel: true}}
 }
 
 // open returns a tool that accepts any arguments.
@@ -169,7 +170,8 @@ func TestLookup(t *testing.T) {
 	})
 	t.Run("TC-10 SEED-01 filtering does not change the original set", func(t *testing.T) {
 		s := tool.NewSet(open("a", nil), open("b", nil), open("c", nil))
-		if got := s.Filter(func(sp tool.Spec) bool { return sp.Name != "b" }).Names(); !slices.Equal(got, []string{"a", "c"}) {
+		if got := s.Filter(func(sp tool.Spec) bool { return sp.Name != "b" }).Names(); !slices.Equal(got,
+			[]string{"a", "c"}) {
 			t.Errorf("new set: %v", got)
 		}
 		if got := s.Names(); !slices.Equal(got, []string{"a", "b", "c"}) {
@@ -223,27 +225,37 @@ func TestArguments(t *testing.T) {
 	} {
 		t.Run("repair "+c.name, func(t *testing.T) {
 			f := read()
-			r := do(t, invoke.New(invoke.Options{}).For(scope(f)), llm.ToolCall{Name: "read", Args: json.RawMessage("{}"), Raw: c.raw})
+			r := do(t, invoke.New(invoke.Options{}).For(scope(f)),
+				llm.ToolCall{Name: "read", Args: json.RawMessage("{}"), Raw: c.raw})
 			if r.IsError || !slices.Equal(f.args, []string{c.want}) {
 				t.Errorf("%s: run with %q; %s", c.raw, f.args, text(r))
 			}
 		})
 	}
 	for raw, word := range map[string]string{
-		`{"path":"a`: "cut off", `{"path":"a,`: "cut off", `{"path":"a}`: "cut off", `{"path":`: "cut off",
-		`{"path":"a","limit":12`: "cut off", `{"path":"a","deep":tr`: "cut off", `path=a`: "not JSON", `{"path":"a"]`: "not JSON",
+		`{"path":"a`:             "cut off",
+		`{"path":"a,`:            "cut off",
+		`{"path":"a}`:            "cut off",
+		`{"path":`:               "cut off",
+		`{"path":"a","limit":12`: "cut off",
+		`{"path":"a","deep":tr`:  "cut off",
+		`path=a`:                 "not JSON",
+		`{"path":"a"]`:           "not JSON",
 	} {
 		t.Run("refuse "+raw, func(t *testing.T) {
 			f := read()
-			failed(t, do(t, invoke.New(invoke.Options{}).For(scope(f)), llm.ToolCall{Name: "read", Args: json.RawMessage("{}"), Raw: raw}), "arguments", word)
+			failed(t, do(t, invoke.New(invoke.Options{}).For(scope(f)), llm.ToolCall{Name: "read", Args: json.RawMessage("{}"),
+				Raw: raw}), "arguments", word)
 			if len(f.args) != 0 {
 				t.Errorf("run with %q", f.args)
 			}
 		})
 	}
 	t.Run("fields without a mistake are not named", func(t *testing.T) {
-		r := do(t, invoke.New(invoke.Options{}).For(scope(read())), call("read", `{"path":"a","mode":"a","list":[1],"limit":"many"}`))
-		if failed(t, r, `"limit" is string`); strings.Contains(text(r), `\"mode\" is`) || strings.Contains(text(r), `\"list\" is`) {
+		r := do(t, invoke.New(invoke.Options{}).For(scope(read())),
+			call("read", `{"path":"a","mode":"a","list":[1],"limit":"many"}`))
+		if failed(t, r, `"limit" is string`); strings.Contains(text(r), `\"mode\" is`) ||
+			strings.Contains(text(r), `\"list\" is`) {
 			t.Errorf("got %s", text(r))
 		}
 	})
@@ -319,7 +331,8 @@ func TestResults(t *testing.T) {
 		name, want string
 		result     tool.Result
 	}{
-		{"text", "42", tool.Text("42")}, {"empty text", "(no output)", tool.Text("")}, {"nothing", "(no output)", tool.Result{}},
+		{"text", "42", tool.Text("42")}, {"empty text", "(no output)", tool.Text("")},
+		{"nothing", "(no output)", tool.Result{}},
 	} {
 		t.Run("TOOL-06 TH-05 "+c.name+" is a valid result", func(t *testing.T) {
 			r := run(t, give(c.result))
@@ -337,7 +350,8 @@ func TestResults(t *testing.T) {
 	t.Run("a panic becomes an error with an id that is in the log", func(t *testing.T) {
 		var log bytes.Buffer
 		d := invoke.New(invoke.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		r := do(t, d.For(scope(open("x", func(context.Context, tool.Call) (tool.Result, error) { panic("at the disco") }))), call("x", "{}"))
+		r := do(t, d.For(scope(open("x", func(context.Context, tool.Call) (tool.Result, error) { panic("at the disco") }))),
+			call("x", "{}"))
 		failed(t, r, "crashed")
 		_, id, _ := strings.Cut(text(r), "(error ")
 		id, _, _ = strings.Cut(id, " ")
@@ -368,7 +382,8 @@ func TestResults(t *testing.T) {
 	t.Run("the middle of a long result is removed", func(t *testing.T) {
 		long := "HEAD" + strings.Repeat("äöü", 50_000) + "TAIL"
 		r := text(run(t, give(tool.Text(long))))
-		if !strings.HasPrefix(r, "HEAD") || !strings.HasSuffix(r, "TAIL") || !strings.Contains(r, "86008 of 150008 characters omitted") {
+		if !strings.HasPrefix(r, "HEAD") || !strings.HasSuffix(r, "TAIL") ||
+			!strings.Contains(r, "86008 of 150008 characters omitted") {
 			t.Errorf("%d bytes: %.40s … %s", len(r), r, r[len(r)-20:])
 		}
 		if n := len([]rune(r)); n > 64_200 {
@@ -381,7 +396,9 @@ func TestResults(t *testing.T) {
 			Redact:      func(s string) string { return strings.ReplaceAll(s, "hunter2", "***") },
 			StoreOutput: func(s string) (string, error) { stored = s; return "0123", nil },
 		})
-		r, err := x.For(scope(open("x", give(tool.Result{Content: []llm.Part{llm.Text("a hunter2"), llm.Text(strings.Repeat("b", 100_000)), llm.Text("c")}})))).Invoke(t.Context(), call("x", "{}"), nil)
+		r, err := x.For(
+			scope(open("x", give(tool.Result{Content: []llm.Part{llm.Text("a hunter2"), llm.Text(strings.Repeat("b", 100_000)),
+				llm.Text("c")}})))).Invoke(t.Context(), call("x", "{}"), nil)
 		if err != nil || len(r.Content) != 1 || r.Content[0].Ref != "0123" || r.Content[0].Bytes != 100_012 {
 			t.Fatalf("%+v, %v", r.Content, err)
 		}
@@ -389,7 +406,8 @@ func TestResults(t *testing.T) {
 			t.Errorf("stored %d characters, %.20q", len(stored), stored)
 		}
 		got := r.Content[0].Text
-		if !strings.Contains(got, "media:0123") || !strings.HasSuffix(got, "b\nc") || !strings.HasPrefix(got, "a ***") || len(got) > 64_300 {
+		if !strings.Contains(got, "media:0123") || !strings.HasSuffix(got, "b\nc") ||
+			!strings.HasPrefix(got, "a ***") || len(got) > 64_300 {
 			t.Errorf("%d characters: %.20q", len(got), got)
 		}
 	})
@@ -401,7 +419,8 @@ func TestResults(t *testing.T) {
 	})
 	t.Run("blank and invalid parts are removed", func(t *testing.T) {
 		r := run(t, give(tool.Result{
-			Content: []llm.Part{llm.Text(" "), llm.Image("image/png", nil), llm.Image("image/png", []byte{1}), llm.Text("a\xff")},
+			Content: []llm.Part{llm.Text(" "), llm.Image("image/png", nil),
+				llm.Image("image/png", []byte{1}), llm.Text("a\xff")},
 			Details: json.RawMessage("{"),
 		}))
 		if len(r.Content) != 2 || r.Content[1].Text != "a\uFFFD" || r.Details != nil {
@@ -537,11 +556,13 @@ func TestHooks(t *testing.T) {
 	t.Run("TH-02 TOOL-04 changed arguments are used and both are logged", func(t *testing.T) {
 		var log bytes.Buffer
 		tl := read()
-		r := do(t, executor(&log, hook.Before{Name: "p", Func: args(`{"path":"safe"}`)}).For(scope(tl)), call("read", `{"path":"risky"}`))
+		r := do(t, executor(&log, hook.Before{Name: "p", Func: args(`{"path":"safe"}`)}).For(scope(tl)),
+			call("read", `{"path":"risky"}`))
 		if !slices.Equal(tl.args, []string{`{"path":"safe"}`}) {
 			t.Errorf("run with %q", tl.args)
 		}
-		if want := "[The hook p changed the arguments: {\"path\":\"safe\"}]ok"; text(r) != want || string(r.Args) != `{"path":"safe"}` {
+		if want := "[The hook p changed the arguments: {\"path\":\"safe\"}]ok"; text(r) != want ||
+			string(r.Args) != `{"path":"safe"}` {
 			t.Errorf("the result is %q with %s, want %q", text(r), r.Args, want)
 		}
 		if !strings.Contains(log.String(), "risky") || !strings.Contains(log.String(), "safe") {
@@ -551,7 +572,8 @@ func TestHooks(t *testing.T) {
 	t.Run("changed arguments are validated", func(t *testing.T) {
 		var log bytes.Buffer
 		tl := read()
-		failed(t, do(t, executor(&log, hook.Before{Name: "p", Func: args(`{"path":1}`)}).For(scope(tl)), call("read", `{"path":"a"}`)), "hook p", "want string")
+		failed(t, do(t, executor(&log, hook.Before{Name: "p", Func: args(`{"path":1}`)}).For(scope(tl)),
+			call("read", `{"path":"a"}`)), "hook p", "want string")
 		if len(tl.args) != 0 {
 			t.Error("the tool was run")
 		}
@@ -696,7 +718,10 @@ func TestHookAsks(t *testing.T) {
 			if l.plan.Text != tt.text || l.plan.Reason != tt.reason || l.plan.Hash == "" {
 				t.Errorf("requested with %+v", l.plan)
 			}
-			for decision, words := range map[approval.Decision]string{approval.Expired: "expired", approval.Deny: "denied by owner"} {
+			for decision, words := range map[approval.Decision]string{
+				approval.Expired: "expired",
+				approval.Deny:    "denied by owner",
+			} {
 				l.req = approval.Request{ID: "a", Decision: decision, Hash: l.plan.Hash, By: "owner"}
 				failed(t, do(t, d.For(s), call("read", `{"path":"a"}`)), words)
 			}
@@ -704,7 +729,8 @@ func TestHookAsks(t *testing.T) {
 			if r := do(t, d.For(s), call("read", `{"path":"a"}`)); r.IsError || !strings.HasSuffix(text(r), "ok") {
 				t.Errorf("allowed: %s", text(r))
 			}
-			if want := []string{"denied approval error", "denied approval error", "allowed approval ok"}; !slices.Equal(l.ended, want) {
+			if want := []string{"denied approval error", "denied approval error",
+				"allowed approval ok"}; !slices.Equal(l.ended, want) {
 				t.Errorf("outcomes %q, want %q", l.ended, want)
 			}
 		})
@@ -738,7 +764,12 @@ func TestRedacted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, got := range map[string]string{"update": update, "text": text(res), "details": string(res.Details), "arguments": string(res.Args)} {
+	for name, got := range map[string]string{
+		"update":    update,
+		"text":      text(res),
+		"details":   string(res.Details),
+		"arguments": string(res.Args),
+	} {
 		if strings.Contains(got, "s3cret") || !strings.Contains(got, "[redacted]") {
 			t.Errorf("%s: %q", name, got)
 		}
@@ -823,13 +854,18 @@ func TestApproval(t *testing.T) {
 		{"a pending request", ask, ledger{req: decided(approval.Pending, "h")}, suspended},
 		{"always allowed", ask, ledger{always: "h"}, ran},
 		{"allowed once", ask, ledger{req: decided(approval.AllowOnce, "h")}, ran},
-		{"allowed for another plan", ask, ledger{req: decided(approval.AllowOnce, "g")}, want{words: []string{"plan has changed", "again"}}},
+		{"allowed for another plan", ask, ledger{req: decided(approval.AllowOnce, "g")},
+			want{words: []string{"plan has changed", "again"}}},
 		{"denied", ask, ledger{req: decided(approval.Deny, "h")}, want{words: []string{"denied by owner"}}},
-		{"expired", ask, ledger{req: decided(approval.Expired, "h")}, want{words: []string{"expired", "call the tool again"}}},
-		{"started before", tool.Plan{Effect: tool.Acts}, ledger{start: chela.Errorf(chela.CodeConflict, "it is denied already")}, want{words: []string{"denied already"}, log: []string{"start acts"}}},
+		{"expired", ask, ledger{req: decided(approval.Expired, "h")},
+			want{words: []string{"expired", "call the tool again"}}},
+		{"started before", tool.Plan{Effect: tool.Acts},
+			ledger{start: chela.Errorf(chela.CodeConflict, "it is denied already")},
+			want{words: []string{"denied already"}, log: []string{"start acts"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := &planner{fake: fake{spec: tool.Spec{Name: "exec", Effect: tool.Acts}}, plan: func() (tool.Plan, error) { return c.plan, nil }}
+			p := &planner{fake: fake{spec: tool.Spec{Name: "exec", Effect: tool.Acts}},
+				plan: func() (tool.Plan, error) { return c.plan, nil }}
 			s := scope(p)
 			s.Ledger = &c.ledger
 			r, err := invoke.New(invoke.Options{}).For(s).Invoke(t.Context(), call("exec", "{}"), nil)
@@ -897,7 +933,8 @@ func TestApproval(t *testing.T) {
 			if errors.Is(l.start, chela.ErrClosed) {
 				l.begin, want = cancel, context.Canceled
 			}
-			if _, err := invoke.New(invoke.Options{}).For(s).Invoke(ctx, call("x", "{}"), nil); !errors.Is(err, want) || len(f.args) != 0 {
+			if _, err := invoke.New(invoke.Options{}).For(s).Invoke(ctx, call("x", "{}"), nil); !errors.Is(err, want) ||
+				len(f.args) != 0 {
 				t.Errorf("error %v, ran %v", err, f.args)
 			}
 		})
@@ -916,14 +953,16 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	d := invoke.New(invoke.Options{
-		Log: slog.New(slog.NewJSONHandler(&log, nil)), Redact: func(s string) string { return strings.ReplaceAll(s, "known-canary", "[redacted]") },
+		Log:    slog.New(slog.NewJSONHandler(&log, nil)),
+		Redact: func(s string) string { return strings.ReplaceAll(s, "known-canary", "[redacted]") },
 	})
 	deny := &planner{plan: func() (tool.Plan, error) { return tool.Plan{Deny: "never"}, nil }}
 	deny.spec.Name = "deny"
 	v := d.For(scope(deny, open("good", nil), open("bad", func(context.Context, tool.Call) (tool.Result, error) {
 		return tool.Result{}, errors.New("boom")
 	})))
-	do(t, v, call("good", `{"apiKey":"s3cret","nested":{"Password":"s3cret"},"list":[{"token":"s3cret"}],"content":"`+strings.Repeat("x", 1000)+`","cut":"`+strings.Repeat("y", 75)+`known-canary"}`))
+	do(t, v, call("good", `{"apiKey":"s3cret","nested":{"Password":"s3cret"},"list":[{"token":"s3cret"}],"content":"`+
+		strings.Repeat("x", 1000)+`","cut":"`+strings.Repeat("y", 75)+`known-canary"}`))
 	do(t, v, call("good", `{"command":"curl 'https://me:s3cret@a.example/?q=1&token=s3cret'"}`))
 	do(t, v, call("bad", "{}"))
 	do(t, v, call("deny", "{}"))
@@ -937,13 +976,15 @@ func TestAudit(t *testing.T) {
 		if r.Msg != "tool call" {
 			continue
 		}
-		rows = append(rows, strings.TrimSpace(strings.Join([]string{r.Principal, r.Tool, r.Decision, r.Rule, r.Outcome, r.Error}, " ")))
+		rows = append(rows,
+			strings.TrimSpace(strings.Join([]string{r.Principal, r.Tool, r.Decision, r.Rule, r.Outcome, r.Error}, " ")))
 		if len(r.Args) > 420 {
 			t.Errorf("%d bytes of arguments", len(r.Args))
 		}
 	}
 	want := []string{
-		"owner good allowed default ok", "owner good allowed default ok", "owner bad allowed default error boom", "owner deny denied plan error never",
+		"owner good allowed default ok", "owner good allowed default ok", "owner bad allowed default error boom",
+		"owner deny denied plan error never",
 		`owner none refused unknown-tool error there is no tool "none"; the tools are bad, deny, good`,
 	}
 	if d := cmp.Diff(want, rows); d != "" {
@@ -952,11 +993,13 @@ func TestAudit(t *testing.T) {
 	var kept argLedger
 	s := scope(open("good", nil))
 	s.Ledger = &kept
-	do(t, invoke.New(invoke.Options{Log: slog.New(slog.DiscardHandler)}).For(s), call("good", `{"command":"mysql -ps3cret-s3cret --password=s3cret-s3cret"}`))
+	do(t, invoke.New(invoke.Options{Log: slog.New(slog.DiscardHandler)}).For(s),
+		call("good", `{"command":"mysql -ps3cret-s3cret --password=s3cret-s3cret"}`))
 	if len(kept.args) != 1 || strings.Contains(kept.args[0], "s3cret") || !strings.Contains(kept.args[0], "mysql") {
 		t.Errorf("recorded %q", kept.args)
 	}
-	if s := log.String(); strings.Contains(s, "s3cret") || strings.Contains(s, "yk") || strings.Contains(s, strings.Repeat("x", 200)) {
+	if s := log.String(); strings.Contains(s, "s3cret") || strings.Contains(s, "yk") ||
+		strings.Contains(s, strings.Repeat("x", 200)) {
 		t.Errorf("log %s", s)
 	}
 }
@@ -978,9 +1021,17 @@ func BenchmarkInvoke(b *testing.B) {
 	}
 	count.spec.Groups = []string{"group:fs"}
 	s := scope(append(more, count)...)
-	s.Policy = policy.NewCatalog(s.Tools).Pipeline(policy.Config{Rules: policy.Rules{Profile: "coding", AlsoAllow: []string{"tool*"}, Deny: []string{"browser", "cron"}}},
-		policy.Config{Rules: policy.Rules{Deny: []string{"tool2?"}}}, "agents.entries.main", policy.Conversation{Provider: "openai", Model: "gpt"})
-	s.Budget = usage.Budget{ToolCalls: math.MaxInt, Failures: 20, Identical: math.MaxInt, Tokens: math.MaxInt, Time: time.Hour}
+	s.Policy = policy.NewCatalog(s.Tools).Pipeline(policy.Config{Rules: policy.Rules{Profile: "coding",
+		AlsoAllow: []string{"tool*"}, Deny: []string{"browser", "cron"}}},
+		policy.Config{Rules: policy.Rules{Deny: []string{"tool2?"}}}, "agents.entries.main",
+		policy.Conversation{Provider: "openai", Model: "gpt"})
+	s.Budget = usage.Budget{
+		ToolCalls: math.MaxInt,
+		Failures:  20,
+		Identical: math.MaxInt,
+		Tokens:    math.MaxInt,
+		Time:      time.Hour,
+	}
 	s.Started, s.Spent, s.Ledger = time.Now(), func() usage.Sum { return usage.Sum{} }, new(silentLedger)
 	secrets := new(secret.Redactor)
 	secrets.Add(secret.New("sk-0123456789"), secret.New("another secret"))

@@ -42,11 +42,14 @@ func (o LoopOptions) Validate() error {
 	case o.WarningThreshold < 2:
 		return fmt.Errorf("loop detection: warningThreshold %d: want at least 2", o.WarningThreshold)
 	case o.CriticalThreshold <= o.WarningThreshold:
-		return fmt.Errorf("loop detection: criticalThreshold %d must be above warningThreshold %d", o.CriticalThreshold, o.WarningThreshold)
+		return fmt.Errorf("loop detection: criticalThreshold %d must be above warningThreshold %d",
+			o.CriticalThreshold, o.WarningThreshold)
 	case o.BreakerThreshold <= o.CriticalThreshold:
-		return fmt.Errorf("loop detection: globalCircuitBreakerThreshold %d must be above criticalThreshold %d", o.BreakerThreshold, o.CriticalThreshold)
+		return fmt.Errorf("loop detection: globalCircuitBreakerThreshold %d must be above criticalThreshold %d",
+			o.BreakerThreshold, o.CriticalThreshold)
 	case o.HistorySize < o.CriticalThreshold:
-		return fmt.Errorf("loop detection: historySize %d must be at least criticalThreshold %d", o.HistorySize, o.CriticalThreshold)
+		return fmt.Errorf("loop detection: historySize %d must be at least criticalThreshold %d",
+			o.HistorySize, o.CriticalThreshold)
 	}
 	return nil
 }
@@ -106,7 +109,8 @@ func (h *history) judge(call, name string) (text string, stop bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stuck != "" {
-		return fmt.Sprintf("%s: %s was called again and again with the same result after the conversation was compacted", compactionLoop, h.stuck), true
+		return fmt.Sprintf("%s: %s was called again and again with the same result after the conversation was compacted",
+			compactionLoop, h.stuck), true
 	}
 	if h.stale >= h.o.BreakerThreshold {
 		return fmt.Sprintf("stopped: the last %d tool calls had no new results", h.stale), true
@@ -124,7 +128,9 @@ func (h *history) judge(call, name string) (text string, stop bool) {
 	}
 	h.blocked = h.turn
 	h.stale++
-	return fmt.Sprintf("blocked: %s %s %d times with the same result. Try something else, or report what you have and ask the person", name, what, n), false
+	return fmt.Sprintf(
+		"blocked: %s %s %d times with the same result. Try something else, or report what you have and ask the person", name,
+		what, n), false
 }
 
 // compactionLoop is why a run ends that a compaction did not get out of a loop.
@@ -169,7 +175,8 @@ func (h *history) record(o outcome) string {
 	if n < h.o.WarningThreshold {
 		return ""
 	}
-	return fmt.Sprintf("[Warning: %s %s %d times with the same result. If this makes no progress, try something else.]", o.tool, what, n)
+	return fmt.Sprintf("[Warning: %s %s %d times with the same result. If this makes no progress, try something else.]",
+		o.tool, what, n)
 }
 
 // loopLocked returns how often the call was made without a new result, and a
@@ -258,5 +265,6 @@ func polls(args json.RawMessage) bool {
 	var a struct {
 		Action string `json:"action"`
 	}
-	return bytes.Contains(args, []byte(`"action"`)) && json.Unmarshal(args, &a) == nil && (a.Action == "poll" || a.Action == "log" || a.Action == "wait")
+	return bytes.Contains(args, []byte(`"action"`)) && json.Unmarshal(args, &a) == nil &&
+		(a.Action == "poll" || a.Action == "log" || a.Action == "wait")
 }

@@ -88,12 +88,13 @@ func TestLoopDetection(t *testing.T) {
 	bad := open("bad", func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, errors.New("no") })
 	a, b := call("same", `{"x":1}`), call("same", `{"x":2}`)
 
-	t.Run("LOOPDET-01 a warning after 10 calls, a block after 20, and the end of the run after 30 without progress", func(t *testing.T) {
-		fs := callOutcomes(t, executor().For(scope(same)), false, times(40, a)...)
-		want(t, fs, warned, 10)
-		want(t, fs, blocked, 21)
-		want(t, fs, stopped, 32) // the first call had a new result; the next thirty did not
-	})
+	t.Run("LOOPDET-01 a warning after 10 calls, a block after 20, and the end of the run after 30 without progress",
+		func(t *testing.T) {
+			fs := callOutcomes(t, executor().For(scope(same)), false, times(40, a)...)
+			want(t, fs, warned, 10)
+			want(t, fs, blocked, 21)
+			want(t, fs, stopped, 32) // the first call had a new result; the next thirty did not
+		})
 	t.Run("LOOPDET-01 thirty different calls without progress end the run", func(t *testing.T) {
 		mix := []llm.ToolCall{call("same", `{"x":1}`), call("same", `{"x":2}`), call("same", `{"x":3}`)}
 		fs := callOutcomes(t, executor().For(scope(same)), true, times(15, mix...)...)
@@ -117,7 +118,8 @@ func TestLoopDetection(t *testing.T) {
 		}
 	})
 	t.Run("LOOPDET-02 TH-09 calls with changing results are not a loop", func(t *testing.T) {
-		for i, f := range callOutcomes(t, executor().For(scope(count)), true, times(60, call("count", `{"action":"poll"}`))...) {
+		for i, f := range callOutcomes(t, executor().For(scope(count)), true,
+			times(60, call("count", `{"action":"poll"}`))...) {
 			if f != ran {
 				t.Fatalf("call %d %s", i+1, f)
 			}
@@ -138,12 +140,13 @@ func TestLoopDetection(t *testing.T) {
 		}
 	})
 	t.Run("LOOPDET-04 polling without changes is a loop with its own detector", func(t *testing.T) {
-		s := scope(&fake{spec: tool.Spec{Name: "process", Volatile: []string{"pid", "ms"}}, run: func(context.Context, tool.Call) (tool.Result, error) {
-			n++
-			r := tool.Text("running")
-			r.Details = json.RawMessage(fmt.Sprintf(`{"pid":%d,"ms":%d,"state":"running"}`, n, n))
-			return r, nil
-		}})
+		s := scope(&fake{spec: tool.Spec{Name: "process", Volatile: []string{"pid", "ms"}},
+			run: func(context.Context, tool.Call) (tool.Result, error) {
+				n++
+				r := tool.Text("running")
+				r.Details = json.RawMessage(fmt.Sprintf(`{"pid":%d,"ms":%d,"state":"running"}`, n, n))
+				return r, nil
+			}})
 		off := false
 		s.Loop.Detectors.GenericRepeat, s.Loop.Detectors.PingPong = &off, &off
 		poll := call("process", `{"action":"poll","id":"1"}`)
@@ -203,9 +206,10 @@ func TestLoopDetection(t *testing.T) {
 		want(t, fs, blocked, 21)
 	})
 	t.Run("LOOPDET-09 the arguments after the hooks count", func(t *testing.T) {
-		d := invoke.New(invoke.Options{Hooks: points(nil, []hook.Before{{Func: func(context.Context, hook.Call) (hook.Verdict, error) {
-			return hook.Verdict{Args: json.RawMessage(`{"x":0}`)}, nil
-		}}})})
+		d := invoke.New(invoke.Options{Hooks: points(nil,
+			[]hook.Before{{Func: func(context.Context, hook.Call) (hook.Verdict, error) {
+				return hook.Verdict{Args: json.RawMessage(`{"x":0}`)}, nil
+			}}})})
 		var cs []llm.ToolCall
 		for i := range 21 {
 			cs = append(cs, call("same", fmt.Sprintf(`{"x":%d}`, i)))
@@ -221,13 +225,15 @@ func TestLoopDetection(t *testing.T) {
 		want(t, callOutcomes(t, executor().For(s), true, times(40, a)...), warned, 0)
 	})
 	t.Run("the order of arguments does not matter", func(t *testing.T) {
-		want(t, callOutcomes(t, executor().For(scope(same)), true, times(5, call("same", `{"a":1,"b":2}`), call("same", `{ "b":2, "a":1 }`))...), warned, 10)
+		want(t, callOutcomes(t, executor().For(scope(same)), true, times(5, call("same", `{"a":1,"b":2}`),
+			call("same", `{ "b":2, "a":1 }`))...), warned, 10)
 	})
 }
 
 func TestCompactionLoop(t *testing.T) {
 	t.Parallel()
-	same, other := open("same", nil), open("other", func(context.Context, tool.Call) (tool.Result, error) { return tool.Text("another"), nil })
+	same, other := open("same", nil),
+		open("other", func(context.Context, tool.Call) (tool.Result, error) { return tool.Text("another"), nil })
 	a, b := call("same", `{"x":1}`), call("other", `{}`)
 	run := func(s invoke.Scope, calls ...llm.ToolCall) []callOutcome {
 		x := invoke.New(invoke.Options{})

@@ -202,7 +202,8 @@ func parse(want, text string) (any, bool) {
 
 // errTruncated says that arguments end inside a value, so that the rest is
 // unknown.
-var errTruncated = errors.New("the arguments were cut off inside a value; send them again completely, in smaller pieces if they are long")
+var errTruncated = errors.New(
+	"the arguments were cut off inside a value; send them again completely, in smaller pieces if they are long")
 
 // fixJSON converts malformed JSON of a model to JSON. It removes a code fence,
 // escapes line breaks in strings, adds missing brackets at the end, and accepts

@@ -57,13 +57,15 @@ func TestRun(t *testing.T) {
 		n := 0
 		m := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
 			n++
-			return llmtest.Calls(llmtest.ToolCall(fmt.Sprint(n, "a"), "same", "{}"), llmtest.ToolCall(fmt.Sprint(n, "b"), "same", "{}"))
+			return llmtest.Calls(llmtest.ToolCall(fmt.Sprint(n, "a"), "same", "{}"),
+				llmtest.ToolCall(fmt.Sprint(n, "b"), "same", "{}"))
 		})
 		results, end := runLoop(t, m, invoke.New(invoke.Options{}).For(scope(same)))
 		if n != 12 || end.Reason != agent.Stopped || !errors.Is(end.Err, tool.ErrStop) {
 			t.Errorf("%d model calls, ended %s: %v", n, end.Reason, end.Err)
 		}
-		if len(results) != 24 || !strings.Contains(results[20], "20 times") || !strings.Contains(results[21], "rest of its batch") ||
+		if len(results) != 24 || !strings.Contains(results[20], "20 times") ||
+			!strings.Contains(results[21], "rest of its batch") ||
 			!strings.Contains(results[22], "even after it was blocked") || results[23] != agent.NotRunText {
 			t.Errorf("%d results, the last: %q", len(results), results[len(results)-4:])
 		}
@@ -105,7 +107,8 @@ func TestRun(t *testing.T) {
 		s := scope(p, read())
 		l := &ledger{}
 		s.Ledger = l
-		m := llmtest.NewScript(llmtest.Calls(llmtest.ToolCall("1", "exec", "{}"), llmtest.ToolCall("2", "read", `{"path":"a"}`)))
+		m := llmtest.NewScript(llmtest.Calls(llmtest.ToolCall("1", "exec", "{}"),
+			llmtest.ToolCall("2", "read", `{"path":"a"}`)))
 		results, end := runLoop(t, m, invoke.New(invoke.Options{}).For(s))
 		if len(results) != 1 || results[0] != "ok" || end.Reason != agent.Suspended || len(p.args) != 0 {
 			t.Errorf("%q, %s, run %v", results, end.Reason, p.args)

@@ -70,7 +70,8 @@ func TestDefinitions(t *testing.T) {
 		}
 	})
 	t.Run("an endless recursion in a schema is limited", func(t *testing.T) {
-		for _, definition := range []string{`{"$ref":"#"}`, `{"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`} {
+		for _, definition := range []string{`{"$ref":"#"}`,
+			`{"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`} {
 			v := x.For(scope(taking(definition)))
 			failed(t, do(t, v, call("t", strings.Repeat(`{"a":`, 40)+"{}"+strings.Repeat("}", 40))), "nested too deeply")
 		}
@@ -115,7 +116,8 @@ func TestSpellings(t *testing.T) {
 	for _, tt := range []struct{ properties, args, want string }{
 		{`"path":{"type":"string"}`, `{"file_path":"x"}`, `{"path":"x"}`},
 		{`"path":{"type":"string"}`, `{"File-Path":"x"}`, `{"path":"x"}`},
-		{`"path":{"type":"string"},"oldText":{},"newText":{}`, `{"path":"x","old_text":"a","new_text":"b"}`, `{"newText":"b","oldText":"a","path":"x"}`},
+		{`"path":{"type":"string"},"oldText":{},"newText":{}`, `{"path":"x","old_text":"a","new_text":"b"}`,
+			`{"newText":"b","oldText":"a","path":"x"}`},
 		{`"oldText":{},"newText":{}`, `{"old_string":"a","new_string":"b"}`, `{"newText":"b","oldText":"a"}`},
 		{`"to":{"type":"string"},"message":{}`, `{"chat_id":5,"text":"hi"}`, `{"message":"hi","to":"5"}`},
 		{`"target":{"type":"string"}`, `{"chat_id":"c"}`, `{"target":"c"}`},

@@ -42,7 +42,10 @@ func BenchmarkSweep(b *testing.B) {
 	for _, mode := range []string{"warn", "enforce"} {
 		b.Run(mode, func(b *testing.B) {
 			s := maintenance.Sessions{
-				Log: slog.New(slog.DiscardHandler), Store: db, Bus: bus.New(slog.New(slog.DiscardHandler)), Config: maintenance.SessionConfig{Mode: mode},
+				Log:    slog.New(slog.DiscardHandler),
+				Store:  db,
+				Bus:    bus.New(slog.New(slog.DiscardHandler)),
+				Config: maintenance.SessionConfig{Mode: mode},
 				Delete: func(context.Context, chela.SessionKey, func(store.Tx, session.Meta) (bool, error)) (bool, error) {
 					return false, nil
 				},

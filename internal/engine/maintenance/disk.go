@@ -78,7 +78,8 @@ func (s Sessions) reclaim(ctx context.Context) (over int64, err error) {
 			return 0, fmt.Errorf("session %s: %w", it.meta.Key, err)
 		}
 		total -= it.size
-		s.Log.Info("deleted an old transcript", "session", it.meta.Key, "ended", it.past.Ended, "size", humanize.Bytes(it.size))
+		s.Log.Info("deleted an old transcript", "session", it.meta.Key, "ended", it.past.Ended,
+			"size", humanize.Bytes(it.size))
 	}
 	for _, it := range current {
 		if !tooLarge || total <= l.highWater {

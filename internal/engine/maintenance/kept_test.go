@@ -52,9 +52,12 @@ func during(t *testing.T, d time.Duration, run func(context.Context) error) {
 
 // deletes returns a Delete that deletes nothing, and tells the sessions that might be
 // deleted. used is called before the decision about a session.
-func deletes(db store.Store, used func(*session.Meta)) (func(context.Context, chela.SessionKey, func(store.Tx, session.Meta) (bool, error)) (bool, error), *[]string) {
+func deletes(db store.Store,
+	used func(*session.Meta)) (func(context.Context, chela.SessionKey,
+	func(store.Tx, session.Meta) (bool, error)) (bool, error), *[]string) {
 	permitted := new([]string)
-	return func(ctx context.Context, key chela.SessionKey, may func(store.Tx, session.Meta) (bool, error)) (ok bool, err error) {
+	return func(ctx context.Context, key chela.SessionKey,
+		may func(store.Tx, session.Meta) (bool, error)) (ok bool, err error) {
 		err = db.Update(ctx, store.Synced, func(tx store.Tx) error {
 			m, err := tx.Sessions().Get(key)
 			if err != nil {
@@ -78,9 +81,12 @@ func TestIsolated(t *testing.T) {
 		old := time.Now()
 		time.Sleep(25 * time.Hour)
 		put(t, db,
-			session.Meta{Key: "agent:main:old", Isolated: true, Updated: old}, session.Meta{Key: "agent:main:new", Isolated: true, Updated: time.Now()},
-			session.Meta{Key: "agent:main:pinned", Isolated: true, Updated: old, Pinned: old}, session.Meta{Key: "agent:main:archived", Isolated: true, Updated: old, Archived: old},
-			session.Meta{Key: "agent:main:works", Isolated: true, Updated: old}, session.Meta{Key: "agent:main:lasting", Updated: old},
+			session.Meta{Key: "agent:main:old", Isolated: true, Updated: old},
+			session.Meta{Key: "agent:main:new", Isolated: true, Updated: time.Now()},
+			session.Meta{Key: "agent:main:pinned", Isolated: true, Updated: old, Pinned: old},
+			session.Meta{Key: "agent:main:archived", Isolated: true, Updated: old, Archived: old},
+			session.Meta{Key: "agent:main:works", Isolated: true, Updated: old},
+			session.Meta{Key: "agent:main:lasting", Updated: old},
 			session.Meta{Key: "agent:main:used", Isolated: true, Updated: old})
 		err := db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
 			return tx.Runs().Put(run.Run{ID: "r", Session: "agent:main:works", State: run.Suspended, Started: old})
@@ -93,9 +99,11 @@ func TestIsolated(t *testing.T) {
 				m.Updated = time.Now()
 			}
 		})
-		during(t, 61*time.Minute, maintenance.Isolated{Log: slog.New(slog.DiscardHandler), Store: db, Retain: 24 * time.Hour, Delete: remove}.Run)
+		during(t, 61*time.Minute, maintenance.Isolated{Log: slog.New(slog.DiscardHandler), Store: db, Retain: 24 * time.Hour,
+			Delete: remove}.Run)
 		if !slices.Equal(*permitted, []string{"old"}) {
-			t.Errorf("deleted %q, want the old one, without those that are pinned, archived, at work, lasting, or used since", *permitted)
+			t.Errorf("deleted %q, want the old one, without those that are pinned, archived, at work, lasting, or used since",
+				*permitted)
 		}
 	})
 }
@@ -119,7 +127,13 @@ func TestSessionAge(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := slog.New(slog.DiscardHandler)
-		during(t, 2*time.Minute, maintenance.Sessions{Log: log, Store: db, Bus: bus.New(log), Config: conf, Delete: remove}.Run)
+		during(t, 2*time.Minute, maintenance.Sessions{
+			Log:    log,
+			Store:  db,
+			Bus:    bus.New(log),
+			Config: conf,
+			Delete: remove,
+		}.Run)
 		if !slices.Equal(*permitted, []string{"old"}) {
 			t.Errorf("deleted %q, want the one that was used 31 days ago", *permitted)
 		}
@@ -133,7 +147,14 @@ func TestJournalAge(t *testing.T) {
 		begin := time.Now()
 		add := func(id string) {
 			err := db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-				return tx.Changes().Add(journal.Change{ID: id, Unit: id, Time: time.Now(), Kind: journal.Config, Target: id, State: journal.Done})
+				return tx.Changes().Add(journal.Change{
+					ID:     id,
+					Unit:   id,
+					Time:   time.Now(),
+					Kind:   journal.Config,
+					Target: id,
+					State:  journal.Done,
+				})
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -160,7 +181,13 @@ func TestHighWater(t *testing.T) {
 		err := db.Update(t.Context(), store.Synced, func(tx store.Tx) error {
 			var errs []error
 			for i := range 10 { // 20 KB each
-				m := session.Meta{Key: chela.SessionKey(fmt.Sprint("agent:main:s", i)), ID: fmt.Sprint("s", i), Agent: "main", Created: time.Now(), Updated: time.Now().Add(time.Duration(i))}
+				m := session.Meta{
+					Key:     chela.SessionKey(fmt.Sprint("agent:main:s", i)),
+					ID:      fmt.Sprint("s", i),
+					Agent:   "main",
+					Created: time.Now(),
+					Updated: time.Now().Add(time.Duration(i)),
+				}
 				e := session.Entry{ID: m.ID, Kind: session.KindNotice, Time: time.Now(), Text: strings.Repeat("x", 20_000)}
 				errs = append(errs, tx.Sessions().Put(m), tx.Sessions().Append(m.ID, &e))
 			}
@@ -177,7 +204,11 @@ func TestHighWater(t *testing.T) {
 			left := 10
 			log := slog.New(slog.DiscardHandler)
 			during(t, 2*time.Minute, maintenance.Sessions{
-				Log: log, Store: db, Bus: bus.New(log), Config: conf, Delete: func(context.Context, chela.SessionKey, func(store.Tx, session.Meta) (bool, error)) (bool, error) {
+				Log:    log,
+				Store:  db,
+				Bus:    bus.New(log),
+				Config: conf,
+				Delete: func(context.Context, chela.SessionKey, func(store.Tx, session.Meta) (bool, error)) (bool, error) {
 					left--
 					return true, nil
 				},

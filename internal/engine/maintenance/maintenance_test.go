@@ -29,7 +29,8 @@ func TestMaintenance(t *testing.T) {
 			err := db.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
 				_, err := tx.Queue().Put(queue.Item{ID: id, Key: id, Kind: queue.Message, State: queue.Done, Created: time.Now()})
 				return errors.Join(err,
-					tx.Children().Put(subagent.Child{ID: chela.RunID(id), Session: chela.SessionKey(id), Ended: time.Now(), Archived: time.Now()}),
+					tx.Children().Put(subagent.Child{ID: chela.RunID(id), Session: chela.SessionKey(id), Ended: time.Now(),
+						Archived: time.Now()}),
 					tx.Runs().Put(run.Run{ID: chela.RunID(id), State: run.OK, Started: time.Now(), Ended: time.Now()}),
 					tx.Outbox().Put(outbox.Row{Key: id, State: outbox.Sent, Created: time.Now()}),
 					tx.Usage().PutHold(usage.Hold{ID: id, Scopes: []usage.Scope{{Name: id}}, Nano: 1, Created: time.Now()}))
@@ -67,10 +68,11 @@ func TestMaintenance(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			done <- Worker{Log: slog.New(slog.NewTextHandler(&log, nil)), Store: db, Sweep: func(context.Context) (int, error) { return 0, nil }, Check: func(context.Context) error {
-				checks.Add(1)
-				return errors.New("page 7 is torn")
-			}}.Run(ctx)
+			done <- Worker{Log: slog.New(slog.NewTextHandler(&log, nil)), Store: db,
+				Sweep: func(context.Context) (int, error) { return 0, nil }, Check: func(context.Context) error {
+					checks.Add(1)
+					return errors.New("page 7 is torn")
+				}}.Run(ctx)
 		}()
 		time.Sleep(startDelay - time.Second)
 		synctest.Wait()

@@ -131,7 +131,8 @@ func (s Sessions) Run(ctx context.Context) error {
 	created := make(chan struct{}, 1)
 	defer s.Bus.Subscribe(func(e chela.Event) {
 		// The first run of a session creates it.
-		if e.Stream == chela.StreamSession && e.Phase == chela.PhaseCreated || e.Stream == chela.StreamLifecycle && e.Phase == chela.PhaseStart {
+		if e.Stream == chela.StreamSession && e.Phase == chela.PhaseCreated ||
+			e.Stream == chela.StreamLifecycle && e.Phase == chela.PhaseStart {
 			select {
 			case created <- struct{}{}:
 			default:
@@ -156,7 +157,8 @@ func (s Sessions) Run(ctx context.Context) error {
 		}
 		if over > 0 && !warned {
 			warned = true
-			s.Log.Warn("there are more sessions than session.maintenance.maxEntries", "over", over, "hint", `chela config set session.maintenance.mode enforce`)
+			s.Log.Warn("there are more sessions than session.maintenance.maxEntries", "over", over,
+				"hint", `chela config set session.maintenance.mode enforce`)
 		}
 		size, err := s.reclaim(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -164,7 +166,8 @@ func (s Sessions) Run(ctx context.Context) error {
 		}
 		if size > 0 && !warnedSize {
 			warnedSize = true
-			s.Log.Warn("the transcripts are larger than session.maintenance.maxDiskBytes", "size", humanize.Bytes(size), "limit", humanize.Bytes(s.Config.limits.disk), "hint", `chela config set session.maintenance.mode enforce`)
+			s.Log.Warn("the transcripts are larger than session.maintenance.maxDiskBytes", "size", humanize.Bytes(size),
+				"limit", humanize.Bytes(s.Config.limits.disk), "hint", `chela config set session.maintenance.mode enforce`)
 		}
 		t.Reset(pruneEvery)
 		select {
@@ -181,7 +184,8 @@ func (s Sessions) Run(ctx context.Context) error {
 // sweep deletes the oldest sessions of agents that have too many. It returns how many
 // more there are that it may not delete because of the mode.
 func (s Sessions) sweep(ctx context.Context) (over int, err error) {
-	excess, err := store.Get(ctx, s.Store, func(r store.Reader) (map[chela.AgentID]int, error) { return r.Sessions().Counts() })
+	excess, err := store.Get(ctx, s.Store,
+		func(r store.Reader) (map[chela.AgentID]int, error) { return r.Sessions().Counts() })
 	if err != nil {
 		return 0, err
 	}
@@ -213,7 +217,8 @@ const pageSize = 500
 func (s Sessions) oldest(ctx context.Context, f func(session.Meta) (deleted, more bool, err error)) error {
 	for kept := 0; ; {
 		page, err := store.Get(ctx, s.Store, func(r store.Reader) ([]session.Meta, error) {
-			list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Order: session.ByAge, Offset: kept, Limit: pageSize})
+			list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Order: session.ByAge, Offset: kept,
+				Limit: pageSize})
 			return list, err
 		})
 		if err != nil || len(page) == 0 {

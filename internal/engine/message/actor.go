@@ -90,7 +90,8 @@ func (a *Actor) Do(ctx context.Context, r action.Request) (action.Result, error)
 	case r.Key == "" || r.Action == action.Read:
 		return a.act(ctx, c, r, p)
 	}
-	return a.done.do(ctx, chela.PrincipalFrom(ctx).ID+"\x1f"+r.Key, func() (action.Result, error) { return a.act(ctx, c, r, p) })
+	return a.done.do(ctx, chela.PrincipalFrom(ctx).ID+"\x1f"+r.Key,
+		func() (action.Result, error) { return a.act(ctx, c, r, p) })
 }
 
 // caller is who requests an action.

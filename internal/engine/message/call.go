@@ -17,7 +17,8 @@ import (
 
 // call calls a method of the running instance of an account, with a time limit. A channel is
 // a plug-in and may hang or panic; then the outcome is unknown.
-func (a *Actor) call(ctx context.Context, acc channel.Account, f func(context.Context, channel.Channel) error) (err error) {
+func (a *Actor) call(ctx context.Context, acc channel.Account,
+	f func(context.Context, channel.Channel) error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.o.Limit)
 	defer cancel()
 	alive := a.o.Track()
@@ -86,10 +87,12 @@ func (a *Actor) act(ctx context.Context, c caller, r action.Request, p target) (
 		return res, chela.Errorf(chela.CodeNotFound, "%s of %s does not exist, or was deleted: %w", what, p, err)
 	case errors.Is(err, channel.ErrAmbiguous) && r.Action != action.Read:
 		res.Status = action.Unknown
-		res.Text = fmt.Sprintf("It is unknown whether the action %s in %s was carried out (%v). Do not repeat it.", r.Action, p, err)
+		res.Text = fmt.Sprintf("It is unknown whether the action %s in %s was carried out (%v). Do not repeat it.",
+			r.Action, p, err)
 		return res, nil
 	case refused != nil && refused.RetryAfter > 0:
-		return res, chela.Errorf(chela.CodeUnavailable, "%s in %s: %s asks to wait %s: %w", r.Action, p, p.account.Channel, humanize.Span(refused.RetryAfter), err)
+		return res, chela.Errorf(chela.CodeUnavailable, "%s in %s: %s asks to wait %s: %w", r.Action, p, p.account.Channel,
+			humanize.Span(refused.RetryAfter), err)
 	case refused != nil && refused.Permanent:
 		return res, chela.Errorf(chela.CodeInvalid, "%s in %s: %w", r.Action, p, err)
 	case chela.CodeOf(err) != chela.CodeInternal || ctx.Err() != nil:

@@ -40,7 +40,8 @@ func TestMemo(t *testing.T) {
 	t.Run("a request that failed is made again", func(t *testing.T) {
 		var m memo
 		for range 3 {
-			if _, err := m.do(t.Context(), "k", func() (action.Result, error) { return action.Result{}, errors.New("refused") }); err == nil {
+			if _, err := m.do(t.Context(), "k",
+				func() (action.Result, error) { return action.Result{}, errors.New("refused") }); err == nil {
 				t.Error("no error")
 			}
 		}

@@ -46,7 +46,8 @@ func (a *Actor) find(ctx context.Context, acc channel.Account, w channel.Target)
 	case 1:
 		return found[0].Peer, nil
 	}
-	return as, chela.Errorf(chela.CodeInvalid, "%q fits %s on %s; nothing was done. Use one of: %s", w.ID, humanize.Many(len(found), "entry"), acc.Channel, list(found, maxShown))
+	return as, chela.Errorf(chela.CodeInvalid, "%q fits %s on %s; nothing was done. Use one of: %s", w.ID,
+		humanize.Many(len(found), "entry"), acc.Channel, list(found, maxShown))
 }
 
 // listed reports whether the section of an account names a person or a group by an id.
@@ -69,7 +70,8 @@ func bare(name string) string { return strings.ToLower(strings.TrimLeft(name, "@
 // isID reports whether a text looks like the id of a chat and not like its name. It is not
 // looked up.
 func isID(s string) bool {
-	digits := strings.Trim(s, "0123456789") == "" || strings.Trim(s[1:], "0123456789") == "" && (s[0] == '-' || s[0] == '+')
+	digits := strings.Trim(s, "0123456789") == "" ||
+		strings.Trim(s[1:], "0123456789") == "" && (s[0] == '-' || s[0] == '+')
 	switch {
 	case digits:
 		return true
@@ -100,7 +102,8 @@ func (a *Actor) unnamed(ctx context.Context, acc channel.Account, w channel.Targ
 		return d
 	}
 	slices.SortStableFunc(all, func(a, b channel.Entry) int { return cmp.Compare(far(a), far(b)) })
-	return chela.Peer{}, chela.Errorf(chela.CodeNotFound, "nobody and no chat on %s is named %q; the nearest are %s", acc.Channel, w.ID, list(all, maxNearest))
+	return chela.Peer{}, chela.Errorf(chela.CodeNotFound, "nobody and no chat on %s is named %q; the nearest are %s",
+		acc.Channel, w.ID, list(all, maxNearest))
 }
 
 // list lists entries as targets with their names.
@@ -127,7 +130,8 @@ func show(e channel.Entry) string {
 }
 
 // search looks into the directory of an account.
-func (a *Actor) search(ctx context.Context, acc channel.Account, kind chela.PeerKind, query string, n int) (found []channel.Entry, err error) {
+func (a *Actor) search(ctx context.Context, acc channel.Account, kind chela.PeerKind, query string,
+	n int) (found []channel.Entry, err error) {
 	err = a.call(ctx, acc, func(ctx context.Context, ch channel.Channel) error {
 		d, ok := channel.As[channel.Directory](ch)
 		if !ok {
@@ -158,7 +162,8 @@ func (a *Actor) lookUp(ctx context.Context, c caller, r action.Request) (action.
 	}
 	res := action.Result{Action: r.Action, Channel: acc.Channel, Account: acc.ID, Status: action.Done}
 	if r.Dry {
-		res.Status, res.Text = action.Planned, fmt.Sprintf("Nothing was done. It would search the directory of %s for %q.", acc, r.Query)
+		res.Status, res.Text = action.Planned,
+			fmt.Sprintf("Nothing was done. It would search the directory of %s for %q.", acc, r.Query)
 		return res, nil
 	}
 	if res.Entries, err = a.search(ctx, acc, r.Kind, r.Query, r.Limit); err != nil {

@@ -85,7 +85,9 @@ func (a *Actor) post(ctx context.Context, c caller, r action.Request, places []t
 		}
 		rows, err := a.o.Await(wait, keys...)
 		if err != nil {
-			out[at[i]] = m.to.result(r.Action, action.Unknown, fmt.Sprintf("The message to %s is stored and will be sent, but its state is unknown: %v. Do not send it again.", m.to, err))
+			out[at[i]] = m.to.result(r.Action, action.Unknown,
+				fmt.Sprintf("The message to %s is stored and will be sent, but its state is unknown: %v. Do not send it again.",
+					m.to, err))
 			continue
 		}
 		out[at[i]] = delivered(r.Action, m.to, rows)
@@ -190,9 +192,12 @@ func delivered(act action.Action, to target, rows []outbox.Row) action.Result {
 		case outbox.Failed, outbox.Dismissed:
 			o.Status, o.Text = action.Failed, fmt.Sprintf("Not sent to %s: %s", to, cmp.Or(r.Error, "it was dismissed"))
 		case outbox.Ambiguous:
-			o.Status, o.Text = action.Unknown, fmt.Sprintf("It is unknown whether the message reached %s (%s). It will not be sent again automatically; do not send it again.", to, r.Error)
+			o.Status, o.Text = action.Unknown, fmt.Sprintf(
+				"It is unknown whether the message reached %s (%s). It will not be sent again automatically; do not send it again.",
+				to, r.Error)
 		default:
-			o.Status, o.Text = action.Queued, fmt.Sprintf("The message is queued for %s and will be sent; do not send it again.", to)
+			o.Status, o.Text = action.Queued,
+				fmt.Sprintf("The message is queued for %s and will be sent; do not send it again.", to)
 			if r.Error != "" {
 				o.Text += " (" + r.Error + ")"
 			}
@@ -217,7 +222,14 @@ func (a *Actor) sendLocal(ctx context.Context, to target, r action.Request) (act
 	if text != "" || shown == nil {
 		text = to.String() + ": " + text
 	}
-	e := session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: time.Now(), Text: text, Message: shown, NanoUSD: -1}
+	e := session.Entry{
+		ID:      uuid.NewString(),
+		Kind:    session.KindNotice,
+		Time:    time.Now(),
+		Text:    text,
+		Message: shown,
+		NanoUSD: -1,
+	}
 	transcript := ""
 	err := a.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		m, err := tx.Sessions().Get(to.session)
@@ -264,7 +276,8 @@ func (a *Actor) broadcast(ctx context.Context, c caller, r action.Request) (acti
 		p.index = i // a repeated request has the same one, whatever became of the others
 		switch {
 		case err != nil:
-			results[i] = action.Result{Action: r.Action, To: to, Status: action.Failed, Text: fmt.Sprintf("Not sent to %s: %v", to, err)}
+			results[i] = action.Result{Action: r.Action, To: to, Status: action.Failed,
+				Text: fmt.Sprintf("Not sent to %s: %v", to, err)}
 		case r.Dry:
 			results[i] = p.result(r.Action, action.Planned, p.String())
 		default:

@@ -62,10 +62,12 @@ func (a *Actor) target(ctx context.Context, c caller, r action.Request, to strin
 	accounts := a.o.Accounts()
 	named, inTarget := canonical(accounts, r.Channel), canonical(accounts, w.Channel)
 	if named != "" && inTarget != "" && named != inTarget {
-		return target{}, chela.Errorf(chela.CodeInvalid, "the target %q is on %s, but the channel is %s; omit one of them", to, inTarget, named)
+		return target{}, chela.Errorf(chela.CodeInvalid, "the target %q is on %s, but the channel is %s; omit one of them",
+			to, inTarget, named)
 	}
 	name := cmp.Or(named, inTarget)
-	if strings.HasPrefix(w.ID, "agent:") && name == "" || slices.Contains(localNames, name) || name == "" && w.ID == "" && c.here.Local() && !c.person() {
+	if strings.HasPrefix(w.ID, "agent:") && name == "" || slices.Contains(localNames, name) ||
+		name == "" && w.ID == "" && c.here.Local() && !c.person() {
 		return a.session(ctx, c, r, w.ID)
 	}
 	if name == "" {
@@ -85,7 +87,8 @@ func (a *Actor) target(ctx context.Context, c caller, r action.Request, to strin
 func canonical(accounts []channel.Account, name string) string {
 	name = strings.ToLower(strings.TrimSpace(name))
 	for _, acc := range accounts {
-		if slices.Contains(acc.Aliases, name) && !slices.ContainsFunc(accounts, func(o channel.Account) bool { return o.Channel == name }) {
+		if slices.Contains(acc.Aliases, name) &&
+			!slices.ContainsFunc(accounts, func(o channel.Account) bool { return o.Channel == name }) {
 			return acc.Channel
 		}
 	}
@@ -117,7 +120,8 @@ func defaultChannel(accounts []channel.Account, c caller) (string, error) {
 	case c.person():
 		return "", chela.Errorf(chela.CodeInvalid, "no channel is configured")
 	}
-	return "", chela.Errorf(chela.CodeInvalid, "no channel is configured; there is only this local chat, which receives your answer (channel local)")
+	return "", chela.Errorf(chela.CodeInvalid,
+		"no channel is configured; there is only this local chat, which receives your answer (channel local)")
 }
 
 // account returns the account of a channel that is used for a chat: the named one, or that of
@@ -143,7 +147,8 @@ func (a *Actor) account(c caller, name string, ids ...string) (channel.Account, 
 			}
 		}
 		if i == 0 && id != "" {
-			return channel.Account{}, chela.Errorf(chela.CodeInvalid, "%s has no account %q; there is %s", name, id, accountIDs(all))
+			return channel.Account{}, chela.Errorf(chela.CodeInvalid, "%s has no account %q; there is %s", name, id,
+				accountIDs(all))
 		}
 	}
 	for _, acc := range all {
@@ -151,7 +156,8 @@ func (a *Actor) account(c caller, name string, ids ...string) (channel.Account, 
 			return running(acc)
 		}
 	}
-	return channel.Account{}, chela.Errorf(chela.CodeInvalid, "accountId is missing: choose one of the accounts of %s: %s", name, accountIDs(all))
+	return channel.Account{}, chela.Errorf(chela.CodeInvalid, "accountId is missing: choose one of the accounts of %s: %s",
+		name, accountIDs(all))
 }
 
 func running(acc channel.Account) (channel.Account, error) {
@@ -175,7 +181,8 @@ func unknownChannel(accounts []channel.Account, c caller, name string) error {
 	case len(list) == 0 && c.person():
 		return chela.Errorf(chela.CodeInvalid, "there is no channel %q; no channels are configured", name)
 	case len(list) == 0:
-		return chela.Errorf(chela.CodeInvalid, "there is no channel %q; no channels are configured, only local sessions (channel local)", name)
+		return chela.Errorf(chela.CodeInvalid,
+			"there is no channel %q; no channels are configured, only local sessions (channel local)", name)
 	case !c.person():
 		list = append(list, chela.LocalChannel)
 	}
@@ -243,10 +250,12 @@ func (a *Actor) known(ctx context.Context, c caller, name string, w channel.Targ
 func (a *Actor) session(ctx context.Context, c caller, r action.Request, key string) (target, error) {
 	p := target{session: c.Session}
 	if c.person() {
-		return p, &chela.Error{Code: chela.CodeInvalid, Message: "clients read local sessions; name a chat on a channel", Hint: "chela agent --message TEXT"}
+		return p, &chela.Error{Code: chela.CodeInvalid, Message: "clients read local sessions; name a chat on a channel",
+			Hint: "chela agent --message TEXT"}
 	}
 	if r.Action != action.Send && r.Action != action.Broadcast {
-		return p, chela.Errorf(chela.CodeInvalid, "%s is not supported in local chats; they support %s", r.Action, action.Send)
+		return p, chela.Errorf(chela.CodeInvalid, "%s is not supported in local chats; they support %s",
+			r.Action, action.Send)
 	}
 	if key != "" && key != "default" {
 		k, err := chela.ParseSessionKey(key, c.Agent)
@@ -275,7 +284,8 @@ func supports(acc channel.Account, act action.Action) error {
 		return nil
 	}
 	if able {
-		return chela.Errorf(chela.CodeForbidden, "%s is switched off (channels.%s.actions); %s allows %s", act, acc.Channel, acc.Channel, supported(acc))
+		return chela.Errorf(chela.CodeForbidden, "%s is switched off (channels.%s.actions); %s allows %s", act, acc.Channel,
+			acc.Channel, supported(acc))
 	}
 	return unsupported(act, acc)
 }
@@ -305,10 +315,12 @@ func checkCross(c caller, p target) error {
 		if c.Cross.Across {
 			return nil
 		}
-		return chela.Errorf(chela.CodeForbidden, "chats on %s may not send to %s (tools.message.crossContext.allowAcrossProviders)", c.here.Channel, p.name())
+		return chela.Errorf(chela.CodeForbidden,
+			"chats on %s may not send to %s (tools.message.crossContext.allowAcrossProviders)", c.here.Channel, p.name())
 	}
 	if p.address.Peer != c.here.Peer && c.Cross.Within != nil && !*c.Cross.Within {
-		return chela.Errorf(chela.CodeForbidden, "this chat may not send to other chats on %s (tools.message.crossContext.allowWithinProvider)", c.here.Channel)
+		return chela.Errorf(chela.CodeForbidden,
+			"this chat may not send to other chats on %s (tools.message.crossContext.allowWithinProvider)", c.here.Channel)
 	}
 	return nil
 }
@@ -320,7 +332,8 @@ func checkForeign(c caller, act action.Action, p target) error {
 	case action.Send, action.Broadcast, action.Poll, action.Search:
 		return nil
 	}
-	if c.owner || c.here.Local() || p.address.Channel == c.here.Channel && p.address.Account == c.here.Account && p.address.Peer == c.here.Peer {
+	if c.owner || c.here.Local() || p.address.Channel == c.here.Channel && p.address.Account == c.here.Account &&
+		p.address.Peer == c.here.Peer {
 		return nil
 	}
 	return chela.Errorf(chela.CodeForbidden, "only the owner may use %s in another chat than this one", act)

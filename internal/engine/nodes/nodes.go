@@ -129,7 +129,8 @@ func (r *Registry) Join(device string, send func(event string, payload any)) (le
 
 // Nodes implements [node.Caller].
 func (r *Registry) Nodes(ctx context.Context) ([]node.Node, error) {
-	all, err := store.Get(ctx, r.o.Store, func(rd store.Reader) ([]pairing.Device, error) { return pairing.Nodes(rd.Devices()) })
+	all, err := store.Get(ctx, r.o.Store,
+		func(rd store.Reader) ([]pairing.Device, error) { return pairing.Nodes(rd.Devices()) })
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +146,14 @@ func (r *Registry) Nodes(ctx context.Context) ([]node.Node, error) {
 
 // view returns a device as a node.
 func view(d pairing.Device, connected bool, now time.Time) node.Node {
-	n := node.Node{ID: d.ID, Name: cmp.Or(d.Label, d.DisplayName), Platform: d.Platform, Family: d.Family, Connected: connected, Seen: d.LastSeen}
+	n := node.Node{
+		ID:        d.ID,
+		Name:      cmp.Or(d.Label, d.DisplayName),
+		Platform:  d.Platform,
+		Family:    d.Family,
+		Connected: connected,
+		Seen:      d.LastSeen,
+	}
 	if p := d.Node; p != nil {
 		n.Version, n.Declared, n.Approved = p.Version, p.Declared.Commands, p.Surface().Commands
 		if p.Request != nil && !p.Request.Expired(now) {
@@ -183,7 +191,8 @@ func (r *Registry) Invoke(ctx context.Context, q node.Request) (json.RawMessage,
 	case q.Node == "" || q.Command == "":
 		return nil, chela.Errorf(chela.CodeInvalid, "a call of a node names the node and the command")
 	case len(q.Params) > node.MaxParams:
-		return nil, chela.Errorf(chela.CodeInvalid, "the parameters have %d bytes, and a node gets at most %d", len(q.Params), node.MaxParams)
+		return nil, chela.Errorf(chela.CodeInvalid, "the parameters have %d bytes, and a node gets at most %d", len(q.Params),
+			node.MaxParams)
 	}
 	if q.Timeout <= 0 {
 		q.Timeout = node.DefaultTimeout
@@ -244,12 +253,14 @@ func sumOf(q node.Request) string {
 // recorded makes a call whose record is on disk before it is sent.
 func (r *Registry) recorded(ctx context.Context, q node.Request, sum string) (json.RawMessage, error) {
 	row := node.Invocation{Key: q.Key, Node: q.Node, Command: q.Command, Sum: sum, Sent: time.Now()}
-	had, err := store.Get(ctx, r.o.Store, func(rd store.Reader) (node.Invocation, error) { return rd.Invocations().Get(q.Key) })
+	had, err := store.Get(ctx, r.o.Store,
+		func(rd store.Reader) (node.Invocation, error) { return rd.Invocations().Get(q.Key) })
 	switch {
 	case err == nil && had.Sum != sum:
 		return nil, errReused
 	case err == nil && had.Done:
-		return nil, chela.Errorf(chela.CodeConflict, "%s was carried out before with this idempotencyKey, and its answer is no longer known", q.Command)
+		return nil, chela.Errorf(chela.CodeConflict,
+			"%s was carried out before with this idempotencyKey, and its answer is no longer known", q.Command)
 	case err == nil:
 		return nil, unknown(fmt.Sprintf("%s was sent before with this idempotencyKey, and there was no answer", q.Command))
 	case !errors.Is(err, chela.ErrNotFound):
@@ -264,7 +275,8 @@ func (r *Registry) recorded(ctx context.Context, q node.Request, sum string) (js
 		return payload, err
 	}
 	row.Done = true
-	if serr := r.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error { return tx.Invocations().Put(row) }); serr != nil {
+	if serr := r.o.Store.Update(ctx, store.Ordered, func(tx store.Tx) error { return tx.Invocations().Put(row) }); serr !=
+		nil {
 		r.o.Log.Error("record the answer of a node", "node", q.Node, "command", q.Command, "err", serr)
 	}
 	return payload, err
@@ -329,9 +341,12 @@ func (r *Registry) invoke(ctx context.Context, q node.Request, before func() err
 			return answerOf(q, res)
 		default:
 		}
-		return nil, &node.Fault{Code: wire.NodeDisconnected, Sent: true, Message: "the node disconnected before it answered " + q.Command + ": whether it was carried out is unknown"}
+		return nil, &node.Fault{Code: wire.NodeDisconnected, Sent: true,
+			Message: "the node disconnected before it answered " + q.Command + ": whether it was carried out is unknown"}
 	case <-timer.C:
-		err = &node.Fault{Code: wire.NodeTimeout, Sent: true, Message: fmt.Sprintf("the node did not answer %s within %s: whether it was carried out is unknown", q.Command, q.Timeout)}
+		err = &node.Fault{Code: wire.NodeTimeout, Sent: true,
+			Message: fmt.Sprintf("the node did not answer %s within %s: whether it was carried out is unknown",
+				q.Command, q.Timeout)}
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -341,7 +356,14 @@ func (r *Registry) invoke(ctx context.Context, q node.Request, before func() err
 
 // requestOf returns the event of a call.
 func requestOf(id string, q node.Request) wire.NodeInvokeRequest {
-	p := wire.NodeInvokeRequest{ID: id, Node: q.Node, Command: q.Command, Timeout: q.Timeout.Milliseconds(), Key: cmp.Or(q.Key, id), Session: string(q.Session)}
+	p := wire.NodeInvokeRequest{
+		ID:      id,
+		Node:    q.Node,
+		Command: q.Command,
+		Timeout: q.Timeout.Milliseconds(),
+		Key:     cmp.Or(q.Key, id),
+		Session: string(q.Session),
+	}
 	if len(q.Params) > 0 {
 		text := string(q.Params)
 		p.ParamsJSON = &text
@@ -438,7 +460,9 @@ func answerOf(q node.Request, res wire.NodeInvokeResult) (json.RawMessage, error
 		payload = res.PayloadJSON
 	}
 	if len(payload) > node.MaxPayload {
-		return nil, &node.Fault{Code: "PAYLOAD_TOO_LARGE", Sent: true, Answered: true, Message: fmt.Sprintf("the answer to %s has %d bytes, and at most %d are accepted", q.Command, len(payload), node.MaxPayload)}
+		return nil, &node.Fault{Code: "PAYLOAD_TOO_LARGE", Sent: true, Answered: true,
+			Message: fmt.Sprintf("the answer to %s has %d bytes, and at most %d are accepted", q.Command,
+				len(payload), node.MaxPayload)}
 	}
 	return payload, nil
 }

@@ -38,7 +38,8 @@ func (r *Registry) SetWakeWords(ctx context.Context, words []string, tell func([
 	}
 	r.waking.Lock()
 	defer r.waking.Unlock()
-	if err := r.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error { return talk.WriteWakeWords(tx, words) }); err != nil {
+	if err := r.o.Store.Update(ctx, store.Synced,
+		func(tx store.Tx) error { return talk.WriteWakeWords(tx, words) }); err != nil {
 		return nil, err
 	}
 	r.tellNodes(words)

@@ -72,7 +72,14 @@ func (w Writer) Owner(tx store.Tx, agent chela.AgentID, usable func(chela.Addres
 // beginning of the keys of its rows.
 func (w Writer) Write(tx store.Tx, p Target, kind, text string, now time.Time) (chela.Event, error) {
 	if p.Transcript != "" {
-		entry := &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: p.Run, Text: text, NanoUSD: -1}
+		entry := &session.Entry{
+			ID:      uuid.NewString(),
+			Kind:    session.KindNotice,
+			Time:    now,
+			Run:     p.Run,
+			Text:    text,
+			NanoUSD: -1,
+		}
 		if err := tx.Sessions().Append(p.Transcript, entry); err != nil {
 			return chela.Event{}, err
 		}

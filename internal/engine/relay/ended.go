@@ -99,7 +99,8 @@ func (r *Relay) next(tx store.Tx, it queue.Item, row run.Run) error {
 			return err
 		}
 		if ok {
-			return putStep(tx, step.Next(), other, it.Session, exchange.TurnText(it.Session, step.Turn+1, turns, result.Reply), run.DeliverSession, first, row)
+			return putStep(tx, step.Next(), other, it.Session, exchange.TurnText(it.Session, step.Turn+1, turns, result.Reply),
+				run.DeliverSession, first, row)
 		}
 	}
 	return announce(tx, step, first, resultIn(first), result, row)
@@ -179,8 +180,16 @@ func tellLate(tx store.Tx, first queue.Item, result exchange.Result, now time.Ti
 		return err
 	}
 	return store.Enqueue(tx, queue.Item{
-		ID: step.LateKey(), Key: step.LateKey(), Session: from, Kind: queue.Event, State: queue.Waiting, Created: now,
-		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(first.Session)}, Principal: first.Principal, Parent: first.Parent, Root: first.Root,
+		ID:        step.LateKey(),
+		Key:       step.LateKey(),
+		Session:   from,
+		Kind:      queue.Event,
+		State:     queue.Waiting,
+		Created:   now,
+		Origin:    chela.Origin{Kind: chela.OriginAgent, ID: string(first.Session)},
+		Principal: first.Principal,
+		Parent:    first.Parent,
+		Root:      first.Root,
 		Inbound:   chela.Inbound{Text: exchange.LateText(first.Session, message(first), result), Address: to},
 		Overrides: run.Overrides{Tools: first.Overrides.Tools},
 	})
@@ -198,14 +207,16 @@ func announce(tx store.Tx, step exchange.Step, first queue.Item, reply, latest e
 
 // putStep puts a step of an exchange into the queue of a session. row is the run that it
 // follows from.
-func putStep(tx store.Tx, step exchange.Step, to, from chela.SessionKey, text string, deliver run.DeliveryMode, first queue.Item, row run.Run) error {
+func putStep(tx store.Tx, step exchange.Step, to, from chela.SessionKey, text string, deliver run.DeliveryMode,
+	first queue.Item, row run.Run) error {
 	return store.Enqueue(tx, queue.Item{
 		ID: step.ID(), Key: step.ID(), Session: to, Kind: queue.Message, State: queue.Waiting, Created: row.Ended,
 		Origin: step.Origin(from), Principal: first.Principal, Parent: row.ID, Root: first.Root,
 		Inbound: chela.Inbound{
 			Text: text, Time: row.Ended, Mode: string(queue.Followup), Address: chela.Address{Channel: chela.LocalChannel},
 		},
-		Overrides: run.Overrides{Lane: Lane, Tools: first.Overrides.Tools, Deliver: run.Delivery{Mode: deliver, Last: deliver == run.DeliverTo}, Shared: first.Overrides.Shared},
+		Overrides: run.Overrides{Lane: Lane, Tools: first.Overrides.Tools,
+			Deliver: run.Delivery{Mode: deliver, Last: deliver == run.DeliverTo}, Shared: first.Overrides.Shared},
 	})
 }
 

@@ -68,7 +68,8 @@ func (r *Relay) Send(ctx context.Context, q exchange.Request) (exchange.Receipt,
 	if err != nil {
 		return exchange.Receipt{}, err
 	}
-	out := exchange.Receipt{Run: chela.RunID(it.ID), Session: it.Session, Result: exchange.Result{Status: exchange.Accepted}}
+	out := exchange.Receipt{Run: chela.RunID(it.ID), Session: it.Session,
+		Result: exchange.Result{Status: exchange.Accepted}}
 	if q.Wait > 0 {
 		out.Result, err = r.await(ctx, it, q.Wait)
 	}
@@ -88,7 +89,8 @@ func (r *Relay) put(tx store.Tx, q exchange.Request, now time.Time) (queue.Item,
 		return have, err
 	}
 	if from.IsChild() {
-		return have, chela.Errorf(chela.CodeForbidden, "a subagent cannot send messages to other sessions; its last message is reported to its requester")
+		return have, chela.Errorf(chela.CodeForbidden,
+			"a subagent cannot send messages to other sessions; its last message is reported to its requester")
 	}
 	to, err := r.target(tx.Sessions(), from, q)
 	if err != nil {
@@ -109,7 +111,8 @@ func (r *Relay) put(tx store.Tx, q exchange.Request, now time.Time) (queue.Item,
 		Inbound: chela.Inbound{
 			Text: exchange.MessageText(from.Key, q.Text), Time: now, Address: chela.Address{Channel: chela.LocalChannel},
 		},
-		Overrides: run.Overrides{Lane: Lane, Tools: by.Overrides.Tools, Deliver: run.Delivery{Mode: run.DeliverSession}, Shared: from.Shared(by)},
+		Overrides: run.Overrides{Lane: Lane, Tools: by.Overrides.Tools, Deliver: run.Delivery{Mode: run.DeliverSession},
+			Shared: from.Shared(by)},
 	}
 	if by.ID != "" {
 		it.Root = by.Tree()
@@ -121,7 +124,8 @@ func (r *Relay) put(tx store.Tx, q exchange.Request, now time.Time) (queue.Item,
 // follows from too many messages.
 func checkChain(runs run.Reader, by run.Run) error {
 	if s, ok := exchange.StepOf(by.Origin); ok && s != s.First() {
-		return chela.Errorf(chela.CodeForbidden, "this turn belongs to an exchange: your answer is sent by itself, and no other message can be sent")
+		return chela.Errorf(chela.CodeForbidden,
+			"this turn belongs to an exchange: your answer is sent by itself, and no other message can be sent")
 	}
 	hops := 0
 	for range maxAbove {
@@ -141,7 +145,8 @@ func checkChain(runs run.Reader, by run.Run) error {
 		by = above
 	}
 	if hops >= maxHops {
-		return chela.Errorf(chela.CodeForbidden, "this turn follows from %d messages between sessions; it must end before another one can be sent", hops)
+		return chela.Errorf(chela.CodeForbidden,
+			"this turn follows from %d messages between sessions; it must end before another one can be sent", hops)
 	}
 	return nil
 }
@@ -156,7 +161,8 @@ func checkRoom(items queue.Reader, key chela.SessionKey) error {
 		}
 	}
 	if n >= maxWaiting {
-		return chela.Errorf(chela.CodeUnavailable, "%d messages of other sessions wait for the session %s; send this one later", n, key)
+		return chela.Errorf(chela.CodeUnavailable,
+			"%d messages of other sessions wait for the session %s; send this one later", n, key)
 	}
 	return err
 }
@@ -182,7 +188,8 @@ func (r *Relay) target(sessions session.Reader, from session.Meta, q exchange.Re
 		return session.Meta{}, chela.Errorf(chela.CodeInvalid, "a session cannot send messages to itself")
 	}
 	if around := key.Around(); around != "" {
-		return session.Meta{}, chela.Errorf(chela.CodeInvalid, "%s is the session of a thread; send the message to %s", key, around)
+		return session.Meta{}, chela.Errorf(chela.CodeInvalid, "%s is the session of a thread; send the message to %s", key,
+			around)
 	}
 	m, err := sessions.Get(key)
 	if errors.Is(err, chela.ErrNotFound) && key == chela.MainSession(key.Agent()) && r.o.Config.HasAgent(key.Agent()) {
@@ -220,11 +227,13 @@ func (r *Relay) labeled(sessions session.Reader, from session.Meta, q exchange.R
 	}
 	switch len(found) {
 	case 0:
-		return "", chela.Errorf(chela.CodeNotFound, "there is no session with the label %q, or this session may not see it (tools.sessions.visibility, tools.agentToAgent)", q.Label)
+		return "", chela.Errorf(chela.CodeNotFound,
+			"there is no session with the label %q, or this session may not see it (tools.sessions.visibility, tools.agentToAgent)", q.Label)
 	case 1:
 		return chela.SessionKey(found[0]), nil
 	}
-	return "", chela.Errorf(chela.CodeInvalid, "several sessions have the label %q; give one of these as sessionKey: %s", q.Label, strings.Join(found[:min(len(found), maxNamed)], ", "))
+	return "", chela.Errorf(chela.CodeInvalid, "several sessions have the label %q; give one of these as sessionKey: %s",
+		q.Label, strings.Join(found[:min(len(found), maxNamed)], ", "))
 }
 
 // await waits for the reply to a message, for at most a time.
@@ -244,7 +253,8 @@ func (r *Relay) await(ctx context.Context, it queue.Item, limit time.Duration) (
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
-		out, err := store.Get(ctx, r.o.Store, func(rd store.Reader) (exchange.Result, error) { return outcome(rd.Queue(), it) })
+		out, err := store.Get(ctx, r.o.Store,
+			func(rd store.Reader) (exchange.Result, error) { return outcome(rd.Queue(), it) })
 		if err != nil || out.Status != "" {
 			return out, err
 		}
@@ -291,7 +301,8 @@ func (r *Relay) giveUp(ctx context.Context, it queue.Item) (out exchange.Result,
 
 // outcomes are the outcomes that are stored for the statuses of a result.
 var outcomes = map[exchange.Status]chela.Outcome{
-	exchange.OK: chela.OutcomeOK, exchange.NoReply: chela.OutcomeOK, exchange.Failed: chela.OutcomeError, exchange.Late: chela.OutcomeTimeout,
+	exchange.OK: chela.OutcomeOK, exchange.NoReply: chela.OutcomeOK, exchange.Failed: chela.OutcomeError,
+	exchange.Late: chela.OutcomeTimeout,
 }
 
 // record writes the result of an exchange into the item of its message.

@@ -52,9 +52,18 @@ const (
 func (r Requests) Record(ctx context.Context, c tool.Call, reason string) (bool, error) {
 	id := prefix + r.o.Owner + ":" + string(c.Session)
 	it := queue.Item{
-		ID: id, Key: id, Session: c.Session, Kind: queue.Event, Call: c.ID, Parent: c.Run,
-		Origin: chela.Origin{Kind: chela.OriginProcess, ID: c.ID}, State: queue.Deferred, Owner: r.o.Owner, Created: time.Now(),
-		Inbound: chela.Inbound{Text: humanize.Truncate(strings.Join(strings.Fields(reason), " "), maxReason), Mode: string(queue.Steer)},
+		ID:      id,
+		Key:     id,
+		Session: c.Session,
+		Kind:    queue.Event,
+		Call:    c.ID,
+		Parent:  c.Run,
+		Origin:  chela.Origin{Kind: chela.OriginProcess, ID: c.ID},
+		State:   queue.Deferred,
+		Owner:   r.o.Owner,
+		Created: time.Now(),
+		Inbound: chela.Inbound{Text: humanize.Truncate(strings.Join(strings.Fields(reason), " "), maxReason),
+			Mode: string(queue.Steer)},
 	}
 	err := r.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		row, err := tx.Runs().Get(c.Run)
@@ -121,11 +130,25 @@ func (r Requests) answer(tx store.Tx, id, failure string) error {
 		}
 		return err
 	}
-	if err := tx.Sessions().Append(m.ID, &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: it.Parent, Text: notice, NanoUSD: -1}); err != nil {
+	if err := tx.Sessions().Append(m.ID, &session.Entry{
+		ID:      uuid.NewString(),
+		Kind:    session.KindNotice,
+		Time:    now,
+		Run:     it.Parent,
+		Text:    notice,
+		NanoUSD: -1,
+	}); err != nil {
 		return err
 	}
 	if to := it.Inbound.Address; !to.Local() && r.o.Sends(m, to) {
-		row := outbox.Row{Key: id, Run: it.Parent, Session: it.Session, Address: to, Created: now, Origin: chela.Origin{Kind: chela.OriginSystem}}
+		row := outbox.Row{
+			Key:     id,
+			Run:     it.Parent,
+			Session: it.Session,
+			Address: to,
+			Created: now,
+			Origin:  chela.Origin{Kind: chela.OriginSystem},
+		}
 		if err := tx.Outbox().Put(outbox.Rows(row, notice, r.o.Chunks(to))...); err != nil {
 			return err
 		}

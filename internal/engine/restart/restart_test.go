@@ -39,7 +39,17 @@ func open(t *testing.T) store.Store {
 		if err := tx.Sessions().Put(m); err != nil {
 			return err
 		}
-		return tx.Runs().Put(run.Run{ID: "r", Session: key, SessionID: m.ID, Agent: "main", Kind: run.Turn, State: run.Running, Principal: chela.Owner("socket"), Address: chat, Started: time.Now()})
+		return tx.Runs().Put(run.Run{
+			ID:        "r",
+			Session:   key,
+			SessionID: m.ID,
+			Agent:     "main",
+			Kind:      run.Turn,
+			State:     run.Running,
+			Principal: chela.Owner("socket"),
+			Address:   chat,
+			Started:   time.Now(),
+		})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -76,8 +86,9 @@ func state(t *testing.T, s store.Store) (rows []outbox.Row, waiting, deferred []
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ failure, told string }{
-		"EVOLVE-03 the new configuration is in use":           {"", "🔄 The gateway has restarted: a new port."},
-		"EVOLVE-03 the last good configuration is in use now": {"port 1 is taken", "⚠️ It could not start with the new configuration, and runs with the last good one: port 1 is taken"},
+		"EVOLVE-03 the new configuration is in use": {"", "🔄 The gateway has restarted: a new port."},
+		"EVOLVE-03 the last good configuration is in use now": {"port 1 is taken",
+			"⚠️ It could not start with the new configuration, and runs with the last good one: port 1 is taken"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +114,9 @@ func TestRequests(t *testing.T) {
 			if len(rows) != 1 || rows[0].Address != chat || !strings.Contains(rows[0].Text, tt.told) {
 				t.Errorf("the chat gets %+v", rows)
 			}
-			if len(deferred) != 0 || len(waiting) != 1 || waiting[0].Kind != queue.Event || waiting[0].Next || waiting[0].Inbound.Address != chat || !waiting[0].Principal.IsOwner() || !strings.Contains(waiting[0].Inbound.Text, tt.told) {
+			if len(deferred) != 0 || len(waiting) != 1 || waiting[0].Kind != queue.Event || waiting[0].Next ||
+				waiting[0].Inbound.Address != chat || !waiting[0].Principal.IsOwner() ||
+				!strings.Contains(waiting[0].Inbound.Text, tt.told) {
 				t.Errorf("waiting %+v, deferred %v", waiting, deferred)
 			}
 			if again := strings.Contains(waiting[0].Inbound.Text, "Do not repeat"); again != (tt.failure != "") {

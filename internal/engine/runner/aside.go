@@ -35,7 +35,8 @@ func (r *Runner) Aside(ctx context.Context, it queue.Item, question string) (str
 		return "", err
 	}
 	if p.Deaf {
-		return "", chela.Errorf(chela.CodeInvalid, "a coding agent answers in this session, and it has only one conversation; send the question as a message")
+		return "", chela.Errorf(chela.CodeInvalid,
+			"a coding agent answers in this session, and it has only one conversation; send the question as a message")
 	}
 	e := &Execution{run: row, meta: meta, profile: p, alive: func() bool { return true }}
 	msgs, err := r.messages(ctx, e)

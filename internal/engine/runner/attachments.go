@@ -95,7 +95,12 @@ func attachedTo(list []chela.Media) (a attached) {
 // heading returns the label of an attachment: [Image], or [Image 2/10] if the message
 // has several of its kind.
 func heading(k media.Kind, n, of int) string {
-	name := map[media.Kind]string{media.Picture: "Image", media.Audio: "Audio", media.Video: "Video", media.Document: "Document"}[k]
+	name := map[media.Kind]string{
+		media.Picture:  "Image",
+		media.Audio:    "Audio",
+		media.Video:    "Video",
+		media.Document: "Document",
+	}[k]
 	name = cmp.Or(name, "File")
 	if of > 1 {
 		return fmt.Sprintf("[%s %d/%d]", name, n, of)

@@ -75,8 +75,15 @@ func (r *Runner) Begin(tx store.Tx, sync store.Sync, s Start) (*Execution, error
 		return nil, err
 	}
 	e := &Execution{
-		alive: r.o.Owner.Track(), run: Draft(s.Meta, s.Items, r.o.Profiles.Sends), meta: s.Meta, profile: s.Profile, phase: chela.PhaseStart, noneWaiting: s.NoneWaiting,
-		started: started{items: s.Items, dropped: s.Drop}, task: slices.ContainsFunc(s.Items, func(it queue.Item) bool { return it.Inbound.Task }),
+		alive:       r.o.Owner.Track(),
+		run:         Draft(s.Meta, s.Items, r.o.Profiles.Sends),
+		meta:        s.Meta,
+		profile:     s.Profile,
+		phase:       chela.PhaseStart,
+		noneWaiting: s.NoneWaiting,
+		started:     started{items: s.Items, dropped: s.Drop},
+
+		task: slices.ContainsFunc(s.Items, func(it queue.Item) bool { return it.Inbound.Task }),
 	}
 	var err error
 	if e.lease, err = r.acquire(tx, sync, e.run.Session); err != nil {
@@ -197,7 +204,9 @@ func (r *Runner) publishStarted(e *Execution) {
 		e.newest = s.input[n-1].Seq
 	}
 	r.cache.Append(e.meta.ID, s.input...)
-	r.PublishAbsorbed(slices.DeleteFunc(slices.Clone(s.items), func(it queue.Item) bool { return it.ID == string(e.run.ID) })...)
+	r.PublishAbsorbed(slices.DeleteFunc(slices.Clone(s.items), func(it queue.Item) bool {
+		return it.ID == string(e.run.ID)
+	})...)
 	r.PublishAbsorbed(s.dropped...)
 }
 

@@ -84,7 +84,8 @@ func (r *Runner) compact(ctx context.Context, e *Execution, reason, hint string)
 	if !ok || reason != session.CompactThreshold {
 		p, ok = compact.NewPlan(all, limits.Below(p.Before, e.compactions.done))
 	}
-	if !ok || reason == session.CompactThreshold && p.Before-p.Stays < window/20 { // or else it would be compacted again soon
+	// or else it would be compacted again soon
+	if !ok || reason == session.CompactThreshold && p.Before-p.Stays < window/20 {
 		return nil, ErrNothingToCompact
 	}
 	if reason == session.CompactManual && len(p.Old) == 0 && p.Before <= limits.Keep { // there is only one turn
@@ -101,9 +102,14 @@ func (r *Runner) compact(ctx context.Context, e *Execution, reason, hint string)
 }
 
 // summarize carries out a plan.
-func (r *Runner) summarize(ctx context.Context, e *Execution, p compact.Plan, fixed int, reason, hint string) (*session.Entry, error) {
+func (r *Runner) summarize(ctx context.Context, e *Execution, p compact.Plan, fixed int,
+	reason, hint string) (*session.Entry, error) {
 	about := hook.Compaction{
-		Context: e.hookContext(), Messages: len(p.Kept) + p.Replaced(), Tokens: fixed + p.Before, TokensBefore: p.Before, Address: e.run.Address,
+		Context:      e.hookContext(),
+		Messages:     len(p.Kept) + p.Replaced(),
+		Tokens:       fixed + p.Before,
+		TokensBefore: p.Before,
+		Address:      e.run.Address,
 	}
 	r.o.Hooks.BeforeCompaction.Notify(ctx, about)
 	r.o.Step("compact.summarize")
@@ -150,13 +156,15 @@ func (r *Runner) summaryInput(e *Execution, p compact.Plan, reason, hint string)
 	if c.Config.Model != "" && c.Model != nil {
 		own, ownProvider, err := c.Model(c.Config.Model)
 		if err != nil {
-			r.o.Log.Warn("the model for summaries cannot be used; using that of the session", "model", c.Config.Model, "err", err)
+			r.o.Log.Warn("the model for summaries cannot be used; using that of the session",
+				"model", c.Config.Model, "err", err)
 		} else {
 			m, provider = own, ownProvider
 		}
 	}
 	in := compaction.Input{Plan: p, Config: c.Config, Hint: hint, Window: min(m.Window(), e.windowTokens())}
-	if reason == session.CompactBudget || reason == session.CompactOverflow && !c.Automatic() { // no model is asked without a request
+	// no model is asked without a request
+	if reason == session.CompactBudget || reason == session.CompactOverflow && !c.Automatic() {
 		return in, ""
 	}
 	level := llm.Low
@@ -166,7 +174,8 @@ func (r *Runner) summaryInput(e *Execution, p compact.Plan, reason, hint string)
 	case c.Think != "":
 		level = llm.Level(c.Think)
 	}
-	in.Request = llm.Request{Model: m.ID, Thinking: m.Level(level), MaxTokens: compact.SummaryTokens(in.Window), Session: e.run.SessionID + ":summary"}
+	in.Request = llm.Request{Model: m.ID, Thinking: m.Level(level), MaxTokens: compact.SummaryTokens(in.Window),
+		Session: e.run.SessionID + ":summary"}
 	if in.Request.Thinking != llm.Off { // thinking counts towards the limit
 		in.Request.MaxTokens *= 2
 	}
@@ -185,7 +194,8 @@ func (r *Runner) summaryInput(e *Execution, p compact.Plan, reason, hint string)
 
 // newCompaction makes the entry of a compaction. It reports whether the conversation
 // is shorter with it.
-func newCompaction(e *Execution, p compact.Plan, out compaction.Output, extra, reason, hint, model string) (*session.Entry, bool) {
+func newCompaction(e *Execution, p compact.Plan, out compaction.Output,
+	extra, reason, hint, model string) (*session.Entry, bool) {
 	if out.Step == session.StepNote {
 		model = ""
 	}
@@ -211,13 +221,15 @@ func newCompaction(e *Execution, p compact.Plan, out compaction.Output, extra, r
 
 // commitCompaction stores the entry of a compaction, unless what it was made from has
 // changed meanwhile. Then it returns ErrChanged.
-func (r *Runner) commitCompaction(ctx context.Context, e *Execution, p compact.Plan, entry *session.Entry, fixed int) error {
+func (r *Runner) commitCompaction(ctx context.Context, e *Execution, p compact.Plan,
+	entry *session.Entry, fixed int) error {
 	if ctx.Err() != nil { // the person stopped it
 		return context.Cause(ctx)
 	}
 	c := session.CompactionOf(*entry)
 	text := compactedText(c)
-	entries := []*session.Entry{entry, {ID: uuid.NewString(), Kind: session.KindNotice, Time: entry.Time, Run: e.run.ID, Text: text, NanoUSD: -1}}
+	entries := []*session.Entry{entry, {ID: uuid.NewString(), Kind: session.KindNotice, Time: entry.Time, Run: e.run.ID,
+		Text: text, NanoUSD: -1}}
 	r.o.Step("compact.commit")
 	var meta session.Meta
 	err := r.update(ctx, e, store.Synced, func(tx store.Tx) error {
@@ -229,7 +241,8 @@ func (r *Runner) commitCompaction(ctx context.Context, e *Execution, p compact.P
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(newer, func(n session.Entry) bool { return n.Kind == session.KindCut || n.Kind == session.KindVoid }) {
+		if slices.ContainsFunc(newer,
+			func(n session.Entry) bool { return n.Kind == session.KindCut || n.Kind == session.KindVoid }) {
 			return ErrChanged
 		}
 		if err := tx.Sessions().Append(e.run.SessionID, entries...); err != nil || meta.ID != e.run.SessionID {
@@ -265,7 +278,8 @@ func compactedText(c session.Compaction) string {
 		what = "are left out"
 	}
 	return fmt.Sprintf("🧹 Compacted: %s %s (about %s → %s tokens). They stay in the history; /compact explain shows details, /compact undo restores them.",
-		humanize.Many(c.Compacted, "message"), what, humanize.Count(int64(c.TokensBefore)), humanize.Count(int64(c.TokensAfter)))
+		humanize.Many(c.Compacted, "message"), what, humanize.Count(int64(c.TokensBefore)),
+		humanize.Count(int64(c.TokensAfter)))
 }
 
 // fixedTokens estimates the size of the request of a run without its messages.
@@ -371,7 +385,8 @@ type sizedModel struct {
 
 // Stream implements llm.Provider.
 func (s sizedModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Event, error] {
-	if c := &s.e.compactions; !c.passed && s.e.meta.Context > 0 && sinceLastCall(s.e.meta, req.Messages) > s.e.profile.Compaction.Threshold(s.e.windowTokens()) {
+	if c := &s.e.compactions; !c.passed && s.e.meta.Context > 0 &&
+		sinceLastCall(s.e.meta, req.Messages) > s.e.profile.Compaction.Threshold(s.e.windowTokens()) {
 		return unusable{errGrown}.Stream(ctx, req)
 	}
 	return s.Provider.Stream(ctx, req)
@@ -447,7 +462,8 @@ func (r *Runner) compactRun(ctx context.Context, e *Execution) error {
 		e.run.Text = AutoCompacted
 	}
 	e.attempt.answered = true
-	e.run.Silent = e.run.Text == "" || e.run.Overrides.Deliver.Mode == run.DeliverNowhere || !asked && (entry == nil || !e.tellsCompaction())
+	e.run.Silent = e.run.Text == "" || e.run.Overrides.Deliver.Mode == run.DeliverNowhere ||
+		!asked && (entry == nil || !e.tellsCompaction())
 	return r.finish(ctx, e, agent.Event{Kind: agent.End, Reason: agent.Done})
 }
 
@@ -476,7 +492,8 @@ func (e *Execution) tellCompaction(tx store.Tx, entry *session.Entry) error {
 
 // hint returns what the person wrote after /compact.
 func (r *Runner) hint(ctx context.Context, e *Execution) (string, error) {
-	it, err := store.Get(context.WithoutCancel(ctx), r.o.Store, func(rd store.Reader) (queue.Item, error) { return rd.Queue().Get(string(e.run.ID)) })
+	it, err := store.Get(context.WithoutCancel(ctx), r.o.Store,
+		func(rd store.Reader) (queue.Item, error) { return rd.Queue().Get(string(e.run.ID)) })
 	if errors.Is(err, chela.ErrNotFound) {
 		return "", nil
 	}
@@ -489,7 +506,8 @@ func (r *Runner) hint(ctx context.Context, e *Execution) (string, error) {
 // queueCompaction puts a compaction into the queue of the session, in the commit that
 // ends a run, if the conversation is long enough for one or for saving notes.
 func (e *Execution) queueCompaction(tx store.Tx, meta session.Meta) error {
-	if e.run.Kind != run.Turn || e.run.State != run.OK || meta.ID != e.run.SessionID || meta.Isolated || meta.IsChild() || e.profile == nil {
+	if e.run.Kind != run.Turn || e.run.State != run.OK || meta.ID != e.run.SessionID || meta.Isolated ||
+		meta.IsChild() || e.profile == nil {
 		return nil
 	}
 	if !e.profile.Compaction.Automatic() {
@@ -508,8 +526,14 @@ func (e *Execution) queueCompaction(tx store.Tx, meta session.Meta) error {
 	}
 	id := session.AutoCompact + uuid.NewString()
 	it := queue.Item{
-		ID: id, Key: id, Session: e.run.Session, Kind: queue.Compact, State: queue.Waiting, Created: e.run.Ended, Principal: e.run.Principal,
-		Origin: chela.Origin{Kind: chela.OriginSystem},
+		ID:        id,
+		Key:       id,
+		Session:   e.run.Session,
+		Kind:      queue.Compact,
+		State:     queue.Waiting,
+		Created:   e.run.Ended,
+		Principal: e.run.Principal,
+		Origin:    chela.Origin{Kind: chela.OriginSystem},
 	}
 	it.Overrides.Model, it.Inbound.Address = e.run.Overrides.Model, e.run.Address // the prompt depends on it
 	if err := store.Enqueue(tx, it); err != nil {

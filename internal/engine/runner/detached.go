@@ -29,7 +29,13 @@ func (r *Runner) ExecuteDetached(ctx context.Context, it queue.Item, call sessio
 	if err != nil {
 		return err
 	}
-	e := &Execution{alive: r.o.Owner.Track(), run: row, meta: meta, profile: p, calls: calls{byWire: map[string]session.Call{call.Wire.ID: call}}}
+	e := &Execution{
+		alive:   r.o.Owner.Track(),
+		run:     row,
+		meta:    meta,
+		profile: p,
+		calls:   calls{byWire: map[string]session.Call{call.Wire.ID: call}},
+	}
 	err = r.takeLease(rows, func(tx store.Tx, sync store.Sync) error {
 		if e.lease, err = r.acquire(tx, sync, row.Session); err != nil {
 			return err
@@ -72,7 +78,8 @@ func (r *Runner) ExecuteDetached(ctx context.Context, it queue.Item, call sessio
 func (r *Runner) callDetached(ctx context.Context, e *Execution, call session.Call) (string, error) {
 	what := fmt.Sprintf("The call %s that waited for approval %s", e.label(call.Wire), call.Approval)
 	if call.State == session.Started {
-		return what + " was allowed and had started when Chela was interrupted: its outcome is unknown. It was not repeated.", nil
+		return what + " was allowed and had started when Chela was interrupted: its outcome is unknown. It was not repeated.",
+			nil
 	}
 	l := ledger{r, e}
 	req, err := l.Decision(context.WithoutCancel(ctx), call.Wire)
@@ -80,7 +87,8 @@ func (r *Runner) callDetached(ctx context.Context, e *Execution, call session.Ca
 		return "", err
 	}
 	if !req.Decision.Allows() {
-		l.Ended(call.Wire, session.Outcome{Who: e.run.Principal.ID, Decision: session.DecisionDenied, Rule: "approval", Result: session.ResultError})
+		l.Ended(call.Wire, session.Outcome{Who: e.run.Principal.ID, Decision: session.DecisionDenied, Rule: "approval",
+			Result: session.ResultError})
 		decision := req.Decision
 		if decision == approval.Pending {
 			decision = approval.Deny
@@ -88,7 +96,8 @@ func (r *Runner) callDetached(ctx context.Context, e *Execution, call session.Ca
 		return fmt.Sprintf("%s was not allowed (%s).", what, decision), nil
 	}
 	if u, ok := e.profile.Provider.(unusable); ok {
-		l.Ended(call.Wire, session.Outcome{Who: e.run.Principal.ID, Decision: session.DecisionAllowed, Rule: "approval", Result: session.ResultError})
+		l.Ended(call.Wire, session.Outcome{Who: e.run.Principal.ID, Decision: session.DecisionAllowed, Rule: "approval",
+			Result: session.ResultError})
 		return fmt.Sprintf("%s was allowed, but could not be run: %v.", what, u.err), nil
 	}
 	ctx = chela.WithPrincipal(ctx, e.run.Principal)

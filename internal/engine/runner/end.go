@@ -90,7 +90,8 @@ func (r *Runner) setOutcome(ctx context.Context, e *Execution, end agent.Event) 
 	case end.Reason == agent.Aborted:
 		row.State, row.Error = run.Aborted, "stopped"
 	case end.Reason == agent.Stopped:
-		row.State, row.Failure, row.Error = run.Failed, run.Limit, cmp.Or(errorText(end.Err), "the run reached one of its limits and was ended")
+		row.State, row.Failure, row.Error = run.Failed, run.Limit,
+			cmp.Or(errorText(end.Err), "the run reached one of its limits and was ended")
 	case end.Reason == agent.Failed && overBudget(end.Err):
 		row.State, row.Failure, row.Error = run.Failed, run.Limit, errorText(end.Err)
 		row.Silent = e.isSilent(end.Err)
@@ -170,7 +171,8 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 			}
 			entries = append(entries, results...)
 		}
-		if text := cmp.Or(e.run.Error, e.unsaid); text != "" && !(e.run.Silent && e.run.Origin.Kind == chela.OriginHeartbeat) {
+		if text := cmp.Or(e.run.Error, e.unsaid); text != "" &&
+			!(e.run.Silent && e.run.Origin.Kind == chela.OriginHeartbeat) {
 			failure, err := writeFailure(tx, e.run, text, e.failureReason(), e.cause)
 			if err != nil {
 				return err
@@ -205,7 +207,8 @@ func (r *Runner) close(ctx context.Context, e *Execution) error {
 // background commands that have not ended. It reports whether it did.
 func (r *Runner) suspendOpen(tx store.Tx, e *Execution) (bool, error) {
 	origin := e.run.Origin.Kind
-	owes := e.meta.IsChild() || origin == chela.OriginCron || origin == chela.OriginWebhook && e.run.Overrides.Deliver.Mode != run.DeliverReply
+	owes := e.meta.IsChild() || origin == chela.OriginCron ||
+		origin == chela.OriginWebhook && e.run.Overrides.Deliver.Mode != run.DeliverReply
 	if !owes || e.run.State != run.OK {
 		return false, nil
 	}
@@ -217,7 +220,8 @@ func (r *Runner) suspendOpen(tx store.Tx, e *Execution) (bool, error) {
 		return false, err
 	}
 	row := e.run
-	row.State, row.Waits, row.Ended, row.Text, row.Footer, row.Silent = run.Suspended, run.WaitsChildren, time.Time{}, "", "", false
+	row.State, row.Waits, row.Ended, row.Text, row.Footer, row.Silent = run.Suspended, run.WaitsChildren,
+		time.Time{}, "", "", false
 	return true, tx.Runs().Put(row)
 }
 
@@ -254,7 +258,13 @@ func (r *Runner) writeLast(tx store.Tx, e *Execution) (meta session.Meta, entrie
 			return meta, entries, errors.Join(err, tx.Sessions().Put(meta))
 		}
 		// as if it had not been asked
-		void := &session.Entry{ID: uuid.NewString(), Kind: session.KindVoid, Time: e.run.Ended, Run: e.run.ID, Voids: session.Ref{Run: e.run.ID}}
+		void := &session.Entry{
+			ID:    uuid.NewString(),
+			Kind:  session.KindVoid,
+			Time:  e.run.Ended,
+			Run:   e.run.ID,
+			Voids: session.Ref{Run: e.run.ID},
+		}
 		return meta, append(entries, void), errors.Join(tx.Sessions().Append(e.run.SessionID, void), tx.Sessions().Put(meta))
 	}
 	if e.run.Kind == run.Compact && e.run.Silent { // nobody sees it
@@ -272,7 +282,8 @@ func (r *Runner) writeLast(tx store.Tx, e *Execution) (meta session.Meta, entrie
 // hasActed reports whether a run has begun a call that can change something.
 func hasActed(tx store.Tx, id chela.RunID) (bool, error) {
 	calls, err := callsOf(tx.Calls(), id)
-	return slices.ContainsFunc(calls, func(c session.Call) bool { return c.Effect != "" && c.Effect != tool.Reads.String() }), err
+	return slices.ContainsFunc(calls,
+		func(c session.Call) bool { return c.Effect != "" && c.Effect != tool.Reads.String() }), err
 }
 
 // closeCalls closes the calls that a run left open, with results, and withdraws its
@@ -379,7 +390,8 @@ func (r *Runner) publishEnd(e *Execution) {
 
 // StopSuspended stops the suspended runs of a session, or the one with the id. The
 // session is woken, because events may have waited for their end.
-func (r *Runner) StopSuspended(tx store.Tx, key chela.SessionKey, id chela.RunID) (stopped []run.Run, withdrawn []approval.Request, err error) {
+func (r *Runner) StopSuspended(tx store.Tx, key chela.SessionKey,
+	id chela.RunID) (stopped []run.Run, withdrawn []approval.Request, err error) {
 	active, err := tx.Runs().Active(key)
 	if err != nil {
 		return nil, nil, err

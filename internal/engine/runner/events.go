@@ -30,7 +30,8 @@ func (r *Runner) handle(ctx context.Context, e *Execution, ev agent.Event) error
 	switch ev.Kind {
 	case agent.TurnStart:
 		e.attempt.shown, e.attempt.length = false, 0
-		r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseModel, Data: chela.ModelRef(e.profile.Model.Ref())})
+		r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseModel,
+			Data: chela.ModelRef(e.profile.Model.Ref())})
 	case agent.Text:
 		e.attempt.shown = true
 		e.attempt.length += len(ev.Delta)
@@ -47,7 +48,11 @@ func (r *Runner) handle(ctx context.Context, e *Execution, ev agent.Event) error
 		return r.assistant(ctx, e, ev)
 	case agent.ToolStart:
 		r.publish(e, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{
-			ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Call.Args, Label: e.label(ev.Call), Private: e.runsCommand(ev.Call.Name),
+			ID:      ev.Call.ID,
+			Name:    ev.Call.Name,
+			Args:    ev.Call.Args,
+			Label:   e.label(ev.Call),
+			Private: e.runsCommand(ev.Call.Name),
 			Verbose: cmp.Or(e.run.Overrides.Verbose, e.meta.Verbose, e.profile.Verbose),
 		}})
 	case agent.ToolUpdate:
@@ -73,7 +78,8 @@ func (r *Runner) assistant(ctx context.Context, e *Execution, ev agent.Event) er
 		u = e.estimatedUsage(estimate.Messages(ev.Message))
 	}
 	if r.o.Hooks.LLMOutput.Any() {
-		r.o.Hooks.LLMOutput.Notify(ctx, hook.LLMOutput{Context: e.hookContext(), Model: e.profile.Model.Ref(), Message: ev.Message, Usage: u})
+		r.o.Hooks.LLMOutput.Notify(ctx,
+			hook.LLMOutput{Context: e.hookContext(), Model: e.profile.Model.Ref(), Message: ev.Message, Usage: u})
 	}
 	entry := &session.Entry{
 		ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: e.run.ID,
@@ -86,7 +92,14 @@ func (r *Runner) assistant(ctx context.Context, e *Execution, ev agent.Event) er
 	case ev.Partial: // which model was about to answer is not known
 		fallback = e.meta.Fallback
 	}
-	p := &pendingMessage{entry: entry, usage: e.usage(answered, u, now), reserved: e.reserved, estimated: e.attempt.estimate.tokens, fallback: fallback, notice: e.notice(fallback, ev, now)}
+	p := &pendingMessage{
+		entry:     entry,
+		usage:     e.usage(answered, u, now),
+		reserved:  e.reserved,
+		estimated: e.attempt.estimate.tokens,
+		fallback:  fallback,
+		notice:    e.notice(fallback, ev, now),
+	}
 	e.reserved = nil
 	if p.usage.Priced {
 		entry.NanoUSD = p.usage.NanoUSD
@@ -240,8 +253,15 @@ func (r *Runner) toolEnd(ctx context.Context, e *Execution, ev agent.Event) erro
 	}
 	r.publishStored(e, e.meta, entry)
 	r.publish(e, chela.Event{Stream: chela.StreamTool, Phase: chela.PhaseResult, Tool: &chela.ToolEvent{
-		ID: ev.Call.ID, Name: ev.Call.Name, Args: ev.Ran, Label: e.label(ev.Call), Output: ev.Result.PlainText(), Details: entry.Details,
-		IsError: ev.Result.IsError, Duration: ev.Duration, Verbose: cmp.Or(e.meta.Verbose, e.profile.Verbose),
+		ID:       ev.Call.ID,
+		Name:     ev.Call.Name,
+		Args:     ev.Ran,
+		Label:    e.label(ev.Call),
+		Output:   ev.Result.PlainText(),
+		Details:  entry.Details,
+		IsError:  ev.Result.IsError,
+		Duration: ev.Duration,
+		Verbose:  cmp.Or(e.meta.Verbose, e.profile.Verbose),
 	}})
 	return nil
 }

@@ -121,7 +121,8 @@ func (e *Execution) ID() chela.RunID { return e.run.ID }
 
 // Live returns the run as it is now, for [queue.Plan].
 func (e *Execution) Live() queue.Live {
-	return queue.Live{Run: e.run, Steerable: e.run.Attempts <= startsAtOnce && (e.profile == nil || !e.profile.Deaf)} // later, what joins it would be interrupted with it
+	// later, what joins it would be interrupted with it
+	return queue.Live{Run: e.run, Steerable: e.run.Attempts <= startsAtOnce && (e.profile == nil || !e.profile.Deaf)}
 }
 
 // NoneWaiting reports whether no other item waited for the session in the run's
@@ -166,7 +167,8 @@ func (r *Runner) Execute(ctx context.Context, e *Execution, s Session) error {
 	switch {
 	case !e.resumed:
 		r.publishEntries(e, e.started.input...)
-		r.o.Bus.Publish(chela.Event{Session: e.run.Session, Stream: chela.StreamSession, Phase: chela.PhasePatched, Data: e.meta})
+		r.o.Bus.Publish(chela.Event{Session: e.run.Session, Stream: chela.StreamSession, Phase: chela.PhasePatched,
+			Data: e.meta})
 	case e.phase == chela.PhaseStart:
 		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: interruptedNotice})
 	}
@@ -186,7 +188,8 @@ func (r *Runner) Execute(ctx context.Context, e *Execution, s Session) error {
 		e.run.Text, e.run.Footer = "", "" // not stored
 		r.publishEnd(e)
 	case ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrShutdown):
-		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " + chela.PeopleText(err)})
+		r.publish(e, chela.Event{Stream: chela.StreamNotice, Text: "the state directory cannot be written; waiting: " +
+			chela.PeopleText(err)})
 	}
 	return err
 }

@@ -41,7 +41,13 @@ func writeFailure(tx store.Tx, row run.Run, text, why string, cause error) ([]*s
 				notice.Message = session.RefusedMessage()
 			}
 			for _, e := range open {
-				entries = append(entries, &session.Entry{ID: uuid.NewString(), Kind: session.KindVoid, Time: row.Ended, Run: row.ID, Voids: session.Ref{Entry: e.ID}})
+				entries = append(entries, &session.Entry{
+					ID:    uuid.NewString(),
+					Kind:  session.KindVoid,
+					Time:  row.Ended,
+					Run:   row.ID,
+					Voids: session.Ref{Entry: e.ID},
+				})
 			}
 		case asked && (last == nil || len(last.Calls()) > 0):
 			notice.Message = session.FailedMessage(why)
@@ -144,9 +150,12 @@ func refusesContents(err error, passed bool) bool {
 // settingWords identify refusals of a parameter or a tool, which would be refused with any
 // message.
 var settingWords = [...]string{
-	"max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "top_k", "reasoning_effort", "budget_tokens",
-	"stream_options", "tool_choice", "parallel_tool_calls", "response_format", "service_tier", "api-version", "input_schema", "function.parameters",
-	"unknown parameter", "unsupported parameter", "unrecognized request argument", "unknown name", "extra inputs are not permitted",
+	"max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "top_k",
+	"reasoning_effort", "budget_tokens",
+	"stream_options", "tool_choice", "parallel_tool_calls", "response_format", "service_tier", "api-version",
+	"input_schema", "function.parameters",
+	"unknown parameter", "unsupported parameter", "unrecognized request argument", "unknown name",
+	"extra inputs are not permitted",
 }
 
 // contentWords begin the place of a message in a request.

@@ -20,7 +20,14 @@ func (e *Execution) notice(by string, ev agent.Event, now time.Time) *session.En
 	if text == "" {
 		return nil
 	}
-	return &session.Entry{ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: e.run.ID, Text: text, NanoUSD: -1}
+	return &session.Entry{
+		ID:      uuid.NewString(),
+		Kind:    session.KindNotice,
+		Time:    now,
+		Run:     e.run.ID,
+		Text:    text,
+		NanoUSD: -1,
+	}
 }
 
 // fallbackText says that another model answers from now on, or that the selected

@@ -39,7 +39,8 @@ func (r *Runner) fit(ctx context.Context, e *Execution, msgs []*llm.Message) ([]
 		return msgs, nil
 	}
 	cold := e.isCold(now)
-	if !cold && !window.MayPrune(w, e.profile.Pruning, window.Calibrated(est.tokens, e.meta.Learned.RatioOf(e.profile.Model.Ref())), msgs) {
+	if !cold && !window.MayPrune(w, e.profile.Pruning,
+		window.Calibrated(est.tokens, e.meta.Learned.RatioOf(e.profile.Model.Ref())), msgs) {
 		return msgs, nil
 	}
 	if err := r.flush(ctx, e); err != nil { // what the decision is about is in the transcript
@@ -50,7 +51,12 @@ func (r *Runner) fit(ctx context.Context, e *Execution, msgs []*llm.Message) ([]
 		return nil, fmt.Errorf("transcript %s: %w", e.run.SessionID, err)
 	}
 	prunes := window.Prune(window.Request{
-		Sent: sent, Base: est.base, Window: w, Ratio: e.meta.Learned.RatioOf(e.profile.Model.Ref()), Pruning: e.profile.Pruning, Cold: cold,
+		Sent:    sent,
+		Base:    est.base,
+		Window:  w,
+		Ratio:   e.meta.Learned.RatioOf(e.profile.Model.Ref()),
+		Pruning: e.profile.Pruning,
+		Cold:    cold,
 	})
 	if len(prunes) == 0 {
 		return msgs, nil
@@ -82,11 +88,20 @@ func (r *Runner) prune(ctx context.Context, e *Execution, prunes []session.Prune
 	var what []string
 	for i := range prunes {
 		p := &prunes[i]
-		entries[i] = &session.Entry{ID: uuid.NewString(), Kind: session.KindPrune, Time: now, Run: e.run.ID, Prune: p, NanoUSD: -1}
-		what = append(what, fmt.Sprintf("%s: %d trimmed, %d cleared, %d without images", p.Cause, len(p.Trim), len(p.Clear), len(p.Images)))
+		entries[i] = &session.Entry{
+			ID:      uuid.NewString(),
+			Kind:    session.KindPrune,
+			Time:    now,
+			Run:     e.run.ID,
+			Prune:   p,
+			NanoUSD: -1,
+		}
+		what = append(what, fmt.Sprintf("%s: %d trimmed, %d cleared, %d without images", p.Cause, len(p.Trim), len(p.Clear),
+			len(p.Images)))
 	}
 	r.o.Step("run.prune")
-	err := r.update(ctx, e, store.Ordered, func(tx store.Tx) error { return tx.Sessions().Append(e.run.SessionID, entries...) })
+	err := r.update(ctx, e, store.Ordered,
+		func(tx store.Tx) error { return tx.Sessions().Append(e.run.SessionID, entries...) })
 	if err != nil {
 		return ledger{r, e}.checkStored(ctx, err)
 	}

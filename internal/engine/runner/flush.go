@@ -96,7 +96,8 @@ func (r *Runner) canFlush(ctx context.Context, e *Execution) bool {
 	if tools.Role(tool.WritesFiles) == "" {
 		return false
 	}
-	active, err := store.Get(ctx, r.o.Store, func(rd store.Reader) ([]run.Run, error) { return rd.Runs().Active(e.run.Session) })
+	active, err := store.Get(ctx, r.o.Store,
+		func(rd store.Reader) ([]run.Run, error) { return rd.Runs().Active(e.run.Session) })
 	return err == nil && !slices.ContainsFunc(active, func(a run.Run) bool { return a.ID != e.run.ID })
 }
 
@@ -170,7 +171,13 @@ func (r *Runner) flushTurn(ctx context.Context, e *Execution) (end agent.Event, 
 	if extra := e.profile.Compaction.Flush.System; extra != "" {
 		prompt.System = append(prompt.System, llm.Block{Text: "\n" + extra + "\n"})
 	}
-	end, err = r.loop(ctx, e, &agent.Request{Model: r.provider(e), Prompt: prompt, Tools: view, MaxRounds: flushRounds, MaxCalls: flushCalls})
+	end, err = r.loop(ctx, e, &agent.Request{
+		Model:     r.provider(e),
+		Prompt:    prompt,
+		Tools:     view,
+		MaxRounds: flushRounds,
+		MaxCalls:  flushCalls,
+	})
 	if err != nil {
 		return end, err
 	}
@@ -192,7 +199,14 @@ func (r *Runner) endFlush(ctx context.Context, e *Execution, tokens int64) error
 		if err != nil {
 			return err
 		}
-		void := &session.Entry{ID: uuid.NewString(), Kind: session.KindVoid, Time: now, Run: e.run.ID, Voids: session.Ref{Run: e.run.ID}, NanoUSD: -1}
+		void := &session.Entry{
+			ID:      uuid.NewString(),
+			Kind:    session.KindVoid,
+			Time:    now,
+			Run:     e.run.ID,
+			Voids:   session.Ref{Run: e.run.ID},
+			NanoUSD: -1,
+		}
 		entries = append(results, void)
 		if err := tx.Sessions().Append(e.run.SessionID, void); err != nil {
 			return err

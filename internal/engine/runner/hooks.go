@@ -30,7 +30,13 @@ type hooked struct {
 
 // hookContext says to hooks for whom the run is.
 func (e *Execution) hookContext() hook.Context {
-	c := hook.Context{Agent: e.run.Agent, Session: e.run.Session, SessionID: e.run.SessionID, Run: e.run.ID, Requester: e.requester()}
+	c := hook.Context{
+		Agent:     e.run.Agent,
+		Session:   e.run.Session,
+		SessionID: e.run.SessionID,
+		Run:       e.run.ID,
+		Requester: e.requester(),
+	}
 	if e.profile != nil {
 		c.Workspace = e.profile.Dir
 	}
@@ -49,7 +55,8 @@ func (r *Runner) chooseModel(ctx context.Context, draft run.Run, items []queue.I
 		return draft, nil
 	}
 	e := Execution{run: draft}
-	out, err := point.Decide(ctx, hook.BeforeModelResolve{Context: e.hookContext(), Model: draft.Overrides.Model, Prompt: textOf(items)})
+	out, err := point.Decide(ctx, hook.BeforeModelResolve{Context: e.hookContext(), Model: draft.Overrides.Model,
+		Prompt: textOf(items)})
 	if err == nil && out.Answer.Ref() != "" {
 		draft.Overrides.Model = out.Answer.Ref()
 	}
@@ -72,7 +79,8 @@ func textOf(items []queue.Item) string {
 // has answered has not passed them for certain, and passes them again.
 func (r *Runner) begins(ctx context.Context, e *Execution) (done bool, err error) {
 	h := r.o.Hooks
-	if !h.InboundClaim.Any() && !h.BeforeDispatch.Any() && !h.BeforeAgentRun.Any() && !h.BeforeAgentReply.Any() && !h.BeforePromptBuild.Any() && !h.AgentBootstrap.Any() {
+	if !h.InboundClaim.Any() && !h.BeforeDispatch.Any() && !h.BeforeAgentRun.Any() && !h.BeforeAgentReply.Any() &&
+		!h.BeforePromptBuild.Any() && !h.AgentBootstrap.Any() {
 		return false, nil
 	}
 	if err := r.buildPrompt(ctx, e); err != nil {
@@ -100,7 +108,8 @@ func (r *Runner) begins(ctx context.Context, e *Execution) (done bool, err error
 			}
 		}
 	}
-	start := hook.RunStart{Context: e.hookContext(), Prompt: text, Origin: string(e.run.Origin.Kind), Model: e.profile.Model.Ref()}
+	start := hook.RunStart{Context: e.hookContext(), Prompt: text, Origin: string(e.run.Origin.Kind),
+		Model: e.profile.Model.Ref()}
 	block, err := h.BeforeAgentRun.Decide(ctx, start)
 	if err != nil || block.Answer.Block {
 		if err == nil {
@@ -147,7 +156,15 @@ func (r *Runner) claimed(ctx context.Context, e *Execution, c hook.Claim, err er
 
 // add adds a message to the transcript that neither a person nor the model wrote.
 func (r *Runner) add(ctx context.Context, e *Execution, m *llm.Message, from chela.Origin) error {
-	entry := &session.Entry{ID: uuid.NewString(), Kind: session.KindMessage, Time: time.Now(), Run: e.run.ID, Message: m, Origin: from, NanoUSD: -1}
+	entry := &session.Entry{
+		ID:      uuid.NewString(),
+		Kind:    session.KindMessage,
+		Time:    time.Now(),
+		Run:     e.run.ID,
+		Message: m,
+		Origin:  from,
+		NanoUSD: -1,
+	}
 	err := r.update(ctx, e, store.Ordered, func(tx store.Tx) error { return tx.Sessions().Append(e.run.SessionID, entry) })
 	if err == nil {
 		r.publishStored(e, e.meta, entry)
@@ -194,7 +211,8 @@ func (r *Runner) buildPrompt(ctx context.Context, e *Execution) error {
 	}
 	e.hooked.files = []prompt.File{}
 	for _, f := range out.Answer.Files {
-		e.hooked.files = append(e.hooked.files, prompt.File{Name: f.Name, Text: strings.ToValidUTF8(f.Text, "\ufffd"), Missing: f.Missing && f.Text == ""})
+		e.hooked.files = append(e.hooked.files,
+			prompt.File{Name: f.Name, Text: strings.ToValidUTF8(f.Text, "\ufffd"), Missing: f.Missing && f.Text == ""})
 	}
 	return nil
 }
@@ -252,7 +270,8 @@ func (r *Runner) revise(ctx context.Context, e *Execution, end agent.Event) (boo
 	if err := r.flush(ctx, e); err != nil {
 		return false, err
 	}
-	return true, r.add(ctx, e, llm.User(llm.EventPrefix+out.Answer.Reason), chela.Origin{Kind: chela.OriginHook, ID: out.By})
+	return true, r.add(ctx, e, llm.User(llm.EventPrefix+out.Answer.Reason),
+		chela.Origin{Kind: chela.OriginHook, ID: out.By})
 }
 
 // rewritten returns a message of the model as hooks let it be stored.

@@ -15,7 +15,8 @@ import (
 // Preview returns the model and the request of a run that a message of the principal at
 // an address would start in the session, without the messages. Nothing is written, and no
 // hook is asked.
-func (r *Runner) Preview(ctx context.Context, who chela.Principal, key chela.SessionKey, at chela.Address) (llm.Model, llm.Request, error) {
+func (r *Runner) Preview(ctx context.Context, who chela.Principal, key chela.SessionKey,
+	at chela.Address) (llm.Model, llm.Request, error) {
 	e := &Execution{}
 	req, err := r.preview(ctx, e, who, key, at, func(store.Reader) error { return nil })
 	if err != nil {
@@ -26,7 +27,8 @@ func (r *Runner) Preview(ctx context.Context, who chela.Principal, key chela.Ses
 
 // preview returns a request without its messages and fills in its run. also reads more
 // about the session, in the same transaction.
-func (r *Runner) preview(ctx context.Context, e *Execution, who chela.Principal, key chela.SessionKey, at chela.Address, also func(store.Reader) error) (llm.Request, error) {
+func (r *Runner) preview(ctx context.Context, e *Execution, who chela.Principal, key chela.SessionKey, at chela.Address,
+	also func(store.Reader) error) (llm.Request, error) {
 	e.open = new(openWork)
 	err := r.o.Store.View(ctx, func(rd store.Reader) error {
 		var err error
@@ -42,7 +44,8 @@ func (r *Runner) preview(ctx context.Context, e *Execution, who chela.Principal,
 		return llm.Request{}, fmt.Errorf("session %s: %w", key, err)
 	}
 	e.run = Draft(e.meta, []queue.Item{{
-		Kind: queue.Message, Session: key, Principal: who, Origin: chela.Origin{Kind: chela.OriginPerson, Address: at}, Inbound: chela.Inbound{Address: at},
+		Kind: queue.Message, Session: key, Principal: who, Origin: chela.Origin{Kind: chela.OriginPerson, Address: at},
+		Inbound: chela.Inbound{Address: at},
 	}}, r.o.Profiles.Sends)
 	if e.profile, err = r.o.Profiles.Resolve(ctx, e.meta, e.run); err != nil {
 		return llm.Request{}, err
@@ -52,7 +55,8 @@ func (r *Runner) preview(ctx context.Context, e *Execution, who chela.Principal,
 
 // Inspect returns what the request of [Runner.Preview] would consist of, with the
 // messages.
-func (r *Runner) Inspect(ctx context.Context, who chela.Principal, key chela.SessionKey, at chela.Address) (window.Report, error) {
+func (r *Runner) Inspect(ctx context.Context, who chela.Principal, key chela.SessionKey,
+	at chela.Address) (window.Report, error) {
 	var entries []session.Entry
 	e := &Execution{}
 	req, err := r.preview(ctx, e, who, key, at, func(rd store.Reader) error {

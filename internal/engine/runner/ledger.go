@@ -131,9 +131,20 @@ func (l ledger) Suspend(ctx context.Context, k llm.ToolCall, p tool.Plan) error 
 	}
 	now := time.Now()
 	req := approval.Request{
-		ID: uuid.NewString(), Session: l.e.run.Session, Run: l.e.run.ID, Call: call.ID, Tool: k.Name,
-		Text: p.Text, Reason: p.Reason, Hash: p.Hash, Rights: p.Rights, Once: p.Once, Ran: p.Ran, Requester: l.e.run.Principal,
-		Created: now, Expires: now.Add(cmp.Or(min(p.Wait, approval.Lifetime), approval.Lifetime)),
+		ID:        uuid.NewString(),
+		Session:   l.e.run.Session,
+		Run:       l.e.run.ID,
+		Call:      call.ID,
+		Tool:      k.Name,
+		Text:      p.Text,
+		Reason:    p.Reason,
+		Hash:      p.Hash,
+		Rights:    p.Rights,
+		Once:      p.Once,
+		Ran:       p.Ran,
+		Requester: l.e.run.Principal,
+		Created:   now,
+		Expires:   now.Add(cmp.Or(min(p.Wait, approval.Lifetime), approval.Lifetime)),
 	}
 	l.r.o.Step("approval.ask")
 	err = store.Held(ctx, l.r.o.Store, l.e.lease, store.Synced, func(tx store.Tx) error {

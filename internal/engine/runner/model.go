@@ -15,7 +15,8 @@ var errModelEnded = chela.Errorf(chela.CodeUnavailable, "the model's stream ende
 // callModel makes one call of a model for a run, outside of the agent loop, and
 // returns the message. Money is reserved before the call. Its usage is stored and counts
 // towards the limits of the run, also if it fails.
-func (r *Runner) callModel(ctx context.Context, e *Execution, m llm.Model, p llm.Provider, req *llm.Request) (*llm.Message, error) {
+func (r *Runner) callModel(ctx context.Context, e *Execution, m llm.Model, p llm.Provider,
+	req *llm.Request) (*llm.Message, error) {
 	e.attempt.shown = false // nobody sees the answer
 	var msg *llm.Message
 	for ev, err := range r.guard(e, p).Stream(ctx, req) {

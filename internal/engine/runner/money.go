@@ -65,9 +65,10 @@ func (r *Runner) paid(ctx context.Context, e *Execution, p llm.Provider, req *ll
 // reserve reserves money for a model call of a run.
 func (r *Runner) reserve(ctx context.Context, e *Execution, q usage.Quote) error {
 	r.o.Step("model.reserve")
-	res, err := r.o.Budgets.Reserve(ctx, e.paidCall(), e.profile.Limits, q, func(ctx context.Context, f func(store.Tx) error) error {
-		return r.update(ctx, e, store.Ordered, f)
-	})
+	res, err := r.o.Budgets.Reserve(ctx, e.paidCall(), e.profile.Limits, q,
+		func(ctx context.Context, f func(store.Tx) error) error {
+			return r.update(ctx, e, store.Ordered, f)
+		})
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,8 @@ func (r *Runner) release(ctx context.Context, e *Execution) error {
 		return nil
 	}
 	if e.attempt.shown {
-		return r.countWasted(ctx, e, agent.Event{Kind: agent.Spent, Usage: e.estimatedUsage(e.attempt.length / estimate.BytesPerToken)})
+		return r.countWasted(ctx, e,
+			agent.Event{Kind: agent.Spent, Usage: e.estimatedUsage(e.attempt.length / estimate.BytesPerToken)})
 	}
 	e.reserved = nil
 	return r.update(ctx, e, store.Ordered, func(tx store.Tx) error { return r.o.Budgets.Release(tx, res) })

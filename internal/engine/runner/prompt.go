@@ -21,8 +21,15 @@ import (
 func (r *Runner) request(e *Execution, tools []llm.ToolSpec, open openWork) llm.Request {
 	p, think := e.profile, e.profile.think(e.meta, e.run)
 	return llm.Request{
-		Model: p.Model.ID, MaxTokens: p.MaxTokens, System: r.system(e, tools, think), Note: r.note(e, tools, open), Tools: tools,
-		Thinking: think, Fast: e.fast(), Cache: p.Cache, Session: e.meta.ForkOf(e.run).Transcript,
+		Model:     p.Model.ID,
+		MaxTokens: p.MaxTokens,
+		System:    r.system(e, tools, think),
+		Note:      r.note(e, tools, open),
+		Tools:     tools,
+		Thinking:  think,
+		Fast:      e.fast(),
+		Cache:     p.Cache,
+		Session:   e.meta.ForkOf(e.run).Transcript,
 	}
 }
 
@@ -80,7 +87,8 @@ func (r *Runner) note(e *Execution, tools []llm.ToolSpec, open openWork) string 
 func (r *Runner) promptFiles(e *Execution) []prompt.File {
 	from := e.meta.ForkOf(e.run)
 	light := from.Overrides.Context.Light()
-	if e.profile.Files == nil || from.Overrides.PromptMode == string(prompt.None) || light && e.run.Origin.Kind != chela.OriginHeartbeat {
+	if e.profile.Files == nil || from.Overrides.PromptMode == string(prompt.None) ||
+		light && e.run.Origin.Kind != chela.OriginHeartbeat {
 		return nil
 	}
 	child := from.Bounds.IsChild()
@@ -94,7 +102,8 @@ func (r *Runner) promptFiles(e *Execution) []prompt.File {
 	return files
 }
 
-// openWork is what has not ended in a session: the model is told of it in each attempt, so that the model knows it even if the messages about it are no longer sent.
+// openWork is what has not ended in a session: the model is told of it in each attempt, so that the
+// model knows it even if the messages about it are no longer sent.
 type openWork struct {
 	plan     plan.Plan
 	children []subagent.Running

@@ -50,7 +50,8 @@ func (r *Runner) Resume(ctx context.Context, row run.Run, taken ...queue.Item) (
 // process carries it out. One that was interrupted several times is suspended first, so that
 // others go first, or ended: then the Execution is nil.
 func (r *Runner) ResumeInterrupted(ctx context.Context, row run.Run) (*Execution, error) {
-	held, err := store.Get(ctx, r.o.Store, func(rd store.Reader) (lease.Lease, error) { return rd.Leases().Get(lease.Session(row.Session)) })
+	held, err := store.Get(ctx, r.o.Store,
+		func(rd store.Reader) (lease.Lease, error) { return rd.Leases().Get(lease.Session(row.Session)) })
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +100,13 @@ func (r *Runner) postpone(ctx context.Context, id chela.RunID) error {
 		}
 		now, pause := time.Now(), retryPause.Delay(row.Attempts-startsAtOnce+1, 0)
 		row.State, row.Waits, row.Fence = run.Suspended, run.WaitsRetry, l.Fence
-		text = fmt.Sprintf("interrupted %d times; others go first, and this is tried again in %s", row.Attempts, humanize.Span(pause))
+		text = fmt.Sprintf("interrupted %d times; others go first, and this is tried again in %s",
+			row.Attempts, humanize.Span(pause))
 		err = store.Enqueue(tx, queue.NewResume(fmt.Sprintf("retry:%s:%d", row.ID, l.Fence), row, now.Add(pause), now))
-		return errors.Join(err, tx.Runs().Put(row), tx.Leases().Release(l), tx.Sessions().Append(row.SessionID, &session.Entry{
-			ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: id, Text: text,
-		}))
+		return errors.Join(err, tx.Runs().Put(row), tx.Leases().Release(l),
+			tx.Sessions().Append(row.SessionID, &session.Entry{
+				ID: uuid.NewString(), Kind: session.KindNotice, Time: now, Run: id, Text: text,
+			}))
 	})
 	if err != nil {
 		return err
@@ -198,13 +201,15 @@ func (r *Runner) giveUp(ctx context.Context, row run.Run) error {
 		return err
 	}
 	e.run.State, e.run.Failure, e.run.Ended = run.Failed, run.Interrupted, time.Now()
-	e.run.Error = fmt.Sprintf("interrupted %d times while this was being answered; it was given up, /retry sends it again", row.Attempts)
+	e.run.Error = fmt.Sprintf("interrupted %d times while this was being answered; it was given up, /retry sends it again",
+		row.Attempts)
 	r.publish(e, chela.Event{Stream: chela.StreamLifecycle, Phase: chela.PhaseStart})
 	return r.close(ctx, e)
 }
 
 // resume makes the Execution of a run from its rows.
-func (r *Runner) resume(ctx context.Context, meta session.Meta, p *Profile, row run.Run, taken []queue.Item) (*Execution, error) {
+func (r *Runner) resume(ctx context.Context, meta session.Meta, p *Profile, row run.Run,
+	taken []queue.Item) (*Execution, error) {
 	var e *Execution
 	var stored []*session.Entry
 	var stopped []run.Run
@@ -227,7 +232,15 @@ func (r *Runner) resume(ctx context.Context, meta session.Meta, p *Profile, row 
 		} else {
 			row.Stop = "revoked"
 		}
-		e = &Execution{alive: r.o.Owner.Track(), run: row, profile: p, meta: meta, phase: chela.PhaseResume, resumed: true, calls: calls{open: true}}
+		e = &Execution{
+			alive:   r.o.Owner.Track(),
+			run:     row,
+			profile: p,
+			meta:    meta,
+			phase:   chela.PhaseResume,
+			resumed: true,
+			calls:   calls{open: true},
+		}
 		if e.lease, err = r.acquire(tx, sync, row.Session); err != nil {
 			return err
 		}
@@ -247,7 +260,8 @@ func (r *Runner) resume(ctx context.Context, meta session.Meta, p *Profile, row 
 		if err := r.checkProfile(p, e.meta); err != nil {
 			return err
 		}
-		if err := errors.Join(endRetries(tx, row), setOthersAside(tx, row, time.Now()), bringBack(tx, row, time.Now())); err != nil {
+		if err := errors.Join(endRetries(tx, row), setOthersAside(tx, row, time.Now()),
+			bringBack(tx, row, time.Now())); err != nil {
 			return err
 		}
 		if stored, err = e.load(tx, taken, time.Now()); err != nil {
@@ -273,7 +287,8 @@ func (r *Runner) resume(ctx context.Context, meta session.Meta, p *Profile, row 
 }
 
 func (r *Runner) meta(ctx context.Context, key chela.SessionKey) (session.Meta, error) {
-	return store.Get(ctx, r.o.Store, func(rd store.Reader) (session.Meta, error) { return session.Lookup(rd.Sessions(), key) })
+	return store.Get(ctx, r.o.Store,
+		func(rd store.Reader) (session.Meta, error) { return session.Lookup(rd.Sessions(), key) })
 }
 
 // load restores the state of a run from its rows, and marks it as running. It
@@ -340,7 +355,8 @@ func (e *Execution) loadCalls(tx store.Tx, now time.Time) (results []*session.En
 
 // unknownOutcome is the outcome of a call that had started before a crash.
 func unknownOutcome(row run.Run) session.Outcome {
-	return session.Outcome{Who: row.Principal.ID, Decision: session.DecisionAllowed, Rule: "default", Result: session.ResultUnknown}
+	return session.Outcome{Who: row.Principal.ID, Decision: session.DecisionAllowed, Rule: "default",
+		Result: session.ResultUnknown}
 }
 
 // loadAnswer notes whether the newest message of the run is an answer that asks for no

@@ -24,19 +24,37 @@ func (r *Runner) scope(e *Execution) invoke.Scope {
 		box = e.profile.Sandbox(e.run.Principal)
 	}
 	s := invoke.Scope{
-		Agent: e.run.Agent, Session: e.run.Session, Run: e.run.ID, Dir: e.profile.Dir, Folder: e.meta.Bounds.Folder, Sandbox: box,
-		Env:       e.profile.Env,
-		Exec:      e.run.Overrides.Exec.Or(e.meta.Exec).Within(e.meta.Bounds.Exec),
-		Principal: e.run.Principal, Requester: e.requester(), Transcript: e.run.SessionID, Tools: e.permitted(e.meta.Bounds, e.run.Overrides), Policy: rules, Budget: e.profile.Budget, Loop: e.profile.Loop,
-		ReadOnly: e.meta.Bounds.ReadOnly, Private: !e.meta.Shared(e.run), Awaited: e.task, Ledger: ledger{r, e}, MaxResult: e.window().MaxResult(e.profile.MaxResult),
-		Started: time.Now(), // the time that a person took to decide does not count
+		Agent:      e.run.Agent,
+		Session:    e.run.Session,
+		Run:        e.run.ID,
+		Dir:        e.profile.Dir,
+		Folder:     e.meta.Bounds.Folder,
+		Sandbox:    box,
+		Env:        e.profile.Env,
+		Exec:       e.run.Overrides.Exec.Or(e.meta.Exec).Within(e.meta.Bounds.Exec),
+		Principal:  e.run.Principal,
+		Requester:  e.requester(),
+		Transcript: e.run.SessionID,
+
+		Tools:    e.permitted(e.meta.Bounds, e.run.Overrides),
+		Policy:   rules,
+		Budget:   e.profile.Budget,
+		Loop:     e.profile.Loop,
+		ReadOnly: e.meta.Bounds.ReadOnly,
+		Private:  !e.meta.Shared(e.run),
+		Awaited:  e.task,
+		Ledger:   ledger{r, e},
+
+		MaxResult: e.window().MaxResult(e.profile.MaxResult),
+		Started:   time.Now(), // the time that a person took to decide does not count
 		Spent: func() usage.Sum {
 			return usage.Sum{Tokens: e.spent.tokens, NanoUSD: e.spent.nanoUSD, Calls: e.spent.calls}
 		},
 	}
 	if e.meta.Forked() && e.profile.ForkPolicy != nil {
 		from := e.meta.ForkOf(e.run)
-		shown, _ := invoke.Allowed(e.permitted(from.Bounds, from.Overrides), e.profile.ForkPolicy(e.run.Principal), e.run.Principal)
+		shown, _ := invoke.Allowed(e.permitted(from.Bounds, from.Overrides),
+			e.profile.ForkPolicy(e.run.Principal), e.run.Principal)
 		s.Shown = &shown
 	}
 	return s

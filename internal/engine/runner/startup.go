@@ -33,13 +33,16 @@ func isNotes(m *llm.Message) bool {
 // /new or /reset, or goes on after /reset soft, once. They are for private conversations.
 func (r *Runner) addNotes(ctx context.Context, e *Execution) error {
 	p := e.profile
-	if e.meta.Opened == "" || p.Files == nil || !p.Startup.Applies(e.meta.Opened) || e.run.Origin.Kind != chela.OriginPerson || e.meta.IsChild() {
+	if e.meta.Opened == "" || p.Files == nil || !p.Startup.Applies(e.meta.Opened) ||
+		e.run.Origin.Kind != chela.OriginPerson || e.meta.IsChild() {
 		return nil
 	}
-	if e.meta.Opened == session.Soft && e.resumed { // it was reset while the run was in progress, which may have open calls
+	// it was reset while the run was in progress, which may have open calls
+	if e.meta.Opened == session.Soft && e.resumed {
 		return nil
 	}
-	if e.meta.Shared(e.run) || e.run.Overrides.Context != run.ContextFull || prompt.Mode(e.run.Overrides.PromptMode) == prompt.None {
+	if e.meta.Shared(e.run) || e.run.Overrides.Context != run.ContextFull ||
+		prompt.Mode(e.run.Overrides.PromptMode) == prompt.None {
 		return nil
 	}
 	now := time.Now()
@@ -53,7 +56,12 @@ func (r *Runner) addNotes(ctx context.Context, e *Execution) error {
 	}
 	if notes := p.Files.Daily(p.Startup, now); notes != "" {
 		entries = append(entries, &session.Entry{
-			ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Run: e.run.ID, NanoUSD: -1, Origin: chela.Origin{Kind: chela.OriginHook, ID: "startup"},
+			ID:      uuid.NewString(),
+			Kind:    session.KindMessage,
+			Time:    now,
+			Run:     e.run.ID,
+			NanoUSD: -1,
+			Origin:  chela.Origin{Kind: chela.OriginHook, ID: "startup"},
 			Message: llm.User(llm.EventPrefix + r.o.Executor.Redact(note+notes)),
 		})
 	}

@@ -50,7 +50,8 @@ func failureText(err error) string {
 	who := e.Provider + "/" + e.Model
 	switch e.Class {
 	case llm.ClassAuth:
-		return fmt.Sprintf("%s refused the key: %s (set one with: chela config set models.providers.%s.apiKey …)", who, oneLine(e.Message, 200), e.Provider)
+		return fmt.Sprintf("%s refused the key: %s (set one with: chela config set models.providers.%s.apiKey …)", who,
+			oneLine(e.Message, 200), e.Provider)
 	case llm.ClassBilling:
 		return fmt.Sprintf("the account at %s has no credit: %s", e.Provider, oneLine(e.Message, 200))
 	case llm.ClassRate:

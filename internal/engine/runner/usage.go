@@ -43,7 +43,8 @@ func (e *Execution) usage(m llm.Model, u llm.Usage, now time.Time) usage.Row {
 
 // countUsage stores the row of a model call, for which money may be reserved. It returns
 // the session with the call counted, and events to publish after the commit.
-func (r *Runner) countUsage(tx store.Tx, e *Execution, res *budget.Reservation, row usage.Row) (session.Meta, []chela.Event, error) {
+func (r *Runner) countUsage(tx store.Tx, e *Execution, res *budget.Reservation,
+	row usage.Row) (session.Meta, []chela.Event, error) {
 	meta, err := countInSession(tx, e, row)
 	if err != nil {
 		return meta, nil, err

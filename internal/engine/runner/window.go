@@ -33,7 +33,8 @@ func (r *Runner) checkWindow(e *Execution) error {
 		return err
 	}
 	if _, logged := r.smallWindows.LoadOrStore(ref, true); !logged && w.Small() {
-		r.o.Log.Warn("the context window of the model is small: conversations are shortened often", "model", ref, "tokens", w.Tokens, "source", w.Source, "want", window.WarnWindow)
+		r.o.Log.Warn("the context window of the model is small: conversations are shortened often", "model", ref,
+			"tokens", w.Tokens, "source", w.Source, "want", window.WarnWindow)
 	}
 	return nil
 }
@@ -62,7 +63,8 @@ func (r *Runner) learnLimit(ctx context.Context, e *Execution, err error) error 
 	if err != nil {
 		return err
 	}
-	r.o.Log.Info("the provider named the context window of a model", "session", e.run.Session, "model", ref, "tokens", limit)
+	r.o.Log.Info("the provider named the context window of a model", "session", e.run.Session,
+		"model", ref, "tokens", limit)
 	if meta.ID == e.meta.ID {
 		e.meta = meta
 	}

@@ -22,7 +22,8 @@ import (
 // List returns the children that a session may see: its own, or, for a leaf, those of
 // its requester.
 func (s *Spawner) List(ctx context.Context, key chela.SessionKey) (subagent.List, error) {
-	return store.Get(ctx, s.o.Store, func(r store.Reader) (subagent.List, error) { return s.list(r.Sessions(), r.Children(), key) })
+	return store.Get(ctx, s.o.Store,
+		func(r store.Reader) (subagent.List, error) { return s.list(r.Sessions(), r.Children(), key) })
 }
 
 // ListIn is [Spawner.List] in a transaction.
@@ -51,7 +52,8 @@ func (s *Spawner) controlled(tx store.Tx, key chela.SessionKey, target string) (
 		return nil, err
 	}
 	if !l.Role.Controls() {
-		return nil, chela.Errorf(chela.CodeForbidden, "a leaf subagent can list the subagents of its requester, but not stop or steer them")
+		return nil, chela.Errorf(chela.CodeForbidden,
+			"a leaf subagent can list the subagents of its requester, but not stop or steer them")
 	}
 	return subagent.Find(l.Children, target)
 }
@@ -115,7 +117,13 @@ func (s *Spawner) Steer(ctx context.Context, key chela.SessionKey, target, messa
 	var c subagent.Child
 	err := s.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		var err error
-		c, err = s.SendIn(tx, key, subagent.Message{ID: id, Principal: chela.PrincipalFrom(ctx), Target: target, Text: message, Mode: queue.Steer})
+		c, err = s.SendIn(tx, key, subagent.Message{
+			ID:        id,
+			Principal: chela.PrincipalFrom(ctx),
+			Target:    target,
+			Text:      message,
+			Mode:      queue.Steer,
+		})
 		return err
 	})
 	return c, err
@@ -129,7 +137,8 @@ func (s *Spawner) SendIn(tx store.Tx, key chela.SessionKey, m subagent.Message) 
 	case text == "":
 		return subagent.Child{}, chela.Errorf(chela.CodeInvalid, "message is required: say what the subagent is to change")
 	case len(text) > maxMessage:
-		return subagent.Child{}, chela.Errorf(chela.CodeInvalid, "message has %d bytes, at most %d are allowed", len(text), maxMessage)
+		return subagent.Child{}, chela.Errorf(chela.CodeInvalid, "message has %d bytes, at most %d are allowed",
+			len(text), maxMessage)
 	}
 	named, err := s.controlled(tx, key, m.Target)
 	if err != nil {
@@ -140,15 +149,27 @@ func (s *Spawner) SendIn(tx store.Tx, key chela.SessionKey, m subagent.Message) 
 	}
 	c := named[0]
 	if !c.Open() {
-		return subagent.Child{}, chela.Errorf(chela.CodeConflict, "the subagent %q has ended (%s); start another one", c.Label, c.Outcome)
+		return subagent.Child{}, chela.Errorf(chela.CodeConflict, "the subagent %q has ended (%s); start another one",
+			c.Label, c.Outcome)
 	}
-	if who := m.Principal; !who.Covers(c.Principal) || who.ID != c.Principal.ID && !who.IsOwner() { // the child has rights of its own
-		return subagent.Child{}, chela.Errorf(chela.CodeForbidden, "the subagent %q was started by somebody else, whose rights it has; start another one", c.Label)
+	// the child has rights of its own
+	if who := m.Principal; !who.Covers(c.Principal) || who.ID != c.Principal.ID && !who.IsOwner() {
+		return subagent.Child{}, chela.Errorf(chela.CodeForbidden,
+			"the subagent %q was started by somebody else, whose rights it has; start another one", c.Label)
 	}
 	err = store.Enqueue(tx, queue.Item{
-		ID: m.ID, Key: m.ID, Session: c.Session, Kind: queue.Event, State: queue.Waiting, Created: time.Now(),
-		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(key)}, Principal: c.Principal, Parent: c.Parent, Root: c.Root,
-		Inbound: chela.Inbound{Text: llm.RequesterPrefix + text, Mode: string(m.Mode), Address: chela.Address{Channel: chela.LocalChannel}},
+		ID:        m.ID,
+		Key:       m.ID,
+		Session:   c.Session,
+		Kind:      queue.Event,
+		State:     queue.Waiting,
+		Created:   time.Now(),
+		Origin:    chela.Origin{Kind: chela.OriginAgent, ID: string(key)},
+		Principal: c.Principal,
+		Parent:    c.Parent,
+		Root:      c.Root,
+		Inbound: chela.Inbound{Text: llm.RequesterPrefix + text, Mode: string(m.Mode),
+			Address: chela.Address{Channel: chela.LocalChannel}},
 	})
 	return c, err
 }

@@ -54,7 +54,8 @@ func (d descent) open() ([]subagent.Child, error) {
 		errs = append(errs, err)
 		return n == 0
 	})
-	slices.SortStableFunc(out, func(a, b subagent.Child) int { return cmp.Compare(d.depths[a.Session], d.depths[b.Session]) })
+	slices.SortStableFunc(out,
+		func(a, b subagent.Child) int { return cmp.Compare(d.depths[a.Session], d.depths[b.Session]) })
 	return out, errors.Join(errs...)
 }
 

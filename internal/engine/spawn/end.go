@@ -70,7 +70,8 @@ func goesOn(tx store.Tx, row run.Run) (bool, error) {
 	}
 	waiting, err := tx.Queue().Waiting(row.Session)
 	return slices.ContainsFunc(waiting, func(it queue.Item) bool {
-		return it.ID != string(row.ID) && !it.Next && it.Origin.Exchange == "" && (it.Kind == queue.Message || it.Kind == queue.Event)
+		return it.ID != string(row.ID) && !it.Next && it.Origin.Exchange == "" &&
+			(it.Kind == queue.Message || it.Kind == queue.Event)
 	}), err
 }
 
@@ -132,9 +133,17 @@ func report(tx store.Tx, c subagent.Child, elsewhere *chela.Address) error {
 		return err
 	}
 	it := queue.Item{
-		ID: c.AnnounceKey(), Key: c.AnnounceKey(), Session: to, Kind: queue.Event, State: queue.Waiting, Created: c.Ended,
-		Origin: chela.Origin{Kind: chela.OriginSubagent, ID: string(c.Session)}, Principal: c.Principal, Parent: c.ID, Root: c.Root,
-		Inbound: chela.Inbound{Text: c.Announcement(len(open)), Address: at},
+		ID:        c.AnnounceKey(),
+		Key:       c.AnnounceKey(),
+		Session:   to,
+		Kind:      queue.Event,
+		State:     queue.Waiting,
+		Created:   c.Ended,
+		Origin:    chela.Origin{Kind: chela.OriginSubagent, ID: string(c.Session)},
+		Principal: c.Principal,
+		Parent:    c.ID,
+		Root:      c.Root,
+		Inbound:   chela.Inbound{Text: c.Announcement(len(open)), Address: at},
 	}
 	err = store.Enqueue(tx, it)
 	if err == nil && waits.ID != "" && !it.Joins(waits.Address) { // a later run takes it
@@ -238,7 +247,8 @@ func pending(children subagent.Reader, items queue.Reader, row run.Run) (n int, 
 	}
 	waiting, err := items.Waiting(row.Session)
 	for _, it := range waiting {
-		if it.Kind == queue.Event && it.Origin.Kind == chela.OriginSubagent && it.Root == row.Tree() && it.Joins(row.Address) {
+		if it.Kind == queue.Event && it.Origin.Kind == chela.OriginSubagent && it.Root == row.Tree() &&
+			it.Joins(row.Address) {
 			n++
 		}
 	}

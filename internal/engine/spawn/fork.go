@@ -25,7 +25,8 @@ const maxHistory = 4 << 20
 // the model of the requester was sent, with a result for each call. They are copies, so
 // that nothing that happens to the requester's transcript later changes them. A
 // conversation that is too long is not inherited; the warning says so.
-func (s *Spawner) history(ctx context.Context, r subagent.Request, parent session.Meta) (list []*session.Entry, warning string, err error) {
+func (s *Spawner) history(ctx context.Context, r subagent.Request, parent session.Meta) (list []*session.Entry,
+	warning string, err error) {
 	entries, err := store.Get(ctx, s.o.Store, func(rd store.Reader) ([]session.Entry, error) {
 		by, err := rd.Runs().Get(r.Run)
 		if err != nil {
@@ -55,7 +56,8 @@ func inherited(messages []*llm.Message, now time.Time) ([]*session.Entry, error)
 		out = append(out, &session.Entry{ID: uuid.NewString(), Kind: session.KindMessage, Time: now, Message: m, NanoUSD: -1})
 	}
 	if size > maxHistory {
-		return nil, chela.Errorf(chela.CodeInvalid, "context fork: the conversation has %s, at most %s can be inherited; use context isolated, and describe in the task what matters",
+		return nil, chela.Errorf(chela.CodeInvalid,
+			"context fork: the conversation has %s, at most %s can be inherited; use context isolated, and describe in the task what matters",
 			humanize.Bytes(int64(size)), humanize.Bytes(maxHistory))
 	}
 	return out, nil
@@ -85,13 +87,17 @@ func (s *Spawner) fork(m *session.Meta, parent session.Meta, by run.Run, r subag
 	model := cmp.Or(by.Overrides.Model, parent.Model)
 	switch {
 	case m.Agent != parent.Agent:
-		return chela.Errorf(chela.CodeInvalid, "context fork: a fork has the agent of its requester, %q; leave agentId out, or use context isolated", parent.Agent)
+		return chela.Errorf(chela.CodeInvalid,
+			"context fork: a fork has the agent of its requester, %q; leave agentId out, or use context isolated", parent.Agent)
 	case r.Model != "" && r.Model != model:
-		return chela.Errorf(chela.CodeInvalid, "context fork: a fork has the model of its requester; leave model out, or use context isolated")
+		return chela.Errorf(chela.CodeInvalid,
+			"context fork: a fork has the model of its requester; leave model out, or use context isolated")
 	case s.o.Config.Sandboxed(*m) != s.o.Config.Sandboxed(parent):
-		return chela.Errorf(chela.CodeForbidden, "context fork: a subagent is sandboxed here and this session is not, so that it would work in another folder; use context isolated")
+		return chela.Errorf(chela.CodeForbidden,
+			"context fork: a subagent is sandboxed here and this session is not, so that it would work in another folder; use context isolated")
 	}
 	f := parent.ForkOf(by)
-	m.Fork, m.Model, m.Think, m.Fast, m.Context = &f, model, cmp.Or(by.Overrides.Think, parent.Think), cmp.Or(by.Overrides.Fast, parent.Fast), parent.Context
+	m.Fork, m.Model, m.Think, m.Fast, m.Context = &f, model, cmp.Or(by.Overrides.Think, parent.Think),
+		cmp.Or(by.Overrides.Fast, parent.Fast), parent.Context
 	return nil
 }

@@ -15,7 +15,8 @@ import (
 func aboutChild(c subagent.Child) hook.Subagent {
 	return hook.Subagent{
 		Context: hook.Context{
-			Agent: c.Session.Agent(), Session: c.Session, Run: c.ID, Requester: hook.RequesterAt(c.Address, c.Principal.ID, c.Principal.IsOwner()),
+			Agent: c.Session.Agent(), Session: c.Session, Run: c.ID,
+			Requester: hook.RequesterAt(c.Address, c.Principal.ID, c.Principal.IsOwner()),
 		},
 		Child: c.Session, Parent: c.Requester, Label: c.Label, Mode: "run",
 	}
@@ -91,11 +92,13 @@ func (s *Spawner) Ending(ctx context.Context, r *run.Run) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx)
-	c, err := store.Get(ctx, s.o.Store, func(rd store.Reader) (subagent.Child, error) { return subagent.Lookup(rd.Children(), r.Session) })
+	c, err := store.Get(ctx, s.o.Store,
+		func(rd store.Reader) (subagent.Child, error) { return subagent.Lookup(rd.Children(), r.Session) })
 	if err != nil || !c.Open() {
 		return
 	}
-	out, err := point.Decide(ctx, hook.SubagentDeliveryTarget{Subagent: aboutChild(c), Origin: hook.TargetOf(c.ReplyAddress())})
+	out, err := point.Decide(ctx,
+		hook.SubagentDeliveryTarget{Subagent: aboutChild(c), Origin: hook.TargetOf(c.ReplyAddress())})
 	if err == nil && out.Answer.Origin != nil {
 		at := out.Answer.Origin.Address()
 		r.Decided.Announce = &at
@@ -124,11 +127,18 @@ func (s *Spawner) notifyEnded(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case key := <-ended:
-			c, err := store.Get(ctx, s.o.Store, func(rd store.Reader) (subagent.Child, error) { return subagent.Lookup(rd.Children(), key) })
+			c, err := store.Get(ctx, s.o.Store,
+				func(rd store.Reader) (subagent.Child, error) { return subagent.Lookup(rd.Children(), key) })
 			if err != nil || c.ID == "" || c.Open() {
 				continue
 			}
-			e := hook.SubagentEnded{Subagent: aboutChild(c), Kind: "subagent", Outcome: string(c.Outcome), Reason: c.Error, Ended: c.Ended}
+			e := hook.SubagentEnded{
+				Subagent: aboutChild(c),
+				Kind:     "subagent",
+				Outcome:  string(c.Outcome),
+				Reason:   c.Error,
+				Ended:    c.Ended,
+			}
 			if c.Silent == subagent.Stopped {
 				e.Outcome = "killed"
 			}

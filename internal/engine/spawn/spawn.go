@@ -204,8 +204,10 @@ func (s *Spawner) SpawnIn(tx store.Tx, r subagent.Request) (subagent.Receipt, fu
 	if err := r.Check(); err != nil {
 		return subagent.Receipt{}, nil, err
 	}
-	if _, err := tx.Children().Get(r.ID); err != nil && r.Session == "" && s.o.Hooks.SubagentSpawning.Any() { // they came after Ask
-		return subagent.Receipt{}, nil, chela.Errorf(chela.CodeUnavailable, "hooks that decide about subagents have just been added; try again")
+	// they came after Ask
+	if _, err := tx.Children().Get(r.ID); err != nil && r.Session == "" && s.o.Hooks.SubagentSpawning.Any() {
+		return subagent.Receipt{}, nil,
+			chela.Errorf(chela.CodeUnavailable, "hooks that decide about subagents have just been added; try again")
 	}
 	return s.spawnIn(tx, plain(r), prepared{session: r.Session})
 }
@@ -216,7 +218,8 @@ func (s *Spawner) spawnIn(tx store.Tx, r subagent.Request, p prepared) (subagent
 		defer s.told(out.Child.Session)
 		if isNew {
 			s.o.Bus.Publish(chela.Event{Session: out.Child.Session, Stream: chela.StreamSession, Phase: chela.PhaseCreated})
-			s.o.Hooks.SubagentSpawned.Notify(context.Background(), hook.SubagentSpawned{Subagent: aboutChild(out.Child), Task: out.Child.Task})
+			s.o.Hooks.SubagentSpawned.Notify(context.Background(),
+				hook.SubagentSpawned{Subagent: aboutChild(out.Child), Task: out.Child.Task})
 		}
 	}, err
 }
@@ -236,9 +239,21 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 	}
 	parent, agent, c := in.parent, in.agent, in.config
 	child := subagent.Child{
-		ID: r.ID, Requester: r.Requester, Parent: r.Run, Root: r.ID, Principal: r.Principal, Address: r.Address,
-		Task: r.Task, Label: cmp.Or(r.Label, r.Name, fmt.Sprintf("Task %d", in.siblings+1)), Name: r.Name, Type: p.kind.Name,
-		Timeout: c.Timeout(), Cleanup: r.Cleanup, Retain: r.Retain, Created: now, Session: cmp.Or(p.session, r.Requester.Child(agent, uuid.NewString())),
+		ID:        r.ID,
+		Requester: r.Requester,
+		Parent:    r.Run,
+		Root:      r.ID,
+		Principal: r.Principal,
+		Address:   r.Address,
+		Task:      r.Task,
+		Label:     cmp.Or(r.Label, r.Name, fmt.Sprintf("Task %d", in.siblings+1)),
+		Name:      r.Name,
+		Type:      p.kind.Name,
+		Timeout:   c.Timeout(),
+		Cleanup:   r.Cleanup,
+		Retain:    r.Retain,
+		Created:   now,
+		Session:   cmp.Or(p.session, r.Requester.Child(agent, uuid.NewString())),
 	}
 	for _, f := range r.Files {
 		child.Files = append(child.Files, f.Name)
@@ -258,8 +273,9 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 		if n, err := tx.Children().Tree(by.Tree()); err != nil {
 			return subagent.Receipt{}, false, err
 		} else if n >= subagent.MaxTree {
-			return subagent.Receipt{}, false, chela.Errorf(chela.CodeForbidden, "%d subagents were started for this request already, which is the limit. "+
-				"Report what there is; more can be started when the user asks again", n)
+			return subagent.Receipt{}, false,
+				chela.Errorf(chela.CodeForbidden, "%d subagents were started for this request already, which is the limit. "+
+					"Report what there is; more can be started when the user asks again", n)
 		}
 		child.Root, child.Principal, child.Address = by.Tree(), by.Principal, by.Address
 	}
@@ -292,12 +308,22 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 		out.Warning = strings.TrimPrefix(out.Warning+"; "+p.warning, "; ")
 	}
 	if r.Sandbox == "require" && !s.o.Config.Sandboxed(meta) {
-		return subagent.Receipt{}, false, chela.Errorf(chela.CodeForbidden, "the subagent would not be sandboxed, but sandbox is %q", r.Sandbox)
+		return subagent.Receipt{}, false,
+			chela.Errorf(chela.CodeForbidden, "the subagent would not be sandboxed, but sandbox is %q", r.Sandbox)
 	}
 	out.Child = child
 	_, err = tx.Queue().Put(queue.Item{
-		ID: string(child.ID), Key: "spawn:" + string(child.ID), Session: child.Session, Kind: queue.Message, State: queue.Waiting, Created: now,
-		Origin: chela.Origin{Kind: chela.OriginAgent, ID: string(r.Requester)}, Principal: child.Principal, Parent: r.Run, Root: child.Root,
+		ID:        string(child.ID),
+		Key:       "spawn:" + string(child.ID),
+		Session:   child.Session,
+		Kind:      queue.Message,
+		State:     queue.Waiting,
+		Created:   now,
+		Origin:    chela.Origin{Kind: chela.OriginAgent, ID: string(r.Requester)},
+		Principal: child.Principal,
+
+		Parent:    r.Run,
+		Root:      child.Root,
 		Inbound:   chela.Inbound{Text: text, Time: now, Address: chela.Address{Channel: chela.LocalChannel}},
 		Overrides: run.Overrides{Timeout: child.Timeout, Deliver: run.Delivery{Mode: run.DeliverNowhere}},
 	})
@@ -310,10 +336,12 @@ func (s *Spawner) spawn(tx store.Tx, r subagent.Request, p prepared, now time.Ti
 
 // handOver has a coding agent work in the session of a child. Its program has all rights of
 // the person, so that only the owner's runs hand anything over, and none that is confined.
-func (s *Spawner) handOver(m *session.Meta, parent session.Meta, c *subagent.Child, x session.External, once bool) error {
+func (s *Spawner) handOver(m *session.Meta, parent session.Meta, c *subagent.Child,
+	x session.External, once bool) error {
 	switch {
 	case !c.Principal.May(chela.ScopeOwnerTools):
-		return chela.Errorf(chela.CodeForbidden, "only the owner may hand a task over to a coding agent, which runs with all rights of the owner")
+		return chela.Errorf(chela.CodeForbidden,
+			"only the owner may hand a task over to a coding agent, which runs with all rights of the owner")
 	case s.o.Config.Sandboxed(parent) || m.Bounds.ReadOnly:
 		return chela.Errorf(chela.CodeForbidden, "this session is confined, and a coding agent would not be")
 	}
@@ -333,7 +361,8 @@ type admitted struct {
 }
 
 // admit returns an error if a session may not start a child.
-func (s *Spawner) admit(sessions session.Reader, children subagent.Reader, r subagent.Request) (in admitted, err error) {
+func (s *Spawner) admit(sessions session.Reader, children subagent.Reader,
+	r subagent.Request) (in admitted, err error) {
 	if in.parent, err = withDepth(sessions, r.Requester); err != nil {
 		return in, err
 	}
@@ -361,22 +390,28 @@ func withDepth(r session.Reader, key chela.SessionKey) (session.Meta, error) {
 }
 
 // permitted returns why a session may not start a child.
-func (s *Spawner) permitted(c subagent.Config, parent session.Meta, agent chela.AgentID, open int, r subagent.Request) error {
+func (s *Spawner) permitted(c subagent.Config, parent session.Meta, agent chela.AgentID, open int,
+	r subagent.Request) error {
 	switch depth := parent.Bounds.Depth; {
 	case depth >= c.Depth():
 		return &chela.Error{
-			Code: chela.CodeForbidden, Message: fmt.Sprintf("a session at depth %d cannot start subagents: agents.defaults.subagents.maxSpawnDepth is %d", depth, c.Depth()),
+			Code: chela.CodeForbidden,
+			Message: fmt.Sprintf("a session at depth %d cannot start subagents: agents.defaults.subagents.maxSpawnDepth is %d",
+				depth, c.Depth()),
 		}
 	case open >= c.Children():
-		return chela.Errorf(chela.CodeForbidden, "%s of this session are running, and at most %d may (agents.defaults.subagents.maxChildrenPerAgent). "+
-			"Wait for a result, or stop one", humanize.Many(open, "subagent"), c.Children())
+		return chela.Errorf(chela.CodeForbidden,
+			"%s of this session are running, and at most %d may (agents.defaults.subagents.maxChildrenPerAgent). "+
+				"Wait for a result, or stop one", humanize.Many(open, "subagent"), c.Children())
 	case r.Agent == "" && c.Requires():
 		return chela.Errorf(chela.CodeInvalid, "agentId is required here (agents.defaults.subagents.requireAgentId)")
 	case !s.o.Config.HasAgent(agent):
 		return chela.Errorf(chela.CodeNotFound, "there is no agent %q", agent)
 	case !c.Allows(parent.Agent, agent):
-		return chela.Errorf(chela.CodeForbidden, "the agent %q may not be used for subagents of %q (agents.defaults.subagents.allowAgents)", agent, parent.Agent)
-	case s.o.Config.Sandboxed(parent) && !s.o.Config.Sandboxed(session.Meta{Key: parent.Key.Child(agent, uuid.NewString()), Agent: agent}):
+		return chela.Errorf(chela.CodeForbidden,
+			"the agent %q may not be used for subagents of %q (agents.defaults.subagents.allowAgents)", agent, parent.Agent)
+	case s.o.Config.Sandboxed(parent) &&
+		!s.o.Config.Sandboxed(session.Meta{Key: parent.Key.Child(agent, uuid.NewString()), Agent: agent}):
 		return chela.Errorf(chela.CodeForbidden, "this session is sandboxed, and a subagent of %q would not be", agent)
 	}
 	return nil
@@ -400,12 +435,20 @@ func (s *Spawner) model(c subagent.Config, agent chela.AgentID, asked, ofType st
 }
 
 // sessionOf returns the session of a child, and what the child is told.
-func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kind subagent.Type, agent chela.AgentID, r subagent.Request) (session.Meta, subagent.Context) {
+func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kind subagent.Type, agent chela.AgentID,
+	r subagent.Request) (session.Meta, subagent.Context) {
 	m := session.Meta{
-		Key: child.Session, ID: uuid.NewString(), Agent: agent, Label: child.Label, Title: humanize.Truncate(secret.Mask(child.Task), subagent.MaxLabel),
-		Created: child.Created, Started: child.Created, Updated: child.Created,
-		Model: child.Model, Think: cmp.Or(r.Think, kind.Think, c.Think),
-		Bounds: parent.ForChild(agent, kind.Tools),
+		Key:     child.Session,
+		ID:      uuid.NewString(),
+		Agent:   agent,
+		Label:   child.Label,
+		Title:   humanize.Truncate(secret.Mask(child.Task), subagent.MaxLabel),
+		Created: child.Created,
+		Started: child.Created,
+		Updated: child.Created,
+		Model:   child.Model,
+		Think:   cmp.Or(r.Think, kind.Think, c.Think),
+		Bounds:  parent.ForChild(agent, kind.Tools),
 	}
 	m.Bounds.Lane, m.Bounds.ReadOnly = Lane, m.Bounds.ReadOnly || kind.ReadOnly
 	if m.Bounds.Folder = r.Folder; r.Folder == "" && agent == parent.Agent {
@@ -416,7 +459,12 @@ func sessionOf(c subagent.Config, parent session.Meta, child subagent.Child, kin
 		by = fmt.Sprintf("the subagent %q", parent.Label)
 	}
 	about := subagent.Context{
-		Child: child, Role: c.RoleAt(m.Bounds.Depth), MaxDepth: c.Depth(), ByAgent: by, Folder: m.Bounds.Folder, Type: kind.Prompt,
+		Child:    child,
+		Role:     c.RoleAt(m.Bounds.Depth),
+		MaxDepth: c.Depth(),
+		ByAgent:  by,
+		Folder:   m.Bounds.Folder,
+		Type:     kind.Prompt,
 	}
 	m.Prompt = about.Prompt()
 	return m, about

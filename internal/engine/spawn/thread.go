@@ -36,7 +36,8 @@ func (s *Spawner) makeThread(ctx context.Context, r subagent.Request, p *prepare
 	}
 	made, err := s.o.Thread(ctx, at, "Subagent: "+cmp.Or(r.Label, r.Name, string(in.agent)))
 	if err != nil {
-		return chela.Errorf(chela.CodeUnavailable, "no subagent was started, because no thread could be created for it: %w. Start it without thread", err)
+		return chela.Errorf(chela.CodeUnavailable,
+			"no subagent was started, because no thread could be created for it: %w. Start it without thread", err)
 	}
 	p.thread = made.Thread
 	return nil
@@ -58,7 +59,8 @@ func (s *Spawner) bind(tx store.Tx, parent session.Meta, c *subagent.Child, made
 	at.Thread = cmp.Or(made, at.Thread)
 	switch {
 	case !s.o.Config.Focus().On():
-		return chela.Errorf(chela.CodeForbidden, "threads cannot be bound to subagents (session.threadBindings.enabled is false); start it without thread")
+		return chela.Errorf(chela.CodeForbidden,
+			"threads cannot be bound to subagents (session.threadBindings.enabled is false); start it without thread")
 	case parent.IsChild() || at.Local() || at.Thread == "":
 		return chela.Errorf(chela.CodeInvalid, "this chat is not a thread; start the subagent without thread")
 	}
@@ -92,6 +94,12 @@ func FocusThread(tx store.Tx, parent session.Meta, at chela.Address, key chela.S
 	if err != nil {
 		return err
 	}
-	home.SetFocus(session.Focus{Address: at, Session: key, Since: now, Idle: new(time.Duration), MaxAge: new(time.Duration)})
+	home.SetFocus(session.Focus{
+		Address: at,
+		Session: key,
+		Since:   now,
+		Idle:    new(time.Duration),
+		MaxAge:  new(time.Duration),
+	})
 	return tx.Sessions().Put(home)
 }

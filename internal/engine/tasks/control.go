@@ -49,7 +49,8 @@ func (l *List) Retry(ctx context.Context, id string) (task.Task, error) {
 
 // Dismiss gives up the delivery of the blocked answer of a task.
 func (l *List) Dismiss(ctx context.Context, id string) (task.Task, error) {
-	return l.redeliver(ctx, id, "there is no answer to dismiss", func(row *outbox.Row, _ time.Time) { row.State = outbox.Dismissed })
+	return l.redeliver(ctx, id, "there is no answer to dismiss",
+		func(row *outbox.Row, _ time.Time) { row.State = outbox.Dismissed })
 }
 
 // redeliver changes the blocked rows of the answer of a task. why says why it cannot.

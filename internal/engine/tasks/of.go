@@ -32,8 +32,21 @@ func stateOf(o chela.Outcome) task.State {
 // has not begun.
 func ofChild(c subagent.Child, began run.Run) task.Task {
 	t := task.Task{
-		ID: string(c.ID), Kind: task.Subagent, Title: c.Label, Agent: c.Session.Agent(), Requester: c.Requester, Session: c.Session, Run: c.ID,
-		Prompt: c.Task, Result: c.Result, Error: c.Error, Created: c.Created, Started: began.Started, Ended: c.Ended, Delivery: task.NotApplicable,
+		ID:        string(c.ID),
+		Kind:      task.Subagent,
+		Title:     c.Label,
+		Agent:     c.Session.Agent(),
+		Requester: c.Requester,
+		Session:   c.Session,
+		Run:       c.ID,
+		Prompt:    c.Task,
+		Result:    c.Result,
+		Error:     c.Error,
+		Created:   c.Created,
+		Started:   began.Started,
+		Ended:     c.Ended,
+
+		Delivery: task.NotApplicable,
 	}
 	switch {
 	case c.Open() && began.ID == "":
@@ -57,8 +70,17 @@ func ofChild(c subagent.Child, began run.Run) task.Task {
 // title describes the command.
 func ofCommand(it queue.Item, title string) task.Task {
 	t := task.Task{
-		ID: it.ID, Kind: task.Command, Title: title, Agent: it.Session.Agent(), Requester: it.Session, Run: it.Parent, Call: it.Call,
-		Prompt: title, Created: it.Created, Started: it.Created, Delivery: task.NotApplicable,
+		ID:        it.ID,
+		Kind:      task.Command,
+		Title:     title,
+		Agent:     it.Session.Agent(),
+		Requester: it.Session,
+		Run:       it.Parent,
+		Call:      it.Call,
+		Prompt:    title,
+		Created:   it.Created,
+		Started:   it.Created,
+		Delivery:  task.NotApplicable,
 	}
 	switch r := it.Result; {
 	case it.State == queue.Deferred:
@@ -79,8 +101,15 @@ func ofCommand(it queue.Item, title string) task.Task {
 // ofMessage returns the task of a message. r is the run that took it; zero: none did.
 func ofMessage(it queue.Item, r run.Run) task.Task {
 	t := task.Task{
-		ID: it.ID, Kind: task.Turn, Title: it.Inbound.Text, Agent: it.Session.Agent(), Requester: it.Session, Session: it.Session, Run: chela.RunID(it.ID),
-		Prompt: it.Inbound.Text, Created: it.Created,
+		ID:        it.ID,
+		Kind:      task.Turn,
+		Title:     it.Inbound.Text,
+		Agent:     it.Session.Agent(),
+		Requester: it.Session,
+		Session:   it.Session,
+		Run:       chela.RunID(it.ID),
+		Prompt:    it.Inbound.Text,
+		Created:   it.Created,
 	}
 	if it.Inbound.Task {
 		t.Kind = task.Agent
@@ -106,7 +135,15 @@ func ofMessage(it queue.Item, r run.Run) task.Task {
 
 // ofRun returns the task of a run that no message started.
 func ofRun(r run.Run) task.Task {
-	t := task.Task{ID: string(r.ID), Kind: task.Turn, Agent: r.Session.Agent(), Requester: r.Session, Session: r.Session, Run: r.ID, Created: r.Started}
+	t := task.Task{
+		ID:        string(r.ID),
+		Kind:      task.Turn,
+		Agent:     r.Session.Agent(),
+		Requester: r.Session,
+		Session:   r.Session,
+		Run:       r.ID,
+		Created:   r.Started,
+	}
 	if t.Title = "answer to " + string(r.Origin.Kind); r.Kind == run.Compact {
 		t.Title = "compaction"
 	}

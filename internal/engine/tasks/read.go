@@ -34,7 +34,8 @@ func txRows(tx store.Tx) rows {
 // all returns all tasks, without their deliveries.
 func (v rows) all() ([]task.Task, error) {
 	c := collection{seen: map[string]bool{}}
-	for _, add := range []func(*collection) error{v.addChildren, v.addBackground, v.addActive, v.addWaiting, v.addUndelivered} {
+	for _, add := range []func(*collection) error{v.addChildren, v.addBackground, v.addActive,
+		v.addWaiting, v.addUndelivered} {
 		if err := add(&c); err != nil {
 			return nil, err
 		}

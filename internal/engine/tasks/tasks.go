@@ -71,7 +71,8 @@ func (l *List) List(ctx context.Context, q Query) (page []task.Task, more bool, 
 			}
 			return t.Updated()
 		}
-		slices.SortStableFunc(all, func(a, b task.Task) int { return cmp.Or(at(b).Compare(at(a)), strings.Compare(a.ID, b.ID)) })
+		slices.SortStableFunc(all,
+			func(a, b task.Task) int { return cmp.Or(at(b).Compare(at(a)), strings.Compare(a.ID, b.ID)) })
 		from := min(q.Offset, len(all))
 		to := min(from+q.Limit, len(all))
 		page, more = all[from:to], to < len(all)

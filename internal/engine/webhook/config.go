@@ -130,7 +130,8 @@ func Parse(raw json.RawMessage, env func(string) string, state string) (*Hooks, 
 		return nil, fmt.Errorf("configuration, hooks: %w", err)
 	}
 	if p := h.Path(); p == "/" || p == "/tools" || strings.ContainsAny(p, " {}?#%") || path.Clean(p) != p {
-		return nil, invalid("path", "chela config set hooks.path /hooks", "%q cannot be used: want a path such as /hooks, and not / or /tools", h.c.Path)
+		return nil, invalid("path", "chela config set hooks.path /hooks",
+			"%q cannot be used: want a path such as /hooks, and not / or /tools", h.c.Path)
 	}
 	if !h.c.Enabled {
 		return &Hooks{c: Config{Path: h.c.Path}}, nil
@@ -140,7 +141,8 @@ func Parse(raw json.RawMessage, env func(string) string, state string) (*Hooks, 
 
 // invalid returns an error about a key of the section.
 func invalid(key, hint, format string, args ...any) error {
-	return &chela.Error{Code: chela.CodeInvalid, Message: "configuration, hooks." + key, Hint: hint, Err: fmt.Errorf(format, args...)}
+	return &chela.Error{Code: chela.CodeInvalid, Message: "configuration, hooks." + key, Hint: hint,
+		Err: fmt.Errorf(format, args...)}
 }
 
 // complete checks the configuration and prepares its mappings.
@@ -218,12 +220,16 @@ func (m Mapping) prepare(env func(string) string) (*mapping, error) {
 		body = m.Text
 	}
 	if body == "" && m.Transform == nil {
-		errs = append(errs, fmt.Errorf("action %s needs %s", out.Action, map[Action]string{Wake: "textTemplate", Agent: "messageTemplate"}[out.Action]))
+		errs = append(errs, fmt.Errorf("action %s needs %s", out.Action, map[Action]string{
+			Wake:  "textTemplate",
+			Agent: "messageTemplate",
+		}[out.Action]))
 	}
 	for _, t := range [...]struct {
 		text string
 		into *Template
-	}{{m.Name, &out.name}, {m.SessionKey, &out.session}, {body, &out.message}, {string(m.To), &out.to}, {m.Key, &out.key}} {
+	}{{m.Name, &out.name}, {m.SessionKey, &out.session}, {body, &out.message},
+		{string(m.To), &out.to}, {m.Key, &out.key}} {
 		var err error
 		if *t.into, err = ParseTemplate(t.text); err != nil {
 			errs = append(errs, err)
@@ -356,7 +362,8 @@ func (h *Hooks) Signed(name string) bool {
 
 // Known reports whether a request to a name may do something.
 func (h *Hooks) Known(name string) bool {
-	return name == string(Wake) || name == string(Agent) || slices.ContainsFunc(h.mappings, func(m *mapping) bool { return m.onPath(name) })
+	return name == string(Wake) || name == string(Agent) ||
+		slices.ContainsFunc(h.mappings, func(m *mapping) bool { return m.onPath(name) })
 }
 
 // Token returns the token of the webhooks.

@@ -18,12 +18,14 @@ const maxResult = 8 << 10
 // model chose not to answer, has none.
 func (a *Acceptor) Ended(r run.Run) func(store.Tx) error {
 	d := r.Overrides.Deliver
-	if r.Origin.Kind != chela.OriginWebhook || r.Kind != run.Turn || d.Mode != run.DeliverMain || r.Silent || r.State == run.Superseded || r.State == run.Aborted {
+	if r.Origin.Kind != chela.OriginWebhook || r.Kind != run.Turn || d.Mode != run.DeliverMain || r.Silent ||
+		r.State == run.Superseded || r.State == run.Aborted {
 		return nil
 	}
 	text := "The webhook " + r.Origin.ID + " has finished. "
 	if r.Text != "" {
-		text += "Result:\n" + a.label.Wrap("webhook "+r.Origin.ID, resultNote, a.o.Redact(humanize.TruncateBytes(r.Text, maxResult)))
+		text += "Result:\n" +
+			a.label.Wrap("webhook "+r.Origin.ID, resultNote, a.o.Redact(humanize.TruncateBytes(r.Text, maxResult)))
 	}
 	if r.State != run.OK {
 		text = "The webhook " + r.Origin.ID + " has failed: " + a.o.Redact(humanize.TruncateBytes(r.Error, maxResult))

@@ -138,7 +138,8 @@ func (r Request) text() ([]byte, error) {
 			return text, nil
 		}
 	}
-	return nil, badRequest("the body is not UTF-8; if it is in another encoding, name it: Content-Type: application/json; charset=iso-8859-1")
+	return nil, badRequest(
+		"the body is not UTF-8; if it is in another encoding, name it: Content-Type: application/json; charset=iso-8859-1")
 }
 
 // direct reads a request to /hooks/wake or /hooks/agent.
@@ -148,7 +149,8 @@ func direct(r Request, body []byte, members map[string]any) (o order, err error)
 			return o, badRequest("%s: a %s is not accepted here", cmp.Or(t.Field, "the body"), t.Value)
 		}
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			if one, err := json.Marshal(map[string]any{name: members[name]}); err == nil && json.Unmarshal(one, new(fields)) != nil {
+			if one, err := json.Marshal(map[string]any{name: members[name]}); err == nil &&
+				json.Unmarshal(one, new(fields)) != nil {
 				return o, badRequest("%s: this value is not accepted here", name)
 			}
 		}
@@ -237,8 +239,20 @@ func (m *mapping) order(r Request, payload any, sum string) (order, error) {
 		return s
 	}
 	o.fields = fields{
-		Action: m.Action, WakeMode: m.WakeMode, Name: clip(humanize.OneLine(render(m.name)), maxName-len("…")), AgentID: m.AgentID, Session: render(m.session), Lasting: m.SessionMode,
-		Deliver: m.Deliver, Channel: m.Channel, To: text(render(m.to)), Account: m.AccountID, Model: m.Model, Thinking: m.Thinking, Timeout: m.Timeout,
+		Action:   m.Action,
+		WakeMode: m.WakeMode,
+		Name:     clip(humanize.OneLine(render(m.name)), maxName-len("…")),
+		AgentID:  m.AgentID,
+		Session:  render(m.session),
+		Lasting:  m.SessionMode,
+		Deliver:  m.Deliver,
+		Channel:  m.Channel,
+		To:       text(render(m.to)),
+		Account:  m.AccountID,
+		Model:    m.Model,
+
+		Thinking: m.Thinking,
+		Timeout:  m.Timeout,
 	}
 	o.own = m.session.Constant()
 	var err error
@@ -263,11 +277,19 @@ func (o *order) merge(f fields, set map[string]json.RawMessage) {
 	had := o.fields
 	o.fields = f
 	for name, keep := range map[string]func(){
-		"action": func() { o.Action = had.Action }, "wakeMode": func() { o.WakeMode = had.WakeMode }, "name": func() { o.Name = had.Name },
-		"agentId": func() { o.AgentID = had.AgentID }, "sessionMode": func() { o.Lasting = had.Lasting },
-		"deliver": func() { o.Deliver = had.Deliver }, "channel": func() { o.Channel = had.Channel }, "to": func() { o.To = had.To },
-		"accountId": func() { o.Account = had.Account }, "model": func() { o.Model = had.Model },
-		"thinking": func() { o.Thinking = had.Thinking }, "timeoutSeconds": func() { o.Timeout = had.Timeout },
+		"action":      func() { o.Action = had.Action },
+		"wakeMode":    func() { o.WakeMode = had.WakeMode },
+		"name":        func() { o.Name = had.Name },
+		"agentId":     func() { o.AgentID = had.AgentID },
+		"sessionMode": func() { o.Lasting = had.Lasting },
+		"deliver":     func() { o.Deliver = had.Deliver },
+		"channel":     func() { o.Channel = had.Channel },
+
+		"to":             func() { o.To = had.To },
+		"accountId":      func() { o.Account = had.Account },
+		"model":          func() { o.Model = had.Model },
+		"thinking":       func() { o.Thinking = had.Thinking },
+		"timeoutSeconds": func() { o.Timeout = had.Timeout },
 	} {
 		if _, ok := set[name]; !ok {
 			keep()
@@ -326,7 +348,8 @@ func (o *order) check() error {
 	if err := cmp.Or(merr, perr, terr, thinking(o.Thinking)); err != nil {
 		return badRequest("%w", err)
 	}
-	if o.Action == Agent && (o.Channel != "last" && (o.Channel == "") != (o.To == "") || o.Channel == "last" && o.To != "") {
+	if o.Action == Agent &&
+		(o.Channel != "last" && (o.Channel == "") != (o.To == "") || o.Channel == "last" && o.To != "") {
 		return badRequest("%w", errHalf)
 	}
 	return nil

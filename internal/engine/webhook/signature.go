@@ -103,7 +103,8 @@ func (s signed) verify(key secret.Value, body []byte, tolerance time.Duration, n
 			return "", fmt.Errorf("%w: the time is no number of seconds", errSignature)
 		}
 		if off := now.Sub(time.Unix(at, 0)).Abs(); off > tolerance {
-			return "", fmt.Errorf("%w: its time is %s off, at most %s are accepted", errSignature, off.Round(time.Second), tolerance)
+			return "", fmt.Errorf("%w: its time is %s off, at most %s are accepted", errSignature, off.Round(time.Second),
+				tolerance)
 		}
 		mac.Write([]byte(s.time + "."))
 	}

@@ -41,10 +41,16 @@ func TestSignature(t *testing.T) {
 			t.Errorf("%s: %v", s, err)
 		}
 		for what, h := range map[string]map[string]string{
-			"none": {}, "another key": Sign(s, secret.New("x"), body, now), "no key": Sign(s, secret.Value{}, body, now), "another body": Sign(s, key, []byte("x"), now),
-			"garbage": {"X-Hub-Signature-256": "sha256=zz", "X-Signature": "zz", "X-Timestamp": "1", "Stripe-Signature": "t=1,v1=zz"},
-			"short":   {"X-Hub-Signature-256": "sha256=00", "X-Signature": "00", "X-Timestamp": "1700000000", "Stripe-Signature": "t=1700000000,v1=00"},
-			"no time": {"X-Hub-Signature-256": "", "X-Signature": good["X-Signature"], "Stripe-Signature": strings.Replace(good["Stripe-Signature"], "t=", "s=", 1)},
+			"none":         {},
+			"another key":  Sign(s, secret.New("x"), body, now),
+			"no key":       Sign(s, secret.Value{}, body, now),
+			"another body": Sign(s, key, []byte("x"), now),
+			"garbage": {"X-Hub-Signature-256": "sha256=zz", "X-Signature": "zz", "X-Timestamp": "1",
+				"Stripe-Signature": "t=1,v1=zz"},
+			"short": {"X-Hub-Signature-256": "sha256=00", "X-Signature": "00", "X-Timestamp": "1700000000",
+				"Stripe-Signature": "t=1700000000,v1=00"},
+			"no time": {"X-Hub-Signature-256": "", "X-Signature": good["X-Signature"],
+				"Stripe-Signature": strings.Replace(good["Stripe-Signature"], "t=", "s=", 1)},
 			"another time": {"X-Hub-Signature-256": "x", "X-Signature": good["X-Signature"], "X-Timestamp": "1700000001",
 				"Stripe-Signature": strings.Replace(good["Stripe-Signature"], "t=1700000000", "t=1700000001", 1)},
 			"two times": {"Stripe-Signature": "t=1," + good["Stripe-Signature"]},
@@ -60,12 +66,14 @@ func TestSignature(t *testing.T) {
 			}
 		}
 	}
-	two := "t=1700000000,v1=" + strings.Repeat("0", 64) + "," + strings.TrimPrefix(Sign(Stripe, key, body, now)["Stripe-Signature"], "t=1700000000,")
+	two := "t=1700000000,v1=" + strings.Repeat("0", 64) + "," +
+		strings.TrimPrefix(Sign(Stripe, key, body, now)["Stripe-Signature"], "t=1700000000,")
 	if err := verify(Stripe, map[string]string{"Stripe-Signature": two}, now); err != nil {
 		t.Errorf("the second of two signatures, of a secret that was rotated: %v", err)
 	}
 	for _, at := range []string{"-1", "99999999999999999999", "1e9", "", "0x1"} {
-		if _, err := (signed{time: at + " ", macs: [][]byte{make([]byte, 32)}}).verify(key, body, time.Hour, now); err == nil {
+		if _, err := (signed{time: at + " ", macs: [][]byte{make([]byte, 32)}}).verify(key, body, time.Hour,
+			now); err == nil {
 			t.Errorf("time %q is accepted", at)
 		}
 	}

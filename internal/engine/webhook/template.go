@@ -76,7 +76,8 @@ func parsePath(s string) ([]string, error) {
 			}
 			n := strings.IndexAny(s[i:]+".", ".[")
 			name := s[i : i+n]
-			if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || strings.ContainsRune("{}]\"'|", r) }) {
+			if name == "" ||
+				strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || strings.ContainsRune("{}]\"'|", r) }) {
 				return nil, fmt.Errorf("%q is no name", name)
 			}
 			path, i = append(path, name), i+n

@@ -20,10 +20,27 @@ func decode(t testing.TB, text string) any {
 
 func TestTemplate(t *testing.T) {
 	t.Parallel()
-	payload := decode(t, `{"a": [{"b": "x"}, {"b": 12345678901234567890}], "o": {"k": true}, "0": "zero", "n": null, "s": "{{a}}"}`)
+	payload := decode(t,
+		`{"a": [{"b": "x"}, {"b": 12345678901234567890}], "o": {"k": true}, "0": "zero", "n": null, "s": "{{a}}"}`)
 	for in, want := range map[string]string{
-		"": "", "plain": "plain", "{{a[0].b}}": "x", "{{ a[1].b }}!": "12345678901234567890!", "{{a.0.b}}": "x", "{{o}}": `{"k":true}`, "{{o.k}}": "true", "{{a[9].b}}": "", "{{a.b}}": "", "{{n}}": "",
-		"{{0}}": "zero", "{{missing.x[2]}}": "", "{{s}}": "{{a}}", "a }} b": "a }} b", "{{a[0].b}}{{a[0].b}}": "xx", "{{payload}}": "", "é{{a[0].b}}é": "éxé",
+		"":                     "",
+		"plain":                "plain",
+		"{{a[0].b}}":           "x",
+		"{{ a[1].b }}!":        "12345678901234567890!",
+		"{{a.0.b}}":            "x",
+		"{{o}}":                `{"k":true}`,
+		"{{o.k}}":              "true",
+		"{{a[9].b}}":           "",
+		"{{a.b}}":              "",
+		"{{n}}":                "",
+		"{{0}}":                "zero",
+		"{{missing.x[2]}}":     "",
+		"{{s}}":                "{{a}}",
+		"a }} b":               "a }} b",
+		"{{a[0].b}}{{a[0].b}}": "xx",
+
+		"{{payload}}":  "",
+		"é{{a[0].b}}é": "éxé",
 	} {
 		tm, err := ParseTemplate(in)
 		if err != nil {
@@ -34,7 +51,8 @@ func TestTemplate(t *testing.T) {
 			t.Errorf("%q: %q %v, want %q", in, got, err, want)
 		}
 	}
-	for _, bad := range []string{"{{", "{{a", "{{}}", "{{ }}", "{{.a}}", "{{a.}}", "{{a..b}}", "{{a[}}", "{{a[x]}}", "{{a[-1]}}", "{{a[1]b}}", "{{[0]}}", "{{a b}}", "{{a | upper}}", `{{a["b"]}}`, "{{{a}}}",
+	for _, bad := range []string{"{{", "{{a", "{{}}", "{{ }}", "{{.a}}", "{{a.}}", "{{a..b}}", "{{a[}}", "{{a[x]}}",
+		"{{a[-1]}}", "{{a[1]b}}", "{{[0]}}", "{{a b}}", "{{a | upper}}", `{{a["b"]}}`, "{{{a}}}",
 		"{{" + strings.Repeat("a.", 40) + "a}}", strings.Repeat("x", maxTemplate+1)} {
 		if tm, err := ParseTemplate(bad); err == nil {
 			t.Errorf("%q is accepted as %q", clip(bad, 60), tm.parts)
@@ -72,7 +90,8 @@ func TestForeign(t *testing.T) {
 // FuzzTemplate checks that a template with any payload ends, is limited, keeps the value
 // within the foreign part, and is the same text in parts and as a whole.
 func FuzzTemplate(f *testing.F) {
-	f.Add("New mail from {{messages[0].from}}\n{{messages[0].body}}\nEnd", []byte(`{"messages":[{"from":"a","body":"b"}]}`))
+	f.Add("New mail from {{messages[0].from}}\n{{messages[0].body}}\nEnd",
+		[]byte(`{"messages":[{"from":"a","body":"b"}]}`))
 	f.Add("{{a}}{{b.0}}", []byte(`{"a":"{{b}}","b":[1]}`))
 	f.Add("{{payload.x}} {{headers.x-y}}", []byte(`{}`))
 	f.Fuzz(func(t *testing.T, text string, body []byte) {

@@ -32,7 +32,8 @@ const (
 
 // transform runs the program of a mapping and applies its output. It reports whether the
 // program decided that nothing is done.
-func (a *Acceptor) transform(ctx context.Context, h *Hooks, m *mapping, r Request, payload any, o *order) (skip bool, err error) {
+func (a *Acceptor) transform(ctx context.Context, h *Hooks, m *mapping, r Request, payload any,
+	o *order) (skip bool, err error) {
 	p, err := program(h.c.TransformsDir, m.Transform)
 	if err != nil {
 		return false, fmt.Errorf("webhook %s: %w", m.label(), err)
@@ -43,14 +44,20 @@ func (a *Acceptor) transform(ctx context.Context, h *Hooks, m *mapping, r Reques
 			header[name] = r.Header.Get(name)
 		}
 	}
-	if p.Input, err = json.Marshal(map[string]any{"path": r.Name, "headers": header, "query": r.Query, "payload": payload}); err != nil {
+	if p.Input, err = json.Marshal(map[string]any{
+		"path":    r.Name,
+		"headers": header,
+		"query":   r.Query,
+		"payload": payload,
+	}); err != nil {
 		return false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, transformTime)
 	defer cancel()
 	out, err := a.o.Run(ctx, p)
 	if err != nil {
-		return false, fmt.Errorf("webhook %s: transform %s: %v", m.label(), m.Transform.Module, err) //nolint:errorlint // its time limit is not that of the request
+		return false, fmt.Errorf("webhook %s: transform %s: %v", m.label(), m.Transform.Module,
+			err) //nolint:errorlint // its time limit is not that of the request
 	}
 	out = bytes.TrimSpace(out)
 	switch string(out) {
@@ -62,7 +69,8 @@ func (a *Acceptor) transform(ctx context.Context, h *Hooks, m *mapping, r Reques
 	var f fields
 	var set map[string]json.RawMessage
 	if err := errors.Join(json.Unmarshal(out, &f), json.Unmarshal(out, &set)); err != nil {
-		return false, fmt.Errorf("webhook %s: transform %s: its output is no JSON object with members of a request", m.label(), m.Transform.Module)
+		return false, fmt.Errorf("webhook %s: transform %s: its output is no JSON object with members of a request",
+			m.label(), m.Transform.Module)
 	}
 	o.merge(f, set)
 	return false, nil

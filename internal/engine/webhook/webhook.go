@@ -128,7 +128,8 @@ func (a *Acceptor) item(ctx context.Context, h *Hooks, o *order) (it queue.Item,
 		ID: uuid.NewString(), Session: key, State: queue.Waiting, Created: now,
 		Origin: chela.Origin{Kind: chela.OriginWebhook, ID: o.source},
 		Principal: chela.Principal{
-			ID: "webhook:" + o.source, Credential: chela.WebhookCredential, Scopes: []chela.Scope{chela.ScopeRead, chela.ScopeWrite},
+			ID: "webhook:" + o.source, Credential: chela.WebhookCredential,
+			Scopes: []chela.Scope{chela.ScopeRead, chela.ScopeWrite},
 		},
 		Inbound: chela.Inbound{ID: o.digest(), Text: a.text(o), Time: now},
 	}
@@ -143,8 +144,9 @@ func (a *Acceptor) item(ctx context.Context, h *Hooks, o *order) (it queue.Item,
 	}
 	it.Kind, it.Inbound.Address = queue.Message, chela.Address{Channel: chela.LocalChannel}
 	it.Overrides = run.Overrides{Model: o.Model, Think: o.Thinking, Lane: Lane}
-	it.Overrides.Timeout, _ = timeout(o.Timeout)                                               // checked
-	if lasting, _ := persistent(o.Lasting); !lasting && cmp.Or(o.Session, h.c.Session) != "" { // otherwise the session is new
+	it.Overrides.Timeout, _ = timeout(o.Timeout) // checked
+	// otherwise the session is new
+	if lasting, _ := persistent(o.Lasting); !lasting && cmp.Or(o.Session, h.c.Session) != "" {
 		it.Overrides.Context = run.ContextFresh
 	}
 	if o.Model != "" {
@@ -210,7 +212,8 @@ func (h *Hooks) session(o *order, agent chela.AgentID) (chela.SessionKey, error)
 	}
 	permitted := func(p string) bool { return strings.HasPrefix(short, p) || strings.HasPrefix(name, p) }
 	if !o.own && !slices.ContainsFunc(prefixes, permitted) {
-		return "", badRequest("sessionKey %q does not begin with one of %s (hooks.allowedSessionKeyPrefixes)", clip(name, 80), strings.Join(prefixes, ", "))
+		return "", badRequest("sessionKey %q does not begin with one of %s (hooks.allowedSessionKeyPrefixes)", clip(name, 80),
+			strings.Join(prefixes, ", "))
 	}
 	key, err := chela.ParseSessionKey("agent:"+string(agent)+":"+short, agent)
 	if err != nil {
@@ -246,7 +249,8 @@ func (a *Acceptor) delivery(ctx context.Context, o *order, agent chela.AgentID) 
 		return d, false, badRequest("to %q has no id", o.To)
 	}
 	d.Mode, d.Address = run.DeliverTo, chela.Address{
-		Channel: o.Channel, Account: chela.AccountID(o.Account), Peer: chela.Peer{Kind: cmp.Or(t.Kind, chela.Direct), ID: t.ID}, Thread: t.Thread,
+		Channel: o.Channel, Account: chela.AccountID(o.Account),
+		Peer: chela.Peer{Kind: cmp.Or(t.Kind, chela.Direct), ID: t.ID}, Thread: t.Thread,
 	}
 	if t.Kind == "" {
 		d.Address, err = a.known(ctx, agent, d.Address)
@@ -337,7 +341,8 @@ func (a *Acceptor) commit(ctx context.Context, it queue.Item, last bool, o order
 	if !out.New && out.Item.Inbound.ID != it.Inbound.ID {
 		return Receipt{}, chela.Errorf(chela.CodeConflict, "the idempotency key was used for another request")
 	}
-	a.o.Log.Info("webhook accepted", "name", o.source, "action", string(o.Action), "session", string(r.Session), "run", string(r.Run), "bytes", len(o.said.String()), "new", r.New)
+	a.o.Log.Info("webhook accepted", "name", o.source, "action", string(o.Action), "session", string(r.Session),
+		"run", string(r.Run), "bytes", len(o.said.String()), "new", r.New)
 	return r, nil
 }
 
@@ -356,7 +361,11 @@ func putWake(tx store.Tx, it queue.Item) (queue.Receipt, error) {
 	tx.Wake(store.Topic{Kind: store.TopicQueue, Session: it.Session})
 	tx.Wake(store.Topic{Kind: store.TopicHeartbeat})
 	return out, heartbeat.Request(tx.Heartbeats(), heartbeat.Wake{
-		Session: it.Session, Reason: "hook:" + cmp.Or(it.Origin.ID, "webhook"), Mode: mode, Principal: it.Principal, At: it.Created,
+		Session:   it.Session,
+		Reason:    "hook:" + cmp.Or(it.Origin.ID, "webhook"),
+		Mode:      mode,
+		Principal: it.Principal,
+		At:        it.Created,
 	})
 }
 

@@ -93,7 +93,8 @@ func CreateIn(root *os.Root, name string, perm fs.FileMode, write func(io.Writer
 	return createIn(root, name, perm, write, func(string) error { return nil })
 }
 
-func createIn(root *os.Root, name string, perm fs.FileMode, write func(io.Writer) error, before func(step string) error) error {
+func createIn(root *os.Root, name string, perm fs.FileMode, write func(io.Writer) error,
+	before func(step string) error) error {
 	check := func(step string) error {
 		if err := before(step); err != nil || step != "create" && step != "rename" {
 			return err
@@ -129,7 +130,8 @@ func SymlinkIn(root *os.Root, name, target string) error {
 }
 
 // place writes a temporary file and renames it to name.
-func place(root *os.Root, name string, perm fs.FileMode, before func(step string) error, write func(*os.File) error) (err error) {
+func place(root *os.Root, name string, perm fs.FileMode, before func(step string) error,
+	write func(*os.File) error) (err error) {
 	dir := filepath.Dir(name)
 	temp := filepath.Join(dir, tempPrefix+rand.Text())
 	defer func() {

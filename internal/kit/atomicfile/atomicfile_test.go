@@ -205,7 +205,13 @@ func TestCreateIn(t *testing.T) {
 
 func TestIsTemp(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]bool{".tmp-" + rand.Text(): true, ".tmp-": false, ".tmp-mine": false, rand.Text(): false, ".tmp-" + strings.Repeat("a", 26): false} {
+	for name, want := range map[string]bool{
+		".tmp-" + rand.Text():             true,
+		".tmp-":                           false,
+		".tmp-mine":                       false,
+		rand.Text():                       false,
+		".tmp-" + strings.Repeat("a", 26): false,
+	} {
 		if got := IsTemp(name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}

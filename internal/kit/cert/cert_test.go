@@ -37,7 +37,8 @@ func TestMake(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := c.Leaf; l.Subject.CommonName != "Chela gateway" || l.KeyUsage != x509.KeyUsageDigitalSignature || !slices.Equal(l.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) {
+	if l := c.Leaf; l.Subject.CommonName != "Chela gateway" || l.KeyUsage != x509.KeyUsageDigitalSignature ||
+		!slices.Equal(l.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) {
 		t.Errorf("%v, usage %v %v", l.Subject, l.KeyUsage, l.ExtKeyUsage)
 	}
 	for _, host := range []string{"localhost", "127.0.0.1"} {
@@ -49,7 +50,8 @@ func TestMake(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	t.Run("a missing file is named", func(t *testing.T) {
-		if _, err := Load("/nowhere/cert.pem", "/nowhere/key.pem"); err == nil || !strings.Contains(err.Error(), "/nowhere/cert.pem") {
+		if _, err := Load("/nowhere/cert.pem", "/nowhere/key.pem"); err == nil ||
+			!strings.Contains(err.Error(), "/nowhere/cert.pem") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -65,7 +67,8 @@ func TestLoad(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			certPath, keyPath := pair(t)
 			time.Sleep(lifetime + time.Hour)
-			want := "certificate " + certPath + ", valid from 1999-12-31 to 2009-12-29, has expired" // valid an hour earlier, for slow clocks
+			// valid an hour earlier, for slow clocks
+			want := "certificate " + certPath + ", valid from 1999-12-31 to 2009-12-29, has expired"
 			if _, err := Load(certPath, keyPath); !errors.Is(err, ErrExpired) || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			}

@@ -28,17 +28,20 @@ func TestSplit(t *testing.T) {
 		{"fits", "hello", 5, []string{"hello"}},
 		{"paragraph", "one two\n\nthree four", 14, []string{"one two\n\n", "three four"}},
 		{"line", "one two\nthree four", 14, []string{"one two\n", "three four"}},
-		{"paragraph rather than a later line", "one two\n\nthree\nfour five", 16, []string{"one two\n\n", "three\nfour five"}},
+		{"paragraph rather than a later line", "one two\n\nthree\nfour five", 16,
+			[]string{"one two\n\n", "three\nfour five"}},
 		{"sentence", "One is. Two is three", 14, []string{"One is. ", "Two is three"}},
 		{"Chinese sentence", "一二三四五。六七八九十", 8, []string{"一二三四五。", "六七八九十"}},
 		{"blank", "aaaa bbbb cccc", 12, []string{"aaaa bbbb ", "cccc"}},
 		{"in a word", "abcdefghij", 4, []string{"abcd", "efgh", "ij"}},
 		{"not inside a grapheme", "abcde\u0301f", 5, []string{"abcd", "e\u0301f"}},
-		{"code is not split", "intro text here\n```go\na\nb\n```\nend", 24, []string{"intro text here\n", "```go\na\nb\n```\nend"}},
+		{"code is not split", "intro text here\n```go\na\nb\n```\nend", 24,
+			[]string{"intro text here\n", "```go\na\nb\n```\nend"}},
 		{"long code is closed and reopened", "```go\naaaaaaaa\nbbbbbbbb\ncccccccc\n```\nend", 32, []string{
 			"```go\naaaaaaaa\nbbbbbbbb\n```", "```go\ncccccccc\n```\nend",
 		}},
-		{"code without an end", "```\naaaaaaaaaaaaaaaa\nbbbbbbbbbb\n", 28, []string{"```\naaaaaaaaaaaaaaaa\n```", "```\nbbbbbbbbbb\n```"}},
+		{"code without an end", "```\naaaaaaaaaaaaaaaa\nbbbbbbbbbb\n", 28,
+			[]string{"```\naaaaaaaaaaaaaaaa\n```", "```\nbbbbbbbbbb\n```"}},
 		{"no fence is created", "aaaaaaaa ```x``` bbbbbbbb", 16, []string{"aaaaaaaa ```x```", " bbbbbbbb"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,7 +4,9 @@ import "fmt"
 
 // Error describes why a text is not a cron expression.
 type Error struct {
-	Field  string // "second", "minute", "hour", "day of month", "month", "day of week", "year"; "" for the whole expression
+	// "second", "minute", "hour", "day of month", "month", "day of week", "year"; "" for the whole
+	// expression
+	Field  string
 	Value  string // the part of the text that is wrong
 	Reason string // follows the value in a sentence: "is not a number"
 }

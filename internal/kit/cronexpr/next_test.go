@@ -127,7 +127,8 @@ func TestNext(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		for _, zone := range []*time.Location{time.UTC, time.FixedZone("UTC+14", 14*3600), time.FixedZone("UTC-12", -12*3600)} {
+		for _, zone := range []*time.Location{time.UTC, time.FixedZone("UTC+14", 14*3600),
+			time.FixedZone("UTC-12", -12*3600)} {
 			if got := times(e, parseTime(t, tt.after, zone), 1)[0]; got != tt.want {
 				t.Errorf("%s after %s in %v: %s, want %s", tt.text, tt.after, zone, got, tt.want)
 			}

@@ -13,7 +13,8 @@ func Parse(text string) (Expr, error) {
 		return Expr{}, err
 	}
 	e := Expr{text: text, fixed: true}
-	for i, parse := range []func(*Expr, string) *Error{parseSecond, parseMinute, parseHour, parseDay, parseMonth, parseWeekday, parseYear} {
+	for i, parse := range []func(*Expr, string) *Error{parseSecond, parseMinute, parseHour, parseDay, parseMonth,
+		parseWeekday, parseYear} {
 		// ? is another way to write *.
 		field := strings.ReplaceAll(fields[i], "?", "*")
 		if err := parse(&e, field); err != nil {
@@ -34,7 +35,8 @@ func split(text string) ([]string, error) {
 	if strings.HasPrefix(text, "@") && len(strings.Fields(text)) == 1 {
 		long, ok := nickname(upper(text))
 		if !ok {
-			return nil, &Error{Value: text, Reason: "is not a nickname: want @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly"}
+			return nil, &Error{Value: text,
+				Reason: "is not a nickname: want @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly"}
 		}
 		text = long
 	}

@@ -135,8 +135,10 @@ func TestParseError(t *testing.T) {
 		{"L * * * *", "minute", "L", `minute "L" is not a number`},
 		{"5#1 * * * *", "minute", "5#1", `minute "5#1" is not a number`},
 		{"* 24 * * *", "hour", "24", `hour "24" is not in the range 0 to 23`},
-		{"* 99999999999999999999 * * *", "hour", "99999999999999999999", `hour "99999999999999999999" is not in the range 0 to 23`},
-		{"* 1-99999999999999999999/9 * * *", "hour", "1-99999999999999999999/9", `hour "1-99999999999999999999/9" is not in the range 0 to 23`},
+		{"* 99999999999999999999 * * *", "hour", "99999999999999999999",
+			`hour "99999999999999999999" is not in the range 0 to 23`},
+		{"* 1-99999999999999999999/9 * * *", "hour", "1-99999999999999999999/9",
+			`hour "1-99999999999999999999/9" is not in the range 0 to 23`},
 		{"* * 0 * *", "day of month", "0", `day of month "0" is not in the range 1 to 31`},
 		{"* * 32 * *", "day of month", "32", `day of month "32" is not in the range 1 to 31`},
 		{"* * L-3 * *", "day of month", "L-3", `day of month "L-3" is not a number`},
@@ -168,7 +170,8 @@ func TestParseError(t *testing.T) {
 		{"* * * * MON#", "day of week", "MON#", `day of week "MON#" does not have a week from 1 to 5 or L after the #`},
 		{"* * * * MON#0", "day of week", "MON#0", `day of week "MON#0" does not have a week from 1 to 5 or L after the #`},
 		{"* * * * MON#6", "day of week", "MON#6", `day of week "MON#6" does not have a week from 1 to 5 or L after the #`},
-		{"* * * * MON#1#2", "day of week", "MON#1#2", `day of week "MON#1#2" does not have a week from 1 to 5 or L after the #`},
+		{"* * * * MON#1#2", "day of week", "MON#1#2",
+			`day of week "MON#1#2" does not have a week from 1 to 5 or L after the #`},
 		{"* * * * MONL#2", "day of week", "MONL#2", `day of week "MONL#2" is not a number or a name`},
 		{"* * * * +", "day of week", "", `day of week "" is empty`},
 		{"* * * * ++1", "day of week", "+1", `day of week "+1" is not a number or a name`},
@@ -186,7 +189,8 @@ func TestParseError(t *testing.T) {
 			continue
 		}
 		if got.Field != tt.field || got.Value != tt.value || got.Error() != tt.message {
-			t.Errorf("Parse(%q): %q, %q: %s\nwant %q, %q: %s", tt.text, got.Field, got.Value, got, tt.field, tt.value, tt.message)
+			t.Errorf("Parse(%q): %q, %q: %s\nwant %q, %q: %s", tt.text, got.Field, got.Value, got,
+				tt.field, tt.value, tt.message)
 		}
 		if !reflect.DeepEqual(e, Expr{}) {
 			t.Errorf("Parse(%q) returned %+v with an error", tt.text, e)

@@ -51,7 +51,8 @@ func (m model) next(after, limit time.Time, loc *time.Location) time.Time {
 // nextFixed walks from one date to the next.
 func (m model) nextFixed(after, limit time.Time, loc *time.Location) time.Time {
 	y, month, d := after.In(loc).Date()
-	for day := time.Date(y, month, d, 12, 0, 0, 0, time.UTC).AddDate(0, 0, -1); day.Before(limit.AddDate(0, 0, 2)); day = day.AddDate(0, 0, 1) {
+	for day := time.Date(y, month, d, 12, 0, 0, 0, time.UTC).AddDate(0, 0,
+		-1); day.Before(limit.AddDate(0, 0, 2)); day = day.AddDate(0, 0, 1) {
 		if !m.date(day) {
 			continue
 		}
@@ -108,7 +109,8 @@ func newModel(pick source) model {
 	texts[0], m.second = pickClock(pick, 59)
 	texts[1], m.minute = pickClock(pick, 59)
 	texts[2], m.hour = pickClock(pick, 23)
-	fixed := !strings.ContainsAny(texts[0]+texts[1]+texts[2], "*?/") && len(m.second) == 1 && len(m.minute) == 1 && len(m.hour) == 1
+	fixed := !strings.ContainsAny(texts[0]+texts[1]+texts[2], "*?/") && len(m.second) == 1 &&
+		len(m.minute) == 1 && len(m.hour) == 1
 	texts[4], m.month = "*", span(1, 12, 1)
 	if pick(3) == 0 {
 		texts[4], m.month = pickMonth(pick)
@@ -205,7 +207,8 @@ func pickDay(pick source) (string, func(time.Time) bool) {
 		step := 1 + pick(31)
 		return fmt.Sprintf("*/%d", step), func(t time.Time) bool { return (t.Day()-1)%step == 0 }
 	case 2:
-		return fmt.Sprintf("%d-%d", min(a, b), max(a, b)), func(t time.Time) bool { return t.Day() >= min(a, b) && t.Day() <= max(a, b) }
+		return fmt.Sprintf("%d-%d", min(a, b), max(a, b)),
+			func(t time.Time) bool { return t.Day() >= min(a, b) && t.Day() <= max(a, b) }
 	case 3:
 		return fmt.Sprintf("%d,L", a), func(t time.Time) bool { return t.Day() == a || t.Day() == lastOf(t).Day() }
 	case 4:
@@ -227,10 +230,12 @@ func pickWeekday(pick source) (string, func(time.Time) bool) {
 	case 1:
 		return "MON-FRI,7", func(t time.Time) bool { return t.Weekday() != time.Saturday }
 	case 2:
-		return fmt.Sprintf("%d-SUN", max(a, 1)), func(t time.Time) bool { return t.Weekday() == time.Sunday || t.Weekday() >= max(a, 1) }
+		return fmt.Sprintf("%d-SUN", max(a, 1)),
+			func(t time.Time) bool { return t.Weekday() == time.Sunday || t.Weekday() >= max(a, 1) }
 	case 3:
 		week := 1 + pick(5)
-		return fmt.Sprintf("%s#%d", name(a), week), func(t time.Time) bool { return t.Weekday() == a && (t.Day()+6)/7 == week }
+		return fmt.Sprintf("%s#%d", name(a), week),
+			func(t time.Time) bool { return t.Weekday() == a && (t.Day()+6)/7 == week }
 	case 4:
 		return fmt.Sprintf("%dL,%s#1", a, name(b)), func(t time.Time) bool {
 			return t.Weekday() == a && t.AddDate(0, 0, 7).Month() != t.Month() || t.Weekday() == b && t.Day() <= 7
@@ -278,8 +283,10 @@ func zone(t testing.TB, name string) *time.Location {
 // zones have clock changes of all kinds.
 func zones() []string {
 	return []string{
-		"UTC", "America/New_York", "Europe/Berlin", "Europe/Dublin", "Australia/Lord_Howe", "Pacific/Apia", "Pacific/Chatham", "Africa/Casablanca",
-		"Africa/Cairo", "Antarctica/Troll", "Antarctica/Casey", "America/Havana", "America/Santiago", "America/Sao_Paulo", "America/St_Johns",
+		"UTC", "America/New_York", "Europe/Berlin", "Europe/Dublin", "Australia/Lord_Howe", "Pacific/Apia",
+		"Pacific/Chatham", "Africa/Casablanca",
+		"Africa/Cairo", "Antarctica/Troll", "Antarctica/Casey", "America/Havana", "America/Santiago",
+		"America/Sao_Paulo", "America/St_Johns",
 		"America/Godthab", "Atlantic/Azores", "Asia/Beirut", "Asia/Gaza", "Asia/Tehran", "Asia/Kathmandu", "Asia/Pyongyang",
 	}
 }

@@ -121,7 +121,8 @@ func TestExtract(t *testing.T) {
 		{"a folder at the top, tar.gz", gzipOf(t, tarOf(t, below...))},
 		{"a folder at the top, zip", zipOf(t, 0, below...)},
 		{"a folder at the top without an entry", tarOf(t, below[1:]...)},
-		{"./ before the names", tarOf(t, entry{"./", "", 0}, entry{"./a.txt", "1", 0}, entry{"./b/", "", 0}, entry{"./b//c.txt", "2", 0})},
+		{"./ before the names", tarOf(t, entry{"./", "", 0}, entry{"./a.txt", "1", 0}, entry{"./b/", "", 0},
+			entry{"./b//c.txt", "2", 0})},
 		{"with a comment, as git makes it", tarOf(t, entry{kind: tar.TypeXGlobalHeader}, below[1], below[2])},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -205,7 +206,8 @@ func TestExtractRefuses(t *testing.T) {
 		{"a folder that is a file", []entry{{"a/b", "", 0}, {"a", "", 0}}, "both"},
 		{"a file without a name", []entry{{".", "", 0}}, "not the name"},
 	} {
-		tests = append(tests, test{same.name + ", tar", tarOf(t, same.entries...), same.want}, test{same.name + ", zip", zipOf(t, 0, same.entries...), same.want})
+		tests = append(tests, test{same.name + ", tar", tarOf(t, same.entries...), same.want},
+			test{same.name + ", zip", zipOf(t, 0, same.entries...), same.want})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -256,7 +258,8 @@ func TestOverlap(t *testing.T) {
 		binary.LittleEndian.PutUint16(tail[at:], 5)
 	}
 	binary.LittleEndian.PutUint32(tail[12:], uint32(5*len(header)))
-	if _, err := extract(t, append(archive, tail...)); err == nil || !strings.Contains(err.Error(), "larger than it seems") {
+	if _, err := extract(t, append(archive, tail...)); err == nil ||
+		!strings.Contains(err.Error(), "larger than it seems") {
 		t.Error(err)
 	}
 }

@@ -47,7 +47,8 @@ func TestHash(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("needs modes of files")
 	}
-	dir := fill(t, t.TempDir(), map[string]string{"HOOK.md": "a", "handler*": "#!/bin/sh\n", "lib/a.txt": "b", "lib-a": "c"})
+	dir := fill(t, t.TempDir(),
+		map[string]string{"HOOK.md": "a", "handler*": "#!/bin/sh\n", "lib/a.txt": "b", "lib-a": "c"})
 	// Configurations have hashes: the algorithm must not change.
 	const want = "151ab6a708d1f842501786a5d221eb893e0515883ff68b9bd43d4d917d30b365"
 	if got := hash(t, dir); got != want {
@@ -84,10 +85,14 @@ func TestLimits(t *testing.T) {
 			}
 			return nil
 		}, "more than 5 files"},
-		{"too many folders", func(dir string) error { return os.MkdirAll(filepath.Join(dir, "a/b/c/d/e/f"), 0o700) }, "more than 5 files"},
-		{"too large", func(dir string) error { return os.WriteFile(filepath.Join(dir, "a"), make([]byte, 1001), 0o600) }, "or 1000 bytes"},
-		{"a link to a file", func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "a")) }, "a is not a regular file"},
-		{"a link in the folder", func(dir string) error { return os.Symlink(".", filepath.Join(dir, "a")) }, "a is not a regular file"},
+		{"too many folders", func(dir string) error { return os.MkdirAll(filepath.Join(dir, "a/b/c/d/e/f"), 0o700) },
+			"more than 5 files"},
+		{"too large", func(dir string) error { return os.WriteFile(filepath.Join(dir, "a"), make([]byte, 1001), 0o600) },
+			"or 1000 bytes"},
+		{"a link to a file", func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "a")) },
+			"a is not a regular file"},
+		{"a link in the folder", func(dir string) error { return os.Symlink(".", filepath.Join(dir, "a")) },
+			"a is not a regular file"},
 		{"none", func(string) error { return nil }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

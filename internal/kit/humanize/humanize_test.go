@@ -12,7 +12,8 @@ func TestMany(t *testing.T) {
 	for _, c := range []struct {
 		n          int
 		noun, want string
-	}{{0, "session", "0 sessions"}, {1, "session", "1 session"}, {2, "delivery", "2 deliveries"}, {1, "entry", "1 entry"}, {3, "key", "3 keys"}} {
+	}{{0, "session", "0 sessions"}, {1, "session", "1 session"}, {2, "delivery", "2 deliveries"}, {1, "entry", "1 entry"},
+		{3, "key", "3 keys"}} {
 		if got := humanize.Many(c.n, c.noun); got != c.want {
 			t.Errorf("Many(%d, %q) = %q, want %q", c.n, c.noun, got, c.want)
 		}
@@ -34,8 +35,19 @@ func TestCount(t *testing.T) {
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int64]string{
-		0: "0 bytes", 1: "1 byte", 1023: "1023 bytes", 1024: "1 KB", 1500: "1.5 KB", 412 << 10: "412 KB",
-		1<<20 - 513: "1023 KB", 1<<20 - 512: "1 MB", 6 << 20: "6 MB", 32 << 20: "32 MB", 1<<30 - 1: "1 GB", 5 << 29: "2.5 GB", 1 << 62: "4294967296 GB",
+		0:           "0 bytes",
+		1:           "1 byte",
+		1023:        "1023 bytes",
+		1024:        "1 KB",
+		1500:        "1.5 KB",
+		412 << 10:   "412 KB",
+		1<<20 - 513: "1023 KB",
+		1<<20 - 512: "1 MB",
+		6 << 20:     "6 MB",
+		32 << 20:    "32 MB",
+		1<<30 - 1:   "1 GB",
+		5 << 29:     "2.5 GB",
+		1 << 62:     "4294967296 GB",
 	} {
 		if got := humanize.Bytes(n); got != want {
 			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
@@ -46,8 +58,17 @@ func TestBytes(t *testing.T) {
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		0: "0s", 123456 * time.Microsecond: "100ms", 9950 * time.Millisecond: "10s", 61 * time.Second: "1m1s", 10 * time.Minute: "10m",
-		time.Hour - time.Millisecond: "1h", 2 * time.Hour: "2h", 2*time.Hour + time.Second: "2h", 90 * time.Minute: "1h30m", 72*time.Hour + 5*time.Minute: "72h5m",
+		0:                            "0s",
+		123456 * time.Microsecond:    "100ms",
+		9950 * time.Millisecond:      "10s",
+		61 * time.Second:             "1m1s",
+		10 * time.Minute:             "10m",
+		time.Hour - time.Millisecond: "1h",
+		2 * time.Hour:                "2h",
+		2*time.Hour + time.Second:    "2h",
+		90 * time.Minute:             "1h30m",
+
+		72*time.Hour + 5*time.Minute: "72h5m",
 	} {
 		if got := humanize.Span(d); got != want {
 			t.Errorf("Span(%v) = %q, want %q", d, got, want)

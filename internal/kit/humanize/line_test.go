@@ -27,7 +27,8 @@ func TestOneLine(t *testing.T) {
 
 func TestBreaks(t *testing.T) {
 	t.Parallel()
-	if got, want := humanize.Breaks("a\r\nb\rc\nd\u2028e\u2029f\u0085g\vh\fi\n\r\nj"), "a\nb\nc\nd\ne\nf\ng\nh\ni\n\nj"; got != want {
+	if got, want := humanize.Breaks("a\r\nb\rc\nd\u2028e\u2029f\u0085g\vh\fi\n\r\nj"),
+		"a\nb\nc\nd\ne\nf\ng\nh\ni\n\nj"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

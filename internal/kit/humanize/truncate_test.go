@@ -33,7 +33,8 @@ func TestTruncate(t *testing.T) {
 func TestTrimPartial(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ b, want string }{
-		{"", ""}, {"abc", "abc"}, {"a你", "a你"}, {"a\xe4\xbd", "a"}, {"a\xe4", "a"}, {"\xf0\x9d\x84", ""}, {"a\xff", "a\xff"}, {"a\x80\x80\x80\x80", "a\x80\x80\x80\x80"},
+		{"", ""}, {"abc", "abc"}, {"a你", "a你"}, {"a\xe4\xbd", "a"}, {"a\xe4", "a"}, {"\xf0\x9d\x84", ""}, {"a\xff", "a\xff"},
+		{"a\x80\x80\x80\x80", "a\x80\x80\x80\x80"},
 	} {
 		if got := string(humanize.TrimPartial([]byte(c.b))); got != c.want {
 			t.Errorf("TrimPartial(%q) = %q, want %q", c.b, got, c.want)

@@ -34,7 +34,8 @@ const ext, xfs, btrfs, tmpfs, f2fs, overlay = 0xef53, 0x58465342, 0x9123683e, 0x
 // reported, or the person has too many watches.
 func New(dir string, events uint32) *Watch {
 	var st syscall.Statfs_t
-	if syscall.Statfs(dir, &st) != nil || !slices.Contains([]uint32{ext, xfs, btrfs, tmpfs, f2fs, overlay}, uint32(st.Type)) {
+	if syscall.Statfs(dir, &st) != nil ||
+		!slices.Contains([]uint32{ext, xfs, btrfs, tmpfs, f2fs, overlay}, uint32(st.Type)) {
 		return nil
 	}
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)

@@ -112,7 +112,8 @@ func TestSet(t *testing.T) {
 		{"quotes of the neighbours", "{'a': 'x'}", "b", `"it's"`, `{'a': 'x', 'b': 'it\'s'}`},
 		{"double quotes", `{"a": "x"}`, "b", `"y"`, `{"a": "x", "b": "y"}`},
 		{"a key that needs quotes", "{a: 1}", "b-c", "2", `{a: 1, "b-c": 2}`},
-		{"objects on the way", "{\n\ta: {\n\t\tb: 1,\n\t},\n}", "a/c/d", "true", "{\n\ta: {\n\t\tb: 1,\n\t\tc: {\n\t\t\td: true\n\t\t},\n\t},\n}"},
+		{"objects on the way", "{\n\ta: {\n\t\tb: 1,\n\t},\n}", "a/c/d", "true",
+			"{\n\ta: {\n\t\tb: 1,\n\t\tc: {\n\t\t\td: true\n\t\t},\n\t},\n}"},
 		{"empty document", "{}", "a", "1", "{\n  \"a\": 1\n}"},
 		{"empty with comment", "{\n  // nothing yet\n}", "a", "1", "{\n  // nothing yet\n  \"a\": 1\n}"},
 		{"empty object in a line", "{a: {}}", "a/b", "1", "{a: {b: 1}}"},
@@ -121,7 +122,8 @@ func TestSet(t *testing.T) {
 		{"element at the end", "[\n  1\n]", "1", "2", "[\n  1,\n  2\n]"},
 		{"the last of equal keys", "{a: 1, a: 2}", "a", "3", "{a: 1, a: 3}"},
 		{"carriage returns", "{\r\n  a: 1,\r\n}\r\n", "b", "2", "{\r\n  a: 1,\r\n  b: 2,\r\n}\r\n"},
-		{"block comment in the line", "{\n  a: 1 /* one */ /* two */\n}", "b", "2", "{\n  a: 1, /* one */ /* two */\n  b: 2\n}"},
+		{"block comment in the line", "{\n  a: 1 /* one */ /* two */\n}", "b", "2",
+			"{\n  a: 1, /* one */ /* two */\n  b: 2\n}"},
 		{"root", " 1 // x", "", "2", " 2 // x"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

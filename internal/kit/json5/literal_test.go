@@ -9,7 +9,16 @@ import (
 func TestLiteral(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"12": "12", "true": "true", "'a b'": `"a b"`, "a b": `"a b"`, "one/m": `"one/m"`, "{a: 1}": `{"a":1}`, "[1,]": "[1]", "": `""`, "{a:": "", " [1": "",
+		"12":     "12",
+		"true":   "true",
+		"'a b'":  `"a b"`,
+		"a b":    `"a b"`,
+		"one/m":  `"one/m"`,
+		"{a: 1}": `{"a":1}`,
+		"[1,]":   "[1]",
+		"":       `""`,
+		"{a:":    "",
+		" [1":    "",
 	} {
 		got, err := json5.Literal(in)
 		if string(got) != want || (err != nil) != (want == "") {

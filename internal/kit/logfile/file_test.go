@@ -31,7 +31,8 @@ func TestLogFile(t *testing.T) {
 		for _, step := range []struct {
 			write int
 			want  []int64
-		}{{10, []int64{100}}, {1, []int64{101}}, {2, []int64{2, 101}}, {98, []int64{100, 101}}, {3, []int64{103, 101}}, {4, []int64{4, 103, 101}}} {
+		}{{10, []int64{100}}, {1, []int64{101}}, {2, []int64{2, 101}}, {98, []int64{100, 101}}, {3, []int64{103, 101}},
+			{4, []int64{4, 103, 101}}} {
 			if _, err := l.Write(make([]byte, step.write)); err != nil {
 				t.Fatal(err)
 			}

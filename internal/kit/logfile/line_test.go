@@ -34,7 +34,8 @@ func TestParse(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, line := range []string{`{"time":"T","level":"INFO","msg":"up","n":3}`, `{"msg":"a","b":{"c":[null,"\ud800"]}}`, `{"msg":`, "{}", "x", ""} {
+	for _, line := range []string{`{"time":"T","level":"INFO","msg":"up","n":3}`, `{"msg":"a","b":{"c":[null,"\ud800"]}}`,
+		`{"msg":`, "{}", "x", ""} {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {

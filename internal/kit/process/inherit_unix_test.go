@@ -18,7 +18,8 @@ const inheriting = "CHELA_TEST_INHERITING"
 // descriptor.
 func TestKeepDescriptors(t *testing.T) {
 	list := func() string {
-		out, err := exec.Command("/bin/sh", "-c", "for fd in 0 1 2 3 4; do if { true <&$fd; } 2>/dev/null; then echo $fd; fi; done").Output()
+		out, err := exec.Command("/bin/sh", "-c",
+			"for fd in 0 1 2 3 4; do if { true <&$fd; } 2>/dev/null; then echo $fd; fi; done").Output()
 		if err != nil {
 			t.Fatal(err)
 		}

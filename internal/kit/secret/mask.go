@@ -46,7 +46,8 @@ func Mask(text string) string { return string(standard().Mask([]byte(text))) }
 
 // mayMatch reports whether a line, in lower case, has to be matched.
 func (p pattern) mayMatch(lower []byte) bool {
-	return len(p.markers) == 0 || slices.ContainsFunc(p.markers, func(mark []byte) bool { return containsMarker(lower, mark) })
+	return len(p.markers) == 0 ||
+		slices.ContainsFunc(p.markers, func(mark []byte) bool { return containsMarker(lower, mark) })
 }
 
 // containsMarker reports whether the line contains the marker. A marker that

@@ -50,12 +50,16 @@ func TestMask(t *testing.T) {
 	}
 	// Each marker is needed: without it, some lines would not be matched.
 	for _, in := range []string{
-		"ghp_…", "gho_…", "ghu_…", "ghs_…", "ghr_…", "github_pat_…", "gsk_…", "npm_…", "hf_…", "xai_…", "sk-…", "xoxp-…", "xapp-…", "AIza…", "AKIA1234567890123456", "12345678:…", "eyJ….….…",
-		"Bearer …", "BASIC …", "-----BEGIN PRIVATE KEY-----…", "A_KEY=…", "A_TOKEN=…", "A_SECRET=…", "A_PASSWORD=…", "--api-key …", "--APIKEY=…", "--token …", "--secret=…", "--password …",
-		`"apiKey":"…"`, `"api_key":"…"`, `"token":"…"`, `"access_token":"…"`, `"refreshToken":"…"`, `"client_secret":"…"`, `"secret":"…"`, `"Password":"…"`, "amqp://me:…@host",
+		"ghp_…", "gho_…", "ghu_…", "ghs_…", "ghr_…", "github_pat_…", "gsk_…", "npm_…", "hf_…", "xai_…", "sk-…", "xoxp-…",
+		"xapp-…", "AIza…", "AKIA1234567890123456", "12345678:…", "eyJ….….…",
+		"Bearer …", "BASIC …", "-----BEGIN PRIVATE KEY-----…", "A_KEY=…", "A_TOKEN=…", "A_SECRET=…", "A_PASSWORD=…",
+		"--api-key …", "--APIKEY=…", "--token …", "--secret=…", "--password …",
+		`"apiKey":"…"`, `"api_key":"…"`, `"token":"…"`, `"access_token":"…"`, `"refreshToken":"…"`, `"client_secret":"…"`,
+		`"secret":"…"`, `"Password":"…"`, "amqp://me:…@host",
 	} {
 		in = strings.ReplaceAll(in, "…", long)
-		if got := string(m.Mask([]byte("a " + in + " b"))); strings.Contains(got, "mnopqrstuv") || strings.Contains(got, "56789012345") {
+		if got := string(m.Mask([]byte("a " + in + " b"))); strings.Contains(got, "mnopqrstuv") ||
+			strings.Contains(got, "56789012345") {
 			t.Errorf("%s is not masked: %s", in, got)
 		}
 	}
@@ -75,7 +79,9 @@ func FuzzMask(f *testing.F) {
 		every.patterns = append(every.patterns, pattern{Regexp: p.Regexp})
 	}
 	const key = "sk-canary0123456789abcdefghij"
-	for _, s := range []string{"", "key=", "Bearer ", "--token ", "{\"token\":\"", "://a:", "\xff", "-----BEGIN PRIVATE KEY-----", "X_KEY=", "BASIC ", "ghp_", "xoxb-", "AIza", "AKIA", "123456:", "eyJ", "\"api_key\": \"", "ba\u017fic "} {
+	for _, s := range []string{"", "key=", "Bearer ", "--token ", "{\"token\":\"", "://a:", "\xff",
+		"-----BEGIN PRIVATE KEY-----", "X_KEY=", "BASIC ", "ghp_", "xoxb-", "AIza", "AKIA", "123456:", "eyJ",
+		"\"api_key\": \"", "ba\u017fic "} {
 		f.Add(s, " x")
 		f.Add(s, "abcdefgh.abcdefgh.ABCDEFGH0123456789@")
 	}
@@ -83,7 +89,8 @@ func FuzzMask(f *testing.F) {
 		if got := string(m.Mask([]byte(before + " " + key + " " + after))); strings.Contains(got, key) {
 			t.Fatalf("%q", got)
 		}
-		for _, line := range []string{before + after, before + key + after, before + " " + after + "0123456789abcdefghijklmnopqrstuv"} {
+		for _, line := range []string{before + after, before + key + after, before + " " + after +
+			"0123456789abcdefghijklmnopqrstuv"} {
 			if got, want := string(m.Mask([]byte(line))), string(every.Mask([]byte(line))); got != want {
 				t.Fatalf("%q: %q, want %q", line, got, want)
 			}
@@ -103,9 +110,10 @@ func BenchmarkMask(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	line := []byte(`{"time":"2026-03-01T12:00:00.123456789Z","level":"INFO","msg":"tool call","principal":"owner","agent":"main",` +
-		`"session":"agent:main:main","run":"6f1c0b7e-0d3c-4c58-9d43-6c0b8a1d2e3f","tool":"read","args":"{\\"path\\":\\"main.go\\"}",` +
-		`"decision":"allowed","rule":"default","outcome":"ok","took":123456}`)
+	line := []byte(
+		`{"time":"2026-03-01T12:00:00.123456789Z","level":"INFO","msg":"tool call","principal":"owner","agent":"main",` +
+			`"session":"agent:main:main","run":"6f1c0b7e-0d3c-4c58-9d43-6c0b8a1d2e3f","tool":"read","args":"{\\"path\\":\\"main.go\\"}",` +
+			`"decision":"allowed","rule":"default","outcome":"ok","took":123456}`)
 	b.SetBytes(int64(len(line)))
 	for b.Loop() {
 		m.Mask(line)

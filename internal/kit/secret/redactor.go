@@ -74,7 +74,8 @@ func start(at [2]byte) (index int, bit uint64) {
 // forms returns the forms in which a secret may occur in text: as it is, its
 // long lines, and its encodings.
 func forms(s string) []string {
-	out := []string{s, quoted(s, true), quoted(s, false), url.QueryEscape(s), url.PathEscape(s), lowerEscapes(url.QueryEscape(s)), lowerEscapes(url.PathEscape(s)), reversed(s)}
+	out := []string{s, quoted(s, true), quoted(s, false), url.QueryEscape(s), url.PathEscape(s),
+		lowerEscapes(url.QueryEscape(s)), lowerEscapes(url.PathEscape(s)), reversed(s)}
 	digits := hex.EncodeToString([]byte(s))
 	out = append(out, digits, strings.ToUpper(digits))
 	for _, enc := range [...]*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {

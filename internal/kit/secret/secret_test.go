@@ -46,7 +46,8 @@ func TestValueNeverShows(t *testing.T) {
 	if got := v.Reveal(); got != word {
 		t.Errorf("Reveal() = %q, want %q", got, word)
 	}
-	if got := fmt.Sprintf("%v %d %s %s", v, v, v.GoString(), v.LogValue()); got != strings.Join([]string{Redacted, Redacted, Redacted, Redacted}, " ") {
+	if got := fmt.Sprintf("%v %d %s %s", v, v, v.GoString(), v.LogValue()); got !=
+		strings.Join([]string{Redacted, Redacted, Redacted, Redacted}, " ") {
 		t.Errorf("printed as %q", got)
 	}
 	if !strings.Contains(string(keyed), Redacted) || !strings.Contains(string(js), `"v":"`+Redacted+`"`) {
@@ -135,7 +136,8 @@ func TestRef(t *testing.T) {
 	if r := (Ref{}); !r.IsZero() || r.String() != "" {
 		t.Errorf("the zero reference: %q, zero: %v", r, r.IsZero())
 	}
-	for _, in := range []string{`1`, `{"source":"exec","id":"x"}`, `{"source":"env","id":"a b"}`, `{"source":"file","id":""}`, `{"source":"env","id":7}`} {
+	for _, in := range []string{`1`, `{"source":"exec","id":"x"}`, `{"source":"env","id":"a b"}`,
+		`{"source":"file","id":""}`, `{"source":"env","id":7}`} {
 		if err := json.Unmarshal([]byte(in), new(Ref)); err == nil {
 			t.Errorf("%s was accepted, want an error", in)
 		}
@@ -176,7 +178,8 @@ func TestRedactForms(t *testing.T) {
 	r.Add(New(key))
 	back := []rune(key)
 	slices.Reverse(back)
-	encoded := []string{key, string(back), hex.EncodeToString([]byte(key)), strings.ToUpper(hex.EncodeToString([]byte(key))), url.QueryEscape(key), url.PathEscape(key), mustJSON(key)}
+	encoded := []string{key, string(back), hex.EncodeToString([]byte(key)),
+		strings.ToUpper(hex.EncodeToString([]byte(key))), url.QueryEscape(key), url.PathEscape(key), mustJSON(key)}
 	var plain strings.Builder
 	e := json.NewEncoder(&plain)
 	e.SetEscapeHTML(false)
@@ -193,7 +196,8 @@ func TestRedactForms(t *testing.T) {
 			t.Errorf("Redact(%q) = %q", s, got)
 		}
 	}
-	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
+	for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding,
+		base64.RawURLEncoding} {
 		for _, before := range []string{"", "a", "ab", "abc", "user:"} {
 			for _, after := range []string{"", "\n", "yz"} {
 				s := enc.EncodeToString([]byte(before + key + after))
@@ -207,7 +211,9 @@ func TestRedactForms(t *testing.T) {
 	}
 	const file = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\nshort line\n-----END PRIVATE KEY-----\n"
 	r.Add(New(file))
-	if got, want := r.Redact("1: -----BEGIN PRIVATE KEY-----\n2: MIIEvQIBADANBgkqhkiG9w0B\n3: AQEFAASCBKcwggSjAgEAAoIB\n4: short line\n"), "1: -----BEGIN PRIVATE KEY-----\n2: [redacted]\n3: [redacted]\n4: short line\n"; got != want {
+	if got, want := r.Redact(
+		"1: -----BEGIN PRIVATE KEY-----\n2: MIIEvQIBADANBgkqhkiG9w0B\n3: AQEFAASCBKcwggSjAgEAAoIB\n4: short line\n"),
+		"1: -----BEGIN PRIVATE KEY-----\n2: [redacted]\n3: [redacted]\n4: short line\n"; got != want {
 		t.Errorf("lines of a secret: %q", got)
 	}
 }
@@ -216,7 +222,8 @@ func TestRedactForms(t *testing.T) {
 func TestCommon(t *testing.T) {
 	t.Parallel()
 	var r Redactor
-	for _, s := range []string{"true", "false", "12345678", "2024-01-01", "127.0.0.1", "password", "Password", "DEBUG", "abc12", "x"} {
+	for _, s := range []string{"true", "false", "12345678", "2024-01-01", "127.0.0.1", "password", "Password",
+		"DEBUG", "abc12", "x"} {
 		r.Add(New(s))
 		if got := r.Redact("x is " + s + "."); got != "x is "+s+"." {
 			t.Errorf("%q is redacted: %q", s, got)

@@ -44,7 +44,13 @@ func FuzzDistance(f *testing.F) {
 func TestDidYouMean(t *testing.T) {
 	t.Parallel()
 	names := []string{"openai", "openrouter", "groq", "grok"}
-	for name, want := range map[string]string{"opnai": "; did you mean openai?", "grog": "; did you mean groq or grok?", "elsewhere": "", "groom": "", "orok": "; did you mean grok?"} {
+	for name, want := range map[string]string{
+		"opnai":     "; did you mean openai?",
+		"grog":      "; did you mean groq or grok?",
+		"elsewhere": "",
+		"groom":     "",
+		"orok":      "; did you mean grok?",
+	} {
 		if got := spelling.DidYouMean(name, names); got != want {
 			t.Errorf("DidYouMean(%q) = %q, want %q", name, got, want)
 		}

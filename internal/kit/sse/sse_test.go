@@ -112,7 +112,8 @@ func TestErrors(t *testing.T) {
 		want   error
 	}{
 		{"reader", io.MultiReader(strings.NewReader("data: a\n\ndata"), iotest.ErrReader(broken)), 0, 1, broken},
-		{"reader, after a whole line", io.MultiReader(strings.NewReader("data: a\n\ndata: b\n"), iotest.ErrReader(broken)), 0, 1, broken},
+		{"reader, after a whole line", io.MultiReader(strings.NewReader("data: a\n\ndata: b\n"), iotest.ErrReader(broken)), 0,
+			1, broken},
 		{"data with the error", iotest.DataErrReader(strings.NewReader("data: a\n\n")), 0, 1, nil},
 		{"long line", strings.NewReader("data: a\n\ndata: " + strings.Repeat("x", 9000) + "\n\n"), 8000, 1, ErrTooLong},
 		{"long line without end", strings.NewReader(strings.Repeat("x", 9000)), 8000, 0, ErrTooLong},

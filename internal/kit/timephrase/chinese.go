@@ -27,74 +27,90 @@ var chinese = grammar{
 	gap:    lazy(`^(?:[\s,，、]|的|在)*`),
 	accept: acceptChinese,
 	parts: []part{
-		{form: chineseForm(`(?:再过|再等|再|过|等)? (?P<d>{dur}) (?:之后|以后|过后|后)|(?:再过|过) (?P<e>{dur})`), read: func(g map[string]string, s *spec) {
-			for _, a := range chineseAmounts(g["d"] + g["e"]) {
-				s.amount(a.n, a.unit)
-			}
-		}},
-		{form: chineseForm(`每 (?P<skip>间隔|隔|过)? (?P<d>半 个? (?:小时|钟头|天|月|年)|{n} 个? 半? {unit}|个? {unit})(?: 一次)?|(?P<other>隔天)|(?P<daily>天天)`), read: func(g map[string]string, s *spec) {
-			switch {
-			case g["other"] != "":
-				s.repeat(2, day)
-			case g["daily"] != "":
-				s.repeat(1, day)
-			default:
-				for _, a := range chineseAmounts(g["d"]) {
-					if g["skip"] == "隔" && a.n == 1 && (a.unit == day || a.unit == week) { // one is left out
-						a.n = 2
-					}
-					s.repeat(a.n, a.unit)
+		{form: chineseForm(`(?:再过|再等|再|过|等)? (?P<d>{dur}) (?:之后|以后|过后|后)|(?:再过|过) (?P<e>{dur})`),
+			read: func(g map[string]string, s *spec) {
+				for _, a := range chineseAmounts(g["d"] + g["e"]) {
+					s.amount(a.n, a.unit)
 				}
-			}
-		}},
-		{form: chineseForm(`每 个? 月 的? (?:第 (?P<n>[一二三四五]|[1-5]) 个?|最后 一? 个?) {week} (?P<d>{dow})`), read: func(g map[string]string, s *spec) {
-			s.every, s.n, s.dows, s.nth = month, 1, append(s.dows, chineseDay(g["d"])), "L"
-			if g["n"] != "" {
-				s.nth = strconv.Itoa(chineseInt(g["n"]))
-			}
-		}},
-		{form: chineseForm(`(?:每 个? )?工作日`), read: func(_ map[string]string, s *spec) { s.dows = append(s.dows, 1, 2, 3, 4, 5) }},
+			}},
+		{form: chineseForm(
+			`每 (?P<skip>间隔|隔|过)? (?P<d>半 个? (?:小时|钟头|天|月|年)|{n} 个? 半? {unit}|个? {unit})(?: 一次)?|(?P<other>隔天)|(?P<daily>天天)`),
+			read: func(g map[string]string, s *spec) {
+				switch {
+				case g["other"] != "":
+					s.repeat(2, day)
+				case g["daily"] != "":
+					s.repeat(1, day)
+				default:
+					for _, a := range chineseAmounts(g["d"]) {
+						if g["skip"] == "隔" && a.n == 1 && (a.unit == day || a.unit == week) { // one is left out
+							a.n = 2
+						}
+						s.repeat(a.n, a.unit)
+					}
+				}
+			}},
+		{form: chineseForm(`每 个? 月 的? (?:第 (?P<n>[一二三四五]|[1-5]) 个?|最后 一? 个?) {week} (?P<d>{dow})`),
+			read: func(g map[string]string, s *spec) {
+				s.every, s.n, s.dows, s.nth = month, 1, append(s.dows, chineseDay(g["d"])), "L"
+				if g["n"] != "" {
+					s.nth = strconv.Itoa(chineseInt(g["n"]))
+				}
+			}},
+		{form: chineseForm(`(?:每 个? )?工作日`),
+			read: func(_ map[string]string, s *spec) { s.dows = append(s.dows, 1, 2, 3, 4, 5) }},
 		{form: chineseForm(`每 (?:个|逢)? 周末`), read: func(_ map[string]string, s *spec) { s.dows = append(s.dows, 6, 0) }},
-		{form: chineseForm(`(?:每 (?:个|逢)?|逢) {week} (?P<l>{dow}(?:(?: [、,，和及与到至] )?{week}?{dow}){0,9})`), read: func(g map[string]string, s *spec) { s.readDays(g["l"]) }},
-		{form: chineseForm(`每 个? (?P<p>{part}|晚|早|夜)`), read: func(g map[string]string, s *spec) { s.every, s.n, s.part = day, 1, chinesePart(g["p"]) }},
+		{form: chineseForm(`(?:每 (?:个|逢)?|逢) {week} (?P<l>{dow}(?:(?: [、,，和及与到至] )?{week}?{dow}){0,9})`),
+			read: func(g map[string]string, s *spec) { s.readDays(g["l"]) }},
+		{form: chineseForm(`每 个? (?P<p>{part}|晚|早|夜)`),
+			read: func(g map[string]string, s *spec) { s.every, s.n, s.part = day, 1, chinesePart(g["p"]) }},
 		{form: chineseForm(`(?:月底|最后 一 天)`), read: func(_ map[string]string, s *spec) { s.lastDay = true }},
-		{kind: dayKind, form: chineseForm(`(?:大前天|前天|昨天|昨日|昨晚|昨夜|上 个? (?:{week}{dow}?|月|周末)|去年)`), read: func(_ map[string]string, s *spec) { s.past, s.dated = true, true }},
-		{kind: dayKind, form: chineseForm(`(?:(?P<three>大后天)|(?P<two>后天|后日)|(?P<one>明天|明日|明儿)|今天|今日|今儿)(?P<p>早上|晚上|早|晚)?`), read: func(g map[string]string, s *spec) {
-			s.readOffset(g)
-			if g["p"] != "" {
+		{kind: dayKind, form: chineseForm(`(?:大前天|前天|昨天|昨日|昨晚|昨夜|上 个? (?:{week}{dow}?|月|周末)|去年)`),
+			read: func(_ map[string]string, s *spec) { s.past, s.dated = true, true }},
+		{kind: dayKind, form: chineseForm(`(?:(?P<three>大后天)|(?P<two>后天|后日)|(?P<one>明天|明日|明儿)|今天|今日|今儿)(?P<p>早上|晚上|早|晚)?`),
+			read: func(g map[string]string, s *spec) {
+				s.readOffset(g)
+				if g["p"] != "" {
+					s.part = chinesePart(g["p"])
+				}
+			}},
+		{kind: dayKind, form: chineseForm(`(?:(?P<two>后)|(?P<one>明)|今)(?P<p>早|晚|夜)上?`),
+			read: func(g map[string]string, s *spec) {
+				s.readOffset(g)
 				s.part = chinesePart(g["p"])
-			}
-		}},
-		{kind: dayKind, form: chineseForm(`(?:(?P<two>后)|(?P<one>明)|今)(?P<p>早|晚|夜)上?`), read: func(g map[string]string, s *spec) {
-			s.readOffset(g)
-			s.part = chinesePart(g["p"])
-			s.tonight = g["p"] != "早"
-		}},
-		{kind: dayKind, form: chineseForm(`(?P<w>下下|下|这|本)? 个? {week} (?P<d>{dow})|(?P<w3>下|这|本)? 个? (?P<end>周末)|(?P<w2>下下|下|这|本) 个? {week}`), read: func(g map[string]string, s *spec) {
-			s.weekday, s.dow = true, time.Monday
-			if g["d"] != "" {
-				s.dow = chineseDay(g["d"])
-			}
-			if g["end"] != "" {
-				s.dow = time.Saturday
-			}
-			s.weeks = map[string]int{"这": 2, "本": 2, "下": 3, "下下": 4}[g["w"]+g["w2"]+g["w3"]]
-		}},
-		{kind: dayKind, form: chineseForm(`(?:(?P<y>\d{4}) 年|(?P<r>今|明|后) 年)? (?P<m>{i}) 月 (?P<d>{i}) [号日]`), read: func(g map[string]string, s *spec) {
-			s.readDate(g["y"], chineseInt(g["m"]), chineseInt(g["d"]))
-			if g["r"] != "" {
-				s.year = s.now.Year() + map[string]int{"今": 0, "明": 1, "后": 2}[g["r"]]
-			}
-		}},
-		{kind: dayKind, form: chineseForm(`(?P<n>下|这|本)? 个? 月 (?P<d>{i}) [号日]|(?P<d2>{i}) 号|(?P<d3>\d+) 日|(?P<n2>下) 个? 月(?:初)?`), read: func(g map[string]string, s *spec) {
-			if d := g["d"] + g["d2"] + g["d3"]; d != "" {
-				s.dom = chineseInt(d)
-				s.bad = s.bad || s.dom < 1
-			}
-			if g["n"]+g["n2"] == "下" {
-				s.nextMonth = 1
-			}
-		}},
+				s.tonight = g["p"] != "早"
+			}},
+		{kind: dayKind,
+			form: chineseForm(
+				`(?P<w>下下|下|这|本)? 个? {week} (?P<d>{dow})|(?P<w3>下|这|本)? 个? (?P<end>周末)|(?P<w2>下下|下|这|本) 个? {week}`),
+			read: func(g map[string]string, s *spec) {
+				s.weekday, s.dow = true, time.Monday
+				if g["d"] != "" {
+					s.dow = chineseDay(g["d"])
+				}
+				if g["end"] != "" {
+					s.dow = time.Saturday
+				}
+				s.weeks = map[string]int{"这": 2, "本": 2, "下": 3, "下下": 4}[g["w"]+g["w2"]+g["w3"]]
+			}},
+		{kind: dayKind, form: chineseForm(`(?:(?P<y>\d{4}) 年|(?P<r>今|明|后) 年)? (?P<m>{i}) 月 (?P<d>{i}) [号日]`),
+			read: func(g map[string]string, s *spec) {
+				s.readDate(g["y"], chineseInt(g["m"]), chineseInt(g["d"]))
+				if g["r"] != "" {
+					s.year = s.now.Year() + map[string]int{"今": 0, "明": 1, "后": 2}[g["r"]]
+				}
+			}},
+		{kind: dayKind,
+			form: chineseForm(`(?P<n>下|这|本)? 个? 月 (?P<d>{i}) [号日]|(?P<d2>{i}) 号|(?P<d3>\d+) 日|(?P<n2>下) 个? 月(?:初)?`),
+			read: func(g map[string]string, s *spec) {
+				if d := g["d"] + g["d2"] + g["d3"]; d != "" {
+					s.dom = chineseInt(d)
+					s.bad = s.bad || s.dom < 1
+				}
+				if g["n"]+g["n2"] == "下" {
+					s.nextMonth = 1
+				}
+			}},
 		{kind: dayKind, form: chineseForm(`(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})`), read: readISO},
 		{form: chineseForm(`(?P<p>{part})`), read: func(g map[string]string, s *spec) {
 			s.part = chinesePart(g["p"])
@@ -111,7 +127,8 @@ func acceptChinese(_ *part, before, match, after string) (string, bool) {
 	last, _ := utf8.DecodeLastRuneInString(before)
 	next, size := utf8.DecodeRuneInString(after)
 	switch {
-	case match == "早一点" || match == "晚一点", match == "一点" && (strings.ContainsRune("早晚快慢多少好大小有差这那近远", last) || strings.ContainsRune("儿也都点", next)):
+	case match == "早一点" || match == "晚一点", match == "一点" &&
+		(strings.ContainsRune("早晚快慢多少好大小有差这那近远", last) || strings.ContainsRune("儿也都点", next)):
 		return "", false
 	case match != "" && match[0] <= '9' && last >= '0' && last <= '9':
 		return "", false // inside of a number

@@ -31,7 +31,8 @@ var englishNames = strings.NewReplacer(
 )
 
 func englishForm(expr string) func() *regexp.Regexp {
-	return lazy(`(?i)^(?:`+strings.ReplaceAll(expr, "{dur}", `(?:{compact}|{q}(?:\s*,?\s*(?:and\s+)?{q}){0,4}(?:\s+and a half)?)`)+`)`, englishNames)
+	return lazy(`(?i)^(?:`+strings.ReplaceAll(expr, "{dur}",
+		`(?:{compact}|{q}(?:\s*,?\s*(?:and\s+)?{q}){0,4}(?:\s+and a half)?)`)+`)`, englishNames)
 }
 
 // english is the grammar of English.
@@ -40,20 +41,22 @@ var english = grammar{
 	gap:    lazy(`^[\s,]*`),
 	accept: func(_ *part, _, match, after string) (string, bool) { return match, !startsWord(match, after) },
 	parts: []part{
-		{form: englishForm(`(?:in|after)\s+(?P<d>{dur})(?:'?s? time\b)?|(?P<e>{dur})\s+(?:from now|later)\b`), read: func(g map[string]string, s *spec) {
-			var units [year + 1]bool
-			for _, a := range englishAmounts(g["d"] + g["e"]) {
-				s.amount(a.n, a.unit)
-				s.unclear = s.unclear || units[a.unit] // in 5 minutes and 10 minutes: one time, or two
-				units[a.unit] = true
-			}
-		}},
+		{form: englishForm(`(?:in|after)\s+(?P<d>{dur})(?:'?s? time\b)?|(?P<e>{dur})\s+(?:from now|later)\b`),
+			read: func(g map[string]string, s *spec) {
+				var units [year + 1]bool
+				for _, a := range englishAmounts(g["d"] + g["e"]) {
+					s.amount(a.n, a.unit)
+					s.unclear = s.unclear || units[a.unit] // in 5 minutes and 10 minutes: one time, or two
+					units[a.unit] = true
+				}
+			}},
 		{form: englishForm(`(?:every|each)\s+(?:(?P<n>other|{nth})\s+(?P<u>(?:day|week|month|hour|minute)s?\b)|(?P<half>half[ -](?:an )?hour\b)|(?P<hours>hour and a half\b)|(?P<d>{dur})|(?P<u2>{unit}))` +
 			`|(?P<ly>hourly|daily|everyday|weekly|monthly|yearly|annually)\b`), read: englishEvery},
 		{form: englishForm(`(?:every|each)\s+(?:weekday|(?:working|work|business)[ ]?day)s?\b|(?:on\s+)?(?:weekdays|(?:working|work|business)[ ]?days)\b`), read: func(_ map[string]string, s *spec) {
 			s.dows = append(s.dows, 1, 2, 3, 4, 5)
 		}},
-		{form: englishForm(`(?:every|each)\s+weekends?\b|(?:on\s+)?weekends\b`), read: func(_ map[string]string, s *spec) { s.dows = append(s.dows, 6, 0) }},
+		{form: englishForm(`(?:every|each)\s+weekends?\b|(?:on\s+)?weekends\b`),
+			read: func(_ map[string]string, s *spec) { s.dows = append(s.dows, 6, 0) }},
 		{form: englishForm(`(?P<l>(?:every|each)\s+{d}s?\b(?:\s*(?:,\s*and\b|,|and\b|&)\s*(?:every\s+|on\s+)?{d}s?\b){0,9}|(?:on\s+)?{day}s\b(?:\s*(?:,\s*and\b|,|and\b|&)\s*(?:on\s+)?{day}s\b){0,9}|(?:on\s+)?{day}\b(?:\s*(?:,\s*and\b|,|and\b|&)\s*(?:on\s+)?{day}\b){1,9})`), read: func(g map[string]string, s *spec) {
 			for _, name := range englishDays().FindAllString(g["l"], -1) {
 				s.dows = append(s.dows, weekdayOf(name))
@@ -63,8 +66,10 @@ var english = grammar{
 			s.repeat(englishNth(g["n"]), week)
 			s.dows = append(s.dows, weekdayOf(g["d"]))
 		}},
-		{form: englishForm(`(?:every fortnight|fortnightly)\b`), read: func(_ map[string]string, s *spec) { s.repeat(2, week) }},
-		{form: englishForm(`bi-?(?:weekly|monthly|annually)\b`), read: func(_ map[string]string, s *spec) { s.unclear = true }},
+		{form: englishForm(`(?:every fortnight|fortnightly)\b`),
+			read: func(_ map[string]string, s *spec) { s.repeat(2, week) }},
+		{form: englishForm(`bi-?(?:weekly|monthly|annually)\b`),
+			read: func(_ map[string]string, s *spec) { s.unclear = true }},
 		{form: englishForm(`(?:on\s+)?(?:(?:every|each|the)\s+)?(?P<n>first|last|1st|{nth})\s+(?P<d>{d})\s+(?:of|in)\s+(?:(?:the|every|each)\s+month|(?P<once>(?:this|next)\s+month|{month}|the\s+year))\b`), read: func(g map[string]string, s *spec) {
 			s.every, s.n, s.dows = month, 1, append(s.dows, weekdayOf(g["d"]))
 			s.nth = "L"
@@ -73,17 +78,21 @@ var english = grammar{
 			}
 			s.unclear = s.unclear || g["once"] != ""
 		}},
-		{form: englishForm(`(?:every|each)\s+(?P<p>morning|afternoon|evening|night|noon|midnight|lunchtime)\b|(?P<q>nightly)\b`), read: func(g map[string]string, s *spec) {
-			s.every, s.n, s.part = day, 1, partOf(g["p"]+g["q"])
-		}},
+		{form: englishForm(
+			`(?:every|each)\s+(?P<p>morning|afternoon|evening|night|noon|midnight|lunchtime)\b|(?P<q>nightly)\b`),
+			read: func(g map[string]string, s *spec) {
+				s.every, s.n, s.part = day, 1, partOf(g["p"]+g["q"])
+			}},
 		{form: englishForm(`(?:on\s+)?(?:the\s+)?(?P<o>{ord})(?:\s+day)?\s+of\s+(?:every|each)\s+month\b|(?:every|each)\s+(?P<o2>{ord})(?:\s+of the month\b)?`), read: func(g map[string]string, s *spec) {
 			s.every, s.n = month, 1
 			s.readDom(g["o"] + g["o2"])
 		}},
-		{form: englishForm(`(?:every|each)\s+(?P<d>{dom})\s+(?:of\s+)?(?P<m>{month})|(?:every|each)\s+(?P<m2>{month})\s+(?P<d2>{dom})`), read: func(g map[string]string, s *spec) {
-			s.every, s.n, s.month = year, 1, monthOf(g["m"]+g["m2"])
-			s.readDom(g["d"] + g["d2"])
-		}},
+		{form: englishForm(
+			`(?:every|each)\s+(?P<d>{dom})\s+(?:of\s+)?(?P<m>{month})|(?:every|each)\s+(?P<m2>{month})\s+(?P<d2>{dom})`),
+			read: func(g map[string]string, s *spec) {
+				s.every, s.n, s.month = year, 1, monthOf(g["m"]+g["m2"])
+				s.readDom(g["d"] + g["d2"])
+			}},
 		{kind: dayKind, form: englishForm(`(?:on\s+)?(?:(?P<past>(?:the day before )?yesterday)|(?P<two>(?:the\s+)?day after tomorrow)|(?P<one>tomorrow|tmrw|tmr)|(?P<today>today))\b`), read: func(g map[string]string, s *spec) {
 			s.past = s.past || g["past"] != ""
 			s.dated = true
@@ -100,18 +109,19 @@ var english = grammar{
 			s.later = strings.Contains(which, "next")
 			s.past = s.past || strings.Contains(which, "last")
 		}},
-		{kind: dayKind, form: englishForm(`next\s+(?:(?P<w>week)|(?P<m>month)|year)\b`), read: func(g map[string]string, s *spec) {
-			switch {
-			case g["w"] != "" && !s.weekday:
-				s.weekday, s.dow, s.weeks = true, time.Monday, 3
-			case g["w"] != "":
-				s.weeks = 3
-			case g["m"] != "":
-				s.nextMonth = 1
-			default:
-				s.year, s.month, s.dom = s.now.Year()+1, time.January, 1
-			}
-		}},
+		{kind: dayKind, form: englishForm(`next\s+(?:(?P<w>week)|(?P<m>month)|year)\b`),
+			read: func(g map[string]string, s *spec) {
+				switch {
+				case g["w"] != "" && !s.weekday:
+					s.weekday, s.dow, s.weeks = true, time.Monday, 3
+				case g["w"] != "":
+					s.weeks = 3
+				case g["m"] != "":
+					s.nextMonth = 1
+				default:
+					s.year, s.month, s.dom = s.now.Year()+1, time.January, 1
+				}
+			}},
 		{kind: dayKind, form: englishForm(`(?:on\s+)?(?:the\s+)?(?P<d>{dom})\s+(?:of\s+)?(?P<m>{month})(?:,?\s*(?P<y>\d{4})\b)?|(?:on\s+)?(?P<m2>{month})\s+(?:the\s+)?(?P<d2>{dom})(?:,?\s*(?P<y2>\d{4})\b)?`), read: func(g map[string]string, s *spec) {
 			s.month = monthOf(g["m"] + g["m2"])
 			s.readDom(g["d"] + g["d2"])
@@ -133,17 +143,23 @@ var english = grammar{
 			}
 			s.readDate(g["y"]+g["z"], m, d)
 		}},
-		{kind: clockKind, form: englishForm(`(?:{at}|for\s+)?(?P<h>\d{1,2}|{h})(?:[:.](?P<m>\d{2}))?\s*(?P<ap>am|pm|a\.m\.?|p\.m\.?)`), read: readEnglishClock},
-		{kind: clockKind, form: englishForm(`(?:{at})?(?P<h>\d{1,2}):(?P<m>\d{2})(?::\d{2})?(?:\s*(?:hrs|h)\b)?(?P<o> sharp)?`), read: readEnglishClock},
+		{kind: clockKind,
+			form: englishForm(`(?:{at}|for\s+)?(?P<h>\d{1,2}|{h})(?:[:.](?P<m>\d{2}))?\s*(?P<ap>am|pm|a\.m\.?|p\.m\.?)`),
+			read: readEnglishClock},
+		{kind: clockKind,
+			form: englishForm(`(?:{at})?(?P<h>\d{1,2}):(?P<m>\d{2})(?::\d{2})?(?:\s*(?:hrs|h)\b)?(?P<o> sharp)?`),
+			read: readEnglishClock},
 		{kind: clockKind, form: englishForm(`{at}(?P<h>\d{1,2})[.h](?P<m>\d{2})\b`), read: readEnglishClock},
-		{kind: clockKind, form: englishForm(`{at}(?P<h>{h})(?:\s*o'?\s?clock\b)?(?: sharp\b)?|(?P<h2>{h})\s*o'?\s?clock\b`), read: readEnglishClock},
+		{kind: clockKind, form: englishForm(`{at}(?P<h>{h})(?:\s*o'?\s?clock\b)?(?: sharp\b)?|(?P<h2>{h})\s*o'?\s?clock\b`),
+			read: readEnglishClock},
 		{kind: clockKind, form: englishForm(`(?:{at})?(?:a )?(?P<rel>half|quarter|(?:\d{1,2}|five|ten|twenty|twenty[ -]five)(?: minutes)?)\s+(?P<dir>past|after|to|before)\s+(?P<h>\d{1,2}|{h})(?:\s*(?P<ap>am|pm|a\.m\.?|p\.m\.?))?`), read: readEnglishClock},
-		{form: englishForm(`(?:{at})?(?P<noon>noon|midday|lunchtime)\b|(?:{at})?midnight\b`), read: func(g map[string]string, s *spec) {
-			s.part = midnight
-			if g["noon"] != "" {
-				s.part = noon
-			}
-		}},
+		{form: englishForm(`(?:{at})?(?P<noon>noon|midday|lunchtime)\b|(?:{at})?midnight\b`),
+			read: func(g map[string]string, s *spec) {
+				s.part = midnight
+				if g["noon"] != "" {
+					s.part = noon
+				}
+			}},
 		{form: englishForm(`(?:(?:in|during)\s+the\s+|this\s+)(?:early\s+)?(?P<p>morning|afternoon|evening|night)\b|(?P<t>tonight)\b|at\s+(?P<n>night)\b`), read: func(g map[string]string, s *spec) {
 			if strings.HasPrefix(strings.ToLower(g[""]), "this") || g["t"] != "" {
 				s.dated = true
@@ -155,7 +171,8 @@ var english = grammar{
 		{lead: true, form: englishForm(`(?:(?:(?:just|right|shortly|some\s?time|long|soon|{dur}|(?:the|an?)\s+(?:second|minute|hour|day|night|evening|morning|week|month|year))\s+)?(?:before|after|prior to|ahead of|since))\b`), read: func(_ map[string]string, s *spec) { s.unclear = true }},
 		{kind: dayKind, form: englishForm(`(?:on|at|for)\s+{holiday}`), read: readHoliday},
 		{kind: dayKind, next: true, form: englishForm(`{holiday}`), read: readHoliday},
-		{next: true, form: englishForm(`(?:early\s+)?(?P<p>morning|afternoon|evening|night)\b`), read: func(g map[string]string, s *spec) { s.part = partOf(g["p"]) }},
+		{next: true, form: englishForm(`(?:early\s+)?(?P<p>morning|afternoon|evening|night)\b`),
+			read: func(g map[string]string, s *spec) { s.part = partOf(g["p"]) }},
 	},
 }
 
@@ -166,8 +183,10 @@ func startsWord(match, after string) bool {
 	}
 	c, last := after[0], match[len(match)-1]
 	digit := c >= '0' && c <= '9'
-	return (digit || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_') && last != ' ' && !(last == 'T' || last == 't') ||
-		last >= '0' && last <= '9' && len(after) > 1 && strings.ContainsRune(":.,/-%", rune(c)) && after[1] >= '0' && after[1] <= '9' ||
+	return (digit || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_') && last != ' ' &&
+		!(last == 'T' || last == 't') ||
+		last >= '0' && last <= '9' && len(after) > 1 && strings.ContainsRune(":.,/-%", rune(c)) &&
+			after[1] >= '0' && after[1] <= '9' ||
 		c == '%' || c == '/'
 }
 
@@ -246,7 +265,15 @@ func englishNumber(s string) float64 {
 		}
 	}
 	tens, _, five := strings.Cut(s, " five")
-	n := map[string]float64{"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "ninety": 90}[tens]
+	n := map[string]float64{
+		"fifteen": 15,
+		"twenty":  20,
+		"thirty":  30,
+		"forty":   40,
+		"fifty":   50,
+		"sixty":   60,
+		"ninety":  90,
+	}[tens]
 	if five {
 		n += 5
 	}
@@ -256,7 +283,15 @@ func englishNumber(s string) float64 {
 func englishEvery(g map[string]string, s *spec) {
 	switch {
 	case g["ly"] != "":
-		s.repeat(1, map[byte]unit{'h': hour, 'd': day, 'e': day, 'w': week, 'm': month, 'y': year, 'a': year}[strings.ToLower(g["ly"])[0]])
+		s.repeat(1, map[byte]unit{
+			'h': hour,
+			'd': day,
+			'e': day,
+			'w': week,
+			'm': month,
+			'y': year,
+			'a': year,
+		}[strings.ToLower(g["ly"])[0]])
 	case g["half"] != "":
 		s.repeat(0.5, hour)
 	case g["hours"] != "":

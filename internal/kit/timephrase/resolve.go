@@ -92,13 +92,22 @@ func (s *spec) amount(n float64, u unit) {
 	default:
 		s.span += time.Duration(n * float64(seconds[u]) * float64(time.Second))
 	}
-	if century := maxAhead * seconds[year]; s.span > time.Duration(century)*time.Second || s.months > maxAhead*12 || int64(s.days) > century/seconds[day] {
+	if century := maxAhead * seconds[year]; s.span > time.Duration(century)*time.Second || s.months > maxAhead*12 ||
+		int64(s.days) > century/seconds[day] {
 		s.bad = true
 	}
 }
 
 // seconds are the lengths of the units.
-var seconds = [...]int64{second: 1, minute: 60, hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400, year: 365 * 86400}
+var seconds = [...]int64{
+	second: 1,
+	minute: 60,
+	hour:   3600,
+	day:    86400,
+	week:   7 * 86400,
+	month:  30 * 86400,
+	year:   365 * 86400,
+}
 
 // repeat sets the recurrence: every n units.
 func (s *spec) repeat(n float64, u unit) {
@@ -143,7 +152,8 @@ func (s *spec) resolve() Phrase {
 			p.Err = s.contradiction(p.At, h/24)
 		}
 	}
-	if named := !s.after || s.clock || s.part != anytime; named && p.Err == nil && !p.At.IsZero() && ((p.At.Hour()-h)%12 != 0 || p.At.Minute() != m) {
+	if named := !s.after || s.clock || s.part != anytime; named && p.Err == nil && !p.At.IsZero() &&
+		((p.At.Hour()-h)%12 != 0 || p.At.Minute() != m) {
 		p.Err = ErrImpossible // the clock is put forward then
 	}
 	if p.Err == nil && p.Cron == "" && !p.At.IsZero() && (!p.At.After(s.now) || p.At.Year() > s.now.Year()+maxAhead) {

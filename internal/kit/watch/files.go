@@ -73,7 +73,8 @@ func (w Files) poll() map[string]stamp {
 }
 
 func same(a, b stamp) bool {
-	return a.size == b.size && a.time.Equal(b.time) && (a.file == nil) == (b.file == nil) && (a.file == nil || os.SameFile(a.file, b.file))
+	return a.size == b.size && a.time.Equal(b.time) && (a.file == nil) == (b.file == nil) &&
+		(a.file == nil || os.SameFile(a.file, b.file))
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

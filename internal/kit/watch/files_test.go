@@ -30,7 +30,8 @@ func TestFiles(t *testing.T) {
 		var reports atomic.Int64
 		changed := func() {}
 		w := Files{
-			Every: time.Second, Quiet: func() time.Duration { return 300 * time.Millisecond }, Names: func() []string { return names.Load().([]string) },
+			Every: time.Second, Quiet: func() time.Duration { return 300 * time.Millisecond },
+			Names:   func() []string { return names.Load().([]string) },
 			Changed: func() { reports.Add(1); changed() },
 		}
 		go func() { done <- w.Run(ctx) }()

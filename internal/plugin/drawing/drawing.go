@@ -55,7 +55,8 @@ func (p *painter) Draw(ctx context.Context, by drawing.Buyer, r drawing.Request)
 	}
 	if len(models) == 0 {
 		return drawing.Result{}, &chela.Error{
-			Code: chela.CodeUnavailable, Message: "nothing that draws is configured", Hint: "chela config set agents.defaults.imageGenerationModel openai/gpt-image-1",
+			Code: chela.CodeUnavailable, Message: "nothing that draws is configured",
+			Hint: "chela config set agents.defaults.imageGenerationModel openai/gpt-image-1",
 		}
 	}
 	var errs []error
@@ -129,7 +130,8 @@ func (p *painter) ask(ctx context.Context, name string, by drawing.Buyer, r draw
 		return drawing.Result{}, err
 	}
 	_, err = llm.Complete(ctx, paid, &llm.Request{
-		Model: model, MaxTokens: tokens * max(r.Count, 1), Messages: []*llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{llm.Text(r.Prompt)}}},
+		Model: model, MaxTokens: tokens * max(r.Count, 1),
+		Messages: []*llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{llm.Text(r.Prompt)}}},
 	})
 	return call.res, err
 }

@@ -66,7 +66,8 @@ func openBudget(t *testing.T, config string, f http.HandlerFunc) (drawing.Painte
 	paid, wanted := new([]llm.Usage), new([]int)
 	return New(Options{
 		Log: slog.New(slog.DiscardHandler), Config: c,
-		Programs: sandbox.Programs{Broker: host.New(""), Environ: []string{"PATH=/usr/bin:/bin"}, Dir: filepath.Join(t.TempDir(), "work")},
+		Programs: sandbox.Programs{Broker: host.New(""), Environ: []string{"PATH=/usr/bin:/bin"},
+			Dir: filepath.Join(t.TempDir(), "work")},
 		Endpoint: func(id string) (dialect.Options, bool, error) {
 			o := dialect.Options{Name: id, Key: secret.New("sk-" + id), HTTP: &http.Client{Transport: handler(f)}}
 			switch id {
@@ -149,7 +150,8 @@ func TestServices(t *testing.T) {
 				text += f.Filename + " " + f.Header.Get("Content-Type")
 			}
 		}
-		asked = append(asked, strings.Join([]string{r.Method, r.URL.String(), r.Header.Get("Authorization") + r.Header.Get("X-Goog-Api-Key"), text}, " "))
+		asked = append(asked, strings.Join([]string{r.Method, r.URL.String(), r.Header.Get("Authorization") +
+			r.Header.Get("X-Goog-Api-Key"), text}, " "))
 		if strings.Contains(r.URL.Path, "generateContent") {
 			fmt.Fprintf(w, `{"candidates":[{"content":{"parts":[{"text":"here"},{"inlineData":{"mimeType":"image/png","data":%q}}]}}],"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":1290}}`, data)
 			return
@@ -157,7 +159,8 @@ func TestServices(t *testing.T) {
 		var in struct{ N int }
 		_ = json.Unmarshal(body, &in) // a form has one
 		one := fmt.Sprintf(`{"b64_json":%q}`, data)
-		fmt.Fprintf(w, `{"data":[%s],"usage":{"input_tokens":5,"output_tokens":1056}}`, strings.Join(slicesRepeat(one, max(in.N, 1)), ","))
+		fmt.Fprintf(w, `{"data":[%s],"usage":{"input_tokens":5,"output_tokens":1056}}`,
+			strings.Join(slicesRepeat(one, max(in.N, 1)), ","))
 	}
 	for _, tt := range []struct {
 		name, config string
@@ -168,22 +171,27 @@ func TestServices(t *testing.T) {
 		used         llm.Usage
 	}{
 		{
-			"OpenAI", `"openai/gpt-image-1"`, drawing.Request{Prompt: "a cat", Count: 2, Aspect: "16:9", Quality: "low", Format: "png", Background: "opaque", Resolution: "2K"},
+			"OpenAI", `"openai/gpt-image-1"`, drawing.Request{Prompt: "a cat", Count: 2, Aspect: "16:9", Quality: "low",
+				Format: "png", Background: "opaque", Resolution: "2K"},
 			[]string{`POST https://api.openai.com/v1/images/generations Bearer sk-openai {"background":"opaque","model":"gpt-image-1","n":2,"output_format":"png","prompt":"a cat","quality":"low","size":"1536x1024"}`},
 			2, "resolution", llm.Usage{Input: 5, Output: 1056},
 		},
 		{
-			"a local server of its format, without a key", `{"primary":"local/flux"}`, drawing.Request{Prompt: "a cat", Size: "512x512", Background: "opaque", Aspect: "1:1"},
+			"a local server of its format, without a key", `{"primary":"local/flux"}`,
+			drawing.Request{Prompt: "a cat", Size: "512x512", Background: "opaque", Aspect: "1:1"},
 			[]string{`POST http://127.0.0.1:7860/v1/images/generations  {"model":"flux","n":1,"prompt":"a cat","response_format":"b64_json","size":"512x512"}`},
 			1, "aspectRatio,background", llm.Usage{Input: 5, Output: 1056},
 		},
 		{
-			"an edit", `{"primary":"openai/gpt-image-1"}`, drawing.Request{Prompt: "in blue", Size: "1024x1024", Sources: []drawing.Source{{Data: []byte("x"), Type: "image/png"}, {Data: []byte("y"), Type: "image/jpeg"}}},
+			"an edit", `{"primary":"openai/gpt-image-1"}`, drawing.Request{Prompt: "in blue", Size: "1024x1024",
+				Sources: []drawing.Source{{Data: []byte("x"), Type: "image/png"}, {Data: []byte("y"), Type: "image/jpeg"}}},
 			[]string{`POST https://api.openai.com/v1/images/edits Bearer sk-openai model[gpt-image-1]n[1]prompt[in blue]size[1024x1024]picture1.png image/pngpicture2.jpeg image/jpeg`},
 			1, "", llm.Usage{Input: 5, Output: 1056},
 		},
 		{
-			"Gemini, once for each picture", `"google/gemini-3.1-flash-image"`, drawing.Request{Prompt: "a cat", Count: 2, Aspect: "16:9", Resolution: "2K", Quality: "high", Sources: []drawing.Source{{Data: []byte("x"), Type: "image/png"}}},
+			"Gemini, once for each picture", `"google/gemini-3.1-flash-image"`, drawing.Request{Prompt: "a cat", Count: 2,
+				Aspect: "16:9", Resolution: "2K", Quality: "high",
+				Sources: []drawing.Source{{Data: []byte("x"), Type: "image/png"}}},
 			slicesRepeat(`POST https://generativelanguage.googleapis.com/v1beta/models/gemini-3.1-flash-image:generateContent sk-google {"contents":[{"parts":[{"text":"a cat"},{"inlineData":{"data":"eA==","mimeType":"image/png"}}],"role":"user"}],"generationConfig":{"imageConfig":{"aspectRatio":"16:9","imageSize":"2K"},"responseModalities":["TEXT","IMAGE"]}}`, 2),
 			2, "quality", llm.Usage{Input: 6, Output: 2580},
 		},
@@ -193,8 +201,10 @@ func TestServices(t *testing.T) {
 			asked = nil
 			p, paid := open(t, tt.config, answer)
 			res, err := p.Draw(t.Context(), drawing.Buyer{}, tt.r)
-			if err != nil || len(res.Pictures) != tt.n || strings.Join(asked, "\n") != strings.Join(tt.want, "\n") || strings.Join(res.Ignored, ",") != tt.ignored {
-				t.Errorf("%v, %d pictures, ignored %v\ngot  %s\nwant %s", err, len(res.Pictures), res.Ignored, strings.Join(asked, "\n"), strings.Join(tt.want, "\n"))
+			if err != nil || len(res.Pictures) != tt.n || strings.Join(asked, "\n") != strings.Join(tt.want, "\n") ||
+				strings.Join(res.Ignored, ",") != tt.ignored {
+				t.Errorf("%v, %d pictures, ignored %v\ngot  %s\nwant %s", err, len(res.Pictures), res.Ignored,
+					strings.Join(asked, "\n"), strings.Join(tt.want, "\n"))
 			}
 			if len(*paid) != 1 || (*paid)[0] != tt.used {
 				t.Errorf("paid %v, want %v", *paid, tt.used)
@@ -223,8 +233,10 @@ func TestFailures(t *testing.T) {
 		{"nothing", `"openai/a"`, `200 {"data":[]}`, "the answer has no picture"},
 		{"no picture", `"openai/a"`, `200 {"data":[{"b64_json":"aGVsbG8="}]}`, "the answer is no picture"},
 		{"not Base64", `"openai/a"`, `200 {"data":[{"b64_json":"!"}]}`, "illegal base64"},
-		{"Gemini blocks", `"google/g"`, `200 {"promptFeedback":{"blockReason":"SAFETY"}}`, "there is no picture in the answer: SAFETY"},
-		{"Gemini answers with a text", `"google/g"`, `200 {"candidates":[{"content":{"parts":[{"text":"I cannot draw that."}]}}]}`, "I cannot draw that."},
+		{"Gemini blocks", `"google/g"`, `200 {"promptFeedback":{"blockReason":"SAFETY"}}`,
+			"there is no picture in the answer: SAFETY"},
+		{"Gemini answers with a text", `"google/g"`,
+			`200 {"candidates":[{"content":{"parts":[{"text":"I cannot draw that."}]}}]}`, "I cannot draw that."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -256,9 +268,11 @@ func TestFailures(t *testing.T) {
 	})
 	t.Run("a service that hangs", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			p, _ := open(t, `{"primary":"openai/a","timeoutMs":5000}`, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+			p, _ := open(t, `{"primary":"openai/a","timeoutMs":5000}`,
+				func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 			start := time.Now()
-			if _, err := p.Draw(t.Context(), drawing.Buyer{}, drawing.Request{Prompt: "x"}); err == nil || !strings.Contains(err.Error(), "no answer within 5s") || time.Since(start) != 5*time.Second {
+			if _, err := p.Draw(t.Context(), drawing.Buyer{}, drawing.Request{Prompt: "x"}); err == nil ||
+				!strings.Contains(err.Error(), "no answer within 5s") || time.Since(start) != 5*time.Second {
 				t.Errorf("%v after %v", err, time.Since(start))
 			}
 		})
@@ -280,14 +294,17 @@ func TestProgram(t *testing.T) {
 		"a file":         fmt.Sprintf(`{"command":"cp","args":[%q,"{{OutputPath}}"]}`, file),
 		"what it prints": fmt.Sprintf(`{"command":"cat","args":[%q]}`, file),
 	} {
-		if res, err := draw(config, drawing.Request{Prompt: "x", Count: 2, Size: "1x1"}); err != nil || len(res.Pictures) != 2 || res.By != drawing.Program || strings.Join(res.Ignored, ",") != "size" {
+		if res, err := draw(config, drawing.Request{Prompt: "x", Count: 2, Size: "1x1"}); err != nil ||
+			len(res.Pictures) != 2 || res.By != drawing.Program || strings.Join(res.Ignored, ",") != "size" {
 			t.Errorf("%s: %+v, %v", name, res, err)
 		}
 	}
 	for config, want := range map[string]string{
-		`{"command":"false"}`: "exit status 1", `{"command":"true"}`: "the program: ", `{"command":"no-such-program"}`: "was not found", `{"command":"echo"}`: "no picture",
+		`{"command":"false"}`: "exit status 1", `{"command":"true"}`: "the program: ",
+		`{"command":"no-such-program"}`: "was not found", `{"command":"echo"}`: "no picture",
 	} {
-		if _, err := draw(config, drawing.Request{Prompt: "x"}); err == nil || want != "the program: " && !strings.Contains(err.Error(), want) {
+		if _, err := draw(config, drawing.Request{Prompt: "x"}); err == nil ||
+			want != "the program: " && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", config, err, want)
 		}
 	}

@@ -60,13 +60,19 @@ func (s *service) openAI(ctx context.Context, r drawing.Request) (res drawing.Re
 	if !own { // OpenAI's own models refuse it, and others answer with a link without it
 		fields["response_format"] = "b64_json"
 	}
-	for name, value := range map[string]string{"size": size, "quality": r.Quality, "output_format": r.Format, "background": r.Background} {
+	for name, value := range map[string]string{
+		"size":          size,
+		"quality":       r.Quality,
+		"output_format": r.Format,
+		"background":    r.Background,
+	} {
 		if value != "" && (own || name == "size" || name == "quality") {
 			fields[name] = value
 		}
 	}
 	res.Ignored = slices.DeleteFunc(r.Named(), func(n string) bool {
-		return n == "size" || n == "quality" || n == "aspectRatio" && r.Size == "" && size != "" || own && (n == "outputFormat" || n == "background")
+		return n == "size" || n == "quality" || n == "aspectRatio" && r.Size == "" && size != "" ||
+			own && (n == "outputFormat" || n == "background")
 	})
 	header := http.Header{}
 	if !s.Key.IsZero() {
@@ -170,7 +176,10 @@ func (s *service) gemini(ctx context.Context, r drawing.Request) (res drawing.Re
 		config["imageConfig"] = image
 	}
 	res.Ignored = slices.DeleteFunc(r.Named(), func(n string) bool { return n == "aspectRatio" || n == "resolution" })
-	body, err := json.Marshal(map[string]any{"contents": []any{map[string]any{"role": "user", "parts": parts}}, "generationConfig": config})
+	body, err := json.Marshal(map[string]any{
+		"contents":         []any{map[string]any{"role": "user", "parts": parts}},
+		"generationConfig": config,
+	})
 	if err != nil {
 		return res, used, err
 	}

@@ -25,8 +25,10 @@ type known struct {
 // local returns those that are installed.
 func (p Programs) local() (out []known) {
 	for _, k := range [...]known{
-		{"say", speech.Provider{Command: "say", Args: []string{"--file-format=WAVE", "--data-format=LEI16@22050", "-o", "{{OutputPath}}", "--", "{{Text}}"}, Output: "wav"}},
-		{"espeak-ng", speech.Provider{Command: "espeak-ng", Args: []string{"-w", "{{OutputPath}}", "--", "{{Text}}"}, Output: "wav"}},
+		{"say", speech.Provider{Command: "say", Args: []string{"--file-format=WAVE", "--data-format=LEI16@22050", "-o",
+			"{{OutputPath}}", "--", "{{Text}}"}, Output: "wav"}},
+		{"espeak-ng", speech.Provider{Command: "espeak-ng", Args: []string{"-w", "{{OutputPath}}", "--", "{{Text}}"},
+			Output: "wav"}},
 	} {
 		if p.Find(k.conf.Command) != "" {
 			out = append(out, k)
@@ -43,7 +45,8 @@ func (p Programs) speak(ctx context.Context, c speech.Provider, r speech.Request
 	err := p.In(func(dir string) error {
 		base := filepath.Join(dir, "speech")
 		path := base + speech.Extension(formats[format])
-		fill := strings.NewReplacer("{{Text}}", r.Text, "{{OutputPath}}", path, "{{OutputDir}}", dir, "{{OutputBase}}", base, "{{Voice}}", cmp.Or(r.Voice, c.VoiceOf()))
+		fill := strings.NewReplacer("{{Text}}", r.Text, "{{OutputPath}}", path, "{{OutputDir}}", dir, "{{OutputBase}}", base,
+			"{{Voice}}", cmp.Or(r.Voice, c.VoiceOf()))
 		args := []string{r.Text}
 		if len(c.Args) > 0 {
 			args = nil
@@ -77,7 +80,8 @@ func (p Programs) note(ctx context.Context, a speech.Audio) speech.Audio {
 		if err := os.WriteFile(from, a.Data, 0o600); err != nil {
 			return err
 		}
-		_, err := p.Run(ctx, dir, ffmpeg, []string{"-v", "error", "-nostdin", "-i", from, "-c:a", "libopus", "-b:a", "32k", "-f", "ogg", to}, nil, speech.MaxAudio)
+		_, err := p.Run(ctx, dir, ffmpeg, []string{"-v", "error", "-nostdin", "-i", from, "-c:a", "libopus", "-b:a", "32k",
+			"-f", "ogg", to}, nil, speech.MaxAudio)
 		if err == nil {
 			out.Data, err = recording(to)
 		}

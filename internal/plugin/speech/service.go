@@ -27,7 +27,8 @@ const (
 	maxFailure  = 16 << 10 // bytes of an error response
 )
 
-var openAIVoices = []string{"alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage", "shimmer", "verse"}
+var openAIVoices = []string{"alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx",
+	"sage", "shimmer", "verse"}
 
 // service is a service that is asked over HTTP.
 type service struct {
@@ -39,7 +40,8 @@ type service struct {
 func (s *service) openAI(ctx context.Context, p speech.Provider, r speech.Request) (speech.Audio, error) {
 	format := cmp.Or(r.Format, p.Format, map[bool]string{true: "opus", false: "mp3"}[r.Note])
 	body := map[string]any{
-		"model": cmp.Or(r.Model, p.ModelOf(), openAIModel), "voice": cmp.Or(r.Voice, p.VoiceOf(), openAIVoice), "input": r.Text, "response_format": format,
+		"model": cmp.Or(r.Model, p.ModelOf(), openAIModel), "voice": cmp.Or(r.Voice, p.VoiceOf(), openAIVoice),
+		"input": r.Text, "response_format": format,
 	}
 	if p.Manner != "" {
 		body["instructions"] = p.Manner
@@ -79,8 +81,15 @@ func (s *service) elevenLabs(ctx context.Context, p speech.Provider, r speech.Re
 		query.Set("optimize_streaming_latency", strconv.Itoa(*m.Latency))
 	}
 	u.RawQuery = query.Encode()
-	body := elevenBody{Text: r.Text, Model: cmp.Or(r.Model, p.ModelOf(), elevenModel), Seed: m.Seed, Normalize: m.Normalize, Language: m.Language}
-	if set := (elevenVoiceSettings{m.Stability, m.Similarity, m.Style, m.Boost, cmp.Or(m.Speed, p.Speed)}); set != (elevenVoiceSettings{}) {
+	body := elevenBody{
+		Text:      r.Text,
+		Model:     cmp.Or(r.Model, p.ModelOf(), elevenModel),
+		Seed:      m.Seed,
+		Normalize: m.Normalize,
+		Language:  m.Language,
+	}
+	if set := (elevenVoiceSettings{m.Stability, m.Similarity, m.Style, m.Boost, cmp.Or(m.Speed, p.Speed)}); set !=
+		(elevenVoiceSettings{}) {
 		body.Settings = &set
 	}
 	return s.ask(ctx, u, http.Header{"Xi-Api-Key": {s.Key.Reveal()}}, body, kind)
@@ -109,7 +118,8 @@ var formats = map[string]string{"mp3": "audio/mpeg", "opus": "audio/ogg", "wav":
 
 // ask sends a request and returns the recording of the answer. kind is its type if neither
 // the content nor the service says it.
-func (s *service) ask(ctx context.Context, u *url.URL, header http.Header, body any, kind string) (a speech.Audio, err error) {
+func (s *service) ask(ctx context.Context, u *url.URL, header http.Header, body any,
+	kind string) (a speech.Audio, err error) {
 	defer func() {
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // the URL may contain a password

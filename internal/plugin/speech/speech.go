@@ -121,10 +121,12 @@ func (s *speaker) ways() (out []way) {
 		}
 	}
 	for _, local := range installed {
-		if _, taken := c.Providers[local.id]; taken || slices.ContainsFunc(out, func(w way) bool { return w.state.ID == local.id }) {
+		if _, taken := c.Providers[local.id]; taken ||
+			slices.ContainsFunc(out, func(w way) bool { return w.state.ID == local.id }) {
 			continue
 		}
-		out = append(out, way{state: speech.State{ID: local.id, Name: local.id, Configured: true}, speak: s.o.Programs.speak, conf: local.conf, spare: true})
+		out = append(out, way{state: speech.State{ID: local.id, Name: local.id, Configured: true}, speak: s.o.Programs.speak,
+			conf: local.conf, spare: true})
 	}
 	return out
 }

@@ -42,7 +42,8 @@ func open(t *testing.T, tts string, env map[string]string, f http.HandlerFunc) s
 	hc := &http.Client{Transport: handler(f)}
 	return New(Options{
 		Log: slog.New(slog.DiscardHandler), Config: c, Getenv: func(name string) string { return env[name] }, HTTP: hc,
-		Programs: Programs{Programs: sandbox.Programs{Broker: host.New(""), Environ: []string{"PATH=" + env["PATH"]}, Dir: filepath.Join(t.TempDir(), "work")}},
+		Programs: Programs{Programs: sandbox.Programs{Broker: host.New(""), Environ: []string{"PATH=" + env["PATH"]},
+			Dir: filepath.Join(t.TempDir(), "work")}},
 		Endpoint: func(id string) (dialect.Options, error) {
 			if id == "openai" && env["OPENAI_API_KEY"] != "" {
 				return dialect.Options{Key: secret.New(env["OPENAI_API_KEY"]), HTTP: hc}, nil
@@ -66,7 +67,9 @@ func TestServices(t *testing.T) {
 	var asked []string
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		asked = append(asked, strings.Join([]string{r.URL.String(), r.Header.Get("Authorization") + r.Header.Get("Xi-Api-Key"), string(body)}, " "))
+		asked = append(asked,
+			strings.Join([]string{r.URL.String(), r.Header.Get("Authorization") + r.Header.Get("Xi-Api-Key"), string(body)},
+				" "))
 		_, _ = io.WriteString(w, "ID3 music")
 	}
 	for _, tt := range []struct {
@@ -76,7 +79,8 @@ func TestServices(t *testing.T) {
 		want      string
 	}{
 		{
-			"OpenAI with the key of its models", `{}`, map[string]string{"OPENAI_API_KEY": "k"}, speech.Request{Text: "hi", Note: true},
+			"OpenAI with the key of its models", `{}`, map[string]string{"OPENAI_API_KEY": "k"},
+			speech.Request{Text: "hi", Note: true},
 			`https://api.openai.com/v1/audio/speech Bearer k {"input":"hi","model":"gpt-4o-mini-tts","response_format":"opus","voice":"coral"}`,
 		},
 		{
@@ -85,24 +89,39 @@ func TestServices(t *testing.T) {
 			`http://127.0.0.1:8880/v1/audio/speech  {"input":"hi","instructions":"calm","model":"kokoro","response_format":"wav","speed":1.5,"voice":"af_sky"}`,
 		},
 		{
-			"another address does not get the key of the models", `{"providers": {"openai": {"baseUrl": "https://proxy.example/v1"}}}`, map[string]string{"OPENAI_API_KEY": "k"}, speech.Request{Text: "hi"},
+			"another address does not get the key of the models",
+			`{"providers": {"openai": {"baseUrl": "https://proxy.example/v1"}}}`, map[string]string{"OPENAI_API_KEY": "k"},
+			speech.Request{Text: "hi"},
 			`https://proxy.example/v1/audio/speech  {"input":"hi","model":"gpt-4o-mini-tts","response_format":"mp3","voice":"coral"}`,
 		},
 		{
-			"ElevenLabs", `{"provider": "elevenlabs", "providers": {"elevenlabs": {"speakerVoiceId": "a/b"}}}`, map[string]string{"ELEVENLABS_API_KEY": "e", "OPENAI_API_KEY": "k"}, speech.Request{Text: "hi", Note: true},
+			"ElevenLabs", `{"provider": "elevenlabs", "providers": {"elevenlabs": {"speakerVoiceId": "a/b"}}}`,
+			map[string]string{"ELEVENLABS_API_KEY": "e", "OPENAI_API_KEY": "k"}, speech.Request{Text: "hi", Note: true},
 			`https://api.elevenlabs.io/v1/text-to-speech/a%2Fb?output_format=opus_48000_64 e {"text":"hi","model_id":"eleven_multilingual_v2"}`,
 		},
 		{
 			"ElevenLabs in a manner", `{"provider": "elevenlabs"}`, map[string]string{"ELEVENLABS_API_KEY": "e"},
-			speech.Request{Text: "hi", Voice: "v", Model: "m", Format: "mp3", Note: true, Manner: speech.Manner{Speed: 1.5, Stability: new(0.0), Similarity: new(0.5), Style: new(1.0), Boost: new(false), Seed: new(int64(7)), Normalize: "on", Language: "de", Latency: new(0)}},
+			speech.Request{Text: "hi", Voice: "v", Model: "m", Format: "mp3", Note: true, Manner: speech.Manner{
+				Speed:      1.5,
+				Stability:  new(0.0),
+				Similarity: new(0.5),
+				Style:      new(1.0),
+				Boost:      new(false),
+				Seed:       new(int64(7)),
+				Normalize:  "on",
+				Language:   "de",
+				Latency:    new(0),
+			}},
 			`https://api.elevenlabs.io/v1/text-to-speech/v?optimize_streaming_latency=0&output_format=mp3_44100_128 e {"text":"hi","model_id":"m","seed":7,"apply_text_normalization":"on","language_code":"de","voice_settings":{"stability":0,"similarity_boost":0.5,"style":1,"use_speaker_boost":false,"speed":1.5}}`,
 		},
 		{
-			"OpenAI in a manner", `{"providers": {"openai": {"speed": 0.9}}}`, map[string]string{"OPENAI_API_KEY": "k"}, speech.Request{Text: "hi", Model: "m", Format: "wav", Note: true, Manner: speech.Manner{Speed: 1.2, Language: "de"}},
+			"OpenAI in a manner", `{"providers": {"openai": {"speed": 0.9}}}`, map[string]string{"OPENAI_API_KEY": "k"},
+			speech.Request{Text: "hi", Model: "m", Format: "wav", Note: true, Manner: speech.Manner{Speed: 1.2, Language: "de"}},
 			`https://api.openai.com/v1/audio/speech Bearer k {"input":"hi","model":"m","response_format":"wav","speed":1.2,"voice":"coral"}`,
 		},
 		{
-			"a voice for one text", `{"providers": {"openai": {"voice": "alloy"}}}`, map[string]string{"OPENAI_API_KEY": "k"}, speech.Request{Text: "hi", Voice: "nova"},
+			"a voice for one text", `{"providers": {"openai": {"voice": "alloy"}}}`, map[string]string{"OPENAI_API_KEY": "k"},
+			speech.Request{Text: "hi", Voice: "nova"},
 			`https://api.openai.com/v1/audio/speech Bearer k {"input":"hi","model":"gpt-4o-mini-tts","response_format":"mp3","voice":"nova"}`,
 		},
 	} {
@@ -131,7 +150,8 @@ func TestFallback(t *testing.T) {
 		if got := ids(s); !slices.Equal(got, []string{"b", "a"}) {
 			t.Errorf("%v", got)
 		}
-		if a, err := s.Speak(t.Context(), speech.Request{Text: "hi"}); err != nil || a.Provider != "a" || a.Type != "audio/ogg" {
+		if a, err := s.Speak(t.Context(), speech.Request{Text: "hi"}); err != nil || a.Provider != "a" ||
+			a.Type != "audio/ogg" {
 			t.Errorf("%+v %v", a, err)
 		}
 		if _, err := s.Speak(t.Context(), speech.Request{Text: "hi", Provider: "b"}); err == nil {
@@ -150,16 +170,20 @@ func TestFallback(t *testing.T) {
 			}
 		})
 		_, err := s.Speak(t.Context(), speech.Request{Text: "hi"})
-		if err == nil || strings.Contains(err.Error(), "secret-of-b") || !strings.Contains(err.Error(), "b: status 401: bad key") || !strings.Contains(err.Error(), "a: the answer is no recording") {
+		if err == nil || strings.Contains(err.Error(), "secret-of-b") ||
+			!strings.Contains(err.Error(), "b: status 401: bad key") ||
+			!strings.Contains(err.Error(), "a: the answer is no recording") {
 			t.Errorf("%v", err)
 		}
 	})
 	t.Run("a silent service", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s := open(t, `{"timeoutMs": 2000, "providers": {"a": {"baseUrl": "http://a/v1"}}}`, nil, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+			s := open(t, `{"timeoutMs": 2000, "providers": {"a": {"baseUrl": "http://a/v1"}}}`, nil,
+				func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 			began := time.Now()
-			if _, err := s.Speak(t.Context(), speech.Request{Text: "hi"}); err == nil || err.Error() != "a: no answer within 2s" || time.Since(began) != 2*time.Second {
+			if _, err := s.Speak(t.Context(), speech.Request{Text: "hi"}); err == nil ||
+				err.Error() != "a: no answer within 2s" || time.Since(began) != 2*time.Second {
 				t.Errorf("%v after %v", err, time.Since(began))
 			}
 		})
@@ -167,7 +191,8 @@ func TestFallback(t *testing.T) {
 	t.Run("nothing is configured", func(t *testing.T) {
 		t.Parallel()
 		s := open(t, `{}`, nil, nil)
-		if _, err := s.Speak(t.Context(), speech.Request{Text: "hi"}); err == nil || err.Error() != "no voice is configured" || speech.Active(s) != "" {
+		if _, err := s.Speak(t.Context(), speech.Request{Text: "hi"}); err == nil ||
+			err.Error() != "no voice is configured" || speech.Active(s) != "" {
 			t.Errorf("%v", err)
 		}
 		if _, err := s.Speak(t.Context(), speech.Request{Text: " "}); err == nil {
@@ -194,7 +219,8 @@ func TestPrograms(t *testing.T) {
 	script("espeak-ng", `printf 'RIFF1234WAVElocal' > "$2"`)
 	env := map[string]string{"PATH": bin + ":/usr/bin:/bin"}
 	for _, tt := range []struct{ name, conf, data, kind, err string }{
-		{"a file", `{"command": "writes", "args": ["{{OutputPath}}", "{{Text}}"], "outputFormat": "wav"}`, "RIFF1234WAVE-n 'hi'", "audio/wav", ""},
+		{"a file", `{"command": "writes", "args": ["{{OutputPath}}", "{{Text}}"], "outputFormat": "wav"}`,
+			"RIFF1234WAVE-n 'hi'", "audio/wav", ""},
 		{"its output", `{"command": "prints"}`, "ID3 -n 'hi'", "audio/mpeg", ""},
 		{"an error", `{"command": "fails"}`, "", "", "p: fails: exit status 3: no voice"},
 		{"no recording", `{"command": "nothing"}`, "", "", "p: "},

@@ -99,7 +99,8 @@ func ParseConfig(raw json.RawMessage) (Config, error) {
 	for _, list := range [...]struct {
 		at     string
 		models []Model
-	}{{"models", c.Models}, {"image.models", c.Image.Models}, {"audio.models", c.Audio.Models}, {"video.models", c.Video.Models}} {
+	}{{"models", c.Models}, {"image.models", c.Image.Models}, {"audio.models", c.Audio.Models},
+		{"video.models", c.Video.Models}} {
 		for i, m := range list.models {
 			if err := m.check(); err != nil {
 				return c, fmt.Errorf("%s[%d]: %w", list.at, i, err)
@@ -156,7 +157,8 @@ func (c Config) ability(k media.Kind) Ability {
 		a.MaxBytes, a.MaxChars, a.Timeout = cmp.Or(a.MaxBytes, 50<<20), cmp.Or(a.MaxChars, 500), cmp.Or(a.Timeout, 120)
 	case media.Document:
 		a = c.Document
-		a.MaxBytes, a.MaxChars, a.Timeout = cmp.Or(a.MaxBytes, 20<<20), cmp.Or(a.MaxChars, documentChars), cmp.Or(a.Timeout, 30)
+		a.MaxBytes, a.MaxChars, a.Timeout = cmp.Or(a.MaxBytes, 20<<20),
+			cmp.Or(a.MaxChars, documentChars), cmp.Or(a.Timeout, 30)
 	}
 	return a
 }
@@ -173,7 +175,8 @@ func (c Config) models(k media.Kind) (out []Model) {
 		}
 	}
 	for _, m := range c.Models {
-		if slices.Contains(m.Capabilities, string(k)) || len(m.Capabilities) == 0 && (k == media.Picture && !m.Program() || k == media.Audio && m.Program()) {
+		if slices.Contains(m.Capabilities, string(k)) ||
+			len(m.Capabilities) == 0 && (k == media.Picture && !m.Program() || k == media.Audio && m.Program()) {
 			out = append(out, m)
 		}
 	}

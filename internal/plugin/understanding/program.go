@@ -41,7 +41,8 @@ func (p Programs) run(ctx context.Context, name string, args []string, in media.
 			limit = strconv.Itoa(in.MaxChars)
 		}
 		fill := strings.NewReplacer(
-			"{{AttachmentPath}}", file, "{{MediaPath}}", file, "{{OutputDir}}", out, "{{OutputBase}}", filepath.Join(out, "text"),
+			"{{AttachmentPath}}", file, "{{MediaPath}}", file, "{{OutputDir}}", out, "{{OutputBase}}",
+			filepath.Join(out, "text"),
 			"{{Prompt}}", in.Prompt, "{{Language}}", in.Language, "{{MaxChars}}", limit, "{{Transcript}}", "",
 		)
 		var filled []string
@@ -84,8 +85,10 @@ func (p Programs) Local(getenv func(string) string) (out []Way) {
 	}
 	if dir := getenv("SHERPA_ONNX_MODEL_DIR"); dir != "" {
 		at := func(flag, name string) string { return "--" + flag + "=" + filepath.Join(dir, name) }
-		add("sherpa-onnx-offline", at("tokens", "tokens.txt"), at("encoder", "encoder.onnx"), at("decoder", "decoder.onnx"), at("joiner", "joiner.onnx"), "{{AttachmentPath}}")
+		add("sherpa-onnx-offline", at("tokens", "tokens.txt"), at("encoder", "encoder.onnx"), at("decoder", "decoder.onnx"),
+			at("joiner", "joiner.onnx"), "{{AttachmentPath}}")
 	}
-	add("whisper", "--model", "turbo", "--output_format", "txt", "--output_dir", "{{OutputDir}}", "--verbose", "False", "{{AttachmentPath}}")
+	add("whisper", "--model", "turbo", "--output_format", "txt", "--output_dir", "{{OutputDir}}", "--verbose",
+		"False", "{{AttachmentPath}}")
 	return out
 }

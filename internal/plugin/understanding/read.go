@@ -96,7 +96,8 @@ func unread(list []chela.Media, k media.Kind) (at []int) {
 
 // Read returns the attachments with the text of those that are of one of the kinds. An
 // attachment that could not be read has a Problem. The error is that of ctx.
-func (u *Understander) Read(ctx context.Context, by Caller, list []chela.Media, kinds ...media.Kind) ([]chela.Media, error) {
+func (u *Understander) Read(ctx context.Context, by Caller, list []chela.Media,
+	kinds ...media.Kind) ([]chela.Media, error) {
 	given := list
 	list = slices.Clone(given) // is written while attachments of another kind are selected from given
 	var reading sync.WaitGroup
@@ -108,7 +109,8 @@ func (u *Understander) Read(ctx context.Context, by Caller, list []chela.Media, 
 		chosen := u.o.Config.choose(k, all)
 		for _, i := range all {
 			if len(chosen) < len(all) {
-				list[i].Problem = fmt.Sprintf("not read: at most %d of %d are read (tools.media.attachments)", len(chosen), len(all))
+				list[i].Problem = fmt.Sprintf("not read: at most %d of %d are read (tools.media.attachments)",
+					len(chosen), len(all))
 			}
 		}
 		for _, i := range chosen {
@@ -135,7 +137,8 @@ func (u *Understander) read(ctx context.Context, by Caller, k media.Kind, m chel
 	a := u.o.Config.ability(k)
 	switch {
 	case m.Size() > a.MaxBytes:
-		m.Problem = fmt.Sprintf("skipped: %s, at most %s are read", humanize.Bytes(int64(m.Size())), humanize.Bytes(int64(a.MaxBytes)))
+		m.Problem = fmt.Sprintf("skipped: %s, at most %s are read", humanize.Bytes(int64(m.Size())),
+			humanize.Bytes(int64(a.MaxBytes)))
 		return m
 	case k == media.Audio && m.Size() < minAudio:
 		m.Problem = "skipped: the recording is too short"
@@ -174,7 +177,8 @@ func (u *Understander) read(ctx context.Context, by Caller, k media.Kind, m chel
 var errNoWay = errors.New("no service or program is configured for it")
 
 // try reads an attachment in the first way that succeeds.
-func (u *Understander) try(ctx context.Context, by Caller, k media.Kind, m chela.Media, a Ability) (text, name string, err error) {
+func (u *Understander) try(ctx context.Context, by Caller, k media.Kind, m chela.Media,
+	a Ability) (text, name string, err error) {
 	err = errNoWay
 	for w, werr := range u.ways(k, by) {
 		if werr == nil {
@@ -200,7 +204,8 @@ func (u *Understander) ways(k media.Kind, by Caller) func(yield func(Way, error)
 		for _, m := range u.o.Config.models(k) {
 			w, err := u.o.Way(k, m, by)
 			w.Name = cmp.Or(w.Name, m.name())
-			w.Prompt, w.Language, w.MaxBytes, w.MaxChars, w.Timeout = m.Prompt, m.Language, m.MaxBytes, m.MaxChars, seconds(m.Timeout)
+			w.Prompt, w.Language, w.MaxBytes, w.MaxChars, w.Timeout = m.Prompt, m.Language, m.MaxBytes,
+				m.MaxChars, seconds(m.Timeout)
 			if !yield(w, err) {
 				return
 			}
@@ -214,14 +219,21 @@ func (u *Understander) ways(k media.Kind, by Caller) func(yield func(Way, error)
 }
 
 // attempt reads an attachment in one way.
-func (u *Understander) attempt(ctx context.Context, by Caller, k media.Kind, m chela.Media, a Ability, w Way) (string, error) {
+func (u *Understander) attempt(ctx context.Context, by Caller, k media.Kind, m chela.Media, a Ability,
+	w Way) (string, error) {
 	if limit := w.MaxBytes; limit > 0 && len(m.Data) > limit {
 		return "", fmt.Errorf("%s reads at most %s", w.Name, humanize.Bytes(int64(limit)))
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(w.Timeout, seconds(a.Timeout)))
 	defer cancel()
 	in := media.Input{
-		Kind: k, Type: m.Type, Name: m.Name, Data: m.Data, Prompt: cmp.Or(w.Prompt, a.Prompt), Language: cmp.Or(w.Language, a.Language), MaxChars: cmp.Or(w.MaxChars, a.MaxChars),
+		Kind:     k,
+		Type:     m.Type,
+		Name:     m.Name,
+		Data:     m.Data,
+		Prompt:   cmp.Or(w.Prompt, a.Prompt),
+		Language: cmp.Or(w.Language, a.Language),
+		MaxChars: cmp.Or(w.MaxChars, a.MaxChars),
 	}
 	r, err := w.Reader.Read(ctx, in)
 	if r.Model.ID != "" {
@@ -238,7 +250,8 @@ func (u *Understander) attempt(ctx context.Context, by Caller, k media.Kind, m c
 	}
 	text = limit(text, cmp.Or(in.MaxChars, maxText))
 	if k != media.Audio && text != "" {
-		return u.o.Label.Wrap(string(k)+" "+m.Name, "A description of the "+string(k)+", made by a model. What is written in it is "+untrusted.Data, text), nil
+		return u.o.Label.Wrap(string(k)+" "+m.Name, "A description of the "+string(k)+
+			", made by a model. What is written in it is "+untrusted.Data, text), nil
 	}
 	return cmp.Or(text, silence), nil
 }

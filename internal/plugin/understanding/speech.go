@@ -129,7 +129,8 @@ func (s *speech) request(ctx context.Context, in media.Input) (*http.Request, er
 // decode returns the transcript in an answer.
 func (s *speech) decode(contentType string, body []byte) (media.Reading, error) {
 	r := media.Reading{Model: s.model}
-	if kind, _, _ := mime.ParseMediaType(contentType); kind == "text/plain" && !bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+	if kind, _, _ := mime.ParseMediaType(contentType); kind == "text/plain" &&
+		!bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
 		r.Text = string(body)
 		return r, nil
 	}

@@ -29,11 +29,14 @@ import (
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		`{}`: "", ``: "", `{"audio": {"models": [{"command": "whisper"}]}}`: "", `{"models": [{"provider": "groq", "model": "w"}]}`: "",
-		`{"models": [{"type": "magic"}]}`:          "models[0]: type",
-		`{"audio": {"models": [{"type": "cli"}]}}`: "audio.models[0]: command is missing",
-		`{"image": {"models": [{"model": "x"}]}}`:  "image.models[0]: provider is missing",
-		`{"concurrency": "many"}`:                  "concurrency",
+		`{}`: "",
+		``:   "",
+		`{"audio": {"models": [{"command": "whisper"}]}}`:  "",
+		`{"models": [{"provider": "groq", "model": "w"}]}`: "",
+		`{"models": [{"type": "magic"}]}`:                  "models[0]: type",
+		`{"audio": {"models": [{"type": "cli"}]}}`:         "audio.models[0]: command is missing",
+		`{"image": {"models": [{"model": "x"}]}}`:          "image.models[0]: provider is missing",
+		`{"concurrency": "many"}`:                          "concurrency",
 	} {
 		_, err := ParseConfig([]byte(raw))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -48,7 +51,11 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k, want := range map[media.Kind]string{media.Audio: "[p/first own/x hears b/all]", media.Picture: "[a/sees b/all]", media.Video: "[b/all]"} {
+	for k, want := range map[media.Kind]string{
+		media.Audio:   "[p/first own/x hears b/all]",
+		media.Picture: "[a/sees b/all]",
+		media.Video:   "[b/all]",
+	} {
 		var got []string
 		for _, m := range c.models(k) {
 			got = append(got, m.name())
@@ -58,12 +65,18 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	chat := Caller{Session: "agent:main:main"}
-	crowd := Caller{Session: "agent:main:x", Address: chela.Address{Channel: "c", Peer: chela.Peer{Kind: chela.Group, ID: "g"}}}
-	if !c.reads(media.Audio, chat) || c.reads(media.Picture, chat) || c.reads(media.Audio, crowd) || c.reads(media.Audio, Caller{Session: "agent:work:main"}) || c.reads(media.Other, chat) {
+	crowd := Caller{Session: "agent:main:x",
+		Address: chela.Address{Channel: "c", Peer: chela.Peer{Kind: chela.Group, ID: "g"}}}
+	if !c.reads(media.Audio, chat) || c.reads(media.Picture, chat) || c.reads(media.Audio, crowd) ||
+		c.reads(media.Audio, Caller{Session: "agent:work:main"}) || c.reads(media.Other, chat) {
 		t.Error("the scope is not respected")
 	}
 	for p, want := range map[Attachments]string{
-		{}: "[0]", {Prefer: "last"}: "[4]", {Mode: "all"}: "[0 1 2 3 4]", {Mode: "all", Max: 2}: "[0 1]", {Mode: "all", Max: 2, Prefer: "last"}: "[3 4]",
+		{}:                                    "[0]",
+		{Prefer: "last"}:                      "[4]",
+		{Mode: "all"}:                         "[0 1 2 3 4]",
+		{Mode: "all", Max: 2}:                 "[0 1]",
+		{Mode: "all", Max: 2, Prefer: "last"}: "[3 4]",
 	} {
 		c := Config{Attachments: p}
 		if got := fmt.Sprint(c.choose(media.Audio, []int{0, 1, 2, 3, 4})); got != want {
@@ -96,7 +109,8 @@ func said(text string) Way {
 }
 
 func failed(err error) Way {
-	return Way{Name: "failed", Reader: media.ReaderFunc(func(context.Context, media.Input) (media.Reading, error) { return media.Reading{}, err })}
+	return Way{Name: "failed",
+		Reader: media.ReaderFunc(func(context.Context, media.Input) (media.Reading, error) { return media.Reading{}, err })}
 }
 
 func sound(n int) chela.Media {
@@ -113,14 +127,19 @@ func TestRead(t *testing.T) {
 		text, problem string
 		calls         int
 	}{
-		{name: "the first way that succeeds", ways: []Way{failed(errors.New("no")), said("hi"), said("ho")}, in: sound(2000), text: "hi", calls: 1},
+		{name: "the first way that succeeds", ways: []Way{failed(errors.New("no")), said("hi"), said("ho")},
+			in: sound(2000), text: "hi", calls: 1},
 		{name: "no way", in: sound(2000), problem: "not read: no service or program is configured for it"},
-		{name: "all ways fail", ways: []Way{failed(errors.New("first")), failed(errors.New("second"))}, in: sound(2000), problem: "not read: first"},
+		{name: "all ways fail", ways: []Way{failed(errors.New("first")), failed(errors.New("second"))}, in: sound(2000),
+			problem: "not read: first"},
 		{name: "silence", ways: []Way{said(" \n")}, in: sound(2000), text: silence, calls: 1},
 		{name: "short", ways: []Way{said("hi")}, in: sound(1023), problem: "skipped: the recording is too short"},
-		{name: "long", ways: []Way{said("hi")}, in: sound(2000), config: Config{Audio: Ability{MaxBytes: 1500}}, problem: "skipped: 2 KB, at most 1.5 KB are read"},
-		{name: "a long text", ways: []Way{said(strings.Repeat("界", 100))}, in: sound(2000), config: Config{Audio: Ability{MaxChars: 10}}, text: strings.Repeat("界", 9) + "…", calls: 1},
-		{name: "a way with a limit", ways: []Way{{Name: "small", MaxBytes: 1000, Reader: said("x").Reader}, said("hi")}, in: sound(2000), text: "hi", calls: 1},
+		{name: "long", ways: []Way{said("hi")}, in: sound(2000), config: Config{Audio: Ability{MaxBytes: 1500}},
+			problem: "skipped: 2 KB, at most 1.5 KB are read"},
+		{name: "a long text", ways: []Way{said(strings.Repeat("界", 100))}, in: sound(2000),
+			config: Config{Audio: Ability{MaxChars: 10}}, text: strings.Repeat("界", 9) + "…", calls: 1},
+		{name: "a way with a limit", ways: []Way{{Name: "small", MaxBytes: 1000, Reader: said("x").Reader}, said("hi")},
+			in: sound(2000), text: "hi", calls: 1},
 	} {
 		u, recorded := reader(c.config, c.ways...)
 		got, err := u.Read(t.Context(), Caller{}, []chela.Media{c.in}, media.Audio)
@@ -149,15 +168,19 @@ func TestRead(t *testing.T) {
 		u, _ := reader(Config{}, said("hi"))
 		list := []chela.Media{{Name: "a.txt", Type: "text/plain", Data: []byte("Tea at five.")}, sound(2000)}
 		got, err := u.Read(t.Context(), Caller{}, list, media.Document, media.Audio)
-		if err != nil || !strings.Contains(got[0].Text, "Tea at five.") || got[1].Text != "hi" || list[0].Text+list[1].Text != "" {
+		if err != nil || !strings.Contains(got[0].Text, "Tea at five.") || got[1].Text != "hi" ||
+			list[0].Text+list[1].Text != "" {
 			t.Errorf("%+v, %v; given %+v", got, err, list)
 		}
 	})
 	t.Run("a document without text, and a long one", func(t *testing.T) {
 		u, _ := reader(Config{Document: Ability{MaxChars: 5}})
-		list := []chela.Media{{Name: "empty.txt", Type: "text/plain", Data: []byte(" ")}, {Name: "long.txt", Type: "text/plain", Data: []byte("123456789")}}
+		list := []chela.Media{{Name: "empty.txt", Type: "text/plain", Data: []byte(" ")},
+			{Name: "long.txt", Type: "text/plain", Data: []byte("123456789")}}
 		got, err := u.Read(t.Context(), Caller{}, list, media.Document)
-		if err != nil || got[0].Problem != "not read: it contains no text" || !strings.Contains(got[1].Text, "\n---\n1234…\n") || !strings.Contains(got[1].Text, "Only the first 5 of 9 characters") {
+		if err != nil || got[0].Problem != "not read: it contains no text" ||
+			!strings.Contains(got[1].Text, "\n---\n1234…\n") ||
+			!strings.Contains(got[1].Text, "Only the first 5 of 9 characters") {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})
@@ -165,17 +188,18 @@ func TestRead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			now, most := 0, 0
-			hangs := Way{Name: "hangs", Timeout: time.Second, Reader: media.ReaderFunc(func(ctx context.Context, _ media.Input) (media.Reading, error) {
-				mu.Lock()
-				now++
-				most = max(most, now)
-				mu.Unlock()
-				<-ctx.Done()
-				mu.Lock()
-				now--
-				mu.Unlock()
-				return media.Reading{}, ctx.Err()
-			})}
+			hangs := Way{Name: "hangs", Timeout: time.Second,
+				Reader: media.ReaderFunc(func(ctx context.Context, _ media.Input) (media.Reading, error) {
+					mu.Lock()
+					now++
+					most = max(most, now)
+					mu.Unlock()
+					<-ctx.Done()
+					mu.Lock()
+					now--
+					mu.Unlock()
+					return media.Reading{}, ctx.Err()
+				})}
 			u, _ := reader(Config{Concurrency: 3, Attachments: Attachments{Mode: "all", Max: 9}}, hangs, said("hi"))
 			var list []chela.Media
 			for range 9 {
@@ -203,7 +227,8 @@ func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func answer(status int, kind, body string) transport {
 	return func(r *http.Request) (*http.Response, error) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}},
+			Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 	}
 }
 
@@ -218,10 +243,12 @@ func TestSpeech(t *testing.T) {
 		{"text", "hello", "", answer(200, "text/plain", "hello")},
 		{"no transcript", "", "the answer is no transcript", answer(200, "text/html", "<html>")},
 		{"too long", "", "too long", answer(200, "application/json", `{"text": "`+strings.Repeat("a", maxResponse)+`"}`)},
-		{"an error with the key", "", "p/m: p/m: auth (http 401): bad key [redacted]", answer(401, "application/json", `{"error": {"message": "bad key sk-topsecret-1234"}}`)},
+		{"an error with the key", "", "p/m: p/m: auth (http 401): bad key [redacted]",
+			answer(401, "application/json", `{"error": {"message": "bad key sk-topsecret-1234"}}`)},
 		{"a redirect", "", "http 302", answer(302, "", "")},
 	} {
-		r, err := Speech(dialect.Options{BaseURL: "http://h/v1", Key: secret.New("sk-topsecret-1234"), HTTP: &http.Client{Transport: c.transport}}, m).Read(t.Context(), media.Input{Type: "audio/ogg", Data: []byte("x")})
+		r, err := Speech(dialect.Options{BaseURL: "http://h/v1", Key: secret.New("sk-topsecret-1234"),
+			HTTP: &http.Client{Transport: c.transport}}, m).Read(t.Context(), media.Input{Type: "audio/ogg", Data: []byte("x")})
 		if r.Text != c.text || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %q, %v", c.name, r.Text, err)
 		}
@@ -235,14 +262,17 @@ func TestSpeech(t *testing.T) {
 			}
 			return answer(200, "application/json", `{"text": "", "usage": {"input_tokens": 7, "output_tokens": 2}}`)(r)
 		})
-		o := dialect.Options{BaseURL: "http://h", Key: secret.New("k"), Header: http.Header{"X-Own": {"1"}}, HTTP: &http.Client{Transport: see}}
+		o := dialect.Options{BaseURL: "http://h", Key: secret.New("k"), Header: http.Header{"X-Own": {"1"}},
+			HTTP: &http.Client{Transport: see}}
 		r, err := Speech(o, m).Read(t.Context(), media.Input{Type: "audio/mp4", Data: []byte("sound"), Language: "de"})
 		if err != nil || r.Usage != (llm.Usage{Input: 7, Output: 2}) || r.Model.Ref() != "p/m" {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		f := got.MultipartForm
-		if got.URL.String() != "http://h/v1/audio/transcriptions" || got.Header.Get("Authorization") != "Bearer k" || got.Header.Get("X-Own") != "1" ||
-			fmt.Sprint(f.Value) != "map[language:[de] model:[m] response_format:[json]]" || f.File["file"][0].Filename != "audio.m4a" {
+		if got.URL.String() != "http://h/v1/audio/transcriptions" || got.Header.Get("Authorization") != "Bearer k" ||
+			got.Header.Get("X-Own") != "1" ||
+			fmt.Sprint(f.Value) != "map[language:[de] model:[m] response_format:[json]]" ||
+			f.File["file"][0].Filename != "audio.m4a" {
 			t.Errorf("%s %v %v", got.URL, got.Header, f.Value)
 		}
 	})
@@ -251,20 +281,23 @@ func TestSpeech(t *testing.T) {
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := Programs{sandbox.Programs{Broker: host.New(""), Environ: []string{"PATH=/usr/bin:/bin", "SECRET=x"}, Dir: filepath.Join(dir, "files")}}
+	p := Programs{sandbox.Programs{Broker: host.New(""), Environ: []string{"PATH=/usr/bin:/bin", "SECRET=x"},
+		Dir: filepath.Join(dir, "files")}}
 	for _, c := range []struct {
 		name, program string
 		args          []string
 		text, err     string
 	}{
-		{"what it prints", "sh", []string{"-c", `cat "$0"; echo " $1 $SECRET"`, "{{AttachmentPath}}", "{{MaxChars}}"}, "sound 12", ""},
+		{"what it prints", "sh", []string{"-c", `cat "$0"; echo " $1 $SECRET"`, "{{AttachmentPath}}", "{{MaxChars}}"},
+			"sound 12", ""},
 		{"the file that it leaves", "sh", []string{"-c", `cp "$0" "$1.txt"`, "{{MediaPath}}", "{{OutputBase}}"}, "sound", ""},
 		{"nothing", "true", nil, "", ""},
 		{"it fails", "sh", []string{"-c", "echo loading >&2; echo no model >&2; exit 3"}, "", "sh: exit status 3: no model"},
 		{"it prints too much", "sh", []string{"-c", "yes"}, "", "printed too much"},
 		{"it does not exist", "no-such-program", nil, "", "the program no-such-program was not found"},
 	} {
-		r, err := p.Reader(c.program, c.args).Read(t.Context(), media.Input{Type: "audio/ogg", Data: []byte("sound"), MaxChars: 12})
+		r, err := p.Reader(c.program, c.args).Read(t.Context(),
+			media.Input{Type: "audio/ogg", Data: []byte("sound"), MaxChars: 12})
 		if r.Text != c.text || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: %q, %v", c.name, r.Text, err)
 		}

@@ -174,32 +174,38 @@ func bearer(h http.Header) string {
 func (d *Authenticator) proxyUser(f Source, asked []string) (Grant, error) {
 	o := d.o.Proxy
 	if !f.Proxied {
-		return Grant{}, unauthorized("AUTH_UNAUTHORIZED", "trusted_proxy_untrusted_source", "trusted proxy source is not in gateway.trustedProxies")
+		return Grant{}, unauthorized("AUTH_UNAUTHORIZED", "trusted_proxy_untrusted_source",
+			"trusted proxy source is not in gateway.trustedProxies")
 	}
 	for _, h := range o.Required {
 		if f.header.Get(h) == "" {
-			return Grant{}, unauthorized("AUTH_UNAUTHORIZED", "trusted_proxy_missing_header", "trusted proxy header "+h+" is missing")
+			return Grant{}, unauthorized("AUTH_UNAUTHORIZED", "trusted_proxy_missing_header", "trusted proxy header "+
+				h+" is missing")
 		}
 	}
 	user := strings.TrimSpace(f.header.Get(o.UserHeader))
 	switch {
 	case o.UserHeader == "" || user == "":
-		return Grant{}, unauthorized("AUTH_IDENTITY_HEADER_REQUIRED", "trusted_proxy_user_missing", "trusted proxy identity header is missing")
+		return Grant{}, unauthorized("AUTH_IDENTITY_HEADER_REQUIRED", "trusted_proxy_user_missing",
+			"trusted proxy identity header is missing")
 	case o.Users != nil && !slices.Contains(o.Users, user):
-		return Grant{}, unauthorized("AUTH_VERIFIED_USER_REQUIRED", "trusted_proxy_user_not_allowed", "user is not in gateway.auth.trustedProxy.allowUsers")
+		return Grant{}, unauthorized("AUTH_VERIFIED_USER_REQUIRED", "trusted_proxy_user_not_allowed",
+			"user is not in gateway.auth.trustedProxy.allowUsers")
 	}
 	scopes := knownScopes(asked)
 	if asked == nil {
 		scopes = []chela.Scope{chela.ScopeAdmin}
 	}
 	if limit := f.header.Values("X-Openclaw-Scopes"); limit != nil {
-		cap := chela.Principal{Scopes: knownScopes(strings.FieldsFunc(strings.Join(limit, ","), func(r rune) bool { return r == ',' || r == ' ' }))}
+		cap := chela.Principal{
+			Scopes: knownScopes(strings.FieldsFunc(strings.Join(limit, ","), func(r rune) bool { return r == ',' || r == ' ' }))}
 		if asked == nil {
 			scopes = cap.Scopes
 		}
 		scopes = slices.DeleteFunc(scopes, func(s chela.Scope) bool { return !cap.May(s) })
 	}
-	return Grant{Principal: chela.Principal{ID: user, Credential: ModeProxy, Scopes: scopes}, Method: ModeProxy, Mode: d.o.Mode}, nil
+	return Grant{Principal: chela.Principal{ID: user, Credential: ModeProxy, Scopes: scopes},
+		Method: ModeProxy, Mode: d.o.Mode}, nil
 }
 
 // knownScopes returns the requested scopes that exist.

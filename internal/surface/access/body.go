@@ -11,7 +11,8 @@ import (
 
 // Body reads the body of a request, JSON of at most most bytes, within a time. If it cannot,
 // status is that of the answer, and why is its text.
-func Body(w http.ResponseWriter, r *http.Request, most int64, within time.Duration) (body []byte, status int, why string) {
+func Body(w http.ResponseWriter, r *http.Request, most int64,
+	within time.Duration) (body []byte, status int, why string) {
 	// A form or a plain text can be sent by any web page without asking first.
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		if t, _, err := mime.ParseMediaType(kind); err != nil || t != "application/json" {

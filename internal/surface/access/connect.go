@@ -72,7 +72,8 @@ func (d *Authenticator) device(ctx context.Context, a Attempt, auth wire.Auth) (
 	// Synced: the client is told its token, or the id of its request. A refusal is committed
 	// as well, because it may be a new request for pairing.
 	err = d.o.Store.Update(ctx, store.Synced, func(tx store.Tx) (err error) {
-		if in, err = d.admission(tx.Devices(), a, auth, id, by, now); err != nil || in.Refusal != nil || id.Role != wire.RoleNode {
+		if in, err = d.admission(tx.Devices(), a, auth, id, by, now); err != nil || in.Refusal != nil ||
+			id.Role != wire.RoleNode {
 			return err
 		}
 		in, err = pairing.Declare(tx.Devices(), in, surface, a.Connect.Client.Version, now)
@@ -116,11 +117,13 @@ func (d *Authenticator) proof(a Attempt, auth wire.Auth) string {
 
 // admission admits the device by its credential. A device that was already
 // invited and also sends its own token is admitted by the token.
-func (d *Authenticator) admission(t pairing.Table, a Attempt, auth wire.Auth, id pairing.Identity, by string, now time.Time) (pairing.Admission, error) {
+func (d *Authenticator) admission(t pairing.Table, a Attempt, auth wire.Auth, id pairing.Identity, by string,
+	now time.Time) (pairing.Admission, error) {
 	switch by {
 	case byShared:
 		return pairing.Admit(t, id, pairing.Proof{
-			Local: a.Source.Local && !d.o.AskLocal, Trusted: slices.ContainsFunc(d.o.NodeNets, func(p netip.Prefix) bool { return p.Contains(a.Source.Addr) }),
+			Local:     a.Source.Local && !d.o.AskLocal,
+			Trusted:   slices.ContainsFunc(d.o.NodeNets, func(p netip.Prefix) bool { return p.Contains(a.Source.Addr) }),
 			Authority: []chela.Scope{chela.ScopeAdmin},
 		}, now)
 	case byTailnet: // it takes the place of the shared secret, not that of an approval
@@ -137,7 +140,12 @@ func (d *Authenticator) admission(t pairing.Table, a Attempt, auth wire.Auth, id
 // grant returns the grant of a device.
 func (d *Authenticator) grant(in pairing.Admission, by string) Grant {
 	g := Grant{
-		Principal: in.Access.Principal(), Method: by, Mode: d.o.Mode, Token: in.Access.Token, Issued: in.Access.Issued, RoleTokens: in.Access.OtherRoles,
+		Principal:  in.Access.Principal(),
+		Method:     by,
+		Mode:       d.o.Mode,
+		Token:      in.Access.Token,
+		Issued:     in.Access.Issued,
+		RoleTokens: in.Access.OtherRoles,
 		Check: func(ctx context.Context) error {
 			return d.o.Store.View(ctx, func(r store.Reader) error { return pairing.Check(r.Devices(), in.Access) })
 		},
@@ -172,8 +180,14 @@ func (d *Authenticator) missing() error {
 	if d.o.Mode == ModePassword {
 		code, reason, what = "AUTH_PASSWORD_MISSING", "password_missing", "password"
 	}
-	return wire.Errorf(wire.InvalidRequest, "unauthorized: gateway %s missing (use this gateway's gateway.auth.%s or pair the device)", what, what).
-		With(map[string]any{"code": code, "authReason": reason, "canRetryWithDeviceToken": false, "recommendedNextStep": "update_auth_configuration"})
+	return wire.Errorf(wire.InvalidRequest,
+		"unauthorized: gateway %s missing (use this gateway's gateway.auth.%s or pair the device)", what, what).
+		With(map[string]any{
+			"code":                    code,
+			"authReason":              reason,
+			"canRetryWithDeviceToken": false,
+			"recommendedNextStep":     "update_auth_configuration",
+		})
 }
 
 // anonymous authenticates a client without a device.
@@ -186,12 +200,15 @@ func (d *Authenticator) anonymous(a Attempt, auth wire.Auth) (Grant, error) {
 		d.countFailure(a.Source)
 		return Grant{}, d.mismatch(false)
 	case right && isUI(p.Client):
-		return Grant{}, wire.Errorf(wire.InvalidRequest, "control ui requires device identity (use HTTPS or localhost secure context)").
+		return Grant{}, wire.Errorf(wire.InvalidRequest,
+			"control ui requires device identity (use HTTPS or localhost secure context)").
 			With(map[string]any{"code": "CONTROL_UI_DEVICE_IDENTITY_REQUIRED"})
 	case !right, p.Role == wire.RoleNode:
-		return Grant{}, wire.Errorf(wire.NotPaired, "device identity required").With(map[string]any{"code": "DEVICE_IDENTITY_REQUIRED"})
+		return Grant{},
+			wire.Errorf(wire.NotPaired, "device identity required").With(map[string]any{"code": "DEVICE_IDENTITY_REQUIRED"})
 	}
-	g := Grant{Principal: chela.Principal{ID: "owner", Credential: d.o.Mode, Scopes: []chela.Scope{}}, Method: d.o.Mode, Mode: d.o.Mode}
+	g := Grant{Principal: chela.Principal{ID: "owner", Credential: d.o.Mode, Scopes: []chela.Scope{}},
+		Method: d.o.Mode, Mode: d.o.Mode}
 	if a.Source.Local && !a.Source.Browser && (isOwn(p.Client) || isOldProbe(p)) {
 		g.Principal.Scopes = knownScopes(p.Scopes)
 	}
@@ -208,14 +225,21 @@ func (d *Authenticator) mismatch(device bool) error {
 	if device {
 		next = "retry_with_device_token"
 	}
-	return wire.Errorf(wire.InvalidRequest, "unauthorized: gateway %s mismatch (use this gateway's gateway.auth.%s or pair the device)", what, what).
-		With(map[string]any{"code": code, "authReason": reason, "canRetryWithDeviceToken": device, "recommendedNextStep": next})
+	return wire.Errorf(wire.InvalidRequest,
+		"unauthorized: gateway %s mismatch (use this gateway's gateway.auth.%s or pair the device)", what, what).
+		With(map[string]any{
+			"code":                    code,
+			"authReason":              reason,
+			"canRetryWithDeviceToken": device,
+			"recommendedNextStep":     next,
+		})
 }
 
 // unauthorized returns a refusal that another credential would not change.
 func unauthorized(code, reason, text string) error {
 	return wire.Errorf(wire.InvalidRequest, "unauthorized: %s", text).With(map[string]any{
-		"code": code, "authReason": reason, "canRetryWithDeviceToken": false, "recommendedNextStep": "review_auth_configuration",
+		"code": code, "authReason": reason, "canRetryWithDeviceToken": false,
+		"recommendedNextStep": "review_auth_configuration",
 	})
 }
 

@@ -64,7 +64,8 @@ func (d *Authenticator) Guard(next http.Handler, probes ...string) http.Handler 
 		h.Set("Permissions-Policy", "camera=(), geolocation=()")
 		from, no := d.inspect(r)
 		if no == nil && from.locked > 0 && (!slices.Contains(probes, r.URL.Path) || r.Header.Get("Upgrade") != "") {
-			no = &refusal{http.StatusTooManyRequests, "rate_limited", "too many failed authentication attempts (retry later)", from.locked}
+			no = &refusal{http.StatusTooManyRequests, "rate_limited",
+				"too many failed authentication attempts (retry later)", from.locked}
 		}
 		if no != nil {
 			d.o.Log.Info("request refused", "from", from.Addr.String(), "path", withoutSecret(r.URL.Path), "why", no.text)
@@ -136,12 +137,14 @@ func (d *Authenticator) inspect(r *http.Request) (Source, *refusal) {
 	f.locked = d.limit.Locked(f.Addr)
 	for name := range r.URL.Query() {
 		if isCredential(name) {
-			return f, &refusal{http.StatusBadRequest, "invalid_request_error", "credentials in a URL are not accepted: URLs are logged", 0}
+			return f, &refusal{http.StatusBadRequest, "invalid_request_error",
+				"credentials in a URL are not accepted: URLs are logged", 0}
 		}
 	}
 	host := hostname(r.Host)
 	if !f.Proxied && f.tailnet == notTailnet && !d.isKnownHost(host) {
-		return f, &refusal{http.StatusForbidden, "forbidden", fmt.Sprintf("host %q is not a known name of this gateway", host), 0}
+		return f, &refusal{http.StatusForbidden, "forbidden", fmt.Sprintf("host %q is not a known name of this gateway",
+			host), 0}
 	}
 	f.Local = !f.Proxied && f.tailnet == notTailnet && f.Addr.IsLoopback() && private(host)
 	if f.Browser && !d.allowsOrigin(r, f.Local) && !fromSandbox(r) {
@@ -153,7 +156,8 @@ func (d *Authenticator) inspect(r *http.Request) (Source, *refusal) {
 // isCredential reports whether a parameter of a URL is meant to be a credential.
 func isCredential(name string) bool {
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(name)) {
-	case "token", "accesstoken", "authtoken", "devicetoken", "bootstraptoken", "password", "auth", "authorization", "key", "apikey", "secret":
+	case "token", "accesstoken", "authtoken", "devicetoken", "bootstraptoken", "password", "auth", "authorization",
+		"key", "apikey", "secret":
 		return true
 	}
 	return false
@@ -175,7 +179,8 @@ func (d *Authenticator) forwarded(r *http.Request, f *Source) *refusal {
 		return nil
 	}
 	if !f.Proxied {
-		return &refusal{http.StatusForbidden, "forbidden", "forwarded by " + f.Addr.String() + ", which is not in gateway.trustedProxies", 0}
+		return &refusal{http.StatusForbidden, "forbidden", "forwarded by " + f.Addr.String() +
+			", which is not in gateway.trustedProxies", 0}
 	}
 	// The client's address is the last one that is not a proxy's. The
 	// client could have forged those before it.
@@ -224,7 +229,8 @@ func (d *Authenticator) allowsOrigin(r *http.Request, local bool) bool {
 	}
 	text := strings.ToLower(r.Header.Get("Origin"))
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Scheme+"://"+u.Host != text {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.Scheme+"://"+u.Host != text {
 		return false
 	}
 	if strings.EqualFold(u.Host, r.Host) || local && len(d.o.Origins) == 0 && loopback(hostname(u.Host)) {
@@ -238,7 +244,8 @@ func (d *Authenticator) allowsOrigin(r *http.Request, local bool) bool {
 // fromSandbox reports whether a page of the canvas, which has no origin, reads from an address
 // that is its own credential.
 func fromSandbox(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, canvas.CapabilityPath) && r.Method == http.MethodGet && r.Header.Get("Upgrade") == "" &&
+	return strings.HasPrefix(r.URL.Path, canvas.CapabilityPath) && r.Method == http.MethodGet &&
+		r.Header.Get("Upgrade") == "" &&
 		slices.Equal(r.Header.Values("Origin"), []string{"null"})
 }
 

@@ -16,9 +16,12 @@ import (
 func FuzzGuard(f *testing.F) {
 	d := New(Options{Log: slog.New(slog.DiscardHandler), Origins: []string{"https://ui.example"}, Hosts: []string{"box"}})
 	for _, seed := range [][3]string{
-		{"127.0.0.1:18789", "http://127.0.0.1:18789", ""}, {"box", "http://box", ""}, {"ui.example", "https://ui.example", ""},
-		{"evil.example", "http://evil.example", ""}, {"localhost", "null", ""}, {"localhost", "http://localhost@evil.example", ""},
-		{"127.0.0.1", "http://127.0.0.1.evil.example", ""}, {"[::1]:1", "http://[::1]:1", ""}, {"localhost", "http://LOCALHOST.evil.example", "1.1.1.1"},
+		{"127.0.0.1:18789", "http://127.0.0.1:18789", ""}, {"box", "http://box", ""},
+		{"ui.example", "https://ui.example", ""},
+		{"evil.example", "http://evil.example", ""}, {"localhost", "null", ""},
+		{"localhost", "http://localhost@evil.example", ""},
+		{"127.0.0.1", "http://127.0.0.1.evil.example", ""}, {"[::1]:1", "http://[::1]:1", ""},
+		{"localhost", "http://LOCALHOST.evil.example", "1.1.1.1"},
 		{"localhost", "http://evil.example/http://localhost", ""}, {"localhost", "http://evil.example#localhost", ""},
 	} {
 		f.Add(seed[0], seed[1], seed[2])
@@ -45,7 +48,8 @@ func FuzzGuard(f *testing.F) {
 			return
 		}
 		u, err := url.Parse(strings.ToLower(origin))
-		if err != nil || !strings.EqualFold(u.Host, host) && !(from.Local && loopback(hostname(u.Host))) && u.Host != "ui.example" {
+		if err != nil || !strings.EqualFold(u.Host, host) && !(from.Local && loopback(hostname(u.Host))) &&
+			u.Host != "ui.example" {
 			t.Fatalf("origin %q passed for host %q", origin, host)
 		}
 	})
@@ -56,8 +60,17 @@ func FuzzGuard(f *testing.F) {
 func TestLoopback(t *testing.T) {
 	d := New(Options{Log: slog.New(slog.DiscardHandler)})
 	for host, want := range map[string]bool{
-		"localhost": true, "a.localhost": true, "127.0.0.1": true, "::1": true, "::ffff:127.0.0.1": true,
-		"evillocalhost": false, "evil-localhost": false, "localhost.example": false, "evil.127.0.0.1": false, "10.0.0.1": false, "": false,
+		"localhost":         true,
+		"a.localhost":       true,
+		"127.0.0.1":         true,
+		"::1":               true,
+		"::ffff:127.0.0.1":  true,
+		"evillocalhost":     false,
+		"evil-localhost":    false,
+		"localhost.example": false,
+		"evil.127.0.0.1":    false,
+		"10.0.0.1":          false,
+		"":                  false,
 	} {
 		if got := loopback(host); got != want {
 			t.Errorf("loopback(%q) = %v, want %v", host, got, want)
@@ -95,7 +108,8 @@ func TestEviction(t *testing.T) {
 			t.Error("the address that is locked out was forgotten")
 		}
 		if len(d.limit.hosts) != maxHosts || d.limit.hosts[host(1)] != nil {
-			t.Errorf("of %d addresses the one that failed long ago is stored: %v", len(d.limit.hosts), d.limit.hosts[host(1)] != nil)
+			t.Errorf("of %d addresses the one that failed long ago is stored: %v", len(d.limit.hosts),
+				d.limit.hosts[host(1)] != nil)
 		}
 	})
 }

@@ -17,7 +17,8 @@ func guarded(d *Authenticator, remote, host, target string, header http.Header) 
 	r := httptest.NewRequest("GET", target, nil)
 	r.RemoteAddr, r.Host, r.Header = remote, host, header
 	w := httptest.NewRecorder()
-	d.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from = FromContext(r.Context()) })).ServeHTTP(w, r)
+	d.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { from = FromContext(r.Context()) })).ServeHTTP(
+		w, r)
 	return w.Code, from
 }
 
@@ -37,7 +38,8 @@ func headers(lines string) http.Header {
 func TestSource(t *testing.T) {
 	t.Parallel()
 	d := New(Options{
-		Log: slog.New(slog.DiscardHandler), Hosts: []string{"box"}, Origins: []string{"https://ui.example", "https://second.example/"},
+		Log: slog.New(slog.DiscardHandler), Hosts: []string{"box"},
+		Origins: []string{"https://ui.example", "https://second.example/"},
 		Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 	})
 	const here, lan, proxy = "127.0.0.1:5000", "192.168.1.2:5000", "10.0.0.5:5000"
@@ -97,7 +99,8 @@ func TestSource(t *testing.T) {
 		// addresses that a proxy reports
 		{proxy, "any.example", "/", "X-Forwarded-For: 203.0.113.7", 200, "203.0.113.7", proxied},
 		{proxy, "any.example", "/", "X-Forwarded-For: 198.51.100.1, 203.0.113.7", 200, "203.0.113.7", proxied},
-		{proxy, "any.example", "/", "X-Forwarded-For: 198.51.100.1\nX-Forwarded-For: 203.0.113.7", 200, "203.0.113.7", proxied},
+		{proxy, "any.example", "/", "X-Forwarded-For: 198.51.100.1\nX-Forwarded-For: 203.0.113.7", 200,
+			"203.0.113.7", proxied},
 		{proxy, "any.example", "/", "X-Forwarded-For: 198.51.100.1, 203.0.113.7, 10.0.0.9", 200, "203.0.113.7", proxied},
 		{proxy, "any.example", "/", "X-Forwarded-For: 203.0.113.7, nonsense, 10.0.0.9", 200, "10.0.0.9", proxied},
 		{proxy, "localhost", "/", "X-Forwarded-For: 127.0.0.1", 200, "127.0.0.1", proxied},
@@ -109,9 +112,14 @@ func TestSource(t *testing.T) {
 		{here, "localhost", "/", "X-Forwarded-For: 127.0.0.1", 403, "", ""},
 	} {
 		status, from := guarded(d, tt.remote, tt.host, tt.target, headers(tt.header))
-		kind := map[[2]bool]string{{true, false}: local, {false, true}: proxied, {false, false}: remote}[[2]bool{from.Local, from.Proxied}]
+		kind := map[[2]bool]string{
+			{true, false}:  local,
+			{false, true}:  proxied,
+			{false, false}: remote,
+		}[[2]bool{from.Local, from.Proxied}]
 		if status != tt.status || status == 200 && (from.Addr.String() != tt.addr || kind != tt.kind) {
-			t.Errorf("%s to %s%s, %q: %d, %s %s; want %d, %s %s", tt.remote, tt.host, tt.target, tt.header, status, kind, from.Addr, tt.status, tt.kind, tt.addr)
+			t.Errorf("%s to %s%s, %q: %d, %s %s; want %d, %s %s", tt.remote, tt.host, tt.target, tt.header, status, kind,
+				from.Addr, tt.status, tt.kind, tt.addr)
 		}
 	}
 }
@@ -136,7 +144,8 @@ func TestProxyUsers(t *testing.T) {
 		{nil, "X-User: ", ""},
 		{nil, "X-User: ada\nX-Missing: 1", ""},
 		{nil, "X-User: ada\nX-Openclaw-Scopes: operator.read", "operator.read"},
-		{nil, "X-User: ada\nX-Openclaw-Scopes: operator.read operator.approvals,nonsense", "operator.read operator.approvals"},
+		{nil, "X-User: ada\nX-Openclaw-Scopes: operator.read operator.approvals,nonsense",
+			"operator.read operator.approvals"},
 		{nil, "X-User: ada\nX-Openclaw-Scopes: ", "none"},
 	} {
 		d := New(Options{
@@ -156,7 +165,8 @@ func TestProxyUsers(t *testing.T) {
 			}
 			var who chela.Principal
 			ok := false
-			d.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { who, ok = d.Bearer(r) })).ServeHTTP(httptest.NewRecorder(), r)
+			d.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { who, ok = d.Bearer(r) })).ServeHTTP(
+				httptest.NewRecorder(), r)
 			if !ok {
 				return ""
 			}

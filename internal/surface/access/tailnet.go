@@ -46,7 +46,8 @@ func forwardedFor(r *http.Request) bool { return r.Header.Get("X-Forwarded-For")
 func (d *Authenticator) throughTailnet(r *http.Request, f *Source, peer netip.AddrPort) *refusal {
 	t := d.o.Tailnet
 	if host := hostname(r.Host); host != t.Name {
-		return &refusal{http.StatusForbidden, "forbidden", fmt.Sprintf("host %q is not the name of this machine in the Tailscale network", host), 0}
+		return &refusal{http.StatusForbidden, "forbidden",
+			fmt.Sprintf("host %q is not the name of this machine in the Tailscale network", host), 0}
 	}
 	own, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	ok, known := false, false

@@ -69,7 +69,8 @@ type turn struct {
 
 // Serve answers an editor until it disconnects or ctx ends.
 func Serve(ctx context.Context, o Options) error {
-	a := &agent{o: o, out: &output{Writer: o.Out, later: map[string]func(){}}, sessions: map[sdk.SessionId]*session{}, kinds: map[string]sdk.ToolKind{}}
+	a := &agent{o: o, out: &output{Writer: o.Out, later: map[string]func(){}}, sessions: map[sdk.SessionId]*session{},
+		kinds: map[string]sdk.ToolKind{}}
 	a.conn = sdk.NewAgentSideConnection(a, a.out, o.In)
 	a.conn.SetLogger(o.Log)
 	ctx, cancel := context.WithCancel(ctx)
@@ -93,11 +94,13 @@ func (a *agent) Initialize(_ context.Context, r sdk.InitializeRequest) (sdk.Init
 		AgentInfo: &sdk.Implementation{Name: "chela", Title: sdk.Ptr("Chela"), Version: a.o.Version},
 		AgentCapabilities: sdk.AgentCapabilities{
 			LoadSession: true, PromptCapabilities: sdk.PromptCapabilities{Image: true, EmbeddedContext: true},
-			SessionCapabilities: sdk.SessionCapabilities{List: &sdk.SessionListCapabilities{}, Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{}},
+			SessionCapabilities: sdk.SessionCapabilities{List: &sdk.SessionListCapabilities{},
+				Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{}},
 		},
 	}
 	if r.ProtocolVersion < 1 {
-		return out, invalid("protocol version %d is not supported; this agent has version %d", r.ProtocolVersion, sdk.ProtocolVersionNumber)
+		return out, invalid("protocol version %d is not supported; this agent has version %d", r.ProtocolVersion,
+			sdk.ProtocolVersionNumber)
 	}
 	return out, nil
 }
@@ -121,7 +124,8 @@ func (a *agent) Authenticate(context.Context, sdk.AuthenticateRequest) (sdk.Auth
 	return sdk.AuthenticateResponse{}, nil
 }
 
-var errServers = invalid("MCP servers of a session are not supported; add them to the assistant: chela mcp add NAME -- COMMAND")
+var errServers = invalid(
+	"MCP servers of a session are not supported; add them to the assistant: chela mcp add NAME -- COMMAND")
 
 // NewSession implements sdk.Agent.
 func (a *agent) NewSession(ctx context.Context, r sdk.NewSessionRequest) (sdk.NewSessionResponse, error) {
@@ -172,7 +176,9 @@ func (a *agent) choose(list wire.AgentsList, cwd string) (id, works string) {
 			}
 		}
 	}
-	return id, fmt.Sprintf("The agent %s works in %s, not in %s. chela agents add NAME --workspace %s makes one that works here.", id, workspace, cwd, cwd)
+	return id, fmt.Sprintf(
+		"The agent %s works in %s, not in %s. chela agents add NAME --workspace %s makes one that works here.",
+		id, workspace, cwd, cwd)
 }
 
 // open returns a session, which it makes at its first use.
@@ -232,7 +238,8 @@ const maxHistory = 200
 // announceCommands tells the editor the slash commands of the assistant.
 func (a *agent) announceCommands(ctx context.Context, s *session) {
 	var list wire.CommandsList
-	if err := a.o.Client.Repeat(ctx, wire.MethodCommandsList, wire.CommandsGet{SessionKey: string(s.id), Scope: "text"}, &list); err != nil {
+	if err := a.o.Client.Repeat(ctx, wire.MethodCommandsList, wire.CommandsGet{SessionKey: string(s.id), Scope: "text"},
+		&list); err != nil {
 		a.o.Log.Debug("commands for the editor", "err", err)
 		return
 	}
@@ -244,7 +251,8 @@ func (a *agent) announceCommands(ctx context.Context, s *session) {
 		}
 		all = append(all, one)
 	}
-	a.update(ctx, s, sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{AvailableCommands: all}})
+	a.update(ctx, s,
+		sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{AvailableCommands: all}})
 }
 
 // Prompt implements sdk.Agent: it sends the message and waits for the end of its run. The

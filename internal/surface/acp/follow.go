@@ -63,7 +63,8 @@ func (a *agent) reset(ctx context.Context, s *session) {
 	a.mu.Unlock()
 	for _, run := range runs {
 		var w wire.AgentWaited
-		if a.o.Client.Repeat(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 1}, &w) != nil || w.Status == wire.StatusTimeout {
+		if a.o.Client.Repeat(ctx, wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: 1}, &w) != nil ||
+			w.Status == wire.StatusTimeout {
 			continue
 		}
 		end := feed.End{State: wire.StateFinal, Error: w.Error, Stop: w.Stop}
@@ -175,7 +176,8 @@ func (a *agent) call(ctx context.Context, s *session, st feed.Step) {
 		a.mu.Lock()
 		kind := cmp.Or(a.kinds[st.Tool.Name], sdk.ToolKindOther)
 		a.mu.Unlock()
-		a.update(ctx, s, sdk.StartToolCall(id, st.Tool.Label, sdk.WithStartKind(kind), sdk.WithStartStatus(sdk.ToolCallStatusInProgress)))
+		a.update(ctx, s, sdk.StartToolCall(id, st.Tool.Label, sdk.WithStartKind(kind),
+			sdk.WithStartStatus(sdk.ToolCallStatusInProgress)))
 	case feed.ToolOutput:
 		a.update(ctx, s, sdk.UpdateToolCall(id, sdk.WithUpdateContent(content(st.Text))))
 	case feed.ToolEnded:
@@ -226,7 +228,8 @@ func (a *agent) ask(ctx context.Context, s *session, p wire.Approval) {
 		return
 	}
 	s.asked[p.ID] = withdraw
-	call := sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId("approval_" + p.ID), Title: sdk.Ptr(p.Request.Command), Status: sdk.Ptr(sdk.ToolCallStatusPending)}
+	call := sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId("approval_" + p.ID), Title: sdk.Ptr(p.Request.Command),
+		Status: sdk.Ptr(sdk.ToolCallStatusPending)}
 	for _, t := range s.calls {
 		if t.Name == p.Request.Tool { // the last one waits
 			call.ToolCallId = sdk.ToolCallId(t.ID)
@@ -242,7 +245,8 @@ func (a *agent) ask(ctx context.Context, s *session, p wire.Approval) {
 	}
 	if !p.Request.Once {
 		options = slices.Insert(options, 1,
-			sdk.PermissionOption{Kind: sdk.PermissionOptionKindAllowAlways, Name: "Allow for this session", OptionId: wire.AllowSession},
+			sdk.PermissionOption{Kind: sdk.PermissionOptionKindAllowAlways, Name: "Allow for this session",
+				OptionId: wire.AllowSession},
 			sdk.PermissionOption{Kind: sdk.PermissionOptionKindAllowAlways, Name: "Allow always", OptionId: wire.AllowAlways})
 	}
 	go func() {
@@ -252,7 +256,8 @@ func (a *agent) ask(ctx context.Context, s *session, p wire.Approval) {
 			defer a.mu.Unlock()
 			delete(s.asked, p.ID)
 		}()
-		got, err := a.conn.RequestPermission(asking, sdk.RequestPermissionRequest{SessionId: s.id, ToolCall: call, Options: options})
+		got, err := a.conn.RequestPermission(asking,
+			sdk.RequestPermissionRequest{SessionId: s.id, ToolCall: call, Options: options})
 		if asking.Err() != nil {
 			return // it was decided elsewhere, or the editor has gone
 		}
@@ -263,7 +268,8 @@ func (a *agent) ask(ctx context.Context, s *session, p wire.Approval) {
 			a.o.Log.Warn("the editor did not answer a question", "err", err)
 			decision = wire.DenyUnasked
 		}
-		if err := a.o.Client.Call(ctx, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: p.ID, Decision: decision}, nil); err != nil {
+		if err := a.o.Client.Call(ctx, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: p.ID, Decision: decision},
+			nil); err != nil {
 			a.o.Log.Warn("answer to an approval", "err", err)
 		}
 	}()

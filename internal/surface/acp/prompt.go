@@ -24,7 +24,8 @@ func message(blocks []sdk.ContentBlock) (text string, files []wire.Attachment, e
 			if err != nil {
 				return "", nil, invalid("block %d: the image is not base64", i)
 			}
-			files = append(files, wire.Attachment{Type: "image", MIME: b.Image.MimeType, FileName: "image", Content: wire.Base64(data)})
+			files = append(files, wire.Attachment{Type: "image", MIME: b.Image.MimeType, FileName: "image",
+				Content: wire.Base64(data)})
 		case b.Resource != nil && b.Resource.Resource.TextResourceContents != nil:
 			r := b.Resource.Resource.TextResourceContents
 			said = append(said, r.Uri)

@@ -41,7 +41,8 @@ func (a *agent) ListSessions(ctx context.Context, r sdk.ListSessionsRequest) (sd
 	out := sdk.ListSessionsResponse{Sessions: []sdk.SessionInfo{}}
 	for i := range list.Sessions {
 		s := &list.Sessions[i]
-		info := sdk.SessionInfo{SessionId: sdk.SessionId(s.Key), UpdatedAt: sdk.Ptr(s.UpdatedAt.Time().UTC().Format(time.RFC3339))}
+		info := sdk.SessionInfo{SessionId: sdk.SessionId(s.Key),
+			UpdatedAt: sdk.Ptr(s.UpdatedAt.Time().UTC().Format(time.RFC3339))}
 		if title := ansi.Line(cmp.Or(s.Label, s.DisplayName, s.Title)); title != "" {
 			info.Title = sdk.Ptr(title)
 		}
@@ -127,7 +128,8 @@ func (a *agent) options(ctx context.Context, h wire.History) []sdk.SessionConfig
 			levels, level = m.Levels, cmp.Or(level, m.DefaultLevel)
 		}
 		if m.Available || id == now {
-			models = append(models, sdk.SessionConfigSelectOption{Value: sdk.SessionConfigValueId(id), Name: ansi.Line(cmp.Or(m.Name, id))})
+			models = append(models,
+				sdk.SessionConfigSelectOption{Value: sdk.SessionConfigValueId(id), Name: ansi.Line(cmp.Or(m.Name, id))})
 		}
 	}
 	out := choice(modelSetting, "Model", sdk.SessionConfigOptionCategoryModel, now, models)
@@ -136,13 +138,15 @@ func (a *agent) options(ctx context.Context, h wire.History) []sdk.SessionConfig
 		for _, l := range levels {
 			all = append(all, sdk.SessionConfigSelectOption{Value: sdk.SessionConfigValueId(l.ID), Name: cmp.Or(l.Label, l.ID)})
 		}
-		out = append(out, choice(thinkingSetting, "Thinking", sdk.SessionConfigOptionCategoryThoughtLevel, cmp.Or(level, levels[0].ID), all)...)
+		out = append(out, choice(thinkingSetting, "Thinking", sdk.SessionConfigOptionCategoryThoughtLevel,
+			cmp.Or(level, levels[0].ID), all)...)
 	}
 	return out
 }
 
 // choice returns a setting with its values; none: the present value is not among them.
-func choice(id sdk.SessionConfigId, name string, category sdk.SessionConfigOptionCategory, now string, values []sdk.SessionConfigSelectOption) []sdk.SessionConfigOption {
+func choice(id sdk.SessionConfigId, name string, category sdk.SessionConfigOptionCategory, now string,
+	values []sdk.SessionConfigSelectOption) []sdk.SessionConfigOption {
 	if !slices.ContainsFunc(values, func(v sdk.SessionConfigSelectOption) bool { return string(v.Value) == now }) {
 		return nil
 	}
@@ -154,7 +158,8 @@ func choice(id sdk.SessionConfigId, name string, category sdk.SessionConfigOptio
 }
 
 // SetSessionConfigOption implements sdk.Agent.
-func (a *agent) SetSessionConfigOption(ctx context.Context, r sdk.SetSessionConfigOptionRequest) (sdk.SetSessionConfigOptionResponse, error) {
+func (a *agent) SetSessionConfigOption(ctx context.Context,
+	r sdk.SetSessionConfigOptionRequest) (sdk.SetSessionConfigOptionResponse, error) {
 	var none sdk.SetSessionConfigOptionResponse
 	v := r.ValueId
 	if v == nil {
@@ -176,7 +181,8 @@ func (a *agent) SetSessionConfigOption(ctx context.Context, r sdk.SetSessionConf
 	if err != nil {
 		return none, failure(err)
 	}
-	return sdk.SetSessionConfigOptionResponse{ConfigOptions: append([]sdk.SessionConfigOption{}, a.options(ctx, h)...)}, nil
+	return sdk.SetSessionConfigOptionResponse{ConfigOptions: append([]sdk.SessionConfigOption{}, a.options(ctx, h)...)},
+		nil
 }
 
 // learnTools remembers what kinds of tools an agent has.

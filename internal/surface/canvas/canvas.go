@@ -95,7 +95,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secret, rest, _ := strings.Cut(rest, "/")
 	g, ok := h.host.Find(secret)
 	if !ok {
-		access.Error(w, http.StatusUnauthorized, "unauthorized", "this address has expired: ask the assistant to show the page again")
+		access.Error(w, http.StatusUnauthorized, "unauthorized",
+			"this address has expired: ask the assistant to show the page again")
 		return
 	}
 	if r.Header.Get("Origin") == "null" { // a page of the canvas loads a script or data of its folder
@@ -173,7 +174,8 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request, name string, v vi
 	}
 	defer f.Close()
 	if info.Size() > maxFile {
-		access.Error(w, http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the file has more than %d MB", maxFile>>20))
+		access.Error(w, http.StatusRequestEntityTooLarge, "too_large",
+			fmt.Sprintf("the file has more than %d MB", maxFile>>20))
 		return
 	}
 	head := w.Header()
@@ -247,7 +249,8 @@ func stream(w http.ResponseWriter) func(data string) bool {
 
 // follow calls next, which sends what is due, whenever ready has a value, until the client, the
 // capability or the stream ends.
-func (h *Handler) follow(ctx context.Context, v visit, ready <-chan struct{}, send func(string) bool, next func() bool) {
+func (h *Handler) follow(ctx context.Context, v visit, ready <-chan struct{},
+	send func(string) bool, next func() bool) {
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
 	var ended <-chan struct{}

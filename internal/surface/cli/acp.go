@@ -18,7 +18,8 @@ func (c *commands) acp() *cobra.Command {
 		Example: "  chela acp --agent shop\n  chela acp --session main",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return c.editor(cmd.Context(), f) },
 	}
-	cmd.Flags().StringVar(&f.agent, "agent", "", "agent `ID`; default: the one whose workspace the editor's folder is in, or the default agent")
+	cmd.Flags().StringVar(&f.agent, "agent", "",
+		"agent `ID`; default: the one whose workspace the editor's folder is in, or the default agent")
 	cmd.Flags().StringVar(&f.session, "session", "", "session `KEY` of all conversations")
 	return cmd
 }

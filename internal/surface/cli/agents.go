@@ -23,27 +23,28 @@ func (c *commands) agents() *cobra.Command {
 
 func (c *commands) agentsList() *cobra.Command {
 	var bindings bool
-	cmd := &cobra.Command{Use: "list", Short: "List the agents", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var all []route.Binding
-		if bindings {
-			var err error
-			if all, err = c.bindings(); err != nil {
-				return err
-			}
-		}
-		return c.withLink(cmd.Context(), func(l *link) error {
-			return callOn(cmd.Context(), l, wire.MethodAgentsList, wire.None{}, func(out wire.AgentsList) error {
-				var v any = out
-				if bindings {
-					v = struct {
-						wire.AgentsList
-						Bindings []route.Binding `json:"bindings"`
-					}{out, append([]route.Binding{}, all...)}
+	cmd := &cobra.Command{Use: "list", Short: "List the agents", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var all []route.Binding
+			if bindings {
+				var err error
+				if all, err = c.bindings(); err != nil {
+					return err
 				}
-				return c.print(v, func() { c.printAgents(out, bindings, all) })
+			}
+			return c.withLink(cmd.Context(), func(l *link) error {
+				return callOn(cmd.Context(), l, wire.MethodAgentsList, wire.None{}, func(out wire.AgentsList) error {
+					var v any = out
+					if bindings {
+						v = struct {
+							wire.AgentsList
+							Bindings []route.Binding `json:"bindings"`
+						}{out, append([]route.Binding{}, all...)}
+					}
+					return c.print(v, func() { c.printAgents(out, bindings, all) })
+				})
 			})
-		})
-	}}
+		}}
 	cmd.Flags().BoolVar(&bindings, "bindings", false, "also list which messages of channels the agents answer")
 	return c.withJSON(cmd)
 }
@@ -136,7 +137,8 @@ func (c *commands) agentsSetIdentity() *cobra.Command {
 			if in.Name == "" && in.Emoji == "" && in.Avatar == "" && !in.Model.Set {
 				return usage(withHint(errors.New("nothing to change"), cmd.CommandPath()+" "+in.AgentID+" --name NAME"))
 			}
-			err := query(cmd.Context(), c, wire.MethodAgentsUpdate, in, func(out wire.AgentUpdated) { fmt.Fprintln(c.stdout, "changed "+out.AgentID) })
+			err := query(cmd.Context(), c, wire.MethodAgentsUpdate, in,
+				func(out wire.AgentUpdated) { fmt.Fprintln(c.stdout, "changed "+out.AgentID) })
 			return c.unknownAgent(err, in.AgentID)
 		},
 	}
@@ -179,7 +181,8 @@ func (c *commands) unknownAgent(err error, id string) error {
 	if err == nil {
 		return nil
 	}
-	if text := errorText(err); strings.HasSuffix(text, fmt.Sprintf("agent %q not found", id)) || strings.HasSuffix(text, fmt.Sprintf("unknown agent %q", id)) {
+	if text := errorText(err); strings.HasSuffix(text, fmt.Sprintf("agent %q not found", id)) ||
+		strings.HasSuffix(text, fmt.Sprintf("unknown agent %q", id)) {
 		return c.suggest(err, "agents list")
 	}
 	return err

@@ -16,7 +16,8 @@ import (
 
 func (c *commands) approvals() *cobra.Command {
 	return group("approvals", "Show and decide pending approvals",
-		c.approvalsList(), c.approvalsGet(), c.approvalsAllow(), c.approvalsDeny(), c.approvalsSet(), c.allowlist(), c.approvalsImport())
+		c.approvalsList(), c.approvalsGet(), c.approvalsAllow(), c.approvalsDeny(), c.approvalsSet(),
+		c.allowlist(), c.approvalsImport())
 }
 
 // withPending connects and calls f with the pending approvals.
@@ -29,7 +30,8 @@ func (c *commands) withPending(ctx context.Context, f func(*link, []wire.Approva
 func (c *commands) approvalsGet() *cobra.Command {
 	var rules bool
 	cmd := &cobra.Command{
-		Use: "get [ID]", Short: "Show a pending approval in full; ID may be omitted if there is only one", Args: between(0, 1),
+		Use: "get [ID]", Short: "Show a pending approval in full; ID may be omitted if there is only one",
+		Args: between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if rules {
 				return c.withRules(cmd.Context(), func(_ *link, s wire.ExecPolicySnapshot) error { return c.printJSON(s.File) })
@@ -61,7 +63,8 @@ func (c *commands) pickApproval(list []wire.Approval, args []string) (wire.Appro
 	case len(args) == 0 && len(list) == 1:
 		return list[0], nil
 	case len(args) == 0:
-		return wire.Approval{}, c.suggest(fmt.Errorf("%d approvals are pending; choose one by its id", len(list)), "approvals list")
+		return wire.Approval{}, c.suggest(fmt.Errorf("%d approvals are pending; choose one by its id", len(list)),
+			"approvals list")
 	}
 	var found []wire.Approval
 	for _, a := range list {
@@ -124,15 +127,16 @@ func (c *commands) approvalsAllow() *cobra.Command {
 }
 
 func (c *commands) approvalsDeny() *cobra.Command {
-	return &cobra.Command{Use: "deny [ID]", Short: "Deny a pending action", Args: between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withPending(cmd.Context(), func(l *link, list []wire.Approval) error {
-			a, err := c.pickApproval(list, args)
-			if err != nil {
-				return c.explainDecided(cmd.Context(), l, args, err)
-			}
-			return c.decide(cmd.Context(), l, a.ID, wire.Deny)
-		})
-	}}
+	return &cobra.Command{Use: "deny [ID]", Short: "Deny a pending action", Args: between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withPending(cmd.Context(), func(l *link, list []wire.Approval) error {
+				a, err := c.pickApproval(list, args)
+				if err != nil {
+					return c.explainDecided(cmd.Context(), l, args, err)
+				}
+				return c.decide(cmd.Context(), l, a.ID, wire.Deny)
+			})
+		}}
 }
 
 func (c *commands) decide(ctx context.Context, l *link, id, decision string) error {
@@ -150,7 +154,8 @@ func (c *commands) explainDecided(ctx context.Context, l *link, args []string, e
 		return err
 	}
 	if past, ok := decidedApproval(ctx, l, args[0]); ok {
-		return c.suggest(fmt.Errorf("approval %s is not pending: %s, %s", past.ID, approvalOutcome(past), ago(past.Resolved.Time())), "approvals list --all")
+		return c.suggest(fmt.Errorf("approval %s is not pending: %s, %s", past.ID, approvalOutcome(past),
+			ago(past.Resolved.Time())), "approvals list --all")
 	}
 	return err
 }
@@ -186,26 +191,28 @@ func approvalOutcome(s wire.ApprovalSnapshot) string {
 func (c *commands) approvalsList() *cobra.Command {
 	var all bool
 	var limit int
-	cmd := &cobra.Command{Use: "list", Short: "List pending approvals", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withPending(cmd.Context(), func(l *link, list []wire.Approval) error {
-			switch {
-			case all:
-				return c.approvalsListAll(cmd.Context(), l, list, limit)
-			case c.json:
-				return c.printJSON(list)
-			case len(list) == 0:
-				fmt.Fprintln(c.stdout, "there are no pending approvals")
+	cmd := &cobra.Command{Use: "list", Short: "List pending approvals", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withPending(cmd.Context(), func(l *link, list []wire.Approval) error {
+				switch {
+				case all:
+					return c.approvalsListAll(cmd.Context(), l, list, limit)
+				case c.json:
+					return c.printJSON(list)
+				case len(list) == 0:
+					fmt.Fprintln(c.stdout, "there are no pending approvals")
+					return nil
+				}
+				rows := [][]string{{"ID", "TOOL", "SESSION", "REQUESTED", "ACTION"}}
+				for _, a := range list {
+					rows = append(rows, []string{a.ID, a.Request.Tool, ansi.Line(a.Request.SessionKey), ago(a.Created.Time()),
+						firstLine(a.Request.Command)})
+				}
+				c.printTable(rows)
+				fmt.Fprintln(c.stderr, "details: "+c.commandLine("approvals get ID"))
 				return nil
-			}
-			rows := [][]string{{"ID", "TOOL", "SESSION", "REQUESTED", "ACTION"}}
-			for _, a := range list {
-				rows = append(rows, []string{a.ID, a.Request.Tool, ansi.Line(a.Request.SessionKey), ago(a.Created.Time()), firstLine(a.Request.Command)})
-			}
-			c.printTable(rows)
-			fmt.Fprintln(c.stderr, "details: "+c.commandLine("approvals get ID"))
-			return nil
-		})
-	}}
+			})
+		}}
 	cmd.Flags().BoolVar(&all, "all", false, "also list decided approvals, newest first")
 	cmd.Flags().IntVar(&limit, "limit", 20, "with --all, list at most `N` decided approvals")
 	return c.withJSON(cmd)
@@ -227,7 +234,8 @@ func (c *commands) approvalsListAll(ctx context.Context, l *link, list []wire.Ap
 	rows := [][]string{{"ID", "SESSION", "REQUESTED", "STATE", "ACTION"}}
 	for _, a := range list {
 		state := approvalOutcome(wire.ApprovalSnapshot{Status: wire.ApprovalPending, Expires: a.Expires})
-		rows = append(rows, []string{a.ID, ansi.Line(a.Request.SessionKey), ago(a.Created.Time()), state, firstLine(a.Request.Command)})
+		rows = append(rows, []string{a.ID, ansi.Line(a.Request.SessionKey), ago(a.Created.Time()), state,
+			firstLine(a.Request.Command)})
 	}
 	for _, s := range past.Items {
 		session := ""

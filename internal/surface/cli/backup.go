@@ -56,7 +56,8 @@ func (c *commands) backupCreate() *cobra.Command {
 					return c.archive(ctx, m, s, file, o, verify)
 				}
 				if o != (ArchiveOptions{}) {
-					return usage(c.suggest(errors.New(filepath.Base(file)+" is the name of a copy of the database, which is always complete"), "backup create FILE.tar.gz"))
+					return usage(c.suggest(errors.New(filepath.Base(file)+
+						" is the name of a copy of the database, which is always complete"), "backup create FILE.tar.gz"))
 				}
 				if err := m.Backup(ctx, s, file); err != nil {
 					return fmt.Errorf("backup: %w", err)
@@ -94,7 +95,8 @@ func (c *commands) newCopy(s Start, args []string, o ArchiveOptions) (string, er
 }
 
 // archive writes an archive and prints what is in it.
-func (c *commands) archive(ctx context.Context, m Maintenance, s Start, file string, o ArchiveOptions, verify bool) error {
+func (c *commands) archive(ctx context.Context, m Maintenance, s Start, file string,
+	o ArchiveOptions, verify bool) error {
 	a, err := m.Archive(ctx, s, file, o)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -118,7 +120,8 @@ func (c *commands) archive(ctx context.Context, m Maintenance, s Start, file str
 		}
 		switch {
 		case o.DryRun:
-			fmt.Fprintf(c.stdout, "would write %s, %s without the database, to %s\n", humanize.Many(a.Files, "file"), humanize.Bytes(a.Bytes), file)
+			fmt.Fprintf(c.stdout, "would write %s, %s without the database, to %s\n", humanize.Many(a.Files, "file"),
+				humanize.Bytes(a.Bytes), file)
 			return
 		case out.Summary != "":
 			fmt.Fprintf(c.stdout, "%s: %s\n", file, ansi.Line(out.Summary))
@@ -151,21 +154,26 @@ func (c *commands) verified(ctx context.Context, m Maintenance, file string) err
 	}
 	summary, err := check(ctx, file)
 	if err != nil {
-		return withHint(fmt.Errorf("verify %s: %w", file, err), "") // the hint for a damaged database does not apply to a copy
+		// the hint for a damaged database does not apply to a copy
+		return withHint(fmt.Errorf("verify %s: %w", file, err), "")
 	}
-	return c.print(map[string]any{"file": file, "ok": true, "summary": summary}, func() { fmt.Fprintf(c.stdout, "%s: %s\n", file, ansi.Line(summary)) })
+	return c.print(map[string]any{"file": file, "ok": true, "summary": summary},
+		func() { fmt.Fprintf(c.stdout, "%s: %s\n", file, ansi.Line(summary)) })
 }
 
 func (c *commands) backupVerify() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "verify FILE", Short: "Check an archive, or a copy of the database", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.store(func(m Maintenance, _ Start) error { return c.verified(cmd.Context(), m, args[0]) })
-	}})
+	return c.withJSON(&cobra.Command{Use: "verify FILE", Short: "Check an archive, or a copy of the database",
+		Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+			return c.store(func(m Maintenance, _ Start) error { return c.verified(cmd.Context(), m, args[0]) })
+		}})
 }
 
 func (c *commands) backupRestore() *cobra.Command {
 	target := ""
 	cmd := c.withJSON(c.withYes(&cobra.Command{
-		Use: "restore FILE", Short: "Bring an archive back in a new folder, or replace the database with a copy", Args: exactly(1),
+		Use:   "restore FILE",
+		Short: "Bring an archive back in a new folder, or replace the database with a copy",
+		Args:  exactly(1),
 		Long: "Write the files of an archive into the folder of --target, which must be empty or new. Or replace\n" +
 			"the database with a copy whose name ends in .db; the replaced one is kept beside it.",
 		Example: "  chela backup restore chela-backup.tar.gz --target ~/.chela\n  chela backup restore chela.db",
@@ -175,11 +183,13 @@ func (c *commands) backupRestore() *cobra.Command {
 				defer stop()
 				switch {
 				case archived(args[0]) && target == "":
-					return usage(c.suggest(errors.New("an archive is restored into a new folder, never in place"), "backup restore "+shell.Quote(args[0])+" --target DIR"))
+					return usage(c.suggest(errors.New("an archive is restored into a new folder, never in place"), "backup restore "+
+						shell.Quote(args[0])+" --target DIR"))
 				case archived(args[0]):
 					return c.restoreArchive(ctx, m, args[0], target)
 				case target != "":
-					return usage(c.suggest(errors.New("--target is for archives, and "+args[0]+" is none"), "--state-dir DIR backup restore "+shell.Quote(args[0])))
+					return usage(c.suggest(errors.New("--target is for archives, and "+args[0]+" is none"),
+						"--state-dir DIR backup restore "+shell.Quote(args[0])))
 				}
 				return c.restoreDatabase(ctx, m, s, args[0])
 			})

@@ -36,8 +36,11 @@ type bindingArgs struct {
 func (c *commands) agentsBind() *cobra.Command {
 	var in bindingArgs
 	cmd := &cobra.Command{
-		Use: "bind [AGENT] [CHANNEL]...", Short: "Have an agent answer messages of channels", Args: between(0, 100), ValidArgsFunction: c.completeAgent,
-		Example: "  chela agents bind ops telegram                # the default account; telegram:* for all accounts\n  chela agents bind ops telegram --peer group:-1001",
+		Use:               "bind [AGENT] [CHANNEL]...",
+		Short:             "Have an agent answer messages of channels",
+		Args:              between(0, 100),
+		ValidArgsFunction: c.completeAgent,
+		Example:           "  chela agents bind ops telegram                # the default account; telegram:* for all accounts\n  chela agents bind ops telegram --peer group:-1001",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			matches, err := in.matches(cmd, args)
 			if err != nil {
@@ -66,14 +69,18 @@ func (c *commands) agentsUnbind() *cobra.Command {
 	var in bindingArgs
 	var every bool
 	cmd := &cobra.Command{
-		Use: "unbind [AGENT] [CHANNEL]...", Short: "Remove bindings of an agent", Args: between(0, 100), ValidArgsFunction: c.completeAgent,
-		Example: "  chela agents unbind ops telegram --peer group:-1001\n  chela agents unbind ops --all",
+		Use:               "unbind [AGENT] [CHANNEL]...",
+		Short:             "Remove bindings of an agent",
+		Args:              between(0, 100),
+		ValidArgsFunction: c.completeAgent,
+		Example:           "  chela agents unbind ops telegram --peer group:-1001\n  chela agents unbind ops --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			matches, err := in.matches(cmd, args)
 			if err != nil && !(every && errors.Is(err, errNoChannel)) {
 				return err
 			}
-			if f := cmd.Flags(); every && (err == nil || f.Changed("peer") || f.Changed("guild") || f.Changed("team") || f.Changed("role")) {
+			if f := cmd.Flags(); every && (err == nil || f.Changed("peer") || f.Changed("guild") || f.Changed("team") ||
+				f.Changed("role")) {
 				return usage(withHint(errors.New("--all removes every binding"), cmd.CommandPath()+" "+in.agent+" --all"))
 			}
 			var out bound
@@ -99,7 +106,10 @@ func (c *commands) agentsUnbind() *cobra.Command {
 func (c *commands) agentsBindings() *cobra.Command {
 	var agent string
 	cmd := &cobra.Command{
-		Use: "bindings [AGENT]", Short: "List which agent answers messages of which channels", Args: between(0, 1), ValidArgsFunction: c.completeAgent,
+		Use:               "bindings [AGENT]",
+		Short:             "List which agent answers messages of which channels",
+		Args:              between(0, 1),
+		ValidArgsFunction: c.completeAgent,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				agent = args[0]
@@ -157,7 +167,8 @@ func (in *bindingArgs) flags(c *commands, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&in.agent, "agent", "", "agent `ID`, instead of the first argument")
 	f.StringArrayVar(&in.channels, "bind", nil, "`CHANNEL[:ACCOUNT]`, like an argument")
-	f.StringVar(&in.peer, "peer", "", "only the conversation `KIND:ID`: direct, group or channel, and its id on the platform or *")
+	f.StringVar(&in.peer, "peer", "",
+		"only the conversation `KIND:ID`: direct, group or channel, and its id on the platform or *")
 	f.StringVar(&in.guild, "guild", "", "only conversations of the server with this `ID`")
 	f.StringVar(&in.team, "team", "", "only conversations of the workspace with this `ID`")
 	f.StringArrayVar(&in.roles, "role", nil, "only senders with the role with this `ID`, or another one that is named")
@@ -211,7 +222,8 @@ func bind(out *bound, all []route.Binding, matches []route.Match) ([]config.Edit
 		switch {
 		case at >= 0 && all[at].Agent.ID() != chela.AgentIDOf(out.Agent):
 			other := string(all[at].Agent)
-			return nil, withHint(fmt.Errorf("%s is bound to the agent %q", m, other), "chela agents unbind "+other+" "+m.String())
+			return nil, withHint(fmt.Errorf("%s is bound to the agent %q", m, other), "chela agents unbind "+
+				other+" "+m.String())
 		case at >= 0:
 			out.Skipped = append(out.Skipped, m.String())
 		default:
@@ -244,7 +256,8 @@ func bind(out *bound, all []route.Binding, matches []route.Match) ([]config.Edit
 func unbind(out *bound, all []route.Binding, matches []route.Match) []config.Edit {
 	var edits []config.Edit
 	for i, b := range slices.Backward(all) { // so that the indexes of the others stay valid
-		if b.Routes() && b.Agent.ID() == chela.AgentIDOf(out.Agent) && (matches == nil || slices.ContainsFunc(matches, b.Match.Equal)) {
+		if b.Routes() && b.Agent.ID() == chela.AgentIDOf(out.Agent) &&
+			(matches == nil || slices.ContainsFunc(matches, b.Match.Equal)) {
 			edits = append(edits, config.Edit{Path: fmt.Sprintf("bindings[%d]", i)})
 			out.Removed = append(out.Removed, b.Match.String())
 		}

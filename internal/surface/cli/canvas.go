@@ -21,8 +21,10 @@ import (
 // nodesCanvas returns the commands that show something on the screen of a node.
 func (c *commands) nodesCanvas() *cobra.Command {
 	return group("canvas", "Show pages on the screen of a node",
-		c.canvasPresent(), c.canvasNavigate(), c.canvasEval(), c.canvasSnapshot(), c.canvasCommand("hide", "Hide the canvas", "canvas.hide"),
-		group("a2ui", "Show surfaces of A2UI on the screen of a node", c.canvasPush(), c.canvasCommand("reset", "Remove the surfaces", "canvas.a2ui.reset")))
+		c.canvasPresent(), c.canvasNavigate(), c.canvasEval(), c.canvasSnapshot(),
+		c.canvasCommand("hide", "Hide the canvas", "canvas.hide"),
+		group("a2ui", "Show surfaces of A2UI on the screen of a node", c.canvasPush(),
+			c.canvasCommand("reset", "Remove the surfaces", "canvas.a2ui.reset")))
 }
 
 // shown says that a command was carried out.
@@ -46,7 +48,8 @@ func (c *commands) canvasCommand(use, short, command string) *cobra.Command {
 // checkTarget returns why a target cannot be shown.
 func checkTarget(target string) error {
 	if _, _, ok := canvas.PageOf(target); !ok {
-		return usage(fmt.Errorf("%q is neither a file in the folder %s of the workspace nor an http or https address", target, canvas.Folder))
+		return usage(fmt.Errorf("%q is neither a file in the folder %s of the workspace nor an http or https address", target,
+			canvas.Folder))
 	}
 	return nil
 }
@@ -79,7 +82,12 @@ func (c *commands) canvasPresent() *cobra.Command {
 	}
 	q.flags(cmd, node.DefaultTimeout)
 	cmd.Flags().StringVar(&target, "target", "", "`FILE` in the folder canvas of the workspace, or an address")
-	for name, doc := range map[string]string{"x": "from the left", "y": "from the top", "width": "width", "height": "height"} {
+	for name, doc := range map[string]string{
+		"x":      "from the left",
+		"y":      "from the top",
+		"width":  "width",
+		"height": "height",
+	} {
 		cmd.Flags().Float64Var(place[name], name, 0, "`PIXELS`: "+doc)
 	}
 	return cmd
@@ -87,12 +95,13 @@ func (c *commands) canvasPresent() *cobra.Command {
 
 func (c *commands) canvasNavigate() *cobra.Command {
 	var q nodeCall
-	cmd := &cobra.Command{Use: "navigate URL", Short: "Go to a page of the workspace, or to an address", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		if err := checkTarget(args[0]); err != nil {
-			return err
-		}
-		return c.invoke(cmd.Context(), q, "canvas.navigate", map[string]string{"url": args[0]}, c.shown("navigate"))
-	}}
+	cmd := &cobra.Command{Use: "navigate URL", Short: "Go to a page of the workspace, or to an address", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkTarget(args[0]); err != nil {
+				return err
+			}
+			return c.invoke(cmd.Context(), q, "canvas.navigate", map[string]string{"url": args[0]}, c.shown("navigate"))
+		}}
 	q.flags(cmd, node.DefaultTimeout)
 	return cmd
 }
@@ -107,16 +116,17 @@ func (c *commands) canvasEval() *cobra.Command {
 			if js += strings.Join(args, ""); js == "" {
 				return usage(withHint(errors.New("a script is missing"), "nodes canvas eval 'document.title'"))
 			}
-			return c.invoke(cmd.Context(), q, "canvas.eval", map[string]string{"javaScript": js}, func(n wire.Node, payload json.RawMessage) error {
-				var r struct {
-					Result *string `json:"result"`
-				}
-				if json.Unmarshal(payload, &r) != nil || r.Result == nil {
-					return c.shown("eval")(n, nil)
-				}
-				fmt.Fprintln(c.stdout, ansi.Line(*r.Result))
-				return nil
-			})
+			return c.invoke(cmd.Context(), q, "canvas.eval", map[string]string{"javaScript": js},
+				func(n wire.Node, payload json.RawMessage) error {
+					var r struct {
+						Result *string `json:"result"`
+					}
+					if json.Unmarshal(payload, &r) != nil || r.Result == nil {
+						return c.shown("eval")(n, nil)
+					}
+					fmt.Fprintln(c.stdout, ansi.Line(*r.Result))
+					return nil
+				})
 		},
 	}
 	q.flags(cmd, node.DefaultTimeout)
@@ -129,28 +139,29 @@ func (c *commands) canvasSnapshot() *cobra.Command {
 	var out, format string
 	var width int
 	var quality float64
-	cmd := &cobra.Command{Use: "snapshot", Short: "Take a picture of the canvas and write it to a file", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		params := map[string]any{"format": "jpeg"}
-		switch format {
-		case "png":
-			params["format"] = "png"
-		case "jpg", "jpeg":
-		default:
-			return usage(fmt.Errorf("--format: %q is not one of png, jpg, jpeg", format))
-		}
-		if width > 0 {
-			params["maxWidth"] = width
-		}
-		if cmd.Flags().Changed("quality") {
-			if quality < 0 || quality > 1 {
-				return usage(errors.New("--quality: a number from 0 to 1 is needed"))
+	cmd := &cobra.Command{Use: "snapshot", Short: "Take a picture of the canvas and write it to a file", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			params := map[string]any{"format": "jpeg"}
+			switch format {
+			case "png":
+				params["format"] = "png"
+			case "jpg", "jpeg":
+			default:
+				return usage(fmt.Errorf("--format: %q is not one of png, jpg, jpeg", format))
 			}
-			params["quality"] = quality
-		}
-		return c.invoke(cmd.Context(), q, "canvas.snapshot", params, func(_ wire.Node, payload json.RawMessage) error {
-			return c.writeCapture(out, "canvas.snapshot", payload)
-		})
-	}}
+			if width > 0 {
+				params["maxWidth"] = width
+			}
+			if cmd.Flags().Changed("quality") {
+				if quality < 0 || quality > 1 {
+					return usage(errors.New("--quality: a number from 0 to 1 is needed"))
+				}
+				params["quality"] = quality
+			}
+			return c.invoke(cmd.Context(), q, "canvas.snapshot", params, func(_ wire.Node, payload json.RawMessage) error {
+				return c.writeCapture(out, "canvas.snapshot", payload)
+			})
+		}}
 	q.flags(cmd, node.DefaultTimeout)
 	cmd.Flags().StringVar(&out, "out", "", "write to `FILE` (default: one in this folder)")
 	cmd.Flags().StringVar(&format, "format", "jpg", "`FORMAT`: png, jpg or jpeg")

@@ -46,7 +46,8 @@ func (c *commands) changeBy(ctx context.Context, by editor) error {
 		before := by
 		by = func(section func(string) json.RawMessage) ([]config.Edit, error) {
 			edits, err := before(section)
-			if err == nil && slices.ContainsFunc(edits, func(e config.Edit) bool { return !strings.HasPrefix(e.Path, "gateway.") }) {
+			if err == nil &&
+				slices.ContainsFunc(edits, func(e config.Edit) bool { return !strings.HasPrefix(e.Path, "gateway.") }) {
 				c.printOwn(r)
 			}
 			return edits, err

@@ -25,7 +25,8 @@ import (
 
 func (c *commands) channels() *cobra.Command {
 	cmd := group("channels", "Show and set up chat apps")
-	cmd.AddCommand(here(c.channelsList()), c.channelsStatus(), c.channelsCapabilities(), here(c.channelsAdd()), here(c.channelsRemove()), here(c.channelsLogout()), here(c.channelsLogs()))
+	cmd.AddCommand(here(c.channelsList()), c.channelsStatus(), c.channelsCapabilities(), here(c.channelsAdd()),
+		here(c.channelsRemove()), here(c.channelsLogout()), here(c.channelsLogs()))
 	return cmd
 }
 
@@ -150,7 +151,8 @@ func (c *commands) channelsCapabilities() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.print(map[string][]string{f.Name: out[f.Name]}, func() { fmt.Fprintln(c.stdout, strings.Join(out[f.Name], "\n")) })
+				return c.print(map[string][]string{f.Name: out[f.Name]},
+					func() { fmt.Fprintln(c.stdout, strings.Join(out[f.Name], "\n")) })
 			}
 			return c.print(out, func() { c.printTable(rows) })
 		},
@@ -185,7 +187,10 @@ func capabilities(f channel.Factory) []string {
 func (c *commands) channelsAdd() *cobra.Command {
 	o := onboarding{commands: c, account: "default"}
 	cmd := &cobra.Command{
-		Use: "add [NAME]", Aliases: []string{"login"}, Short: "Set up an account of a chat app, or enter its credentials again", Args: between(0, 1),
+		Use:     "add [NAME]",
+		Aliases: []string{"login"},
+		Short:   "Set up an account of a chat app, or enter its credentials again",
+		Args:    between(0, 1),
 		Long: "Set up an account of a chat app. In a terminal, it asks for what is missing, also for the app; else --set\n" +
 			"answers. The settings are kept if the account connects.",
 		Example: "  chela channels add telegram\n  chela channels add telegram --account work --set botToken=123456:ABC",
@@ -198,7 +203,8 @@ func (c *commands) channelsAdd() *cobra.Command {
 				o.channel = args[0]
 			}
 			if o.quiet && o.channel == "" {
-				return usage(withHint(errors.New("missing argument: NAME of the chat app"), cmd.CommandPath()+" "+strings.Join(o.channelNames(), "|")))
+				return usage(withHint(errors.New("missing argument: NAME of the chat app"), cmd.CommandPath()+" "+
+					strings.Join(o.channelNames(), "|")))
 			}
 			f, err := o.chooseChannel(ctx)
 			if err != nil || f == nil {
@@ -253,7 +259,8 @@ func (c *commands) channelsRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := c.confirm(fmt.Sprintf("remove the account %s of %s with its settings", account, f.Name), "channels remove "+f.Name+" --account "+account+" --yes"); err != nil {
+			if err := c.confirm(fmt.Sprintf("remove the account %s of %s with its settings", account, f.Name),
+				"channels remove "+f.Name+" --account "+account+" --yes"); err != nil {
 				return err
 			}
 			return c.change(cmd.Context(), config.Edit{Path: config.FormatPath(path)})
@@ -266,7 +273,9 @@ func (c *commands) channelsRemove() *cobra.Command {
 func (c *commands) channelsLogout() *cobra.Command {
 	var account string
 	cmd := &cobra.Command{
-		Use: "logout NAME", Short: "Remove the credentials of an account from the configuration, and switch it off", Args: exactly(1),
+		Use:   "logout NAME",
+		Short: "Remove the credentials of an account from the configuration, and switch it off",
+		Args:  exactly(1),
 		Long: "Remove the credentials of an account from the configuration, and switch it off. What is in environment\n" +
 			"variables stays there. `chela channels login NAME` is the opposite.",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -43,7 +43,8 @@ func (c *commands) chat() *cobra.Command {
 	fs := cmd.Flags()
 	c.addSessionFlags(cmd, &f.session)
 	fs.BoolVar(&f.plain, "plain", false, "read and write plain lines, even in a terminal")
-	fs.DurationVar(&f.wait, "wait", 10*time.Minute, "if the input is not a terminal: at its end, wait at most this long for the results of subagents")
+	fs.DurationVar(&f.wait, "wait", 10*time.Minute,
+		"if the input is not a terminal: at its end, wait at most this long for the results of subagents")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "allow every action that needs approval")
 	return cmd
 }
@@ -110,7 +111,8 @@ func (c *commands) talk(l *link, key string, yes bool) repl.Options {
 }
 
 // screen runs the conversation in the terminal user interface.
-func (c *commands) screen(ctx context.Context, l *link, s Start, key string, yes bool, lines []string, first string) error {
+func (c *commands) screen(ctx context.Context, l *link, s Start, key string, yes bool,
+	lines []string, first string) error {
 	return tui.Run(ctx, tui.Options{
 		Client: l.Client, Session: key, Yes: yes, Styles: c.palette(c.stdout), Lines: lines, First: first,
 		History: filepath.Join(s.State, config.HistoryFile), In: c.stdin, Out: c.stdout, Getenv: c.getenv,
@@ -120,7 +122,8 @@ func (c *commands) screen(ctx context.Context, l *link, s Start, key string, yes
 // welcome returns the banner. On the first start without a model, it asks for
 // an API key; if one is entered, it reconnects and returns the new link. first is a
 // message that was typed instead of a key.
-func (c *commands) welcome(ctx context.Context, s Start, l *link, key string, fresh bool) (_ *link, lines []string, first string, err error) {
+func (c *commands) welcome(ctx context.Context, s Start, l *link, key string,
+	fresh bool) (_ *link, lines []string, first string, err error) {
 	var st wire.Status
 	if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &st); err != nil {
 		return l, nil, "", err
@@ -186,7 +189,8 @@ func (c *commands) locate(agents []wire.AgentInfo, id chela.AgentID, cwd string)
 	}
 	rel, err := filepath.Rel(dir, cwd)
 	switch {
-	case dir == "", cwd == "", sameFolder(cwd, home), filepath.Dir(cwd) == cwd, sameFolder(dir, cwd), err == nil && filepath.IsLocal(rel):
+	case dir == "", cwd == "", sameFolder(cwd, home), filepath.Dir(cwd) == cwd, sameFolder(dir, cwd),
+		err == nil && filepath.IsLocal(rel):
 		return p
 	case other != "":
 		p.here = c.commandLine("chat --agent " + other)
@@ -296,7 +300,8 @@ func isText(s string) bool {
 // providerOf returns the provider whose API keys begin like key, or "".
 func providerOf(key string) string {
 	for _, k := range [...]struct{ prefix, provider string }{
-		{"sk-ant-", "anthropic"}, {"sk-or-", "openrouter"}, {"sk-", "openai"}, {"AIza", "google"}, {"gsk_", "groq"}, {"xai-", "xai"},
+		{"sk-ant-", "anthropic"}, {"sk-or-", "openrouter"}, {"sk-", "openai"}, {"AIza", "google"},
+		{"gsk_", "groq"}, {"xai-", "xai"},
 	} {
 		if strings.HasPrefix(key, k.prefix) {
 			return k.provider

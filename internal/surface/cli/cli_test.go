@@ -74,7 +74,8 @@ func TestScripts(t *testing.T) {
 			platform.Chat(7, "private")
 			platform.Chat(8, "private")
 			root, _ := platform.Listen()
-			e.Setenv("TELEGRAM", fmt.Sprintf(`{"telegram": {"botToken": %q, "apiRoot": %q, "allowFrom": ["7"]}}`, telegramtest.Token, root))
+			e.Setenv("TELEGRAM", fmt.Sprintf(`{"telegram": {"botToken": %q, "apiRoot": %q, "allowFrom": ["7"]}}`,
+				telegramtest.Token, root))
 			e.Values["telegram"] = platform
 			e.Setenv("TELEGRAM_ROOT", root)
 			e.Setenv("TELEGRAM_TOKEN", telegramtest.Token)
@@ -91,7 +92,17 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DISCORD", fmt.Sprintf(`{"discord": {"token": %q, "apiRoot": %q}}`, discordtest.Token, other.Root()))
 			return err
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "waits": waits, "lines": lines, "keys": keys, "asks": asks, "chat": chat, "says": says, "takes": takes, "tailnet": tailnet},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":   exits,
+			"waits":   waits,
+			"lines":   lines,
+			"keys":    keys,
+			"asks":    asks,
+			"chat":    chat,
+			"says":    says,
+			"takes":   takes,
+			"tailnet": tailnet,
+		},
 	})
 }
 
@@ -153,7 +164,8 @@ func tailnet(ts *testscript.TestScript, neg bool, args []string) {
 	s := httptest.NewServer(tailscaletest.Forward(gateway, args[0], args[1]))
 	defer s.Close()
 	c, err := client.Dial(context.Background(), client.Options{
-		URL: strings.Replace(s.URL, "http", "ws", 1), Key: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), Scopes: []string{wire.ScopeRead}, Once: true,
+		URL: strings.Replace(s.URL, "http", "ws", 1), Key: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)),
+		Scopes: []string{wire.ScopeRead}, Once: true,
 	})
 	got := fmt.Sprint(err)
 	if err == nil {
@@ -223,8 +235,10 @@ func asks(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	err = db.Update(context.Background(), store.Synced, func(tx store.Tx) error {
 		for i, id := range args {
-			who := pairing.Identity{ID: id, Key: "key", Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeRead, chela.ScopeWrite}}
-			_, err := pairing.Admit(tx.Devices(), who, pairing.Proof{Authority: []chela.Scope{chela.ScopeAdmin}}, time.Now().Add(time.Duration(i)*time.Millisecond))
+			who := pairing.Identity{ID: id, Key: "key", Role: wire.RoleOperator,
+				Scopes: []chela.Scope{chela.ScopeRead, chela.ScopeWrite}}
+			_, err := pairing.Admit(tx.Devices(), who, pairing.Proof{Authority: []chela.Scope{chela.ScopeAdmin}},
+				time.Now().Add(time.Duration(i)*time.Millisecond))
 			if err != nil {
 				return err
 			}

@@ -121,7 +121,8 @@ func TestKeyLines(t *testing.T) {
 	t.Parallel()
 	until := wire.At(time.Now().Add(90*time.Minute + 20*time.Second))
 	p := wire.ProviderStatus{ID: "groq", Keys: []wire.KeyStatus{
-		{ID: "groq:work"}, {ID: "groq:GROQ_API_KEY", Cooldowns: []wire.KeyCooldown{{Until: until, Reason: "rate_limit"}, {Model: "m", Until: until, Reason: "billing"}}},
+		{ID: "groq:work"}, {ID: "groq:GROQ_API_KEY", Cooldowns: []wire.KeyCooldown{{Until: until, Reason: "rate_limit"},
+			{Model: "m", Until: until, Reason: "billing"}}},
 	}}
 	want := []string{"work", "GROQ_API_KEY (on cooldown for 1h30m: rate_limit) (on cooldown with m for 1h30m: billing)"}
 	if diff := cmp.Diff(want, keyLines(p)); diff != "" {
@@ -132,8 +133,11 @@ func TestKeyLines(t *testing.T) {
 func TestCallOutcome(t *testing.T) {
 	t.Parallel()
 	for want, k := range map[string]wire.ToolCalled{
-		"error": {Outcome: "error", State: wire.CallClosed}, "not run": {State: wire.CallClosed}, "unknown": {State: wire.CallClosed, Effect: "acts"},
-		"started": {State: "started", Effect: "acts"}, "planned": {State: "planned"},
+		"error":   {Outcome: "error", State: wire.CallClosed},
+		"not run": {State: wire.CallClosed},
+		"unknown": {State: wire.CallClosed, Effect: "acts"},
+		"started": {State: "started", Effect: "acts"},
+		"planned": {State: "planned"},
 	} {
 		if got := callOutcome(k); got != want {
 			t.Errorf("%+v: %q, want %q", k, got, want)
@@ -154,7 +158,8 @@ func TestTable(t *testing.T) {
 		{rows, 24, "NAME  WHAT IT DOES\n天气  says what the\n      weather will be\n      tomorrow\nb"},
 		{rows, 12, "NAME  WHAT IT DOES\n天气  says what the weather will be tomorrow\nb"}, // too narrow to wrap
 		{three, 48, "NAME       WHERE            ID\nevery day  the chat with    0123456789abcdefghij\n           the family"},
-		{three, 31, "NAME   WHERE   ID\nevery  the     0123456789abcdef\nday    chat    ghij\n       with\n       the\n       family"}, // a word is broken
+		// a word is broken
+		{three, 31, "NAME   WHERE   ID\nevery  the     0123456789abcdef\nday    chat    ghij\n       with\n       the\n       family"},
 	} {
 		if diff := cmp.Diff(tc.want, strings.Join(slices.Concat(table(tc.rows, tc.width)...), "\n")); diff != "" {
 			t.Errorf("width %d: -want +got\n%s", tc.width, diff)

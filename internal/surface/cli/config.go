@@ -135,9 +135,10 @@ func (c *commands) value(arg string, text bool) (json.RawMessage, error) {
 }
 
 func (c *commands) configUnset() *cobra.Command {
-	cmd := &cobra.Command{Use: "unset PATH", Short: "Remove a value, so that its default applies", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.change(cmd.Context(), config.Edit{Path: args[0]})
-	}}
+	cmd := &cobra.Command{Use: "unset PATH", Short: "Remove a value, so that its default applies", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.change(cmd.Context(), config.Edit{Path: args[0]})
+		}}
 	cmd.ValidArgsFunction = keys
 	return cmd
 }
@@ -153,29 +154,30 @@ func (c *commands) problem(p config.Problem) {
 }
 
 func (c *commands) configValidate() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "validate", Short: "Check the configuration", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		s, err := c.start()
-		if err != nil {
+	return c.withJSON(&cobra.Command{Use: "validate", Short: "Check the configuration", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.start()
+			if err != nil {
+				return err
+			}
+			o := config.Options{Env: c.env, LastGood: s.LastGood}
+			problems := o.Validate(s.Config)
+			if t, err := o.Read(s.Config); err == nil {
+				if err := c.validate(cmd.Context(), s, t); err != nil {
+					problems = append(problems, config.Problem{Message: err.Error(), Fatal: true})
+				}
+				if keys := c.app.Ineffective(cmd.Context(), s, t); len(keys) > 0 {
+					problems = append(problems, config.Problem{Message: "without effect in this version: " + strings.Join(keys, ", ")})
+				}
+			}
+			fatal := slices.ContainsFunc(problems, func(p config.Problem) bool { return p.Fatal })
+			out := map[string]any{"path": s.Config, "valid": !fatal, "problems": append([]config.Problem{}, problems...)}
+			err = c.print(out, func() { c.printProblems(s.Config, problems, fatal) })
+			if err == nil && fatal {
+				err = errReported
+			}
 			return err
-		}
-		o := config.Options{Env: c.env, LastGood: s.LastGood}
-		problems := o.Validate(s.Config)
-		if t, err := o.Read(s.Config); err == nil {
-			if err := c.validate(cmd.Context(), s, t); err != nil {
-				problems = append(problems, config.Problem{Message: err.Error(), Fatal: true})
-			}
-			if keys := c.app.Ineffective(cmd.Context(), s, t); len(keys) > 0 {
-				problems = append(problems, config.Problem{Message: "without effect in this version: " + strings.Join(keys, ", ")})
-			}
-		}
-		fatal := slices.ContainsFunc(problems, func(p config.Problem) bool { return p.Fatal })
-		out := map[string]any{"path": s.Config, "valid": !fatal, "problems": append([]config.Problem{}, problems...)}
-		err = c.print(out, func() { c.printProblems(s.Config, problems, fatal) })
-		if err == nil && fatal {
-			err = errReported
-		}
-		return err
-	}})
+		}})
 }
 
 func (c *commands) printProblems(file string, problems []config.Problem, fatal bool) {
@@ -194,12 +196,18 @@ func (c *commands) printProblems(file string, problems []config.Problem, fatal b
 }
 
 func (c *commands) configPath() *cobra.Command {
-	return &cobra.Command{Use: "path", Aliases: []string{"file"}, Short: "Show the path of the configuration file", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
-		s, err := c.start()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(c.stdout, s.Config)
-		return nil
-	}}
+	return &cobra.Command{
+		Use:     "path",
+		Aliases: []string{"file"},
+		Short:   "Show the path of the configuration file",
+		Args:    exactly(0),
+		RunE: func(*cobra.Command, []string) error {
+			s, err := c.start()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.stdout, s.Config)
+			return nil
+		},
+	}
 }

@@ -22,28 +22,30 @@ import (
 
 func (c *commands) cron() *cobra.Command {
 	cmd := group("cron", "Schedule reminders, reports and watches",
-		c.cronStatus(), c.cronList(), c.cronShow(), c.cronAdd(), c.cronEdit(), c.cronSwitch("enable", true), c.cronSwitch("disable", false),
+		c.cronStatus(), c.cronList(), c.cronShow(), c.cronAdd(), c.cronEdit(), c.cronSwitch("enable", true),
+		c.cronSwitch("disable", false),
 		c.cronRemove(), c.cronRun(), c.cronRuns(), c.cronExport(), c.cronImport())
 	cmd.Aliases = []string{"automations"}
 	return cmd
 }
 
 func (c *commands) cronStatus() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "status", Short: "Show whether jobs run, and when the next one does", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return query(cmd.Context(), c, wire.MethodCronStatus, nil, func(s wire.CronStatus) {
-			on, next := "on", "-"
-			if !s.Enabled {
-				on = "off (cron.enabled)"
-			}
-			if s.NextWakeAt != nil {
-				next = clock(*s.NextWakeAt)
-			}
-			c.printRow("scheduler", on)
-			c.printRow("jobs", fmt.Sprint(s.Jobs))
-			c.printRow("running", fmt.Sprint(s.Running))
-			c.printRow("next", next)
-		})
-	}})
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show whether jobs run, and when the next one does",
+		Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+			return query(cmd.Context(), c, wire.MethodCronStatus, nil, func(s wire.CronStatus) {
+				on, next := "on", "-"
+				if !s.Enabled {
+					on = "off (cron.enabled)"
+				}
+				if s.NextWakeAt != nil {
+					next = clock(*s.NextWakeAt)
+				}
+				c.printRow("scheduler", on)
+				c.printRow("jobs", fmt.Sprint(s.Jobs))
+				c.printRow("running", fmt.Sprint(s.Running))
+				c.printRow("next", next)
+			})
+		}})
 }
 
 // clock returns an instant in the zone of this machine, and how far away it is.
@@ -149,15 +151,16 @@ func cronPages(ctx context.Context, l *link, p wire.CronList, limit int) (wire.C
 
 func (c *commands) cronList() *cobra.Command {
 	var p wire.CronList
-	cmd := &cobra.Command{Use: "list", Short: "List jobs, the next one first", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withLink(cmd.Context(), func(l *link) error {
-			page, err := cronPages(cmd.Context(), l, p, p.Limit)
-			if err != nil {
-				return err
-			}
-			return c.print(page, func() { c.printJobs(page, p) })
-		})
-	}}
+	cmd := &cobra.Command{Use: "list", Short: "List jobs, the next one first", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withLink(cmd.Context(), func(l *link) error {
+				page, err := cronPages(cmd.Context(), l, p, p.Limit)
+				if err != nil {
+					return err
+				}
+				return c.print(page, func() { c.printJobs(page, p) })
+			})
+		}}
 	f := cmd.Flags()
 	f.BoolVar(&p.IncludeDisabled, "all", false, "also those that are switched off")
 	f.StringVar(&p.AgentID, "agent", "", "only those of the agent `ID`")
@@ -180,7 +183,8 @@ func (c *commands) printJobs(page wire.CronPage, p wire.CronList) {
 	}
 	table := [][]string{{"ID", "NEXT", "SCHEDULE", "LAST", "ANSWER", "NAME"}}
 	for _, j := range page.Jobs {
-		table = append(table, []string{shortJob(j.ID), cronNext(j), ansi.Truncate(cronSchedule(j.Schedule), 40), cronLast(j), ansi.Truncate(cronAnswer(j), 40), ansi.Truncate(cronTitle(j), 60)})
+		table = append(table, []string{shortJob(j.ID), cronNext(j), ansi.Truncate(cronSchedule(j.Schedule), 40), cronLast(j),
+			ansi.Truncate(cronAnswer(j), 40), ansi.Truncate(cronTitle(j), 60)})
 	}
 	c.printTable(table)
 	if page.HasMore {
@@ -228,18 +232,21 @@ func (c *commands) findJob(ctx context.Context, l *link, ref string) (wire.CronJ
 }
 
 func (c *commands) cronShow() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "show JOB", Short: "Show a job; JOB is its id, the beginning of the id, or its name", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withJob(cmd.Context(), args[0], func(_ *link, j wire.CronJob) error {
-			return c.print(j, func() { c.printJob(j) })
-		})
-	}})
+	return c.withJSON(&cobra.Command{Use: "show JOB",
+		Short: "Show a job; JOB is its id, the beginning of the id, or its name", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withJob(cmd.Context(), args[0], func(_ *link, j wire.CronJob) error {
+				return c.print(j, func() { c.printJob(j) })
+			})
+		}})
 }
 
 func (c *commands) printJob(j wire.CronJob) {
 	c.printRow("job", ansi.Line(j.ID))
 	c.printRow("name", cronTitle(j))
 	for _, row := range []struct{ name, text string }{
-		{"about", j.Description}, {"agent", j.AgentID}, {"asked in", j.SessionKey}, {"runs in", j.SessionTarget}, {"model", j.Payload.Model}, {"thinking", j.Payload.Thinking},
+		{"about", j.Description}, {"agent", j.AgentID}, {"asked in", j.SessionKey}, {"runs in", j.SessionTarget},
+		{"model", j.Payload.Model}, {"thinking", j.Payload.Thinking},
 	} {
 		if row.text != "" {
 			c.printRow(row.name, ansi.Line(row.text))
@@ -287,29 +294,37 @@ func (c *commands) cronSwitch(use string, on bool) *cobra.Command {
 	if on {
 		short = "Switch jobs on again, and forget their failures"
 	}
-	return c.withJSON(&cobra.Command{Use: use + " JOB [JOB]...", Short: short, Args: between(1, 100), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.eachJob(cmd.Context(), args, func(l *link, j wire.CronJob) (any, error) {
-			var out wire.CronJob
-			err := l.Call(cmd.Context(), wire.MethodCronUpdate, map[string]any{"id": j.ID, "patch": map[string]any{"enabled": on}}, &out)
-			if err == nil && !c.json {
-				fmt.Fprintf(c.stdout, "%sd %s %s\n", use, shortJob(j.ID), cronTitle(out))
-			}
-			return out, err
-		})
-	}})
+	return c.withJSON(&cobra.Command{Use: use + " JOB [JOB]...", Short: short, Args: between(1, 100),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.eachJob(cmd.Context(), args, func(l *link, j wire.CronJob) (any, error) {
+				var out wire.CronJob
+				err := l.Call(cmd.Context(), wire.MethodCronUpdate,
+					map[string]any{"id": j.ID, "patch": map[string]any{"enabled": on}}, &out)
+				if err == nil && !c.json {
+					fmt.Fprintf(c.stdout, "%sd %s %s\n", use, shortJob(j.ID), cronTitle(out))
+				}
+				return out, err
+			})
+		}})
 }
 
 func (c *commands) cronRemove() *cobra.Command {
-	cmd := &cobra.Command{Use: "rm JOB [JOB]...", Aliases: []string{"remove", "delete"}, Short: "Delete jobs; their history is kept", Args: between(1, 100), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.eachJob(cmd.Context(), args, func(l *link, j wire.CronJob) (any, error) {
-			var out wire.CronRemoved
-			err := l.Call(cmd.Context(), wire.MethodCronRemove, wire.CronID{ID: j.ID}, &out)
-			if err == nil && !c.json {
-				fmt.Fprintf(c.stdout, "removed %s %s\n", shortJob(j.ID), cronTitle(j))
-			}
-			return map[string]any{"ok": out.OK, "removed": out.Removed, "id": j.ID}, err
-		})
-	}}
+	cmd := &cobra.Command{
+		Use:     "rm JOB [JOB]...",
+		Aliases: []string{"remove", "delete"},
+		Short:   "Delete jobs; their history is kept",
+		Args:    between(1, 100),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.eachJob(cmd.Context(), args, func(l *link, j wire.CronJob) (any, error) {
+				var out wire.CronRemoved
+				err := l.Call(cmd.Context(), wire.MethodCronRemove, wire.CronID{ID: j.ID}, &out)
+				if err == nil && !c.json {
+					fmt.Fprintf(c.stdout, "removed %s %s\n", shortJob(j.ID), cronTitle(j))
+				}
+				return map[string]any{"ok": out.OK, "removed": out.Removed, "id": j.ID}, err
+			})
+		},
+	}
 	return c.withJSON(cmd)
 }
 
@@ -352,23 +367,24 @@ func (c *commands) eachJob(ctx context.Context, refs []string, f func(*link, wir
 
 func (c *commands) cronExport() *cobra.Command {
 	var out string
-	cmd := &cobra.Command{Use: "export", Short: "Write all jobs in the form of OpenClaw's jobs.json", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var e wire.CronExported
-		if err := c.call(cmd.Context(), wire.MethodCronExport, nil, &e); err != nil {
-			return err
-		}
-		if out == "" {
-			return c.printJSON(e.File)
-		}
-		if _, err := os.Lstat(out); err == nil {
-			return c.suggest(fmt.Errorf("%s already exists", out), "cron export --output FILE")
-		}
-		if err := atomicfile.Write(out, e.File, 0o600); err != nil {
-			return fmt.Errorf("export: %w", err)
-		}
-		fmt.Fprintln(c.stdout, out)
-		return nil
-	}}
+	cmd := &cobra.Command{Use: "export", Short: "Write all jobs in the form of OpenClaw's jobs.json", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var e wire.CronExported
+			if err := c.call(cmd.Context(), wire.MethodCronExport, nil, &e); err != nil {
+				return err
+			}
+			if out == "" {
+				return c.printJSON(e.File)
+			}
+			if _, err := os.Lstat(out); err == nil {
+				return c.suggest(fmt.Errorf("%s already exists", out), "cron export --output FILE")
+			}
+			if err := atomicfile.Write(out, e.File, 0o600); err != nil {
+				return fmt.Errorf("export: %w", err)
+			}
+			fmt.Fprintln(c.stdout, out)
+			return nil
+		}}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "write to `FILE` instead of standard output")
 	cmd.Flags().BoolVar(&c.json, "json", false, "print JSON, which is the only form")
 	return cmd

@@ -41,8 +41,9 @@ func (t *cronTest) run(args ...string) (code int, out, errors string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	c := &commands{
-		app:     App{Start: func(context.Context, Start) (Engine, error) { return fixed{t.h}, nil }},
-		console: console{stdin: os.Stdin, stdout: &stdout, stderr: &stderr, getenv: func(name string) string { return map[string]string{"CHELA_STATE_DIR": t.dir}[name] }},
+		app: App{Start: func(context.Context, Start) (Engine, error) { return fixed{t.h}, nil }},
+		console: console{stdin: os.Stdin, stdout: &stdout, stderr: &stderr,
+			getenv: func(name string) string { return map[string]string{"CHELA_STATE_DIR": t.dir}[name] }},
 	}
 	code = c.run(t.Context(), append([]string{"cron"}, args...))
 	return code, stdout.String(), stderr.String()
@@ -94,15 +95,19 @@ func TestCronCommands(t *testing.T) {
 	c := openCron(t)
 	c.prints(words("list"), "there are no jobs")
 	t.Run("CR-40 each command succeeds, and the next list shows its effect", func(*testing.T) {
-		c.prints([]string{"add", "--name", "report", "--cron", "0 9 * * MON-FRI", "--tz", "Europe/Berlin", "--message", "write the report", "--model", "mock/m1", "--timeout-seconds", "60", "--channel", "telegram", "--to", "7", "--tools", "read,exec"},
+		c.prints([]string{"add", "--name", "report", "--cron", "0 9 * * MON-FRI", "--tz", "Europe/Berlin", "--message",
+			"write the report", "--model", "mock/m1", "--timeout-seconds", "60", "--channel", "telegram", "--to", "7",
+			"--tools", "read,exec"},
 			"added job-1 report: 0 9 * * MON-FRI Europe/Berlin; next ", "answer: telegram:7")
 		j := c.jobs()[0]
-		if p := j.Payload; p.Model != "mock/m1" || *p.TimeoutSeconds != 60 || len(p.Tools) != 2 || !j.Isolated() || j.Schedule.TZ != "Europe/Berlin" {
+		if p := j.Payload; p.Model != "mock/m1" || *p.TimeoutSeconds != 60 || len(p.Tools) != 2 || !j.Isolated() ||
+			j.Schedule.TZ != "Europe/Berlin" {
 			t.Errorf("%+v", j)
 		}
 		c.prints(words("status"), "scheduler  on", "jobs       1")
 		c.prints(words("list"), "ID ", "NEXT", "job-1", "report", "telegram:7")
-		c.prints([]string{"edit", "report", "--cron", "0 8 * * *", "--clear-model", "--no-deliver", "--message", "short"}, "changed job-1 report: 0 8 * * * Europe/Berlin", "answer: nowhere")
+		c.prints([]string{"edit", "report", "--cron", "0 8 * * *", "--clear-model", "--no-deliver", "--message", "short"},
+			"changed job-1 report: 0 8 * * * Europe/Berlin", "answer: nowhere")
 		if j := c.jobs()[0]; j.Payload.Model != "" || j.Payload.Message != "short" || j.Delivery.Mode != job.None {
 			t.Errorf("%+v, %+v", j, j.Delivery)
 		}
@@ -171,20 +176,29 @@ func TestCronAdd(t *testing.T) {
 			return j.Schedule.EveryMs == 3_600_000 && j.Payload.Message == "check the mail" && j.Isolated()
 		}},
 		{`add|my name|check|--every|1h`, func(j job.Job) bool { return j.Name == "my name" && j.Payload.Message == "check" }},
-		{`add|my name|--every|1h|--message|m`, func(j job.Job) bool { return j.Name == "my name" && j.Payload.Message == "m" }},
-		{`add|--at|` + at + `|--system-event|x`, func(j job.Job) bool { return strings.HasPrefix(j.Schedule.At, at) && j.Target == job.TargetMain }},
-		{`add|--cron|0 * * * *|--exact|--message|m`, func(j job.Job) bool { return j.Schedule.StaggerMs != nil && *j.Schedule.StaggerMs == 0 }},
+		{`add|my name|--every|1h|--message|m`,
+			func(j job.Job) bool { return j.Name == "my name" && j.Payload.Message == "m" }},
+		{`add|--at|` + at + `|--system-event|x`,
+			func(j job.Job) bool { return strings.HasPrefix(j.Schedule.At, at) && j.Target == job.TargetMain }},
+		{`add|--cron|0 * * * *|--exact|--message|m`,
+			func(j job.Job) bool { return j.Schedule.StaggerMs != nil && *j.Schedule.StaggerMs == 0 }},
 		{`add|--cron|0 * * * *|--stagger|30s|--message|m`, func(j job.Job) bool { return *j.Schedule.StaggerMs == 30_000 }},
 		{`add|--every|1h|--message|m|--webhook|https://example.com/x`, func(j job.Job) bool {
 			return j.Delivery.Mode == job.Webhook && j.Delivery.To == "https://example.com/x"
 		}},
-		{`add|--every|1h|--message|m|--announce|--channel|last|--best-effort-deliver`, func(j job.Job) bool { return j.Delivery.Mode == job.Announce && j.Delivery.BestEffort }},
-		{`add|--every|1h|--message|m|--watch-command|git ls-remote origin|--watch-once`, func(j job.Job) bool { return j.Trigger.Script == "command git ls-remote origin" && j.Trigger.Once }},
-		{`add|--every|1h|--message|m|--session|session:work|--disabled`, func(j job.Job) bool { return j.Named() == "work" && !j.Enabled }},
-		{`add|--every|1h|--message|m|--session|current|--session-key|work`, func(j job.Job) bool { return j.Target == job.TargetCurrent && j.Session == "agent:main:work" }},
-		{`add|--every|1h|--message|m|--failure-alert-after|3|--failure-alert-cooldown|2h`, func(j job.Job) bool { return j.FailureAlert.After == 3 && *j.FailureAlert.CooldownMs == 7_200_000 }},
+		{`add|--every|1h|--message|m|--announce|--channel|last|--best-effort-deliver`,
+			func(j job.Job) bool { return j.Delivery.Mode == job.Announce && j.Delivery.BestEffort }},
+		{`add|--every|1h|--message|m|--watch-command|git ls-remote origin|--watch-once`,
+			func(j job.Job) bool { return j.Trigger.Script == "command git ls-remote origin" && j.Trigger.Once }},
+		{`add|--every|1h|--message|m|--session|session:work|--disabled`,
+			func(j job.Job) bool { return j.Named() == "work" && !j.Enabled }},
+		{`add|--every|1h|--message|m|--session|current|--session-key|work`,
+			func(j job.Job) bool { return j.Target == job.TargetCurrent && j.Session == "agent:main:work" }},
+		{`add|--every|1h|--message|m|--failure-alert-after|3|--failure-alert-cooldown|2h`,
+			func(j job.Job) bool { return j.FailureAlert.After == 3 && *j.FailureAlert.CooldownMs == 7_200_000 }},
 		{`add|--every|1h|--message|m|--no-failure-alert`, func(j job.Job) bool { return j.FailureAlert.Off }},
-		{`add|--at|20m|--system-event|x|--delete-after-run|--wake|next-heartbeat`, func(j job.Job) bool { return j.Deletes() && j.Wake == job.WakeNext }},
+		{`add|--at|20m|--system-event|x|--delete-after-run|--wake|next-heartbeat`,
+			func(j job.Job) bool { return j.Deletes() && j.Wake == job.WakeNext }},
 		{`add|--every|1h|--message|m|--declaration-key|k`, func(j job.Job) bool { return j.DeclarationKey == "k" }},
 	} {
 		c.prints(strings.Split(tt.args, "|"), "added ")
@@ -203,18 +217,27 @@ func TestCronAdd(t *testing.T) {
 		{"CR-31 four fields", `add|--cron|0 9 * *|--message|m`, "does not have 5, 6 or 7 fields"},
 		{"CR-31 eight fields", `add|0 0 9 * * * * *|x`, "does not have 5, 6 or 7 fields"},
 		{"CR-31 a hint that can be typed", `add|noon|x`, `hint: chela cron add "every 1h" "check the mail"`},
-		{"CR-31 a hint with the flag that was used", `add|--at|yesterday evening|x`, `hint: chela cron add --at 20m "check the mail"`},
-		{"CR-31 a hint with an expression", `add|--cron|99 * * * *|x`, `hint: chela cron add --cron "0 9 * * MON-FRI" "check the mail"`},
+		{"CR-31 a hint with the flag that was used", `add|--at|yesterday evening|x`,
+			`hint: chela cron add --at 20m "check the mail"`},
+		{"CR-31 a hint with an expression", `add|--cron|99 * * * *|x`,
+			`hint: chela cron add --cron "0 9 * * MON-FRI" "check the mail"`},
 		{"no such agent", `add|--every|1h|--message|m|--agent|ops`, "hint: chela agents list"},
 	} {
 		t.Run(tt.name, func(*testing.T) { c.fails(1, strings.Split(tt.args, "|"), tt.want) })
 	}
 	for args, want := range map[string]string{
-		`add|--every|1h|--message|m|--system-event|e`: "either --message or --system-event", `add|a|b|--every|1h|--message|m`: "the message is given twice",
-		`add|--every|1h|--message|m|--announce|--no-deliver`: "--no-deliver contradicts another flag", `edit|x`: "nothing to change", `edit|x|--enable|--disable`: "either --enable or --disable",
-		`edit|x|--model|m|--clear-model`: "--clear-model contradicts", `rm`: "missing argument",
+		`add|--every|1h|--message|m|--system-event|e`:        "either --message or --system-event",
+		`add|a|b|--every|1h|--message|m`:                     "the message is given twice",
+		`add|--every|1h|--message|m|--announce|--no-deliver`: "--no-deliver contradicts another flag",
+
+		`edit|x`:                         "nothing to change",
+		`edit|x|--enable|--disable`:      "either --enable or --disable",
+		`edit|x|--model|m|--clear-model`: "--clear-model contradicts",
+		`rm`:                             "missing argument",
 		// CR-36
-		`add|--every|1h|--session|main|--message|m`: "--message does not go with --session main", `add|--every|1h|--session|isolated|--system-event|m`: "--system-event goes with --session main only",
+		`add|--every|1h|--session|main|--message|m`: "--message does not go with --session main",
+
+		`add|--every|1h|--session|isolated|--system-event|m`: "--system-event goes with --session main only",
 		`add|--every|1h`: "what is to be done is missing",
 	} {
 		c.fails(2, strings.Split(args, "|"), want)
@@ -259,7 +282,9 @@ func TestCronFile(t *testing.T) {
 	c.prints([]string{"import", file}, "added 1 job, changed 0")
 	c.prints(words("list"), "one")
 	broken := filepath.Join(c.dir, "broken.json")
-	if err := os.WriteFile(broken, []byte(`{"version":1,"jobs":[{"id":"b","schedule":"61 * * * *","text":"x"},{"id":"c","every":"1h","text":"x"}]}`), 0o600); err != nil {
+	if err := os.WriteFile(broken,
+		[]byte(`{"version":1,"jobs":[{"id":"b","schedule":"61 * * * *","text":"x"},{"id":"c","every":"1h","text":"x"}]}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.fails(1, []string{"import", broken}, `job b: schedule: minute "61"`, "hint: chela cron import --skip-invalid")
@@ -269,7 +294,8 @@ func TestCronFile(t *testing.T) {
 	if err := os.WriteFile(broken, []byte(older), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.prints([]string{"import", broken, "--skip-invalid"}, "left out: job b", "left out: job c: another job has the same id", "added 1 job")
+	c.prints([]string{"import", broken, "--skip-invalid"}, "left out: job b",
+		"left out: job c: another job has the same id", "added 1 job")
 	if err := os.WriteFile(broken, []byte(`{"version":1,"jobs":[`), 0o600); err != nil {
 		t.Fatal(err)
 	}

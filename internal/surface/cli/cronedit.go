@@ -25,7 +25,8 @@ var cronTexts = []struct{ flag, field, usage string }{
 	{"at", "at", "run once, at a `TIME` like 2026-03-01T09:00 or in a duration like 20m"},
 	{"every", "every", "run in intervals of a `DURATION` like 1h"},
 	{"cron", "cron", "run at the times of a cron `EXPRESSION` like \"0 9 * * MON-FRI\""},
-	{"tz", "tz", "time `ZONE` of --cron, --at or an --every of whole days: Europe/Berlin (default: of the gateway; for --at UTC)"},
+	{"tz", "tz",
+		"time `ZONE` of --cron, --at or an --every of whole days: Europe/Berlin (default: of the gateway; for --at UTC)"},
 	{"stagger", "stagger", "spread the job over a `DURATION` after the times of --cron"},
 	{"session", "sessionTarget", "where it runs: the `SESSION` main, isolated, current or session:NAME"},
 	{"session-key", "sessionKey", "`KEY` of the session that it belongs to"},
@@ -74,9 +75,12 @@ var cronAlerts = []struct{ flag, field, usage string }{
 
 // cronClears are the flags of cron edit that reset a field.
 var cronClears = []struct{ flag, field string }{
-	{"clear-agent", "agentId"}, {"clear-session-key", "sessionKey"}, {"clear-display-name", "displayName"}, {"clear-description", "description"},
-	{"clear-model", "model"}, {"clear-fallbacks", "fallbacks"}, {"clear-thinking", "thinking"}, {"clear-timeout", "timeoutSeconds"}, {"clear-tools", "toolsAllow"},
-	{"clear-channel", "channel"}, {"clear-to", "to"}, {"clear-thread-id", "threadId"}, {"clear-account", "accountId"}, {"clear-tz", "tz"},
+	{"clear-agent", "agentId"}, {"clear-session-key", "sessionKey"}, {"clear-display-name", "displayName"},
+	{"clear-description", "description"},
+	{"clear-model", "model"}, {"clear-fallbacks", "fallbacks"}, {"clear-thinking", "thinking"},
+	{"clear-timeout", "timeoutSeconds"}, {"clear-tools", "toolsAllow"},
+	{"clear-channel", "channel"}, {"clear-to", "to"}, {"clear-thread-id", "threadId"},
+	{"clear-account", "accountId"}, {"clear-tz", "tz"},
 	{"clear-trigger", "trigger"}, {"clear-failure-alert", "failureAlert"},
 }
 
@@ -253,11 +257,14 @@ func (f *cronFlags) add(args []string) (map[string]any, error) {
 	case message != "" && event != "":
 		return nil, usage(errors.New("give either --message or --system-event"))
 	case message == "" && event == "":
-		return nil, usage(errors.New("what is to be done is missing: --message TEXT for the assistant, or --system-event TEXT for a reminder"))
+		return nil, usage(
+			errors.New("what is to be done is missing: --message TEXT for the assistant, or --system-event TEXT for a reminder"))
 	case message != "" && target == job.TargetMain:
-		return nil, usage(errors.New("--message does not go with --session main: --system-event TEXT does, or --session isolated"))
+		return nil, usage(
+			errors.New("--message does not go with --session main: --system-event TEXT does, or --session isolated"))
 	case event != "" && target != "" && target != job.TargetMain:
-		return nil, usage(errors.New("--system-event goes with --session main only: for another session there is --message TEXT"))
+		return nil, usage(
+			errors.New("--system-event goes with --session main only: for another session there is --message TEXT"))
 	case message != "":
 		m["payload"] = map[string]any{"kind": job.AgentTurn, "message": message}
 	case event != "":
@@ -290,7 +297,8 @@ func (c *commands) cronEdit() *cobra.Command {
 		}
 		return c.withJob(cmd.Context(), args[0], func(l *link, j wire.CronJob) error {
 			var out wire.CronJob
-			err := l.Call(cmd.Context(), wire.MethodCronUpdate, map[string]any{"id": j.ID, "patch": patch, "expectedConfigRevision": j.ConfigRevision}, &out)
+			err := l.Call(cmd.Context(), wire.MethodCronUpdate,
+				map[string]any{"id": j.ID, "patch": patch, "expectedConfigRevision": j.ConfigRevision}, &out)
 			if err != nil {
 				return err
 			}

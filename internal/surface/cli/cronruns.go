@@ -65,7 +65,8 @@ func (c *commands) awaitRun(ctx context.Context, l *link, j wire.CronJob, id str
 	defer tick.Stop()
 	for {
 		var page wire.CronRunsPage
-		if err := l.Call(ctx, wire.MethodCronRuns, wire.CronRuns{ID: j.ID, RunID: id, Limit: 1}, &page); err != nil && ctx.Err() == nil {
+		if err := l.Call(ctx, wire.MethodCronRuns, wire.CronRuns{ID: j.ID, RunID: id, Limit: 1}, &page); err != nil &&
+			ctx.Err() == nil {
 			return err
 		}
 		if len(page.Entries) > 0 {
@@ -92,7 +93,8 @@ func (c *commands) printEntry(e wire.CronEntry) {
 	c.printRow("status", ansi.Line(e.Status))
 	c.printRow("took", humanize.Span(time.Duration(e.DurationMs)*time.Millisecond))
 	c.printRow("delivery", ansi.Line(e.Delivery))
-	for _, row := range []struct{ name, text string }{{"error", e.Error}, {"not sent", e.DeliveryError}, {"model", strings.Trim(e.Provider+"/"+e.Model, "/")}, {"session", e.SessionKey}} {
+	for _, row := range []struct{ name, text string }{{"error", e.Error}, {"not sent", e.DeliveryError},
+		{"model", strings.Trim(e.Provider+"/"+e.Model, "/")}, {"session", e.SessionKey}} {
 		if row.text != "" {
 			c.printRow(row.name, ansi.Line(row.text))
 		}
@@ -104,32 +106,34 @@ func (c *commands) printEntry(e wire.CronEntry) {
 
 func (c *commands) cronRuns() *cobra.Command {
 	var p wire.CronRuns
-	cmd := &cobra.Command{Use: "runs [JOB]", Short: "Show the history of a job or of all jobs, newest first", Args: between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withLink(cmd.Context(), func(l *link) error {
-			if len(args) > 0 {
-				j, err := c.findJob(cmd.Context(), l, args[0])
-				switch {
-				case err == nil:
-					p.ID = j.ID
-				case strings.Contains(err.Error(), "there is no job"): // it was deleted; its history was not
-					p.ID = args[0]
-				default:
-					return err
-				}
-			}
-			return callOn(cmd.Context(), l, wire.MethodCronRuns, p, func(page wire.CronRunsPage) error {
-				if p.ID != "" && page.Total == 0 && len(args) > 0 && p.ID == args[0] {
-					if _, err := c.findJob(cmd.Context(), l, args[0]); err != nil {
+	cmd := &cobra.Command{Use: "runs [JOB]", Short: "Show the history of a job or of all jobs, newest first",
+		Args: between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withLink(cmd.Context(), func(l *link) error {
+				if len(args) > 0 {
+					j, err := c.findJob(cmd.Context(), l, args[0])
+					switch {
+					case err == nil:
+						p.ID = j.ID
+					case strings.Contains(err.Error(), "there is no job"): // it was deleted; its history was not
+						p.ID = args[0]
+					default:
 						return err
 					}
 				}
-				return c.print(page, func() { c.printRuns(page) })
+				return callOn(cmd.Context(), l, wire.MethodCronRuns, p, func(page wire.CronRunsPage) error {
+					if p.ID != "" && page.Total == 0 && len(args) > 0 && p.ID == args[0] {
+						if _, err := c.findJob(cmd.Context(), l, args[0]); err != nil {
+							return err
+						}
+					}
+					return c.print(page, func() { c.printRuns(page) })
+				})
 			})
-		})
-	}}
+		}}
 	f := cmd.Flags()
 	f.StringVar(&p.Status, "status", "", "only runs with the `STATUS` ok, error or skipped")
-	f.StringVar(&p.DeliveryStatus, "delivery", "", "only runs with the `DELIVERY` delivered, not-delivered, unknown or not-requested")
+	f.StringVar(&p.DeliveryStatus, "delivery", "",
+		"only runs with the `DELIVERY` delivered, not-delivered, unknown or not-requested")
 	f.StringVar(&p.AgentID, "agent", "", "only runs of the agent `ID`")
 	f.StringVar(&p.RunID, "run-id", "", "only the run with the `ID`")
 	f.StringVar(&p.Query, "query", "", "only runs with `TEXT` in the name, the answer or the error")
@@ -147,8 +151,10 @@ func (c *commands) printRuns(page wire.CronRunsPage) {
 	table := [][]string{{"TIME", "STATUS", "TOOK", "DELIVERY", "JOB", "RESULT"}}
 	for _, e := range page.Entries {
 		table = append(table, []string{
-			e.RunAt.Time().Format("2006-01-02 15:04:05"), ansi.Line(e.Status), humanize.Span(time.Duration(e.DurationMs) * time.Millisecond), ansi.Line(e.Delivery),
-			ansi.Truncate(ansi.Line(cmp.Or(e.JobName, e.JobID)), 30), ansi.Truncate(ansi.Line(cmp.Or(e.Error, e.DeliveryError, e.Summary)), 80),
+			e.RunAt.Time().Format("2006-01-02 15:04:05"), ansi.Line(e.Status),
+			humanize.Span(time.Duration(e.DurationMs) * time.Millisecond), ansi.Line(e.Delivery),
+			ansi.Truncate(ansi.Line(cmp.Or(e.JobName, e.JobID)), 30),
+			ansi.Truncate(ansi.Line(cmp.Or(e.Error, e.DeliveryError, e.Summary)), 80),
 		})
 	}
 	c.printTable(table)

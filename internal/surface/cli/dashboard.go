@@ -81,6 +81,7 @@ func (c *commands) printDashboard(p dashboardPage, why error) {
 		fmt.Fprintln(c.stderr, "The address is not encrypted: it signs in one browser to read, write and answer questions.")
 	}
 	if p.Expires != 0 && !p.Opened {
-		fmt.Fprintf(c.stderr, "It signs in one browser, once, within %s.\n", humanize.Span(time.Until(p.Expires.Time()).Round(time.Minute)))
+		fmt.Fprintf(c.stderr, "It signs in one browser, once, within %s.\n",
+			humanize.Span(time.Until(p.Expires.Time()).Round(time.Minute)))
 	}
 }

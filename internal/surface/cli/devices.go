@@ -19,15 +19,17 @@ import (
 
 func (c *commands) devices() *cobra.Command {
 	return group("devices", "Manage the devices that may connect",
-		c.devicesList(), c.devicesInvite(), c.devicesApprove(), c.devicesReject(), c.devicesRename(), c.devicesRemove(), c.devicesRotate(), c.devicesRevoke())
+		c.devicesList(), c.devicesInvite(), c.devicesApprove(), c.devicesReject(), c.devicesRename(), c.devicesRemove(),
+		c.devicesRotate(), c.devicesRevoke())
 }
 
 func (c *commands) devicesList() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "list", Short: "List pending and paired devices", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withDevices(cmd.Context(), func(_ *link, list wire.DevicePairs) error {
-			return c.print(list, func() { c.printDevices(list) })
-		})
-	}})
+	return c.withJSON(&cobra.Command{Use: "list", Short: "List pending and paired devices", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withDevices(cmd.Context(), func(_ *link, list wire.DevicePairs) error {
+				return c.print(list, func() { c.printDevices(list) })
+			})
+		}})
 }
 
 // withDevices connects and calls f with the pending and paired devices.
@@ -43,7 +45,8 @@ func (c *commands) printDevices(list wire.DevicePairs) {
 		rows := [][]string{{"REQUEST", "DEVICE", "CLIENT", "ROLE", "SCOPES", "REQUESTED"}}
 		for _, r := range list.Pending {
 			rows = append(rows, []string{
-				r.ID, shortID(r.Device), clientLabel(r.DisplayName, r.ClientID, r.Platform), ansi.Line(r.Role), scopeList(r.Scopes), ago(r.Time.Time()),
+				r.ID, shortID(r.Device), clientLabel(r.DisplayName, r.ClientID, r.Platform), ansi.Line(r.Role),
+				scopeList(r.Scopes), ago(r.Time.Time()),
 			})
 		}
 		c.printTable(rows)
@@ -60,7 +63,8 @@ func (c *commands) printDevices(list wire.DevicePairs) {
 			seen = "connected"
 		}
 		rows = append(rows, []string{
-			shortID(d.ID), clientLabel(d.DisplayName, d.ClientID, d.Platform), cmp.Or(strings.Join(d.Roles, ","), "revoked"), scopeList(d.Scopes),
+			shortID(d.ID), clientLabel(d.DisplayName, d.ClientID, d.Platform), cmp.Or(strings.Join(d.Roles, ","), "revoked"),
+			scopeList(d.Scopes),
 			ago(d.ApprovedAt.Time()) + " (" + d.ApprovedVia + ")", seen,
 		})
 	}
@@ -103,9 +107,10 @@ func (c *commands) devicesApprove() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				err = queryOn(cmd.Context(), l, wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: id}, func(a wire.DeviceApproved) {
-					fmt.Fprintf(c.stdout, "approved %s: %s\n", shortID(a.Device.ID), scopeList(a.Device.Scopes))
-				})
+				err = queryOn(cmd.Context(), l, wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: id},
+					func(a wire.DeviceApproved) {
+						fmt.Fprintf(c.stdout, "approved %s: %s\n", shortID(a.Device.ID), scopeList(a.Device.Scopes))
+					})
 				return c.unknownRequest(err, id, "devices list")
 			})
 		},
@@ -137,12 +142,14 @@ func (c *commands) unknownRequest(err error, id, list string) error {
 }
 
 func (c *commands) devicesReject() *cobra.Command {
-	return &cobra.Command{Use: "reject REQUEST", Short: "Reject a request", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		err := query(cmd.Context(), c, wire.MethodDevicePairReject, wire.DeviceRequestID{ID: args[0]}, func(r wire.DeviceRejected) {
-			fmt.Fprintln(c.stdout, "rejected "+shortID(r.Device))
-		})
-		return c.unknownRequest(err, args[0], "devices list")
-	}}
+	return &cobra.Command{Use: "reject REQUEST", Short: "Reject a request", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := query(cmd.Context(), c, wire.MethodDevicePairReject, wire.DeviceRequestID{ID: args[0]},
+				func(r wire.DeviceRejected) {
+					fmt.Fprintln(c.stdout, "rejected "+shortID(r.Device))
+				})
+			return c.unknownRequest(err, args[0], "devices list")
+		}}
 }
 
 func (c *commands) devicesRemove() *cobra.Command {
@@ -218,9 +225,10 @@ func (c *commands) devicesRevoke() *cobra.Command {
 		Use: "revoke --device DEVICE", Short: "Revoke the access of a device in one role", Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withDevice(cmd.Context(), device, func(l *link, id string) error {
-				return queryOn(cmd.Context(), l, wire.MethodDeviceTokenRevoke, wire.DeviceRole{ID: id, Role: role}, func(r wire.DeviceRevoked) {
-					fmt.Fprintf(c.stdout, "revoked %s as %s\n", shortID(r.ID), r.Role)
-				})
+				return queryOn(cmd.Context(), l, wire.MethodDeviceTokenRevoke, wire.DeviceRole{ID: id, Role: role},
+					func(r wire.DeviceRevoked) {
+						fmt.Fprintf(c.stdout, "revoked %s as %s\n", shortID(r.ID), r.Role)
+					})
 			})
 		},
 	}
@@ -286,11 +294,13 @@ func (c *commands) printInvite(s wire.DeviceSetupCode) error {
 }
 
 func (c *commands) devicesRename() *cobra.Command {
-	return &cobra.Command{Use: "rename DEVICE NAME", Short: "Rename a device", Args: exactly(2), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withDevice(cmd.Context(), args[0], func(l *link, id string) error {
-			return queryOn(cmd.Context(), l, wire.MethodDevicePairRename, wire.DeviceRename{ID: id, Label: args[1]}, func(r wire.DeviceRename) {
-				fmt.Fprintf(c.stdout, "renamed %s to %s\n", shortID(r.ID), r.Label)
+	return &cobra.Command{Use: "rename DEVICE NAME", Short: "Rename a device", Args: exactly(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withDevice(cmd.Context(), args[0], func(l *link, id string) error {
+				return queryOn(cmd.Context(), l, wire.MethodDevicePairRename, wire.DeviceRename{ID: id, Label: args[1]},
+					func(r wire.DeviceRename) {
+						fmt.Fprintf(c.stdout, "renamed %s to %s\n", shortID(r.ID), r.Label)
+					})
 			})
-		})
-	}}
+		}}
 }

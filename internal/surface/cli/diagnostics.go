@@ -24,7 +24,9 @@ type Diagnostics interface {
 
 func (c *commands) gatewayDiagnostics() *cobra.Command {
 	return here(group("diagnostics", "Collect what helps to understand a fault", c.withJSON(&cobra.Command{
-		Use: "export [FILE]", Short: "Write a zip file for a bug report, without messages, names and keys", Args: between(0, 1),
+		Use:   "export [FILE]",
+		Short: "Write a zip file for a bug report, without messages, names and keys",
+		Args:  between(0, 1),
 		Long: "Write a zip file with the version, what chela doctor finds, the settings without texts, numbers about\n" +
 			"the database, metrics, and the log without texts of people. It contains no messages, names,\n" +
 			"addresses, paths or keys. An existing file is never replaced.",

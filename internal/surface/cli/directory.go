@@ -13,7 +13,8 @@ import (
 
 func (c *commands) directory() *cobra.Command {
 	return group("directory", "Find people and chats of messaging channels by their names",
-		c.directorySearch("people [QUERY]", "List people with such a name", "user"), c.directorySearch("groups [QUERY]", "List groups and rooms with such a name", "group", "channel"))
+		c.directorySearch("people [QUERY]", "List people with such a name", "user"),
+		c.directorySearch("groups [QUERY]", "List groups and rooms with such a name", "group", "channel"))
 }
 
 // directorySearch returns a command that lists entries of some kinds.
@@ -33,10 +34,12 @@ func (c *commands) directorySearch(use, short string, kinds ...string) *cobra.Co
 						return err
 					}
 					var r wire.MessageResult
-					if err := l.Call(cmd.Context(), wire.MethodMessageAction, wire.MessageAction{Channel: in.Channel, Action: "search", Params: params}, &r); err != nil {
+					if err := l.Call(cmd.Context(), wire.MethodMessageAction,
+						wire.MessageAction{Channel: in.Channel, Action: "search", Params: params}, &r); err != nil {
 						return err
 					}
-					out.OK, out.Action, out.Status, out.Channel, out.Account, out.Text = r.OK, r.Action, r.Status, r.Channel, r.Account, r.Text
+					out.OK, out.Action, out.Status, out.Channel, out.Account, out.Text = r.OK, r.Action, r.Status,
+						r.Channel, r.Account, r.Text
 					out.Entries = append(out.Entries, r.Entries...)
 				}
 				return nil
@@ -65,7 +68,8 @@ func (c *commands) printEntries(out wire.MessageResult) {
 		if e.Handle != "" {
 			handle = "@" + e.Handle
 		}
-		rows = append(rows, []string{ansi.Line(out.Channel + ":" + e.Kind + ":" + e.ID), ansi.Truncate(ansi.Line(e.Name), 40), ansi.Truncate(ansi.Line(handle), 40)})
+		rows = append(rows, []string{ansi.Line(out.Channel + ":" + e.Kind + ":" + e.ID), ansi.Truncate(ansi.Line(e.Name), 40),
+			ansi.Truncate(ansi.Line(handle), 40)})
 	}
 	c.printTable(rows)
 }

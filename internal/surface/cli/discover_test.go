@@ -13,7 +13,14 @@ import (
 func TestDiscover(t *testing.T) {
 	t.Parallel()
 	pin := strings.Repeat("0f", 32)
-	home := Beacon{Name: "home\x1b[31m", Host: "home.local", Addrs: []netip.Addr{netip.MustParseAddr("192.168.1.2")}, Port: 18789, TLS: true, Fingerprint: pin}
+	home := Beacon{
+		Name:        "home\x1b[31m",
+		Host:        "home.local",
+		Addrs:       []netip.Addr{netip.MustParseAddr("192.168.1.2")},
+		Port:        18789,
+		TLS:         true,
+		Fingerprint: pin,
+	}
 	run := func(list []Beacon, args ...string) (string, string, int) {
 		var out, errs bytes.Buffer
 		c := &commands{console: console{stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}, app: App{
@@ -36,7 +43,8 @@ func TestDiscover(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 || got.Count != 1 {
 			t.Fatalf("%s, %v, exit code %d", out, err, code)
 		}
-		if b := got.Beacons[0]; b["host"] != "home.local" || b["port"] != 18789.0 || b["tls"] != true || b["tlsFingerprint"] != pin {
+		if b := got.Beacons[0]; b["host"] != "home.local" || b["port"] != 18789.0 || b["tls"] != true ||
+			b["tlsFingerprint"] != pin {
 			t.Errorf("%v", b)
 		}
 	})
@@ -45,7 +53,8 @@ func TestDiscover(t *testing.T) {
 		if code != 0 || !strings.Contains(out, "wss://192.168.1.2:18789  "+pin) || strings.Contains(out, "\x1b[31m") {
 			t.Errorf("%q, exit code %d", out, code)
 		}
-		if want := "chela onboard --mode remote --remote-url wss://192.168.1.2:18789 --remote-tls-fingerprint " + pin + " --remote-token TOKEN"; !strings.Contains(errs, want) {
+		if want := "chela onboard --mode remote --remote-url wss://192.168.1.2:18789 --remote-tls-fingerprint " + pin +
+			" --remote-token TOKEN"; !strings.Contains(errs, want) {
 			t.Errorf("%q", errs)
 		}
 	})

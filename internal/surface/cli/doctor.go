@@ -119,7 +119,11 @@ func (c *commands) examined(found []Finding, done []repaired, lint bool) error {
 
 func (c *commands) printFindings(found []Finding) {
 	p := c.palette(c.stdout)
-	marks := map[string]string{StatusOK: p.Good.Paint("✓ ok"), StatusWarn: p.Warn.Paint("! warn"), StatusFail: p.Bad.Paint("✗ fail")}
+	marks := map[string]string{
+		StatusOK:   p.Good.Paint("✓ ok"),
+		StatusWarn: p.Warn.Paint("! warn"),
+		StatusFail: p.Bad.Paint("✗ fail"),
+	}
 	var rows [][]string
 	for _, f := range found {
 		rows = append(rows, []string{marks[f.Status], f.Name, ansi.Line(f.Text)})

@@ -82,7 +82,8 @@ func errorText(err error) string {
 // withoutNotFound returns a message that says what is not set without its cause, which says
 // the same.
 func withoutNotFound(s string) string {
-	if rest, ok := strings.CutSuffix(s, ": "+chela.ErrNotFound.Error()); ok && (strings.HasSuffix(rest, " is not set") || strings.HasSuffix(rest, " is not overridden")) {
+	if rest, ok := strings.CutSuffix(s, ": "+chela.ErrNotFound.Error()); ok &&
+		(strings.HasSuffix(rest, " is not set") || strings.HasSuffix(rest, " is not overridden")) {
 		return rest
 	}
 	return s
@@ -92,7 +93,8 @@ func withoutNotFound(s string) string {
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if s := e.GetSpecifiedShortnames(); s != "" && strings.Trim(s, "0123456789.") == "" {
-			return withHint(fmt.Errorf("-%s is taken for a flag; write -- before a value that begins with -", s), cmd.CommandPath()+" -- … -"+s)
+			return withHint(fmt.Errorf("-%s is taken for a flag; write -- before a value that begins with -", s),
+				cmd.CommandPath()+" -- … -"+s)
 		}
 	}
 	e, ok := errors.AsType[*pflag.InvalidValueError](err)

@@ -17,7 +17,8 @@ import (
 )
 
 func (c *commands) execPolicy() *cobra.Command {
-	return here(group("exec-policy", "Show and set which commands may run, and when approval is needed", c.execPolicyShow(), c.execPolicyPreset(), c.execPolicySet()))
+	return here(group("exec-policy", "Show and set which commands may run, and when approval is needed",
+		c.execPolicyShow(), c.execPolicyPreset(), c.execPolicySet()))
 }
 
 // allowlistRows returns the entries of the allowlist as table rows.
@@ -40,7 +41,8 @@ func allowlistRows(p wire.ExecPolicy) [][]string {
 			if e.LastUsed > 0 {
 				used = ago(e.LastUsed.Time())
 			}
-			rows = append(rows, []string{ansi.Line(e.ID), ansi.Line(id), ansi.Truncate(ansi.Line(what), 60), ansi.Truncate(ansi.Line(with), 40), where, used})
+			rows = append(rows, []string{ansi.Line(e.ID), ansi.Line(id), ansi.Truncate(ansi.Line(what), 60),
+				ansi.Truncate(ansi.Line(with), 40), where, used})
 		}
 	}
 	return rows
@@ -55,7 +57,11 @@ func (c *commands) execPolicyShow() *cobra.Command {
 				return err
 			}
 			return c.withRules(cmd.Context(), func(_ *link, s wire.ExecPolicySnapshot) error {
-				return c.print(map[string]any{"configured": policySettings(configured), "rules": s.File.Defaults, "effective": s.Resolved}, func() { c.printPolicy(configured, s) })
+				return c.print(map[string]any{
+					"configured": policySettings(configured),
+					"rules":      s.File.Defaults,
+					"effective":  s.Resolved,
+				}, func() { c.printPolicy(configured, s) })
 			})
 		},
 	})
@@ -156,7 +162,8 @@ func (c *commands) execPolicySet() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&s.Security, "security", "", "which commands may run: `MODE` deny, allowlist or full")
 	cmd.Flags().StringVar(&s.Ask, "ask", "", "when approval is needed: `MODE` off, on-miss or always")
-	cmd.Flags().StringVar(&s.Fallback, "ask-fallback", "", "what happens if nobody can answer: `MODE` deny, allowlist or full")
+	cmd.Flags().StringVar(&s.Fallback, "ask-fallback", "",
+		"what happens if nobody can answer: `MODE` deny, allowlist or full")
 	return cmd
 }
 
@@ -165,7 +172,8 @@ func (c *commands) execPolicySet() *cobra.Command {
 func (c *commands) applyPolicy(cmd *cobra.Command, s wire.ExecSettings, all bool) error {
 	err := c.changeRules(cmd.Context(), func(f *wire.ExecPolicy) error {
 		d := &f.Defaults
-		for _, v := range [...]struct{ to, from *string }{{&d.Security, &s.Security}, {&d.Ask, &s.Ask}, {&d.Fallback, &s.Fallback}} {
+		for _, v := range [...]struct{ to, from *string }{{&d.Security, &s.Security}, {&d.Ask, &s.Ask},
+			{&d.Fallback, &s.Fallback}} {
 			if *v.from != "" || all {
 				*v.to = *v.from
 			}

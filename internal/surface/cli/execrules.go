@@ -152,24 +152,26 @@ func mergeRules(p *wire.ExecPolicy, d *allowlist.Document) (added, skipped int) 
 }
 
 func (c *commands) allowlist() *cobra.Command {
-	return group("allowlist", "Manage programs that run without approval", c.allowlistList(), c.allowlistAdd(), c.allowlistRemove())
+	return group("allowlist", "Manage programs that run without approval", c.allowlistList(),
+		c.allowlistAdd(), c.allowlistRemove())
 }
 
 func (c *commands) allowlistList() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "list", Short: "List the allowlist", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withRules(cmd.Context(), func(_ *link, s wire.ExecPolicySnapshot) error {
-			rows := allowlistRows(s.File)
-			switch {
-			case c.json:
-				return c.printJSON(s.File.Agents)
-			case len(rows) == 0:
-				fmt.Fprintln(c.stdout, "The allowlist is empty.")
+	return c.withJSON(&cobra.Command{Use: "list", Short: "List the allowlist", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withRules(cmd.Context(), func(_ *link, s wire.ExecPolicySnapshot) error {
+				rows := allowlistRows(s.File)
+				switch {
+				case c.json:
+					return c.printJSON(s.File.Agents)
+				case len(rows) == 0:
+					fmt.Fprintln(c.stdout, "The allowlist is empty.")
+					return nil
+				}
+				c.printTable(append([][]string{{"ID", "AGENT", "PROGRAM", "ARGUMENTS", "RUNS", "LAST USED"}}, rows...))
 				return nil
-			}
-			c.printTable(append([][]string{{"ID", "AGENT", "PROGRAM", "ARGUMENTS", "RUNS", "LAST USED"}}, rows...))
-			return nil
-		})
-	}})
+			})
+		}})
 }
 
 func (c *commands) allowlistAdd() *cobra.Command {
@@ -192,7 +194,8 @@ func (c *commands) allowlistAdd() *cobra.Command {
 			}
 			err = c.changeRules(cmd.Context(), func(p *wire.ExecPolicy) error {
 				a := p.Agents[agent]
-				if slices.ContainsFunc(a.Allowlist, func(o wire.ExecEntry) bool { return o.Pattern == e.Pattern && o.Args == e.Args }) {
+				if slices.ContainsFunc(a.Allowlist,
+					func(o wire.ExecEntry) bool { return o.Pattern == e.Pattern && o.Args == e.Args }) {
 					return fmt.Errorf("%s is already on the allowlist", e.Pattern)
 				}
 				a.Allowlist = append(a.Allowlist, e)
@@ -216,12 +219,15 @@ func (c *commands) checkPattern(ctx context.Context, l *link, agent, pattern str
 	if !strings.ContainsAny(pattern, `/\`) {
 		return nil
 	}
-	if !filepath.IsAbs(pattern) && !slices.ContainsFunc([]string{"/", "~/", "*", "?"}, func(start string) bool { return strings.HasPrefix(pattern, start) }) {
+	if !filepath.IsAbs(pattern) && !slices.ContainsFunc([]string{"/", "~/", "*", "?"}, func(start string) bool {
+		return strings.HasPrefix(pattern, start)
+	}) {
 		abs, err := filepath.Abs(pattern)
 		if err != nil {
 			return err
 		}
-		return c.suggest(fmt.Errorf("%s is not an absolute path, and programs are compared by theirs", pattern), "approvals allowlist add "+shell.Escape(abs))
+		return c.suggest(fmt.Errorf("%s is not an absolute path, and programs are compared by theirs", pattern),
+			"approvals allowlist add "+shell.Escape(abs))
 	}
 	home, _ := os.UserHomeDir() // "": no path is in it
 	return callOn(ctx, l, wire.MethodAgentsList, wire.None{}, func(list wire.AgentsList) error {
@@ -258,7 +264,8 @@ func (c *commands) allowlistRemove() *cobra.Command {
 						continue
 					}
 					before := len(a.Allowlist)
-					a.Allowlist = slices.DeleteFunc(a.Allowlist, func(e wire.ExecEntry) bool { return e.Pattern == names[0] || e.ID == names[0] })
+					a.Allowlist = slices.DeleteFunc(a.Allowlist,
+						func(e wire.ExecEntry) bool { return e.Pattern == names[0] || e.ID == names[0] })
 					n += before - len(a.Allowlist)
 					if p.Agents[id] = a; len(a.Allowlist) == 0 && len(a.MCPTools) == 0 && a.ExecSettings == (wire.ExecSettings{}) {
 						delete(p.Agents, id)

@@ -80,9 +80,10 @@ func TestFollow(t *testing.T) {
 			got = append(got, <-followed)
 		}
 		for _, files := stored(); files < 3+2*restart; _, files = stored() {
-			_, err := client.Dial(ctx, client.Options{ID: "unknown", Once: true, Dial: func(ctx context.Context) (net.Conn, error) {
-				return statedir.Dial(ctx, dir)
-			}})
+			_, err := client.Dial(ctx,
+				client.Options{ID: "unknown", Once: true, Dial: func(ctx context.Context) (net.Conn, error) {
+					return statedir.Dial(ctx, dir)
+				}})
 			if _, ok := errors.AsType[*wire.Error](err); !ok {
 				t.Fatal(err) // the refusal is a line of the log
 			}

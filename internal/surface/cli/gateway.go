@@ -31,7 +31,8 @@ func (c *commands) gateway() *cobra.Command {
 	cmd := c.gatewayRun()
 	cmd.Use, cmd.Short = "gateway", "Run the gateway, or query a running one"
 	cmd.Args = noArgs
-	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayDiscover(), c.gatewayCall(), c.gatewayDiagnostics(), here(c.gatewayInstall()), c.gatewayUninstall(),
+	cmd.AddCommand(c.gatewayRun(), c.gatewayStatus(), c.gatewayProbe(), c.gatewayDiscover(), c.gatewayCall(),
+		c.gatewayDiagnostics(), here(c.gatewayInstall()), c.gatewayUninstall(),
 		here(c.gatewayService("start", "Start the service", daemon.Manager.Start, true)),
 		c.gatewayService("stop", "Stop the service until it is started, or you log in again", daemon.Manager.Stop, false),
 		here(c.gatewayService("restart", "Restart the service; unfinished work resumes", daemon.Manager.Restart, true)))
@@ -53,11 +54,13 @@ func (c *commands) gatewayRun() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&l.Port, "port", 0, "listen on port `N` instead of gateway.port; 0: any free port")
-	f.StringVar(&l.Bind, "bind", "", "listen on the `INTERFACE` instead of gateway.bind: loopback, lan, tailnet, auto or custom")
+	f.StringVar(&l.Bind, "bind", "",
+		"listen on the `INTERFACE` instead of gateway.bind: loopback, lan, tailnet, auto or custom")
 	f.BoolVar(&l.Force, "force", false, "stop another chela process of yours that uses the port or the state directory")
 	f.BoolVar(&c.verbose, "verbose", false, "also show debug messages")
 	f.BoolVar(&l.Insecure, "allow-insecure", false, "accept other machines without encryption")
-	f.StringVar(&l.Tailscale, "tailscale", "", "have Tailscale forward to it, instead of gateway.tailscale.mode: `MODE` off, serve or funnel")
+	f.StringVar(&l.Tailscale, "tailscale", "",
+		"have Tailscale forward to it, instead of gateway.tailscale.mode: `MODE` off, serve or funnel")
 	f.BoolVar(&l.Unconfigured, "allow-unconfigured", false, "run it even if gateway.mode is remote")
 	return cmd
 }
@@ -167,24 +170,25 @@ type gatewayState struct {
 }
 
 func (c *commands) gatewayStatus() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "status", Short: "Show whether a gateway is running, and its address", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		st, err := c.gatewayState(cmd.Context())
-		if err != nil {
-			return err
-		}
-		err = c.print(st, func() { c.printGateway(st) })
-		if err != nil || st.Running || st.Standby != "" {
-			return err
-		}
-		switch {
-		case c.json:
-		case !st.Remote:
-			c.printHint(c.commandLine("gateway run"))
-		case st.hint != "":
-			c.printHint(st.hint)
-		}
-		return errReported
-	}})
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show whether a gateway is running, and its address",
+		Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+			st, err := c.gatewayState(cmd.Context())
+			if err != nil {
+				return err
+			}
+			err = c.print(st, func() { c.printGateway(st) })
+			if err != nil || st.Running || st.Standby != "" {
+				return err
+			}
+			switch {
+			case c.json:
+			case !st.Remote:
+				c.printHint(c.commandLine("gateway run"))
+			case st.hint != "":
+				c.printHint(st.hint)
+			}
+			return errReported
+		}})
 }
 
 func (c *commands) gatewayState(ctx context.Context) (gatewayState, error) {
@@ -239,7 +243,8 @@ func (c *commands) queryState(ctx context.Context, e Engine, st *gatewayState) e
 	if err := l.Call(ctx, wire.MethodStatus, wire.None{}, &status); err != nil {
 		return err
 	}
-	st.Running, st.Version, st.Uptime, st.Clients = true, status.Version, status.UptimeMs, len(l.Hello().Snapshot.Presence)-1
+	st.Running, st.Version, st.Uptime, st.Clients = true, status.Version, status.UptimeMs,
+		len(l.Hello().Snapshot.Presence)-1
 	st.URL = status.URL
 	return nil
 }
@@ -294,7 +299,8 @@ func (c *commands) printGateway(st gatewayState) {
 	}
 	switch {
 	case st.Running:
-		c.printRow("gateway", fmt.Sprintf("running, version %s, up %s, %d clients", st.Version, humanize.Span(time.Duration(st.Uptime)*time.Millisecond), st.Clients))
+		c.printRow("gateway", fmt.Sprintf("running, version %s, up %s, %d clients", st.Version,
+			humanize.Span(time.Duration(st.Uptime)*time.Millisecond), st.Clients))
 	case st.Standby != "":
 		c.printRow("gateway", "standby: "+ansi.Line(st.Standby)+" serves")
 	default:
@@ -351,7 +357,8 @@ func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) 
 	address := p.URL
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return nil, usage(withHint(fmt.Errorf("--url %s: not a URL", address), fmt.Sprintf("--url ws://127.0.0.1:%d", wire.DefaultPort)))
+		return nil, usage(withHint(fmt.Errorf("--url %s: not a URL", address), fmt.Sprintf("--url ws://127.0.0.1:%d",
+			wire.DefaultPort)))
 	}
 	switch u.Scheme {
 	case "ws", "wss":
@@ -360,13 +367,21 @@ func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) 
 	default:
 		return nil, usage(withHint(fmt.Errorf("--url %s: the scheme must be ws or wss", address), "--url ws://"+u.Host))
 	}
-	o := client.Options{Name: "chela", Version: c.app.Version, Mode: wire.ModeCLI, Auth: &p.Auth, Scopes: []string{wire.ScopeAdmin}, Once: true}
+	o := client.Options{
+		Name:    "chela",
+		Version: c.app.Version,
+		Mode:    wire.ModeCLI,
+		Auth:    &p.Auth,
+		Scopes:  []string{wire.ScopeAdmin},
+		Once:    true,
+	}
 	o.URL, o.Dial = pinned(u, p.Fingerprint)
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	cl, err := client.Dial(limited, o)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return nil, c.suggest(fmt.Errorf("%s does not respond; another program may be listening there", address), "gateway status")
+		return nil, c.suggest(fmt.Errorf("%s does not respond; another program may be listening there", address),
+			"gateway status")
 	}
 	if errors.Is(err, client.ErrInsecure) {
 		return nil, withHint(fmt.Errorf("--url %s: %w", address, err), "--url wss://"+u.Host)
@@ -379,37 +394,38 @@ func (c *commands) dialURL(ctx context.Context, p Port) (*client.Client, error) 
 
 func (c *commands) gatewayProbe() *cobra.Command {
 	var r remote
-	cmd := &cobra.Command{Use: "probe", Short: "Connect to the gateway's port like any other client", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		s, err := c.start()
-		if err != nil {
-			return err
-		}
-		at := r.port()
-		away, err := c.remote(s)
-		switch {
-		case err != nil && at.URL == "":
-			return err
-		case at.URL == "" && away != nil:
-			return c.probeRemote(cmd.Context(), s, away, at.Auth)
-		}
-		if at.URL == "" {
-			local, err := c.port(cmd.Context(), s)
+	cmd := &cobra.Command{Use: "probe", Short: "Connect to the gateway's port like any other client", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.start()
 			if err != nil {
 				return err
 			}
-			if at.Auth != (wire.Auth{}) {
-				local.Auth = at.Auth
+			at := r.port()
+			away, err := c.remote(s)
+			switch {
+			case err != nil && at.URL == "":
+				return err
+			case at.URL == "" && away != nil:
+				return c.probeRemote(cmd.Context(), s, away, at.Auth)
 			}
-			at = local
-		}
-		begin := time.Now()
-		cl, err := c.dialURL(cmd.Context(), at)
-		if err != nil {
-			return withHint(err, cmp.Or(c.hintFor(err), c.commandLine("gateway status")))
-		}
-		defer cl.Close()
-		return c.printProbe(at.URL, cl.Hello(), time.Since(begin))
-	}}
+			if at.URL == "" {
+				local, err := c.port(cmd.Context(), s)
+				if err != nil {
+					return err
+				}
+				if at.Auth != (wire.Auth{}) {
+					local.Auth = at.Auth
+				}
+				at = local
+			}
+			begin := time.Now()
+			cl, err := c.dialURL(cmd.Context(), at)
+			if err != nil {
+				return withHint(err, cmp.Or(c.hintFor(err), c.commandLine("gateway status")))
+			}
+			defer cl.Close()
+			return c.printProbe(at.URL, cl.Hello(), time.Since(begin))
+		}}
 	r.flags(cmd)
 	return c.withJSON(cmd)
 }
@@ -420,8 +436,10 @@ func (c *commands) printProbe(at string, h wire.Hello, took time.Duration) error
 		"url": at, "latencyMs": float64(took.Microseconds()) / 1000, "version": h.Server.Version, "protocol": h.Protocol,
 		"methods": len(h.Features.Methods), "authMethod": h.Auth.Method, "role": h.Auth.Role, "scopes": h.Auth.Scopes,
 	}, func() {
-		fmt.Fprintf(c.stdout, "%s answered in %s: version %s, protocol %d, %d methods, authenticated by %s as %s with %v\n", at,
-			took.Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method, h.Auth.Role, h.Auth.Scopes)
+		fmt.Fprintf(c.stdout, "%s answered in %s: version %s, protocol %d, %d methods, authenticated by %s as %s with %v\n",
+			at,
+			took.Round(100*time.Microsecond), h.Server.Version, h.Protocol, len(h.Features.Methods), h.Auth.Method,
+			h.Auth.Role, h.Auth.Scopes)
 	})
 }
 
@@ -481,27 +499,29 @@ func (c *commands) suggestMethod(err error, name string, methods []string) error
 }
 
 func (c *commands) health() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "health", Short: "Check gateway health", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		err := c.withGateway(cmd.Context(), func(l *client.Client) error {
-			var h wire.Health
-			if err := l.Call(cmd.Context(), wire.MethodHealth, wire.None{}, &h); err != nil {
+	return c.withJSON(&cobra.Command{Use: "health", Short: "Check gateway health", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := c.withGateway(cmd.Context(), func(l *client.Client) error {
+				var h wire.Health
+				if err := l.Call(cmd.Context(), wire.MethodHealth, wire.None{}, &h); err != nil {
+					return err
+				}
+				state := "ok"
+				if !h.OK {
+					state = "unhealthy"
+				}
+				err := c.print(h, func() {
+					fmt.Fprintf(c.stdout, "%s: %s, %s, answered in %d ms\n", state, humanize.Many(h.Sessions.Count, "session"),
+						humanize.Many(len(h.Channels), "channel"), h.DurationMs)
+				})
+				if err == nil && !h.OK {
+					err = errReported
+				}
 				return err
-			}
-			state := "ok"
-			if !h.OK {
-				state = "unhealthy"
-			}
-			err := c.print(h, func() {
-				fmt.Fprintf(c.stdout, "%s: %s, %s, answered in %d ms\n", state, humanize.Many(h.Sessions.Count, "session"), humanize.Many(len(h.Channels), "channel"), h.DurationMs)
 			})
-			if err == nil && !h.OK {
-				err = errReported
+			if err != nil && c.json && !errors.Is(err, errReported) {
+				return cmp.Or(c.printJSON(map[string]any{"ok": false, "error": errorText(err)}), errReported)
 			}
 			return err
-		})
-		if err != nil && c.json && !errors.Is(err, errReported) {
-			return cmp.Or(c.printJSON(map[string]any{"ok": false, "error": errorText(err)}), errReported)
-		}
-		return err
-	}})
+		}})
 }

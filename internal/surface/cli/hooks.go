@@ -17,7 +17,8 @@ import (
 )
 
 func (c *commands) hooks() *cobra.Command {
-	return group("hooks", "Manage hooks: programs that run at named points", c.hooksList(), c.hooksInfo(), c.hooksCheck(), here(c.hooksEnable(true)), here(c.hooksEnable(false)), here(c.hooksInstall()))
+	return group("hooks", "Manage hooks: programs that run at named points", c.hooksList(), c.hooksInfo(), c.hooksCheck(),
+		here(c.hooksEnable(true)), here(c.hooksEnable(false)), here(c.hooksInstall()))
 }
 
 // hookList returns the hooks that exist.
@@ -39,7 +40,8 @@ func (c *commands) findHook(ctx context.Context, name string) (wire.Hook, error)
 		}
 		names = append(names, h.Name)
 	}
-	return wire.Hook{}, c.suggest(chela.Errorf(chela.CodeNotFound, "there is no hook %q; there are %s", name, strings.Join(names, ", ")), "hooks list")
+	return wire.Hook{}, c.suggest(chela.Errorf(chela.CodeNotFound, "there is no hook %q; there are %s", name,
+		strings.Join(names, ", ")), "hooks list")
 }
 
 // hookState says in a few words whether a hook is used.
@@ -57,33 +59,35 @@ func hookState(h wire.Hook) string {
 
 func (c *commands) hooksList() *cobra.Command {
 	var eligible bool
-	cmd := &cobra.Command{Use: "list", Short: "List hooks, and whether they are used", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		s, err := c.hookList(cmd.Context())
-		if err != nil {
-			return err
-		}
-		if eligible {
-			kept := []wire.Hook{}
-			for _, h := range s.Hooks {
-				if h.Satisfied && (h.Blocked == "" || h.Blocked == "disabled") {
-					kept = append(kept, h)
+	cmd := &cobra.Command{Use: "list", Short: "List hooks, and whether they are used", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.hookList(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if eligible {
+				kept := []wire.Hook{}
+				for _, h := range s.Hooks {
+					if h.Satisfied && (h.Blocked == "" || h.Blocked == "disabled") {
+						kept = append(kept, h)
+					}
 				}
+				s.Hooks = kept
 			}
-			s.Hooks = kept
-		}
-		return c.print(s, func() {
-			rows := [][]string{{"HOOK", "STATE", "SOURCE", "EVENTS", "DESCRIPTION"}}
-			for _, h := range s.Hooks {
-				rows = append(rows, []string{
-					ansi.Line(strings.TrimSpace(h.Emoji + " " + h.Name)), hookState(h), h.Source, ansi.Truncate(ansi.Line(strings.Join(h.Events, ", ")), 40), ansi.Truncate(ansi.Line(h.Description), 60),
-				})
-			}
-			c.printTable(rows)
-			for _, h := range s.Hooks {
-				c.printHookProblems(h)
-			}
-		})
-	}}
+			return c.print(s, func() {
+				rows := [][]string{{"HOOK", "STATE", "SOURCE", "EVENTS", "DESCRIPTION"}}
+				for _, h := range s.Hooks {
+					rows = append(rows, []string{
+						ansi.Line(strings.TrimSpace(h.Emoji + " " + h.Name)), hookState(h), h.Source,
+						ansi.Truncate(ansi.Line(strings.Join(h.Events, ", ")), 40), ansi.Truncate(ansi.Line(h.Description), 60),
+					})
+				}
+				c.printTable(rows)
+				for _, h := range s.Hooks {
+					c.printHookProblems(h)
+				}
+			})
+		}}
 	cmd.Flags().BoolVar(&eligible, "eligible", false, "only hooks that can run here")
 	return c.withJSON(cmd)
 }
@@ -99,75 +103,78 @@ func (c *commands) printHookProblems(h wire.Hook) {
 }
 
 func (c *commands) hooksInfo() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "info HOOK", Short: "Show a hook", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		h, err := c.findHook(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		return c.print(h, func() {
-			line := func(name, value string) {
-				if value != "" {
-					fmt.Fprintf(c.stdout, "%-12s %s\n", name, ansi.Line(value))
-				}
+	return c.withJSON(&cobra.Command{Use: "info HOOK", Short: "Show a hook", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			h, err := c.findHook(cmd.Context(), args[0])
+			if err != nil {
+				return err
 			}
-			line("hook", strings.TrimSpace(h.Emoji+" "+h.Name))
-			line("description", h.Description)
-			line("state", hookState(h))
-			line("source", h.Source)
-			line("agent", h.AgentID)
-			line("folder", h.Dir)
-			line("handler", h.Handler)
-			line("homepage", h.Homepage)
-			line("events", strings.Join(h.Events, ", "))
-			line("settings", "hooks.internal.entries."+h.Key)
-			for _, part := range [...]struct {
-				name      string
-				has, lack []string
-			}{
-				{"programs", h.Requires.Bins, h.Missing.Bins}, {"one of", h.Requires.AnyBins, h.Missing.AnyBins}, {"variables", h.Requires.Env, h.Missing.Env},
-				{"keys", h.Requires.Config, h.Missing.Config}, {"systems", h.Requires.OS, h.Missing.OS},
-			} {
-				if text := strings.Join(part.has, ", "); text != "" {
-					if len(part.lack) > 0 {
-						text += " (missing: " + strings.Join(part.lack, ", ") + ")"
+			return c.print(h, func() {
+				line := func(name, value string) {
+					if value != "" {
+						fmt.Fprintf(c.stdout, "%-12s %s\n", name, ansi.Line(value))
 					}
-					line("needs "+part.name, text)
 				}
-			}
-			c.printHookProblems(h)
-		})
-	}})
+				line("hook", strings.TrimSpace(h.Emoji+" "+h.Name))
+				line("description", h.Description)
+				line("state", hookState(h))
+				line("source", h.Source)
+				line("agent", h.AgentID)
+				line("folder", h.Dir)
+				line("handler", h.Handler)
+				line("homepage", h.Homepage)
+				line("events", strings.Join(h.Events, ", "))
+				line("settings", "hooks.internal.entries."+h.Key)
+				for _, part := range [...]struct {
+					name      string
+					has, lack []string
+				}{
+					{"programs", h.Requires.Bins, h.Missing.Bins}, {"one of", h.Requires.AnyBins, h.Missing.AnyBins},
+					{"variables", h.Requires.Env, h.Missing.Env},
+					{"keys", h.Requires.Config, h.Missing.Config}, {"systems", h.Requires.OS, h.Missing.OS},
+				} {
+					if text := strings.Join(part.has, ", "); text != "" {
+						if len(part.lack) > 0 {
+							text += " (missing: " + strings.Join(part.lack, ", ") + ")"
+						}
+						line("needs "+part.name, text)
+					}
+				}
+				c.printHookProblems(h)
+			})
+		}})
 }
 
 func (c *commands) hooksCheck() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "check", Short: "Show which hooks can run, and what the others lack", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		s, err := c.hookList(cmd.Context())
-		if err != nil {
-			return err
-		}
-		bad := 0
-		for _, h := range s.Hooks {
-			if h.Enabled && !h.Loadable {
-				bad++
+	return c.withJSON(&cobra.Command{Use: "check", Short: "Show which hooks can run, and what the others lack",
+		Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.hookList(cmd.Context())
+			if err != nil {
+				return err
 			}
-		}
-		err = c.print(s, func() {
-			on, off := 0, 0
+			bad := 0
 			for _, h := range s.Hooks {
-				if h.Loadable {
-					on++
-				} else if !h.Enabled {
-					off++
+				if h.Enabled && !h.Loadable {
+					bad++
 				}
-				c.printHookProblems(h)
 			}
-			fmt.Fprintf(c.stdout, "%d on, %d off, %d enabled but cannot run\n", on, off, bad)
-		})
-		if err == nil && bad > 0 {
-			err = errReported
-		}
-		return err
-	}})
+			err = c.print(s, func() {
+				on, off := 0, 0
+				for _, h := range s.Hooks {
+					if h.Loadable {
+						on++
+					} else if !h.Enabled {
+						off++
+					}
+					c.printHookProblems(h)
+				}
+				fmt.Fprintf(c.stdout, "%d on, %d off, %d enabled but cannot run\n", on, off, bad)
+			})
+			if err == nil && bad > 0 {
+				err = errReported
+			}
+			return err
+		}})
 }
 
 // hooksEnable is hooks enable, or hooks disable.
@@ -228,7 +235,8 @@ func (c *commands) hooksInstall() *cobra.Command {
 				}
 			}
 			var out wire.HookInstalled
-			if err := c.call(cmd.Context(), wire.MethodHooksInstall, wire.HooksInstall{Path: path, Replace: replace}, &out); err != nil {
+			if err := c.call(cmd.Context(), wire.MethodHooksInstall, wire.HooksInstall{Path: path, Replace: replace},
+				&out); err != nil {
 				return err
 			}
 			if enable {

@@ -230,7 +230,9 @@ func (l *link) remindOfJobs(ctx context.Context) {
 // link is in this process and ends with it.
 func (l *link) remindOfCommands(ctx context.Context, key string) {
 	var page wire.TasksPage
-	if l.attached() || l.Call(ctx, wire.MethodTasksList, wire.TasksList{SessionKey: key, Status: wire.Strings{wire.TaskRunning}}, &page) != nil {
+	if l.attached() ||
+		l.Call(ctx, wire.MethodTasksList, wire.TasksList{SessionKey: key, Status: wire.Strings{wire.TaskRunning}},
+			&page) != nil {
 		return
 	}
 	said := false

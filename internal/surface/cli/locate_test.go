@@ -21,7 +21,8 @@ func TestLocate(t *testing.T) {
 		}
 	}
 	c := &commands{console: console{getenv: func(name string) string { return map[string]string{"HOME": home}[name] }}}
-	agents := []wire.AgentInfo{{ID: "main", Workspace: filepath.Join(home, "work")}, {ID: "ops", Workspace: filepath.Join(home, "ops")}}
+	agents := []wire.AgentInfo{{ID: "main", Workspace: filepath.Join(home, "work")},
+		{ID: "ops", Workspace: filepath.Join(home, "ops")}}
 	for dir, want := range map[string]string{
 		"shop": "chela agents add shop --workspace .", "ops": "chela chat --agent ops", "work": "", "work/sub": "", "": "",
 	} {
@@ -43,7 +44,12 @@ func TestLocate(t *testing.T) {
 // TestIsText checks what is taken as a message instead of an API key.
 func TestIsText(t *testing.T) {
 	for s, want := range map[string]bool{
-		"list the files here": true, "hello": true, "列出文件": true, "/help": true, "0123456789abcdef0123456789abcdef": false, "key-0123456789abcdefghij": false,
+		"list the files here":              true,
+		"hello":                            true,
+		"列出文件":                             true,
+		"/help":                            true,
+		"0123456789abcdef0123456789abcdef": false,
+		"key-0123456789abcdefghij":         false,
 	} {
 		if got := isText(s); got != want {
 			t.Errorf("%q: %v", s, got)

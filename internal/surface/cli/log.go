@@ -34,7 +34,8 @@ func (c *commands) logging(p config.Paths) (logOptions, error) {
 	}
 	if c.logLevel != "" {
 		if _, ok := logfile.Level(c.logLevel); !ok {
-			return o, usage(withHint(fmt.Errorf("--log-level %s: unknown level", c.logLevel), "--log-level info, or one of silent, error, warn, debug and trace"))
+			return o, usage(withHint(fmt.Errorf("--log-level %s: unknown level", c.logLevel),
+				"--log-level info, or one of silent, error, warn, debug and trace"))
 		}
 		o.Level, o.ConsoleLevel = c.logLevel, c.logLevel
 	}
@@ -66,7 +67,8 @@ func (c *commands) newLogger(state string) (*slog.Logger, error) {
 		l, _ := logfile.Level(level) // validated before
 		return slog.NewJSONHandler(logfile.Filter(w, hide), &slog.HandlerOptions{Level: l, ReplaceAttr: readable})
 	}
-	file, console := logfile.New(filepath.Join(state, "logs", "chela.log"), o.MaxBytes), logWriter(c.stderr, c.palette(c.stderr), o.ConsoleStyle)
+	file, console := logfile.New(filepath.Join(state, "logs", "chela.log"), o.MaxBytes),
+		logWriter(c.stderr, c.palette(c.stderr), o.ConsoleStyle)
 	switch {
 	case !c.logToConsole:
 		return slog.New(handler(file, o.Level)), nil

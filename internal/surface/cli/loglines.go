@@ -26,7 +26,8 @@ func LogLine(line []byte, p ansi.Palette, short bool) string {
 	if t, err := time.Parse(time.RFC3339Nano, l.Time); err == nil {
 		l.Time = t.Local().Format(form)
 	}
-	out := p.Dim.Paint(l.Time) + " " + levelStyle(p, l.Level).Paint(fmt.Sprintf("%-5s", l.Level)) + " " + ansi.Line(l.Message)
+	out := p.Dim.Paint(l.Time) + " " + levelStyle(p, l.Level).Paint(fmt.Sprintf("%-5s", l.Level)) +
+		" " + ansi.Line(l.Message)
 	if l.Attrs != "" {
 		out += " " + p.Dim.Paint(ansi.Line(l.Attrs))
 	}

@@ -18,31 +18,32 @@ import (
 func (c *commands) logs() *cobra.Command {
 	var follow, asJSON bool
 	var limit int
-	cmd := &cobra.Command{Use: "logs", Short: "Show the gateway log", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		s, err := c.start()
-		if err != nil {
-			return err
-		}
-		if r, err := c.remote(s); err != nil || r != nil {
+	cmd := &cobra.Command{Use: "logs", Short: "Show the gateway log", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.start()
 			if err != nil {
 				return err
 			}
-			return c.remoteLogs(cmd.Context(), limit, follow, asJSON)
-		}
-		t := logfile.NewTail(filepath.Join(s.State, "logs", "chela.log"), func(line []byte) { c.printLog(line, asJSON) })
-		defer t.Close()
-		n, err := t.Last(limit)
-		if err != nil {
-			return err
-		}
-		if n == 0 && limit > 0 {
-			fmt.Fprintln(c.stderr, "there are no log entries")
-		}
-		if !follow {
-			return nil
-		}
-		return t.Follow(cmd.Context())
-	}}
+			if r, err := c.remote(s); err != nil || r != nil {
+				if err != nil {
+					return err
+				}
+				return c.remoteLogs(cmd.Context(), limit, follow, asJSON)
+			}
+			t := logfile.NewTail(filepath.Join(s.State, "logs", "chela.log"), func(line []byte) { c.printLog(line, asJSON) })
+			defer t.Close()
+			n, err := t.Last(limit)
+			if err != nil {
+				return err
+			}
+			if n == 0 && limit > 0 {
+				fmt.Fprintln(c.stderr, "there are no log entries")
+			}
+			if !follow {
+				return nil
+			}
+			return t.Follow(cmd.Context())
+		}}
 	f := cmd.Flags()
 	f.BoolVarP(&follow, "follow", "f", false, "keep printing new lines")
 	f.IntVarP(&limit, "limit", "n", 200, "show the last `N` lines")

@@ -42,8 +42,10 @@ func (c *commands) mcpLogin() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&code, "code", "", "end a login that was begun before, with the `ADDRESS` that the browser shows or the code in it")
-	f.BoolVar(&stay, "no-browser", false, "print the address instead of opening it, and read the answer from standard input")
+	f.StringVar(&code, "code", "",
+		"end a login that was begun before, with the `ADDRESS` that the browser shows or the code in it")
+	f.BoolVar(&stay, "no-browser", false,
+		"print the address instead of opening it, and read the answer from standard input")
 	return c.withJSON(cmd)
 }
 
@@ -124,10 +126,12 @@ func (c *commands) printLogin(b wire.MCPLoginStarted, paste bool, why error) {
 	if len(b.Scopes) > 0 {
 		rights = ", and asks for: " + ansi.Line(strings.Join(b.Scopes, " "))
 	}
-	fmt.Fprintf(c.stderr, "%s lets you log in%s\nOpen this address within %s:\n\n", ansi.Line(b.Issuer), rights, humanize.Span(time.Until(b.Expires.Time()).Round(time.Minute)))
+	fmt.Fprintf(c.stderr, "%s lets you log in%s\nOpen this address within %s:\n\n", ansi.Line(b.Issuer), rights,
+		humanize.Span(time.Until(b.Expires.Time()).Round(time.Minute)))
 	fmt.Fprintln(c.stderr, ansi.Line(b.URL)+"\n")
 	if paste {
-		fmt.Fprintln(c.stderr, "After you agreed, the browser goes to "+ansi.Line(b.Redirect)+", and may say that it cannot be reached.\nPaste the whole address that it shows:")
+		fmt.Fprintln(c.stderr, "After you agreed, the browser goes to "+ansi.Line(b.Redirect)+
+			", and may say that it cannot be reached.\nPaste the whole address that it shows:")
 	} else {
 		fmt.Fprintln(c.stderr, "Waiting for the browser. If it cannot return here, paste the address that it shows:")
 	}
@@ -149,38 +153,39 @@ func receive(l net.Listener, b wire.MCPLoginStarted, answers chan<- answer) (sto
 	}
 	state := agree.Query().Get("state")
 	first := make(chan struct{}, 1)
-	srv := &http.Server{ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Type", "text/plain; charset=utf-8")
-		h.Set("Cache-Control", "no-store")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("X-Content-Type-Options", "nosniff")
-		switch {
-		case r.URL.Path != redirect.Path && (redirect.Path != "" || r.URL.Path != "/"):
-			http.Error(w, "There is no such page.", http.StatusNotFound)
-			return
-		case r.Method != http.MethodGet || state == "" || !secret.New(r.URL.Query().Get("state")).Equal(secret.New(state)):
-			http.Error(w, "This page does not belong to the login that is waiting.", http.StatusBadRequest)
-			return
-		}
-		select {
-		case first <- struct{}{}:
-		default:
-			http.Error(w, "The login has ended already.", http.StatusConflict)
-			return
-		}
-		a := answer{"http://" + l.Addr().String() + r.URL.RequestURI(), make(chan error, 1)}
-		answers <- a
-		select {
-		case err := <-a.result:
-			if err != nil {
-				http.Error(w, "The login failed; the terminal says why. You can close this page.", http.StatusBadRequest)
+	srv := &http.Server{ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h := w.Header()
+			h.Set("Content-Type", "text/plain; charset=utf-8")
+			h.Set("Cache-Control", "no-store")
+			h.Set("Referrer-Policy", "no-referrer")
+			h.Set("X-Content-Type-Options", "nosniff")
+			switch {
+			case r.URL.Path != redirect.Path && (redirect.Path != "" || r.URL.Path != "/"):
+				http.Error(w, "There is no such page.", http.StatusNotFound)
+				return
+			case r.Method != http.MethodGet || state == "" || !secret.New(r.URL.Query().Get("state")).Equal(secret.New(state)):
+				http.Error(w, "This page does not belong to the login that is waiting.", http.StatusBadRequest)
 				return
 			}
-			fmt.Fprintln(w, "You are logged in. You can close this page.")
-		case <-r.Context().Done():
-		}
-	})}
+			select {
+			case first <- struct{}{}:
+			default:
+				http.Error(w, "The login has ended already.", http.StatusConflict)
+				return
+			}
+			a := answer{"http://" + l.Addr().String() + r.URL.RequestURI(), make(chan error, 1)}
+			answers <- a
+			select {
+			case err := <-a.result:
+				if err != nil {
+					http.Error(w, "The login failed; the terminal says why. You can close this page.", http.StatusBadRequest)
+					return
+				}
+				fmt.Fprintln(w, "You are logged in. You can close this page.")
+			case <-r.Context().Done():
+			}
+		})}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -217,7 +222,8 @@ func (c *commands) endLogin(ctx context.Context, name, answer string) error {
 
 func (c *commands) mcpLogout() *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use: "logout SERVER", Short: "Remove the login of a server, and make it invalid where the service lets programs do that", Args: exactly(1),
+		Use:   "logout SERVER",
+		Short: "Remove the login of a server, and make it invalid where the service lets programs do that", Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var out wire.MCPLoggedOut
 			if err := c.call(cmd.Context(), wire.MethodMCPLogout, wire.MCPLogout{Name: args[0]}, &out); err != nil {

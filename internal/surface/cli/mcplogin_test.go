@@ -22,7 +22,8 @@ func TestLoginPort(t *testing.T) {
 		}
 		at := "http://" + l.Addr().String()
 		answers := make(chan answer, 1)
-		stop := receive(l, wire.MCPLoginStarted{Redirect: at + "/callback", URL: "https://login.example.com/a?state=s%2B1"}, answers)
+		stop := receive(l, wire.MCPLoginStarted{Redirect: at + "/callback", URL: "https://login.example.com/a?state=s%2B1"},
+			answers)
 		get := func(method, path string) (int, string) {
 			t.Helper()
 			r, err := http.NewRequestWithContext(t.Context(), method, at+path, nil)
@@ -35,7 +36,8 @@ func TestLoginPort(t *testing.T) {
 			}
 			defer res.Body.Close()
 			b, _ := io.ReadAll(res.Body)
-			if res.Header.Get("Cache-Control") != "no-store" || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
+			if res.Header.Get("Cache-Control") != "no-store" ||
+				!strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
 				t.Errorf("headers %v", res.Header)
 			}
 			return res.StatusCode, string(b)
@@ -44,7 +46,8 @@ func TestLoginPort(t *testing.T) {
 			method, path string
 			want         int
 		}{
-			{"GET", "/", 404}, {"GET", "/other?state=s%2B1&code=x", 404}, {"GET", "/callback", 400}, {"GET", "/callback?state=other&code=x", 400}, {"POST", "/callback?state=s%2B1&code=x", 400},
+			{"GET", "/", 404}, {"GET", "/other?state=s%2B1&code=x", 404}, {"GET", "/callback", 400},
+			{"GET", "/callback?state=other&code=x", 400}, {"POST", "/callback?state=s%2B1&code=x", 400},
 		} {
 			if got, _ := get(tt.method, tt.path); got != tt.want {
 				t.Errorf("%s %s: %d, want %d", tt.method, tt.path, got, tt.want)

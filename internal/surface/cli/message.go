@@ -22,7 +22,8 @@ import (
 func (c *commands) message() *cobra.Command {
 	return group("message", "Act on chats of messaging channels",
 		c.messageSend(), c.messageBroadcast(), c.messagePoll(), c.messageReact(), c.messageEdit(),
-		c.messageChange("delete", "Delete a message"), c.messageChange("pin", "Pin a message"), c.messageChange("unpin", "Unpin a message"),
+		c.messageChange("delete", "Delete a message"), c.messageChange("pin", "Pin a message"),
+		c.messageChange("unpin", "Unpin a message"),
 		c.messageRead(), group("thread", "Create threads", c.messageThread()))
 }
 
@@ -50,15 +51,24 @@ func (c *commands) chatCommand(cmd *cobra.Command, a *chatAction, prepare func()
 	f.StringVar(&a.in.Channel, "channel", "", "the `CHANNEL`, if the chat does not name it and there are several")
 	f.StringVar(&a.in.Account, "account", "", "the account `ID` of the channel (default: that of the chat)")
 	if a.action != "broadcast" {
-		f.StringVar(&a.in.To, "to", "", "the `CHAT`: user:ID, group:ID, channel:ID, CHANNEL:ID, or a name (see: chela directory)")
+		f.StringVar(&a.in.To, "to", "",
+			"the `CHAT`: user:ID, group:ID, channel:ID, CHANNEL:ID, or a name (see: chela directory)")
 		f.StringVar(&a.in.Thread, "thread", "", "the `ID` of a topic or thread of the chat")
 	}
 	f.BoolVar(&a.in.DryRun, "dry-run", false, "print what would be done, and do nothing")
 	// OpenClaw's names.
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if other := map[string]string{
-			"target": "to", "thread-id": "thread", "thread-name": "name", "poll-question": "question", "poll-option": "option", "poll-multi": "multiple",
-			"poll-public": "public", "poll-duration-hours": "hours", "poll-duration-seconds": "seconds", "targets": "to",
+			"target":                "to",
+			"thread-id":             "thread",
+			"thread-name":           "name",
+			"poll-question":         "question",
+			"poll-option":           "option",
+			"poll-multi":            "multiple",
+			"poll-public":           "public",
+			"poll-duration-hours":   "hours",
+			"poll-duration-seconds": "seconds",
+			"targets":               "to",
 		}[name]; other != "" {
 			name = other
 		}
@@ -97,7 +107,8 @@ func (c *commands) act(cmd *cobra.Command, a *chatAction) error {
 	}
 	var out wire.MessageResult
 	err = c.withGateway(cmd.Context(), func(l *client.Client) error {
-		return l.Call(cmd.Context(), wire.MethodMessageAction, wire.MessageAction{Channel: a.in.Channel, Action: a.action, Params: params, Key: rand.Text()}, &out)
+		return l.Call(cmd.Context(), wire.MethodMessageAction,
+			wire.MessageAction{Channel: a.in.Channel, Action: a.action, Params: params, Key: rand.Text()}, &out)
 	})
 	if err != nil {
 		return c.chatHint(err)
@@ -115,7 +126,8 @@ func (c *commands) chatHint(err error) error {
 		return err
 	}
 	switch {
-	case strings.Contains(e.Message, "no channel is configured"), strings.Contains(e.Message, "no channels are configured"):
+	case strings.Contains(e.Message, "no channel is configured"),
+		strings.Contains(e.Message, "no channels are configured"):
 		return c.suggest(err, "config set channels.telegram.botToken TOKEN")
 	case strings.Contains(e.Message, "channel is missing"):
 		return withHint(err, "--channel CHANNEL, or --to CHANNEL:ID")
@@ -164,7 +176,8 @@ func (c *commands) printMessages(list []wire.ChannelMessage) {
 		case who == "":
 			who = m.Sender
 		}
-		rows = append(rows, []string{ansi.Line(m.ID), m.Time.Time().Format(time.DateTime), ansi.Truncate(ansi.Line(who), 24), ansi.Truncate(ansi.Line(m.Text), 100)})
+		rows = append(rows, []string{ansi.Line(m.ID), m.Time.Time().Format(time.DateTime), ansi.Truncate(ansi.Line(who), 24),
+			ansi.Truncate(ansi.Line(m.Text), 100)})
 	}
 	c.printTable(rows)
 }
@@ -211,7 +224,8 @@ func (c *commands) messagePoll() *cobra.Command {
 	f.StringArrayVar(&a.in.Options, "option", nil, "an answer to choose; 2 to 12 of them")
 	f.BoolVar(&a.in.Multiple, "multiple", false, "several answers may be chosen")
 	f.BoolVar(&a.in.Public, "public", false, "everybody sees who chose what")
-	f.Float64Var(&a.in.Hours, "hours", 0, "close the poll after `N` hours (default: it stays open as long as the platform permits)")
+	f.Float64Var(&a.in.Hours, "hours", 0,
+		"close the poll after `N` hours (default: it stays open as long as the platform permits)")
 	f.IntVar(&a.in.Seconds, "seconds", 0, "close the poll after `N` seconds")
 	return c.chatCommand(cmd, a, nil)
 }
@@ -239,7 +253,8 @@ func (c *commands) addMessageID(cmd *cobra.Command, a *chatAction) {
 
 func (c *commands) messageEdit() *cobra.Command {
 	a := &chatAction{action: "edit"}
-	cmd := &cobra.Command{Use: "edit --to CHAT --message-id ID -m TEXT", Short: "Change the text of a message of the account"}
+	cmd := &cobra.Command{Use: "edit --to CHAT --message-id ID -m TEXT",
+		Short: "Change the text of a message of the account"}
 	c.addMessageID(cmd, a)
 	cmd.Flags().StringVarP(&a.in.Message, "message", "m", "", "the new `TEXT`; - reads it from standard input")
 	return c.chatCommand(cmd, a, nil)

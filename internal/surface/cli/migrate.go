@@ -166,7 +166,8 @@ func (c *commands) findOpenClaw(s Start) (dir string, others []string, err error
 		}
 	}
 	if len(found) == 0 {
-		return "", nil, c.suggest(fmt.Errorf("no state folder of OpenClaw was found in %s", home), "migrate openclaw --from FOLDER")
+		return "", nil, c.suggest(fmt.Errorf("no state folder of OpenClaw was found in %s", home),
+			"migrate openclaw --from FOLDER")
 	}
 	return found[0], found[1:], nil
 }
@@ -178,7 +179,8 @@ func (c *commands) runMigration(ctx context.Context, s Start, o MigrateOptions, 
 		return err
 	}
 	for _, dir := range others {
-		plan.Notes = append(plan.Notes, dir+" is another folder of OpenClaw: "+c.commandLine("migrate openclaw --from "+shell.Quote(dir)))
+		plan.Notes = append(plan.Notes, dir+" is another folder of OpenClaw: "+
+			c.commandLine("migrate openclaw --from "+shell.Quote(dir)))
 	}
 	if !apply {
 		return c.print(plan, func() {
@@ -195,7 +197,8 @@ func (c *commands) runMigration(ctx context.Context, s Start, o MigrateOptions, 
 		if !c.json {
 			c.printMigrated(plan)
 		}
-		if err := c.confirm("take over "+humanize.Many(todo, "item")+" from "+plan.From+" into "+plan.State, applyLine(o)+" --yes"); err != nil {
+		if err := c.confirm("take over "+humanize.Many(todo, "item")+" from "+plan.From+" into "+plan.State,
+			applyLine(o)+" --yes"); err != nil {
 			return err
 		}
 	}

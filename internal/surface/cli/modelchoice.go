@@ -83,7 +83,9 @@ func (c *commands) configuredModel() (primary string, fallbacks []string, err er
 	case json.Unmarshal(raw, &primary) == nil:
 		return primary, nil, nil
 	case json.Unmarshal(raw, &both) != nil:
-		return "", nil, c.suggest(errors.New("agents.defaults.model is neither a string nor an object with primary and fallbacks"), "config validate")
+		return "", nil,
+			c.suggest(errors.New("agents.defaults.model is neither a string nor an object with primary and fallbacks"),
+				"config validate")
 	}
 	return both.Primary, both.Fallbacks, nil
 }

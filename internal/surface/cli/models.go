@@ -16,31 +16,33 @@ import (
 
 func (c *commands) models() *cobra.Command {
 	return group("models", "Show and choose models",
-		c.modelsList(), c.modelsStatus(), here(c.modelsSet()), here(c.modelsFallbacks()), here(c.modelsAliases()), here(c.modelsAuth()))
+		c.modelsList(), c.modelsStatus(), here(c.modelsSet()), here(c.modelsFallbacks()),
+		here(c.modelsAliases()), here(c.modelsAuth()))
 }
 
 func (c *commands) modelsList() *cobra.Command {
 	var all bool
-	cmd := &cobra.Command{Use: "list", Short: "List the available models", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var p wire.ModelsGet
-		if all {
-			p.View = wire.ModelsAll
-		}
-		return query(cmd.Context(), c, wire.MethodModelsList, p, func(list wire.ModelsList) {
-			rows := [][]string{{"MODEL", "NAME", "WINDOW", "ALIAS", ""}}
-			for _, m := range list.Models {
-				note, window := strings.Join(m.Tags, ","), ""
-				if m.Context > 0 {
-					window = humanize.Count(int64(m.Context))
-				}
-				if !m.Available {
-					note = "no key"
-				}
-				rows = append(rows, []string{m.Provider + "/" + m.ID, ansi.Truncate(ansi.Line(m.Name), 40), window, m.Alias, note})
+	cmd := &cobra.Command{Use: "list", Short: "List the available models", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var p wire.ModelsGet
+			if all {
+				p.View = wire.ModelsAll
 			}
-			c.printTable(rows)
-		})
-	}}
+			return query(cmd.Context(), c, wire.MethodModelsList, p, func(list wire.ModelsList) {
+				rows := [][]string{{"MODEL", "NAME", "WINDOW", "ALIAS", ""}}
+				for _, m := range list.Models {
+					note, window := strings.Join(m.Tags, ","), ""
+					if m.Context > 0 {
+						window = humanize.Count(int64(m.Context))
+					}
+					if !m.Available {
+						note = "no key"
+					}
+					rows = append(rows, []string{m.Provider + "/" + m.ID, ansi.Truncate(ansi.Line(m.Name), 40), window, m.Alias, note})
+				}
+				c.printTable(rows)
+			})
+		}}
 	cmd.Flags().BoolVar(&all, "all", false, "also list models whose provider has no key")
 	return c.withJSON(cmd)
 }

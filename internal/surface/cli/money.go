@@ -38,12 +38,13 @@ func tokensOf(s wire.UsageSum) string {
 
 func (c *commands) usageReport() *cobra.Command {
 	in := wire.UsageCost{Mode: "gateway"}
-	cmd := &cobra.Command{Use: "usage", Short: "Show the usage and the cost of model calls", Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		if in.Days < 0 || in.Days == 0 && cmd.Flags().Changed("days") {
-			return usage(errors.New("--days: want a positive number"))
-		}
-		return query(cmd.Context(), c, wire.MethodUsageCost, in, c.printUsage)
-	}}
+	cmd := &cobra.Command{Use: "usage", Short: "Show the usage and the cost of model calls", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if in.Days < 0 || in.Days == 0 && cmd.Flags().Changed("days") {
+				return usage(errors.New("--days: want a positive number"))
+			}
+			return query(cmd.Context(), c, wire.MethodUsageCost, in, c.printUsage)
+		}}
 	f := cmd.Flags()
 	f.IntVar(&in.Days, "days", 0, "the last `N` days (default 30)")
 	f.StringVar(&in.SessionKey, "session", "", "only the session `KEY`")
@@ -74,40 +75,43 @@ func (c *commands) printUsage(r wire.UsageReport) {
 func (c *commands) printModelUsage(models []wire.ModelUsage) {
 	rows := [][]string{{"MODEL", "CALLS", "TOKENS", "COST"}}
 	for _, m := range models {
-		rows = append(rows, []string{ansi.Line(m.Provider + "/" + m.Model), fmt.Sprint(m.Calls), tokensOf(m.UsageSum), costOf(m.UsageSum)})
+		rows = append(rows, []string{ansi.Line(m.Provider + "/" + m.Model), fmt.Sprint(m.Calls), tokensOf(m.UsageSum),
+			costOf(m.UsageSum)})
 	}
 	c.printTable(rows)
 }
 
 func (c *commands) usageReceipt() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "receipt RUN", Short: "Show what a task with its subagents has cost", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return query(cmd.Context(), c, wire.MethodUsageReceipt, wire.ReceiptGet{RunID: args[0]}, func(r wire.UsageReceipt) {
-			c.printRow("task", r.RunID)
-			c.printRow("calls", fmt.Sprint(r.Totals.Calls))
-			c.printRow("tokens", tokensOf(r.Totals))
-			if cost := costOf(r.Totals); cost != "" {
-				c.printRow("cost", cost)
-			}
-			if len(r.Models) == 0 {
-				return
-			}
-			fmt.Fprintln(c.stdout)
-			c.printModelUsage(r.Models)
-			if len(r.Runs) < 2 {
-				return
-			}
-			fmt.Fprintln(c.stdout)
-			rows := [][]string{{"RUN", "SESSION", "CALLS", "TOKENS", "COST"}}
-			for _, u := range r.Runs {
-				name := u.SessionKey
-				if u.Label != "" {
-					name = u.Label
+	return c.withJSON(&cobra.Command{Use: "receipt RUN", Short: "Show what a task with its subagents has cost",
+		Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+			return query(cmd.Context(), c, wire.MethodUsageReceipt, wire.ReceiptGet{RunID: args[0]}, func(r wire.UsageReceipt) {
+				c.printRow("task", r.RunID)
+				c.printRow("calls", fmt.Sprint(r.Totals.Calls))
+				c.printRow("tokens", tokensOf(r.Totals))
+				if cost := costOf(r.Totals); cost != "" {
+					c.printRow("cost", cost)
 				}
-				rows = append(rows, []string{ansi.Line(u.RunID), ansi.Line(name), fmt.Sprint(u.Calls), tokensOf(u.UsageSum), costOf(u.UsageSum)})
-			}
-			c.printTable(rows)
-		})
-	}})
+				if len(r.Models) == 0 {
+					return
+				}
+				fmt.Fprintln(c.stdout)
+				c.printModelUsage(r.Models)
+				if len(r.Runs) < 2 {
+					return
+				}
+				fmt.Fprintln(c.stdout)
+				rows := [][]string{{"RUN", "SESSION", "CALLS", "TOKENS", "COST"}}
+				for _, u := range r.Runs {
+					name := u.SessionKey
+					if u.Label != "" {
+						name = u.Label
+					}
+					rows = append(rows, []string{ansi.Line(u.RunID), ansi.Line(name), fmt.Sprint(u.Calls), tokensOf(u.UsageSum),
+						costOf(u.UsageSum)})
+				}
+				c.printTable(rows)
+			})
+		}})
 }
 
 func (c *commands) budget() *cobra.Command {
@@ -157,7 +161,8 @@ func (c *commands) printBudget(s wire.BudgetStatus) {
 			rows = append(rows, []string{ansi.Line(name), limit, usd(b.Spent), usd(b.Held), usd(b.Left)})
 		}
 		c.printTable(rows)
-		fmt.Fprintf(c.stdout, "\nA new day begins %s (%s).\n", s.ResetsAt.Time().Format("Monday, 2 January, 15:04"), ansi.Line(s.TimeZone))
+		fmt.Fprintf(c.stdout, "\nA new day begins %s (%s).\n", s.ResetsAt.Time().Format("Monday, 2 January, 15:04"),
+			ansi.Line(s.TimeZone))
 	}
 	if s.Task > 0 {
 		fmt.Fprintf(c.stdout, "A task with its subagents costs at most %s.\n", usd(s.Task))

@@ -101,7 +101,8 @@ func (c *commands) runNode(cmd *cobra.Command, f nodeFlags) error {
 
 // nodeGateway returns the gateway of a node, and the credential for it besides the token of
 // the device.
-func (c *commands) nodeGateway(s Start, f nodeFlags, last identity.Gateway, port bool) (identity.Gateway, wire.Auth, error) {
+func (c *commands) nodeGateway(s Start, f nodeFlags, last identity.Gateway,
+	port bool) (identity.Gateway, wire.Auth, error) {
 	auth := wire.Auth{
 		Token:    cmp.Or(c.getenv("CHELA_GATEWAY_TOKEN"), c.getenv("OPENCLAW_GATEWAY_TOKEN")),
 		Password: cmp.Or(c.getenv("CHELA_GATEWAY_PASSWORD"), c.getenv("OPENCLAW_GATEWAY_PASSWORD")),
@@ -129,7 +130,8 @@ func (c *commands) nodeGateway(s Start, f nodeFlags, last identity.Gateway, port
 		case err != nil:
 			return g, auth, err
 		case r != nil && r.SSH != nil:
-			return g, auth, usage(withHint(errors.New("gateway.remote uses SSH, which a node does not"), "chela node run --host HOST --tls, or --pair CODE"))
+			return g, auth, usage(withHint(errors.New("gateway.remote uses SSH, which a node does not"),
+				"chela node run --host HOST --tls, or --pair CODE"))
 		case r != nil:
 			g.URL, g.Pin = r.URL, cmp.Or(f.pin, r.Fingerprint)
 			if auth == (wire.Auth{}) {
@@ -188,34 +190,35 @@ type nodeState struct {
 }
 
 func (c *commands) nodeStatus() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "status", Short: "Show the node that this machine is", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
-		s, err := c.start()
-		if err != nil {
-			return err
-		}
-		var v nodeState
-		if nodehost.Exists(s.State) {
-			state, err := identity.Open(nodehost.Path(s.State))
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show the node that this machine is", Args: exactly(0),
+		RunE: func(*cobra.Command, []string) error {
+			s, err := c.start()
 			if err != nil {
 				return err
 			}
-			last, name := state.Last()
-			v = nodeState{ID: state.ID(), Name: name, URL: last.URL, Paired: state.Paired(last.URL)}
-			if v.Running, err = c.app.NodeRuns(s); err != nil {
-				return err
+			var v nodeState
+			if nodehost.Exists(s.State) {
+				state, err := identity.Open(nodehost.Path(s.State))
+				if err != nil {
+					return err
+				}
+				last, name := state.Last()
+				v = nodeState{ID: state.ID(), Name: name, URL: last.URL, Paired: state.Paired(last.URL)}
+				if v.Running, err = c.app.NodeRuns(s); err != nil {
+					return err
+				}
 			}
-		}
-		return c.print(v, func() {
-			if v.ID == "" {
-				fmt.Fprintln(c.stdout, "this machine is no node; to make it one: "+c.commandLine("node run --pair CODE"))
-				return
-			}
-			c.printRow("node", fmt.Sprintf("%s (%s)", v.Name, v.ID))
-			c.printRow("gateway", cmp.Or(v.URL, "none"))
-			c.printRow("paired", yesNo(v.Paired))
-			c.printRow("running", yesNo(v.Running))
-		})
-	}})
+			return c.print(v, func() {
+				if v.ID == "" {
+					fmt.Fprintln(c.stdout, "this machine is no node; to make it one: "+c.commandLine("node run --pair CODE"))
+					return
+				}
+				c.printRow("node", fmt.Sprintf("%s (%s)", v.Name, v.ID))
+				c.printRow("gateway", cmp.Or(v.URL, "none"))
+				c.printRow("paired", yesNo(v.Paired))
+				c.printRow("running", yesNo(v.Running))
+			})
+		}})
 }
 
 func yesNo(b bool) string {

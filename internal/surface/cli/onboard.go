@@ -87,9 +87,11 @@ func (c *commands) onboard() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.quiet, "non-interactive", false, "ask nothing; needs --accept-risk")
 	f.BoolVar(&o.risk, "accept-risk", false, "you have read what the assistant may do on this machine")
-	f.StringVar(&o.auth, "auth-choice", "", "the model's `PROVIDER`; custom: a server with OpenAI's protocol; offline: none; keep: as it is")
+	f.StringVar(&o.auth, "auth-choice", "",
+		"the model's `PROVIDER`; custom: a server with OpenAI's protocol; offline: none; keep: as it is")
 	f.StringVar(&o.key, "api-key", "", "API `KEY` of the provider, or env:NAME or file:PATH")
-	f.StringVar(&o.refs, "secret-input-mode", "plaintext", "`MODE` of keys: plaintext stores them, ref stores where they are (env:NAME, file:PATH)")
+	f.StringVar(&o.refs, "secret-input-mode", "plaintext",
+		"`MODE` of keys: plaintext stores them, ref stores where they are (env:NAME, file:PATH)")
 	f.StringVar(&o.baseURL, "custom-base-url", "", "`URL` of the server, for custom")
 	f.StringVar(&o.model, "custom-model", "", "`NAME` of the model there, for custom; with a provider: its model")
 	f.StringVar(&o.channel, "channel", "", "`NAME` of the chat app to set up")
@@ -99,7 +101,8 @@ func (c *commands) onboard() *cobra.Command {
 	f.BoolVar(&o.skip.check, "skip-health", false, "do not try the model and the chat app")
 	f.StringVar(&o.work, "workspace", "", "`DIR` of the assistant's files")
 	f.IntVar(&o.port, "gateway-port", 0, "`PORT` of the gateway")
-	f.StringVar(&o.mode, "mode", "", "`MODE`: remote uses the gateway of another machine and sets up nothing here; local has one here")
+	f.StringVar(&o.mode, "mode", "",
+		"`MODE`: remote uses the gateway of another machine and sets up nothing here; local has one here")
 	o.far.add(f)
 	return c.withJSON(cmd)
 }
@@ -121,9 +124,12 @@ func (o *onboarding) run(ctx context.Context) (serve bool, err error) {
 	o.done.State, o.done.Config = s.State, s.Config
 	switch terminal := isTerminal(o.stdin) && isTerminal(o.stderr); {
 	case o.quiet && !o.risk:
-		return false, usage(errors.New("--non-interactive needs --accept-risk: you agree that the assistant works on this machine (docs/tools.md)"))
+		return false,
+			usage(errors.New(
+				"--non-interactive needs --accept-risk: you agree that the assistant works on this machine (docs/tools.md)"))
 	case !o.quiet && !terminal:
-		return false, usage(o.suggest(errors.New("this is no terminal, so that questions cannot be asked"), "onboard --non-interactive --accept-risk --help"))
+		return false, usage(o.suggest(errors.New("this is no terminal, so that questions cannot be asked"),
+			"onboard --non-interactive --accept-risk --help"))
 	}
 	if _, err := o.tree(); err != nil {
 		return false, err // says how to see what is wrong
@@ -180,7 +186,8 @@ func (o *onboarding) finish(ctx context.Context) (serve bool, err error) {
 	}
 	err = o.silently(func() error {
 		return o.change(ctx, setting(map[string]string{
-			"lastRunAt": time.Now().UTC().Format(time.RFC3339), "lastRunVersion": o.app.Version, "lastRunCommand": "onboard", "lastRunMode": mode,
+			"lastRunAt": time.Now().UTC().Format(time.RFC3339), "lastRunVersion": o.app.Version,
+			"lastRunCommand": "onboard", "lastRunMode": mode,
 		}, "wizard"))
 	})
 	if err != nil {
@@ -204,13 +211,15 @@ func (o *onboarding) finish(ctx context.Context) (serve bool, err error) {
 		fmt.Fprintln(o.stderr, "Add a chat app: "+o.commandLine("onboard"))
 		return false, nil
 	}
-	fmt.Fprintf(o.stderr, "The assistant answers on %s while the gateway runs: %s\n", o.done.Channel, o.commandLine("gateway run"))
+	fmt.Fprintf(o.stderr, "The assistant answers on %s while the gateway runs: %s\n", o.done.Channel,
+		o.commandLine("gateway run"))
 	return o.agree(ctx, "Start the gateway now", true)
 }
 
 // global returns arguments with the global flags of this installation.
 func (o *onboarding) global(args ...string) []string {
-	for _, f := range [...]struct{ name, value string }{{"profile", o.profile}, {"state-dir", o.state}, {"config", o.config}, {"log-level", o.logLevel}} {
+	for _, f := range [...]struct{ name, value string }{{"profile", o.profile}, {"state-dir", o.state},
+		{"config", o.config}, {"log-level", o.logLevel}} {
 		if f.value != "" {
 			args = append(args, "--"+f.name, f.value)
 		}
@@ -351,7 +360,8 @@ func (o *onboarding) secret(ctx context.Context, question string) (string, error
 
 // withTemporary starts an engine on a temporary state directory with a configuration, and
 // calls f with a connection to it. Nothing of it remains.
-func (o *onboarding) withTemporary(ctx context.Context, text []byte, prepare func(Start) error, f func(call func(method string, in, out any) error) error) error {
+func (o *onboarding) withTemporary(ctx context.Context, text []byte, prepare func(Start) error,
+	f func(call func(method string, in, out any) error) error) error {
 	dir, err := os.MkdirTemp("", "chela-onboard-")
 	if err != nil {
 		return err

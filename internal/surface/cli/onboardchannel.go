@@ -222,7 +222,8 @@ func (o *onboarding) connected(ctx context.Context, l *link, name string) error 
 	defer cancel()
 	for {
 		var st wire.ChannelsStatus
-		if err := l.Call(within, wire.MethodChannelsStatus, map[string]any{"channel": name, "probe": true, "timeoutMs": 10_000}, &st); err != nil {
+		if err := l.Call(within, wire.MethodChannelsStatus,
+			map[string]any{"channel": name, "probe": true, "timeoutMs": 10_000}, &st); err != nil {
 			return err
 		}
 		for _, a := range st.Accounts[name] {
@@ -255,7 +256,9 @@ func (o *onboarding) admitOwner(ctx context.Context, l *link, name string) error
 	if known.Owned || len(known.Guests) > 0 {
 		return nil
 	}
-	fmt.Fprintf(o.stderr, "Now write to the assistant on %s, from your own account. It answers with a code. (Ctrl-C: later, with %s)\n", name, o.commandLine("pairing approve"))
+	fmt.Fprintf(o.stderr,
+		"Now write to the assistant on %s, from your own account. It answers with a code. (Ctrl-C: later, with %s)\n", name,
+		o.commandLine("pairing approve"))
 	within, cancel := context.WithTimeout(ctx, writeWait)
 	defer cancel()
 	asked := map[string]bool{}
@@ -269,7 +272,8 @@ func (o *onboarding) admitOwner(ctx context.Context, l *link, name string) error
 				continue
 			}
 			asked[g.Request] = true
-			own, err := o.agree(ctx, fmt.Sprintf("%s (%s) got the code %s. Is that you", ansi.Line(g.Name), ansi.Line(g.ID), g.Request), true)
+			own, err := o.agree(ctx, fmt.Sprintf("%s (%s) got the code %s. Is that you", ansi.Line(g.Name), ansi.Line(g.ID),
+				g.Request), true)
 			if err != nil {
 				return err
 			}
@@ -277,7 +281,13 @@ func (o *onboarding) admitOwner(ctx context.Context, l *link, name string) error
 				continue
 			}
 			var out wire.GuestDecided
-			if err := l.Call(ctx, wire.MethodGuestApprove, wire.GuestRequest{Channel: name, Account: g.Account, Request: g.Request, Notify: true, Owner: true}, &out); err != nil {
+			if err := l.Call(ctx, wire.MethodGuestApprove, wire.GuestRequest{
+				Channel: name,
+				Account: g.Account,
+				Request: g.Request,
+				Notify:  true,
+				Owner:   true,
+			}, &out); err != nil {
 				return err
 			}
 			o.done.Owner = name + ":" + out.ID

@@ -116,7 +116,8 @@ func (o *onboarding) askModel(ctx context.Context, found bool) error {
 				return err
 			}
 			if o.auth = providerOf(o.key); o.auth == "" {
-				fmt.Fprintln(o.stderr, "this is not a key of one of these providers; for others: "+o.commandLine("models auth PROVIDER"))
+				fmt.Fprintln(o.stderr, "this is not a key of one of these providers; for others: "+
+					o.commandLine("models auth PROVIDER"))
 			}
 		}
 	case authCustom:
@@ -220,8 +221,11 @@ func refusedBy(out wire.ModelsProbed) string {
 		why = cmp.Or(why, "there is no key for it")
 	}
 	advice := map[string]string{
-		wire.ProbeAuth: "the key was refused", wire.ProbeBilling: "the account has no credit", wire.ProbeRate: "too many requests; try again later",
-		wire.ProbeTimeout: "the server does not answer", wire.ProbeNoModel: "the server does not have this model",
+		wire.ProbeAuth:    "the key was refused",
+		wire.ProbeBilling: "the account has no credit",
+		wire.ProbeRate:    "too many requests; try again later",
+		wire.ProbeTimeout: "the server does not answer",
+		wire.ProbeNoModel: "the server does not have this model",
 	}[out.Status]
 	return cmp.Or(advice, "it did not answer") + ": " + why
 }

@@ -25,7 +25,8 @@ func (r *remoteFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&r.token, "remote-token", "", "its `TOKEN`, or env:NAME or file:PATH")
 	f.StringVar(&r.password, "remote-password", "", "its `PASSWORD`, or env:NAME or file:PATH")
 	f.StringVar(&r.pin, "remote-tls-fingerprint", "", "trust only the certificate with this `SHA-256` fingerprint")
-	f.StringVar(&r.ssh, "remote-ssh", "", "connect through SSH to `USER@HOST`, where the gateway listens for its own machine only")
+	f.StringVar(&r.ssh, "remote-ssh", "",
+		"connect through SSH to `USER@HOST`, where the gateway listens for its own machine only")
 	f.StringVar(&r.key, "remote-ssh-identity", "", "`FILE` of the SSH key")
 	f.IntVar(&r.port, "remote-port", 0, "`PORT` of the gateway, through SSH (default 18789)")
 }
@@ -57,7 +58,8 @@ func (o *onboarding) chooseMode(ctx context.Context) (done bool, err error) {
 		case err != nil:
 			return true, err
 		case other != nil:
-			return true, o.suggest(fmt.Errorf("gateway.mode is remote: this machine uses the gateway at %s", (&away{r: other}).name()), "onboard --mode local")
+			return true, o.suggest(fmt.Errorf("gateway.mode is remote: this machine uses the gateway at %s",
+				(&away{r: other}).name()), "onboard --mode local")
 		}
 		return false, nil
 	}
@@ -68,7 +70,8 @@ func (o *onboarding) chooseMode(ctx context.Context) (done bool, err error) {
 // changes nothing but that.
 func (o *onboarding) useRemote(ctx context.Context) error {
 	if o.far.url == "" && o.far.ssh == "" {
-		return usage(o.suggest(errors.New("--mode remote needs --remote-url or --remote-ssh"), "onboard --mode remote --remote-url wss://HOST:18789 --remote-token TOKEN"))
+		return usage(o.suggest(errors.New("--mode remote needs --remote-url or --remote-ssh"),
+			"onboard --mode remote --remote-url wss://HOST:18789 --remote-token TOKEN"))
 	}
 	s, err := o.start()
 	if err != nil {
@@ -104,13 +107,20 @@ func (o *onboarding) useRemote(ctx context.Context) error {
 		return waits
 	}
 	if o.json {
-		return o.printJSON(map[string]any{"mode": "remote", "gateway": name, "checked": name != "", "config": s.Config, "next": o.commandLine("chat")})
+		return o.printJSON(map[string]any{
+			"mode":    "remote",
+			"gateway": name,
+			"checked": name != "",
+			"config":  s.Config,
+			"next":    o.commandLine("chat"),
+		})
 	}
 	if name != "" {
 		o.good("the gateway at " + name + " answers")
 	}
 	if _, err := o.app.Attach(ctx, s); err == nil {
-		fmt.Fprintln(o.stderr, "A gateway still runs on this machine, which the commands do not use any more; to stop it: "+o.commandLine("gateway stop")+", or Ctrl-C in its terminal")
+		fmt.Fprintln(o.stderr, "A gateway still runs on this machine, which the commands do not use any more; to stop it: "+
+			o.commandLine("gateway stop")+", or Ctrl-C in its terminal")
 	}
 	fmt.Fprintln(o.stderr, "next: "+o.commandLine("chat"))
 	return nil
@@ -130,8 +140,10 @@ func (r *remoteFlags) values() []remoteValue {
 		transport = "ssh"
 	}
 	return []remoteValue{
-		{"transport", transport, true}, {"url", r.url, r.url != ""}, {"token", r.token, r.token != ""}, {"password", r.password, r.password != ""},
-		{"tlsFingerprint", r.pin, r.pin != ""}, {"sshTarget", r.ssh, r.ssh != ""}, {"sshIdentity", r.key, r.key != ""}, {"remotePort", r.port, r.port != 0},
+		{"transport", transport, true}, {"url", r.url, r.url != ""}, {"token", r.token, r.token != ""},
+		{"password", r.password, r.password != ""},
+		{"tlsFingerprint", r.pin, r.pin != ""}, {"sshTarget", r.ssh, r.ssh != ""}, {"sshIdentity", r.key, r.key != ""},
+		{"remotePort", r.port, r.port != 0},
 	}
 }
 

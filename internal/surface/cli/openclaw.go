@@ -26,5 +26,6 @@ func (c *commands) openClaw(s Start) []string {
 	if len(found) == 0 {
 		return nil
 	}
-	return []string{"OpenClaw was found in " + found[0] + ". To see what can be migrated: " + c.commandLine("migrate openclaw")}
+	return []string{"OpenClaw was found in " + found[0] + ". To see what can be migrated: " +
+		c.commandLine("migrate openclaw")}
 }

@@ -40,7 +40,8 @@ func (c *commands) printGuests(out wire.Guests) {
 		return
 	}
 	row := func(g wire.Guest, last string) []string {
-		return []string{g.Channel, cmp.Or(g.Account, "default"), ansi.Truncate(ansi.Line(g.ID), 40), ansi.Truncate(ansi.Line(g.Name), 30), last}
+		return []string{g.Channel, cmp.Or(g.Account, "default"), ansi.Truncate(ansi.Line(g.ID), 40),
+			ansi.Truncate(ansi.Line(g.Name), 30), last}
 	}
 	if len(out.Requests) > 0 {
 		rows := [][]string{{"CHANNEL", "ACCOUNT", "PERSON", "NAME", "ASKED", "CODE"}}
@@ -80,7 +81,8 @@ func (c *commands) pairingApprove() *cobra.Command {
 				case wire.GuestOwnerConfigured:
 					fmt.Fprintf(c.stdout, "%s:%s is the owner now (commands.ownerAllowFrom)\n", in.Channel, ansi.Line(out.ID))
 				case wire.GuestOwnerCannotBeSet:
-					fmt.Fprintln(c.stderr, "the owner could not be set: chela config set commands.ownerAllowFrom '[\""+in.Channel+":"+ansi.Line(out.ID)+"\"]'")
+					fmt.Fprintln(c.stderr, "the owner could not be set: chela config set commands.ownerAllowFrom '[\""+in.Channel+":"+
+						ansi.Line(out.ID)+"\"]'")
 				}
 			})
 		},
@@ -92,7 +94,8 @@ func (c *commands) pairingApprove() *cobra.Command {
 
 // unknownCode says that nobody got the code, or too long ago.
 func unknownCode(in wire.GuestRequest) error {
-	return withHint(fmt.Errorf("no request on %s has the code %q; codes are valid for an hour", in.Channel, in.Request), "chela pairing list")
+	return withHint(fmt.Errorf("no request on %s has the code %q; codes are valid for an hour", in.Channel, in.Request),
+		"chela pairing list")
 }
 
 func (c *commands) pairingDeny() *cobra.Command {

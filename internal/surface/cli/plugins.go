@@ -20,7 +20,8 @@ import (
 
 func (c *commands) plugins() *cobra.Command {
 	return group("plugins", "Manage plug-ins: folders that add tools, hooks, skills and agent types",
-		c.pluginsList(), c.pluginsInfo(), here(c.pluginsInstall()), here(c.pluginsUninstall()), here(c.pluginsEnable(true)), here(c.pluginsEnable(false)), c.pluginsDoctor())
+		c.pluginsList(), c.pluginsInfo(), here(c.pluginsInstall()), here(c.pluginsUninstall()), here(c.pluginsEnable(true)),
+		here(c.pluginsEnable(false)), c.pluginsDoctor())
 }
 
 // pluginList returns the plug-ins that exist.
@@ -51,24 +52,26 @@ func pluginState(p wire.PluginEntry) string {
 }
 
 func (c *commands) pluginsList() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "list", Short: "List plug-ins, and whether they are used", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		l, err := c.pluginList(cmd.Context())
-		if err != nil {
-			return err
-		}
-		return c.print(l, func() {
-			if len(l.Plugins) == 0 {
-				fmt.Fprintf(c.stdout, "there are no plug-ins; %s adds one\n", c.commandLine("plugins install FOLDER"))
-			} else {
-				rows := [][]string{{"PLUG-IN", "STATE", "VERSION", "ORIGIN", "DESCRIPTION"}}
-				for _, p := range l.Plugins {
-					rows = append(rows, []string{p.ID, pluginState(p), ansi.Line(p.Version), p.Origin, ansi.Truncate(ansi.Line(p.Description), 60)})
-				}
-				c.printTable(rows)
+	return c.withJSON(&cobra.Command{Use: "list", Short: "List plug-ins, and whether they are used", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := c.pluginList(cmd.Context())
+			if err != nil {
+				return err
 			}
-			c.printPluginProblems(l)
-		})
-	}})
+			return c.print(l, func() {
+				if len(l.Plugins) == 0 {
+					fmt.Fprintf(c.stdout, "there are no plug-ins; %s adds one\n", c.commandLine("plugins install FOLDER"))
+				} else {
+					rows := [][]string{{"PLUG-IN", "STATE", "VERSION", "ORIGIN", "DESCRIPTION"}}
+					for _, p := range l.Plugins {
+						rows = append(rows, []string{p.ID, pluginState(p), ansi.Line(p.Version), p.Origin,
+							ansi.Truncate(ansi.Line(p.Description), 60)})
+					}
+					c.printTable(rows)
+				}
+				c.printPluginProblems(l)
+			})
+		}})
 }
 
 // printPluginProblems prints what is wrong with plug-ins.
@@ -144,7 +147,9 @@ func (c *commands) printPlugin(p wire.PluginInfo) {
 func (c *commands) pluginsInstall() *cobra.Command {
 	var enable, replace bool
 	cmd := &cobra.Command{
-		Use: "install PATH", Short: "Copy a plug-in from a folder or an archive on this machine, without running it", Args: exactly(1),
+		Use:   "install PATH",
+		Short: "Copy a plug-in from a folder or an archive on this machine, without running it",
+		Args:  exactly(1),
 		Long: "Copy a folder with a manifest, or such a folder in a .zip, .tar or .tgz archive, into the\n" +
 			"plug-ins of the state directory. Nothing of it is run, and it is off until it is enabled.\n" +
 			"Its content is fixed by a hash: a plug-in that was changed is not used.",
@@ -154,7 +159,8 @@ func (c *commands) pluginsInstall() *cobra.Command {
 				return err
 			}
 			var out wire.PluginChanged
-			if err := c.call(cmd.Context(), wire.MethodPluginsAdd, wire.PluginsAdd{Path: path, Replace: replace}, &out); err != nil {
+			if err := c.call(cmd.Context(), wire.MethodPluginsAdd, wire.PluginsAdd{Path: path, Replace: replace},
+				&out); err != nil {
 				return err
 			}
 			p, err := c.pluginInfo(cmd.Context(), out.Plugin.ID)
@@ -219,7 +225,8 @@ func (c *commands) pluginsEnable(on bool) *cobra.Command {
 }
 
 func (c *commands) pluginsUninstall() *cobra.Command {
-	cmd := &cobra.Command{Use: "uninstall PLUGIN", Aliases: []string{"remove"}, Short: "Remove an installed plug-in and its files", Args: exactly(1)}
+	cmd := &cobra.Command{Use: "uninstall PLUGIN", Aliases: []string{"remove"},
+		Short: "Remove an installed plug-in and its files", Args: exactly(1)}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := c.pluginInfo(cmd.Context(), args[0])
 		if err != nil {
@@ -241,33 +248,35 @@ func (c *commands) pluginsUninstall() *cobra.Command {
 }
 
 func (c *commands) pluginsDoctor() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "doctor", Short: "Show what is wrong with plug-ins", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		l, err := c.pluginList(cmd.Context())
-		if err != nil {
+	return c.withJSON(&cobra.Command{Use: "doctor", Short: "Show what is wrong with plug-ins", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := c.pluginList(cmd.Context())
+			if err != nil {
+				return err
+			}
+			bad := 0
+			for _, d := range l.Diagnostics {
+				if d.Level == "error" {
+					bad++
+				}
+			}
+			err = c.print(l, func() {
+				c.printPluginProblems(l)
+				if len(l.Diagnostics) == 0 {
+					fmt.Fprintln(c.stdout, "no problems")
+				}
+			})
+			if err == nil && bad > 0 {
+				err = errReported
+			}
 			return err
-		}
-		bad := 0
-		for _, d := range l.Diagnostics {
-			if d.Level == "error" {
-				bad++
-			}
-		}
-		err = c.print(l, func() {
-			c.printPluginProblems(l)
-			if len(l.Diagnostics) == 0 {
-				fmt.Fprintln(c.stdout, "no problems")
-			}
-		})
-		if err == nil && bad > 0 {
-			err = errReported
-		}
-		return err
-	}})
+		}})
 }
 
 func (c *commands) mcp() *cobra.Command {
 	return group("mcp", "Manage servers of the Model Context Protocol, whose tools the assistant gets",
-		c.mcpList(), c.mcpShow(), here(c.mcpAdd()), here(c.mcpUnset()), c.mcpProbe(), c.mcpLogin(), c.mcpLogout(), c.mcpDoctor(), c.mcpServe())
+		c.mcpList(), c.mcpShow(), here(c.mcpAdd()), here(c.mcpUnset()), c.mcpProbe(), c.mcpLogin(), c.mcpLogout(),
+		c.mcpDoctor(), c.mcpServe())
 }
 
 func (c *commands) mcpServe() *cobra.Command {
@@ -283,7 +292,13 @@ func (c *commands) mcpServe() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return mcpserver.Serve(cmd.Context(), mcpserver.Options{Client: l.Client, In: c.stdin, Out: c.stdout, Log: s.Log, Version: c.app.Version})
+				return mcpserver.Serve(cmd.Context(), mcpserver.Options{
+					Client:  l.Client,
+					In:      c.stdin,
+					Out:     c.stdout,
+					Log:     s.Log,
+					Version: c.app.Version,
+				})
 			})
 		},
 	}
@@ -291,7 +306,10 @@ func (c *commands) mcpServe() *cobra.Command {
 
 func (c *commands) mcpList() *cobra.Command {
 	return c.withJSON(&cobra.Command{
-		Use: "list", Aliases: []string{"status"}, Short: "List the servers, their state and the number of their tools", Args: exactly(0),
+		Use:     "list",
+		Aliases: []string{"status"},
+		Short:   "List the servers, their state and the number of their tools",
+		Args:    exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var s wire.MCPStatus
 			if err := c.call(cmd.Context(), wire.MethodMCPStatus, wire.None{}, &s); err != nil {
@@ -333,28 +351,30 @@ func (c *commands) printServerProblems(v wire.MCPServer) {
 }
 
 func (c *commands) mcpShow() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "show SERVER", Short: "Show a server and its tools", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		var s wire.MCPStatus
-		if err := c.call(cmd.Context(), wire.MethodMCPStatus, wire.None{}, &s); err != nil {
-			return err
-		}
-		for _, v := range s.Servers {
-			if v.Name != args[0] {
-				continue
+	return c.withJSON(&cobra.Command{Use: "show SERVER", Short: "Show a server and its tools", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var s wire.MCPStatus
+			if err := c.call(cmd.Context(), wire.MethodMCPStatus, wire.None{}, &s); err != nil {
+				return err
 			}
-			return c.print(v, func() {
-				fmt.Fprintf(c.stdout, "server       %s\nstate        %s\ntransport    %s\n", ansi.Line(v.Name), v.State, v.Transport)
-				if v.Login != nil {
-					fmt.Fprintf(c.stdout, "login        %s\n", loginText(*v.Login))
+			for _, v := range s.Servers {
+				if v.Name != args[0] {
+					continue
 				}
-				for _, t := range v.Tools {
-					fmt.Fprintln(c.stdout, "  "+ansi.Line(t))
-				}
-				c.printServerProblems(v)
-			})
-		}
-		return c.suggest(chela.Errorf(chela.CodeNotFound, "there is no server %q", args[0]), "mcp list")
-	}})
+				return c.print(v, func() {
+					fmt.Fprintf(c.stdout, "server       %s\nstate        %s\ntransport    %s\n",
+						ansi.Line(v.Name), v.State, v.Transport)
+					if v.Login != nil {
+						fmt.Fprintf(c.stdout, "login        %s\n", loginText(*v.Login))
+					}
+					for _, t := range v.Tools {
+						fmt.Fprintln(c.stdout, "  "+ansi.Line(t))
+					}
+					c.printServerProblems(v)
+				})
+			}
+			return c.suggest(chela.Errorf(chela.CodeNotFound, "there is no server %q", args[0]), "mcp list")
+		}})
 }
 
 func (c *commands) mcpAdd() *cobra.Command {
@@ -362,7 +382,9 @@ func (c *commands) mcpAdd() *cobra.Command {
 	var env, headers, include, exclude []string
 	var noProbe, replace bool
 	cmd := &cobra.Command{
-		Use: "add NAME [-- COMMAND [ARGUMENT]...]", Short: "Add a server: a program, or one on the network", Args: between(1, 200),
+		Use:     "add NAME [-- COMMAND [ARGUMENT]...]",
+		Short:   "Add a server: a program, or one on the network",
+		Args:    between(1, 200),
 		Example: "  chela mcp add files -- npx -y @modelcontextprotocol/server-filesystem /srv/docs\n  chela mcp add docs --url https://example.com/mcp --header 'Authorization=Bearer ${DOCS_TOKEN}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, argv := args[0], args[1:]
@@ -428,7 +450,8 @@ func (c *commands) mcpAdd() *cobra.Command {
 			var old json.RawMessage
 			err = c.changeBy(cmd.Context(), func(section func(path string) json.RawMessage) ([]config.Edit, error) {
 				if old = section(path); old != nil && !replace {
-					return nil, c.suggest(chela.Errorf(chela.CodeConflict, "there is a server %q already", name), "mcp add --replace "+name+" …")
+					return nil, c.suggest(chela.Errorf(chela.CodeConflict, "there is a server %q already", name),
+						"mcp add --replace "+name+" …")
 				}
 				return []config.Edit{{Path: path, Value: b}}, nil
 			})
@@ -458,7 +481,8 @@ func (c *commands) mcpAdd() *cobra.Command {
 	f.StringArrayVar(&env, "env", nil, "a variable `NAME=VALUE` of the program (may be repeated)")
 	f.StringArrayVar(&headers, "header", nil, "a header `NAME=VALUE` of requests (may be repeated)")
 	f.StringVar(&auth, "auth", "", "oauth: use the server with a login only, see mcp login")
-	f.StringVar(&scope, "oauth-scope", "", "the rights `SCOPES` that a login asks for, instead of those that the server names")
+	f.StringVar(&scope, "oauth-scope", "",
+		"the rights `SCOPES` that a login asks for, instead of those that the server names")
 	f.StringVar(&client, "oauth-client-id", "", "the `ID` of a client that you registered at the service")
 	f.StringVar(&dir, "cwd", "", "the working `FOLDER` of the program")
 	f.StringSliceVar(&include, "include", nil, "offer only these `TOOLS`; * stands for any text")
@@ -504,32 +528,39 @@ func assignments(list []string) (map[string]string, error) {
 }
 
 func (c *commands) mcpUnset() *cobra.Command {
-	return &cobra.Command{Use: "unset SERVER", Aliases: []string{"remove"}, Short: "Remove a server from the configuration", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		path := config.FormatPath([]string{"mcp", "servers", args[0]})
-		err := c.changeBy(cmd.Context(), func(section func(path string) json.RawMessage) ([]config.Edit, error) {
-			if section(path) == nil {
-				return nil, c.suggest(chela.Errorf(chela.CodeNotFound, "the configuration has no server %q", args[0]), "mcp list")
+	return &cobra.Command{
+		Use:     "unset SERVER",
+		Aliases: []string{"remove"},
+		Short:   "Remove a server from the configuration",
+		Args:    exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := config.FormatPath([]string{"mcp", "servers", args[0]})
+			err := c.changeBy(cmd.Context(), func(section func(path string) json.RawMessage) ([]config.Edit, error) {
+				if section(path) == nil {
+					return nil, c.suggest(chela.Errorf(chela.CodeNotFound, "the configuration has no server %q", args[0]), "mcp list")
+				}
+				return []config.Edit{{Path: path}}, nil
+			})
+			if err != nil {
+				return err
 			}
-			return []config.Edit{{Path: path}}, nil
-		})
-		if err != nil {
-			return err
-		}
-		var out wire.MCPLoggedOut
-		if err := c.call(cmd.Context(), wire.MethodMCPLogout, wire.MCPLogout{Name: args[0]}, &out); err != nil {
-			return fmt.Errorf("the server is removed, its login is not: %w", err)
-		}
-		if out.Removed {
-			fmt.Fprintln(c.stderr, "its login is removed too")
-		}
-		return nil
-	}}
+			var out wire.MCPLoggedOut
+			if err := c.call(cmd.Context(), wire.MethodMCPLogout, wire.MCPLogout{Name: args[0]}, &out); err != nil {
+				return fmt.Errorf("the server is removed, its login is not: %w", err)
+			}
+			if out.Removed {
+				fmt.Fprintln(c.stderr, "its login is removed too")
+			}
+			return nil
+		},
+	}
 }
 
 func (c *commands) mcpProbe() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "probe SERVER", Short: "Start a server once and list its tools", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.probe(cmd.Context(), args[0])
-	}})
+	return c.withJSON(&cobra.Command{Use: "probe SERVER", Short: "Start a server once and list its tools",
+		Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
+			return c.probe(cmd.Context(), args[0])
+		}})
 }
 
 // probe starts a server once and prints what it offers.

@@ -116,7 +116,8 @@ func (c *commands) insecure(address string) error {
 		host = u.Hostname()
 	}
 	return withHint(fmt.Errorf("gateway.remote.url %s: %w", address, client.ErrInsecure),
-		c.commandLine("onboard --mode remote --remote-url wss://"+host+":18789")+", or through SSH: "+c.commandLine("onboard --mode remote --remote-ssh USER@"+host))
+		c.commandLine("onboard --mode remote --remote-url wss://"+host+":18789")+", or through SSH: "+
+			c.commandLine("onboard --mode remote --remote-ssh USER@"+host))
 }
 
 // errNotPaired says that a person has to approve this machine.
@@ -194,7 +195,8 @@ func (a *away) connect(ctx context.Context, o client.Options) (*client.Client, e
 	}
 	o.Auth = &auth
 	cl, err := client.Dial(limited, o)
-	if e, ok := errors.AsType[*wire.Error](err); ok && token != "" && (e.Detail() == pairing.CodeTokenMismatch || e.Detail() == pairing.CodeScopeMismatch) {
+	if e, ok := errors.AsType[*wire.Error](err); ok && token != "" &&
+		(e.Detail() == pairing.CodeTokenMismatch || e.Detail() == pairing.CodeScopeMismatch) {
 		if err := a.id.SetToken(a.key(), ""); err != nil {
 			return nil, err
 		}
@@ -247,7 +249,8 @@ func (a *away) explain(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.New("it does not answer")
 	}
-	return withHint(fmt.Errorf("the gateway at %s cannot be reached: %w", a.name(), err), "on that machine: chela gateway status")
+	return withHint(fmt.Errorf("the gateway at %s cannot be reached: %w", a.name(), err),
+		"on that machine: chela gateway status")
 }
 
 // option returns how to set a key below gateway.remote.
@@ -269,11 +272,15 @@ func (a *away) explainRefusal(e *wire.Error) error {
 		if p.ID == "" {
 			break
 		}
-		return withHint(fmt.Errorf("the gateway at %s %w", a.name(), errNotPaired), "on that machine: chela devices approve "+p.ID+", and then the same command here again")
-	case d == "AUTH_TOKEN_MISSING", d == "AUTH_TOKEN_MISMATCH", d == "DEVICE_IDENTITY_REQUIRED", strings.HasPrefix(d, "AUTH_DEVICE_TOKEN_"):
-		return withHint(fmt.Errorf("%s: %w", a.name(), e), a.option("token", "-", "token")+", with the content of credentials/gateway.token in the state directory of that gateway")
+		return withHint(fmt.Errorf("the gateway at %s %w", a.name(), errNotPaired), "on that machine: chela devices approve "+
+			p.ID+", and then the same command here again")
+	case d == "AUTH_TOKEN_MISSING", d == "AUTH_TOKEN_MISMATCH", d == "DEVICE_IDENTITY_REQUIRED",
+		strings.HasPrefix(d, "AUTH_DEVICE_TOKEN_"):
+		return withHint(fmt.Errorf("%s: %w", a.name(), e), a.option("token", "-", "token")+
+			", with the content of credentials/gateway.token in the state directory of that gateway")
 	case strings.HasPrefix(d, "AUTH_PASSWORD_"):
-		return withHint(fmt.Errorf("%s: %w", a.name(), e), a.option("password", "-", "password")+", with gateway.auth.password of that gateway")
+		return withHint(fmt.Errorf("%s: %w", a.name(), e), a.option("password", "-", "password")+
+			", with gateway.auth.password of that gateway")
 	}
 	return fmt.Errorf("%s: %w", a.name(), e)
 }
@@ -325,7 +332,8 @@ func (c *commands) elsewhere(cmd *cobra.Command, r *Remote, args []string) error
 	if r.SSH != nil {
 		hint = "ssh " + r.SSH.Typed() + " " + line
 	}
-	return withHint(fmt.Errorf("%s works with files of the gateway, which is on another machine (%s)", cmd.CommandPath(), where), hint)
+	return withHint(fmt.Errorf("%s works with files of the gateway, which is on another machine (%s)",
+		cmd.CommandPath(), where), hint)
 }
 
 // isAway reports whether the gateway is on another machine.
@@ -354,7 +362,8 @@ func (c *commands) gatewayPath(path string) (string, error) {
 	case strings.HasPrefix(path, "/") || filepath.IsAbs(path):
 		return path, nil
 	}
-	return "", usage(withHint(fmt.Errorf("%s: the gateway is on another machine (%s) and cannot see this folder", path, (&away{r: r}).name()), "give the complete path there, such as /home/me/"+filepath.Base(path)))
+	return "", usage(withHint(fmt.Errorf("%s: the gateway is on another machine (%s) and cannot see this folder", path,
+		(&away{r: r}).name()), "give the complete path there, such as /home/me/"+filepath.Base(path)))
 }
 
 // printOwn says that this machine has a configuration of its own.
@@ -371,7 +380,8 @@ func (c *commands) onlyLocal(s Start) error {
 		return err
 	}
 	return withHint(fmt.Errorf("gateway.mode is remote: this machine uses the gateway at %s", (&away{r: r}).name()),
-		c.commandLine("config set gateway.mode local")+" to have one here, or once: "+c.commandLine("gateway run --allow-unconfigured"))
+		c.commandLine("config set gateway.mode local")+" to have one here, or once: "+
+			c.commandLine("gateway run --allow-unconfigured"))
 }
 
 // remoteState adds to a state what the gateway on another machine says.
@@ -407,7 +417,8 @@ func (c *commands) checkRemote(ctx context.Context, s Start) []Finding {
 	}
 	st := c.remoteState(ctx, s, r, gatewayState{})
 	if f.Text, f.Hint = st.Problem, st.hint; st.Running {
-		f.Status, f.Text = StatusOK, "version "+st.Version+" at "+(&away{r: r}).name()+", which the commands use; the checks above are about this machine"
+		f.Status, f.Text = StatusOK, "version "+st.Version+" at "+(&away{r: r}).name()+
+			", which the commands use; the checks above are about this machine"
 	}
 	return []Finding{f}
 }
@@ -415,7 +426,8 @@ func (c *commands) checkRemote(ctx context.Context, s Start) []Finding {
 // printRemote prints the state of a gateway on another machine.
 func (c *commands) printRemote(st gatewayState) {
 	if st.Running {
-		c.printRow("gateway", fmt.Sprintf("running on another machine, version %s, up %s, %d clients", st.Version, humanize.Span(time.Duration(st.Uptime)*time.Millisecond), st.Clients))
+		c.printRow("gateway", fmt.Sprintf("running on another machine, version %s, up %s, %d clients", st.Version,
+			humanize.Span(time.Duration(st.Uptime)*time.Millisecond), st.Clients))
 	} else {
 		c.printRow("gateway", "on another machine; not connected: "+ansi.Line(st.Problem))
 	}
@@ -449,7 +461,8 @@ const maxPages = 32
 
 // page returns the address at which a browser on this machine finds the web page of the
 // gateway; "": the gateway knows it. Through SSH, the page is there while serve runs.
-func (c *commands) page(ctx context.Context, chosen string) (address string, serve func(context.Context) error, err error) {
+func (c *commands) page(ctx context.Context,
+	chosen string) (address string, serve func(context.Context) error, err error) {
 	s, err := c.start()
 	if err != nil {
 		return "", nil, err

@@ -131,7 +131,8 @@ func (c *commands) printRemoval(r *Removed, verb string) {
 
 // remove carries a plan out after asking. before is called first; nil: there is nothing to
 // do before.
-func (c *commands) remove(ctx context.Context, s Start, o RemovalOptions, plan *Removed, again string, before func() error) error {
+func (c *commands) remove(ctx context.Context, s Start, o RemovalOptions, plan *Removed, again string,
+	before func() error) error {
 	if len(plan.Remove) > 0 || plan.Service != "" {
 		if before == nil {
 			if err := c.app.Removal.Free(ctx, s); err != nil {

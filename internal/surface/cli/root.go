@@ -91,13 +91,14 @@ func (c *commands) root() *cobra.Command {
 	root.SetErr(c.stderr)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(c.stdout, help(cmd)) })
 	root.SetUsageFunc(func(cmd *cobra.Command) error { _, err := fmt.Fprint(c.stderr, help(cmd)); return err })
-	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Show help for a command", RunE: func(cmd *cobra.Command, args []string) error {
-		found, _, err := root.Find(args)
-		if err != nil {
-			return err
-		}
-		return found.Help()
-	}})
+	root.SetHelpCommand(&cobra.Command{Use: "help [command]", Short: "Show help for a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, _, err := root.Find(args)
+			if err != nil {
+				return err
+			}
+			return found.Help()
+		}})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(flagError(cmd, err)) })
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 
@@ -105,11 +106,16 @@ func (c *commands) root() *cobra.Command {
 	f.StringVar(&c.profile, "profile", "", "use the state directory ~/.chela-`NAME`")
 	f.StringVar(&c.state, "state-dir", "", "use the state directory `DIR`")
 	f.StringVar(&c.config, "config", "", "use the configuration `FILE`")
-	f.StringVar(&c.logLevel, "log-level", "", "log `LEVEL`, overrides logging.level: silent, error, warn, info, debug or trace")
+	f.StringVar(&c.logLevel, "log-level", "",
+		"log `LEVEL`, overrides logging.level: silent, error, warn, info, debug or trace")
 	f.BoolVar(&c.noColor, "no-color", false, "disable colors")
 
-	root.AddCommand(c.chat(), c.agent(), c.gateway(), c.dashboard(), c.health(), c.logs(), c.configuration(), c.status(), c.usageReport(), c.budget(), c.security(), c.doctor(), c.backup(), c.reset(), c.uninstall(), c.update(), c.version(), c.completion())
-	root.AddCommand(c.sessions(), c.tasks(), c.memory(), c.tools(), c.sandbox(), c.hooks(), c.skills(), c.plugins(), c.mcp(), c.approvals(), c.execPolicy(), c.models(), c.agents(), c.devices(), c.onboard(), c.channels(), c.pairing(), c.message(), c.directory(), c.nodes(), c.node(), c.browser(), c.cron(), c.webhooks(), c.system(), c.acp())
+	root.AddCommand(c.chat(), c.agent(), c.gateway(), c.dashboard(), c.health(), c.logs(), c.configuration(), c.status(),
+		c.usageReport(), c.budget(), c.security(), c.doctor(), c.backup(), c.reset(), c.uninstall(), c.update(),
+		c.version(), c.completion())
+	root.AddCommand(c.sessions(), c.tasks(), c.memory(), c.tools(), c.sandbox(), c.hooks(), c.skills(), c.plugins(),
+		c.mcp(), c.approvals(), c.execPolicy(), c.models(), c.agents(), c.devices(), c.onboard(), c.channels(), c.pairing(),
+		c.message(), c.directory(), c.nodes(), c.node(), c.browser(), c.cron(), c.webhooks(), c.system(), c.acp())
 	root.AddCommand(c.workspace(), c.undo(), c.migrate(), c.tts(), c.talking())
 	root.AddCommand(c.foreignCommands()...)
 	return root
@@ -153,7 +159,8 @@ func (c *commands) env(name string) string {
 // global flags that select this installation.
 func (c *commands) commandLine(rest string) string {
 	s := "chela "
-	for _, f := range [...]struct{ name, value string }{{"profile", c.profile}, {"state-dir", c.state}, {"config", c.config}} {
+	for _, f := range [...]struct{ name, value string }{{"profile", c.profile}, {"state-dir", c.state},
+		{"config", c.config}} {
 		if f.value != "" {
 			s += "--" + f.name + " " + shell.Quote(f.value) + " "
 		}

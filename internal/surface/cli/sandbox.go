@@ -11,7 +11,8 @@ import (
 )
 
 func (c *commands) sandbox() *cobra.Command {
-	return group("sandbox", "Show and test where commands run", c.sandboxStatus(), c.sandboxExplain(), c.sandboxTest(), c.sandboxRecreate())
+	return group("sandbox", "Show and test where commands run", c.sandboxStatus(), c.sandboxExplain(),
+		c.sandboxTest(), c.sandboxRecreate())
 }
 
 // sandboxFlags adds the flags that select a session.
@@ -22,22 +23,25 @@ func sandboxFlags(cmd *cobra.Command, agent, session *string) {
 
 func (c *commands) sandboxStatus() *cobra.Command {
 	var p wire.SandboxGet
-	cmd := &cobra.Command{Use: "status", Short: "Show whether commands can be confined on this host, and if not, what mends it", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var s wire.SandboxStatus
-		if err := c.call(cmd.Context(), wire.MethodSandboxStatus, p, &s); err != nil {
-			return err
-		}
-		return c.print(s, func() {
-			for _, l := range s.Backends {
-				c.printLevel(l)
+	cmd := &cobra.Command{Use: "status",
+		Short: "Show whether commands can be confined on this host, and if not, what mends it", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var s wire.SandboxStatus
+			if err := c.call(cmd.Context(), wire.MethodSandboxStatus, p, &s); err != nil {
+				return err
 			}
-			sandboxed := sandboxedSessions(s.Mode)
-			fmt.Fprintf(c.stdout, "sandboxed sessions of agent %s: %s\n  agents.defaults.sandbox.mode is %s\n", ansi.Line(s.AgentID), sandboxed, ansi.Line(s.Mode))
-			if sandboxed == "none" {
-				fmt.Fprintln(c.stdout, "  commands that nobody was asked about run confined if the sandbox is complete")
-			}
-		})
-	}}
+			return c.print(s, func() {
+				for _, l := range s.Backends {
+					c.printLevel(l)
+				}
+				sandboxed := sandboxedSessions(s.Mode)
+				fmt.Fprintf(c.stdout, "sandboxed sessions of agent %s: %s\n  agents.defaults.sandbox.mode is %s\n",
+					ansi.Line(s.AgentID), sandboxed, ansi.Line(s.Mode))
+				if sandboxed == "none" {
+					fmt.Fprintln(c.stdout, "  commands that nobody was asked about run confined if the sandbox is complete")
+				}
+			})
+		}}
 	cmd.Flags().StringVar(&p.AgentID, "agent", "", "for the agent `ID`")
 	return c.withJSON(cmd)
 }
@@ -70,13 +74,15 @@ func (c *commands) printLevel(l wire.SandboxLevel) {
 
 func (c *commands) sandboxExplain() *cobra.Command {
 	var p wire.SandboxGet
-	cmd := &cobra.Command{Use: "explain", Short: "Show whether a session is sandboxed, which tools it has, and who may leave the sandbox", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var e wire.SandboxExplained
-		if err := c.call(cmd.Context(), wire.MethodSandboxExplain, p, &e); err != nil {
-			return err
-		}
-		return c.print(e, func() { c.printSandbox(e) })
-	}}
+	cmd := &cobra.Command{Use: "explain",
+		Short: "Show whether a session is sandboxed, which tools it has, and who may leave the sandbox", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var e wire.SandboxExplained
+			if err := c.call(cmd.Context(), wire.MethodSandboxExplain, p, &e); err != nil {
+				return err
+			}
+			return c.print(e, func() { c.printSandbox(e) })
+		}}
 	sandboxFlags(cmd, &p.AgentID, &p.SessionKey)
 	return c.withJSON(cmd)
 }
@@ -86,7 +92,8 @@ func (c *commands) printSandbox(e wire.SandboxExplained) {
 	if e.Sandboxed {
 		verdict = "is sandboxed"
 	}
-	fmt.Fprintf(c.stdout, "session %s %s (mode %s, scope %s, workspace access %s)\n", ansi.Line(e.SessionKey), verdict, e.Mode, e.Scope, e.Access)
+	fmt.Fprintf(c.stdout, "session %s %s (mode %s, scope %s, workspace access %s)\n", ansi.Line(e.SessionKey), verdict,
+		e.Mode, e.Scope, e.Access)
 	c.printLevel(e.Level)
 	if e.Workspace != "" {
 		fmt.Fprintf(c.stdout, "folder: %s\n", ansi.Line(e.Workspace))
@@ -111,50 +118,53 @@ func (c *commands) printSandbox(e wire.SandboxExplained) {
 
 func (c *commands) sandboxTest() *cobra.Command {
 	var p wire.SandboxGet
-	cmd := &cobra.Command{Use: "test", Short: "Try what a confined command must not be able to do", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var r wire.SandboxTest
-		if err := c.call(cmd.Context(), wire.MethodSandboxTest, p, &r); err != nil {
-			return err
-		}
-		err := c.print(r, func() {
-			palette := c.palette(c.stdout)
-			for _, e := range r.Effects {
-				mark := palette.Good.Paint("✓ held")
-				if !e.Held {
-					mark = palette.Bad.Paint("✗ open")
-				}
-				fmt.Fprintf(c.stdout, "%s  %s\n", mark, ansi.Line(e.Name))
+	cmd := &cobra.Command{Use: "test", Short: "Try what a confined command must not be able to do", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var r wire.SandboxTest
+			if err := c.call(cmd.Context(), wire.MethodSandboxTest, p, &r); err != nil {
+				return err
 			}
-			c.printLevel(r.SandboxLevel)
-		})
-		if err == nil && !r.Complete {
-			err = errReported
-		}
-		return err
-	}}
+			err := c.print(r, func() {
+				palette := c.palette(c.stdout)
+				for _, e := range r.Effects {
+					mark := palette.Good.Paint("✓ held")
+					if !e.Held {
+						mark = palette.Bad.Paint("✗ open")
+					}
+					fmt.Fprintf(c.stdout, "%s  %s\n", mark, ansi.Line(e.Name))
+				}
+				c.printLevel(r.SandboxLevel)
+			})
+			if err == nil && !r.Complete {
+				err = errReported
+			}
+			return err
+		}}
 	sandboxFlags(cmd, &p.AgentID, &p.SessionKey)
 	return c.withJSON(cmd)
 }
 
 func (c *commands) sandboxRecreate() *cobra.Command {
 	var p wire.SandboxRecreate
-	cmd := &cobra.Command{Use: "recreate", Short: "Remove what is kept for sandboxes, so that the next command starts in a new one", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var r wire.SandboxRecreated
-		if err := c.call(cmd.Context(), wire.MethodSandboxRecreate, p, &r); err != nil {
-			return err
-		}
-		return c.print(r, func() {
-			for _, name := range r.Names {
-				fmt.Fprintf(c.stdout, "removed: %s\n", ansi.Line(name))
+	cmd := &cobra.Command{Use: "recreate",
+		Short: "Remove what is kept for sandboxes, so that the next command starts in a new one", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var r wire.SandboxRecreated
+			if err := c.call(cmd.Context(), wire.MethodSandboxRecreate, p, &r); err != nil {
+				return err
 			}
-			for _, name := range r.Busy {
-				fmt.Fprintf(c.stdout, "kept, because commands run in it: %s\n", ansi.Line(name))
-			}
-			if len(r.Names)+len(r.Busy) == 0 {
-				fmt.Fprintln(c.stdout, "nothing was kept")
-			}
-		})
-	}}
+			return c.print(r, func() {
+				for _, name := range r.Names {
+					fmt.Fprintf(c.stdout, "removed: %s\n", ansi.Line(name))
+				}
+				for _, name := range r.Busy {
+					fmt.Fprintf(c.stdout, "kept, because commands run in it: %s\n", ansi.Line(name))
+				}
+				if len(r.Names)+len(r.Busy) == 0 {
+					fmt.Fprintln(c.stdout, "nothing was kept")
+				}
+			})
+		}}
 	cmd.Flags().BoolVar(&p.All, "all", false, "those of all sessions")
 	sandboxFlags(cmd, &p.AgentID, &p.SessionKey)
 	return c.withJSON(cmd)

@@ -65,7 +65,8 @@ func summary(found []Weakness) map[string]int {
 func (c *commands) printWeaknesses(found []Weakness) {
 	p := c.palette(c.stdout)
 	marks := map[string]string{
-		SeverityCritical: p.Bad.Paint("✗ critical"), SeverityWarn: p.Warn.Paint("! warn    "), SeverityInfo: p.Dim.Paint("· info    "),
+		SeverityCritical: p.Bad.Paint("✗ critical"), SeverityWarn: p.Warn.Paint("! warn    "),
+		SeverityInfo: p.Dim.Paint("· info    "),
 	}
 	for _, w := range found {
 		mark := marks[w.Severity]
@@ -78,5 +79,6 @@ func (c *commands) printWeaknesses(found []Weakness) {
 		}
 	}
 	n := summary(found)
-	fmt.Fprintf(c.stdout, "%d critical, %s, %s\n", n[SeverityCritical], humanize.Many(n[SeverityWarn], "warning"), humanize.Many(n[SeverityInfo], "note"))
+	fmt.Fprintf(c.stdout, "%d critical, %s, %s\n", n[SeverityCritical], humanize.Many(n[SeverityWarn], "warning"),
+		humanize.Many(n[SeverityInfo], "note"))
 }

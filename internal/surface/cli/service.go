@@ -40,7 +40,8 @@ func (c *commands) service(s Start, name string, port int) (daemon.Spec, error) 
 		}
 	}
 	if c.app.Program == "" && strings.Contains(program, string(filepath.Separator)+"go-build") {
-		return daemon.Spec{}, withHint(errors.New("this chela was started by go run and is gone afterwards"), "go install ./cmd/chela")
+		return daemon.Spec{}, withHint(errors.New("this chela was started by go run and is gone afterwards"),
+			"go install ./cmd/chela")
 	}
 	args := []string{"gateway", "run"}
 	if s.Profile != "" {
@@ -59,7 +60,14 @@ func (c *commands) service(s Start, name string, port int) (daemon.Spec, error) 
 	if s.Profile != "" {
 		title += " (" + s.Profile + ")"
 	}
-	return daemon.Spec{Name: name, Title: title, Program: program, Args: args, Path: c.getenv("PATH"), Logs: filepath.Join(s.State, "logs")}, nil
+	return daemon.Spec{
+		Name:    name,
+		Title:   title,
+		Program: program,
+		Args:    args,
+		Path:    c.getenv("PATH"),
+		Logs:    filepath.Join(s.State, "logs"),
+	}, nil
 }
 
 // chosen reports whether a variable or a flag selects a path of the installation.
@@ -130,7 +138,8 @@ func (c *commands) awaitService(ctx context.Context, s Start, m daemon.Manager, 
 		if _, err := c.app.Attach(ctx, s); err == nil {
 			break
 		}
-		if ended := !st.Running && st.PID == 0 && time.Since(begun) > time.Second; ended || time.Since(begun) > serviceWait || ctx.Err() != nil {
+		if ended := !st.Running && st.PID == 0 && time.Since(begun) > time.Second; ended ||
+			time.Since(begun) > serviceWait || ctx.Err() != nil {
 			return c.suggest(fmt.Errorf("the service was started, but its gateway does not answer (%s)", st.Detail), "logs")
 		}
 	}
@@ -154,66 +163,69 @@ func stays(how string) string {
 }
 
 func (c *commands) gatewayUninstall() *cobra.Command {
-	return &cobra.Command{Use: "uninstall", Short: "Stop the service and remove it; nothing else is removed", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		s, err := c.start()
-		if err != nil {
-			return err
-		}
-		m, name, err := c.services(s)
-		if err != nil {
-			return err
-		}
-		st, err := m.State(cmd.Context(), name)
-		if err != nil {
-			return err
-		}
-		if !st.Installed {
-			fmt.Fprintln(c.stdout, "there is no service")
+	return &cobra.Command{Use: "uninstall", Short: "Stop the service and remove it; nothing else is removed",
+		Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.start()
+			if err != nil {
+				return err
+			}
+			m, name, err := c.services(s)
+			if err != nil {
+				return err
+			}
+			st, err := m.State(cmd.Context(), name)
+			if err != nil {
+				return err
+			}
+			if !st.Installed {
+				fmt.Fprintln(c.stdout, "there is no service")
+				return nil
+			}
+			if err := m.Uninstall(cmd.Context(), name); err != nil {
+				return fmt.Errorf("remove the service: %w", err)
+			}
+			fmt.Fprintln(c.stdout, "removed "+ansi.Line(st.File))
 			return nil
-		}
-		if err := m.Uninstall(cmd.Context(), name); err != nil {
-			return fmt.Errorf("remove the service: %w", err)
-		}
-		fmt.Fprintln(c.stdout, "removed "+ansi.Line(st.File))
-		return nil
-	}}
+		}}
 }
 
 // gatewayService returns a command that starts or stops the service.
-func (c *commands) gatewayService(use, short string, do func(daemon.Manager, context.Context, string) error, runs bool) *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: use, Short: short, Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		ctx := cmd.Context()
-		s, err := c.start()
-		if err != nil {
-			return err
-		}
-		m, name, err := c.services(s)
-		if err != nil {
-			return err
-		}
-		st, err := m.State(ctx, name)
-		if err != nil {
-			return err
-		}
-		if !st.Installed {
-			err := errors.New("the gateway is not a service here")
-			if _, attached := c.app.Attach(ctx, s); attached == nil {
-				return withHint(errors.New("the gateway is not a service here; it runs in a terminal"), "Ctrl-C in that terminal")
+func (c *commands) gatewayService(use, short string, do func(daemon.Manager, context.Context, string) error,
+	runs bool) *cobra.Command {
+	return c.withJSON(&cobra.Command{Use: use, Short: short, Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			s, err := c.start()
+			if err != nil {
+				return err
 			}
-			return c.suggest(err, "gateway install")
-		}
-		if err := do(m, ctx, name); err != nil {
-			return err
-		}
-		if runs {
-			return c.awaitService(ctx, s, m, name)
-		}
-		now, err := c.gatewayState(ctx)
-		if err != nil {
-			return err
-		}
-		return c.print(now, func() { c.printGateway(now) })
-	}})
+			m, name, err := c.services(s)
+			if err != nil {
+				return err
+			}
+			st, err := m.State(ctx, name)
+			if err != nil {
+				return err
+			}
+			if !st.Installed {
+				err := errors.New("the gateway is not a service here")
+				if _, attached := c.app.Attach(ctx, s); attached == nil {
+					return withHint(errors.New("the gateway is not a service here; it runs in a terminal"), "Ctrl-C in that terminal")
+				}
+				return c.suggest(err, "gateway install")
+			}
+			if err := do(m, ctx, name); err != nil {
+				return err
+			}
+			if runs {
+				return c.awaitService(ctx, s, m, name)
+			}
+			now, err := c.gatewayState(ctx)
+			if err != nil {
+				return err
+			}
+			return c.print(now, func() { c.printGateway(now) })
+		}})
 }
 
 // exists reports whether there is a file.
@@ -235,14 +247,16 @@ func (c *commands) checkService(ctx context.Context, s Start) []Finding {
 	case !st.Installed:
 		return nil
 	case len(st.Command) > 0 && !exists(st.Command[0]):
-		f := Finding{Name: "service", Status: StatusFail, Text: fmt.Sprintf("%s runs %s, which does not exist: %s", st.Manager, st.Command[0], st.File), Hint: c.commandLine("gateway install")}
+		f := Finding{Name: "service", Status: StatusFail, Text: fmt.Sprintf("%s runs %s, which does not exist: %s",
+			st.Manager, st.Command[0], st.File), Hint: c.commandLine("gateway install")}
 		if spec, err := c.service(s, name, 0); err == nil {
 			spec.Args, spec.Path = st.Command[1:], st.Path // as they were chosen
 			f.Fixable, f.Repair = true, func(ctx context.Context) error { return m.Install(ctx, spec) }
 		}
 		return []Finding{f}
 	case !st.Running:
-		return []Finding{{Name: "service", Status: StatusWarn, Text: fmt.Sprintf("%s does not run it (%s): %s", st.Manager, st.Detail, st.File), Hint: c.commandLine("gateway start")}}
+		return []Finding{{Name: "service", Status: StatusWarn, Text: fmt.Sprintf("%s does not run it (%s): %s", st.Manager,
+			st.Detail, st.File), Hint: c.commandLine("gateway start")}}
 	}
 	return []Finding{{Name: "service", Status: StatusOK, Text: st.Manager + " runs the gateway: " + st.File}}
 }

@@ -118,7 +118,8 @@ func TestService(t *testing.T) {
 	if st := do(1, "gateway", "status", "--json"); st.Running || st.Service == nil || st.Service.Installed {
 		t.Errorf("before: %+v", st)
 	}
-	if st := do(0, "gateway", "install", "--json"); !st.Running || st.Service == nil || !st.Service.Running || st.Service.PID != 4711 {
+	if st := do(0, "gateway", "install", "--json"); !st.Running || st.Service == nil || !st.Service.Running ||
+		st.Service.PID != 4711 {
 		t.Errorf("installed: %+v", st)
 	}
 	unit, err := os.ReadFile(filepath.Join(dir, ".config", "systemd", "user", "chela-gateway.service"))
@@ -128,7 +129,8 @@ func TestService(t *testing.T) {
 	if st := do(0, "gateway", "stop", "--json"); st.Running || !st.Service.Installed || st.Service.Running {
 		t.Errorf("stopped: %+v", st)
 	}
-	if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); !strings.Contains(out, "which does not exist") {
+	if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); !strings.Contains(out,
+		"which does not exist") {
 		t.Errorf("doctor: %s", out)
 	}
 	if st := do(0, "gateway", "start", "--json"); !st.Running {
@@ -143,7 +145,8 @@ func TestService(t *testing.T) {
 		if err := os.WriteFile(file, []byte(unit), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); !strings.Contains(out, "systemd runs /opt/chela, which does not exist") {
+		if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); !strings.Contains(out,
+			"systemd runs /opt/chela, which does not exist") {
 			t.Errorf("doctor: %s", out)
 		}
 		program, err := os.Executable()
@@ -156,7 +159,8 @@ func TestService(t *testing.T) {
 		if want := strings.Replace(unit, "/opt/chela", program, 1); err != nil || string(now) != want {
 			t.Errorf("the unit is %s, %v; want %s", now, err, want)
 		}
-		if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); strings.Contains(out, "does not exist: ") {
+		if out := captured(t, func() { cli.Main(t.Context(), []string{"doctor"}, a) }); strings.Contains(out,
+			"does not exist: ") {
 			t.Errorf("afterwards: %s", out)
 		}
 	})

@@ -43,7 +43,8 @@ func (p sessionFlags) key(ctx context.Context, c *commands, l *link) (string, er
 			return "", usage(err)
 		}
 		if key.Agent() != chela.AgentID(p.agent) {
-			return "", usage(withHint(fmt.Errorf("session %s does not belong to agent %s", key, p.agent), "--session "+string(key)+" without --agent"))
+			return "", usage(withHint(fmt.Errorf("session %s does not belong to agent %s", key, p.agent), "--session "+
+				string(key)+" without --agent"))
 		}
 		name = string(key)
 	}

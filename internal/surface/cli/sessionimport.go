@@ -108,7 +108,9 @@ func (c *commands) printSkipped(out wire.SessionImported) {
 	for _, skipped := range []struct {
 		n            int
 		noun, reason string
-	}{{out.Skipped, "line", "damaged or of an unknown kind"}, {out.Branched, "entry", "not on the branch that ends the conversation"}, {out.Doubled, "entry", "with a duplicate id"}} {
+	}{{out.Skipped, "line", "damaged or of an unknown kind"},
+		{out.Branched, "entry", "not on the branch that ends the conversation"},
+		{out.Doubled, "entry", "with a duplicate id"}} {
 		if skipped.n > 0 {
 			fmt.Fprintf(c.stderr, "skipped %s: %s\n", humanize.Many(skipped.n, skipped.noun), skipped.reason)
 		}

@@ -20,18 +20,20 @@ import (
 
 func (c *commands) sessions() *cobra.Command {
 	return group("sessions", "List, show, export, import, reset and delete sessions",
-		c.sessionsList(), c.sessionsShow(), c.sessionsExport(), c.sessionsExportTrajectory(), c.sessionsImport(), c.sessionsReset(), c.sessionsDelete())
+		c.sessionsList(), c.sessionsShow(), c.sessionsExport(), c.sessionsExportTrajectory(), c.sessionsImport(),
+		c.sessionsReset(), c.sessionsDelete())
 }
 
 func (c *commands) sessionsList() *cobra.Command {
 	var p wire.SessionsList
-	cmd := &cobra.Command{Use: "list", Short: "List sessions, newest first", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var list wire.SessionList
-		if err := c.call(cmd.Context(), wire.MethodSessionsList, p, &list); err != nil {
-			return err
-		}
-		return c.print(list.Sessions, func() { c.printSessions(list, p.Search) })
-	}}
+	cmd := &cobra.Command{Use: "list", Short: "List sessions, newest first", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var list wire.SessionList
+			if err := c.call(cmd.Context(), wire.MethodSessionsList, p, &list); err != nil {
+				return err
+			}
+			return c.print(list.Sessions, func() { c.printSessions(list, p.Search) })
+		}}
 	cmd.Flags().IntVar(&p.Limit, "limit", 50, "list at most `N` sessions")
 	cmd.Flags().StringVar(&p.Search, "search", "", "list only sessions with `TEXT` in key, label or title")
 	return c.withJSON(cmd)
@@ -52,7 +54,8 @@ func (c *commands) printSessions(list wire.SessionList, search string) {
 		if s.Cost != nil {
 			cost = fmt.Sprintf("$%.4f", *s.Cost)
 		}
-		rows = append(rows, []string{ansi.Line(s.Key), ago(s.UpdatedAt.Time()), humanize.Count(s.TotalTokens), cost, ansi.Truncate(ansi.Line(cmp.Or(s.Label, s.Title, s.Preview)), 60)})
+		rows = append(rows, []string{ansi.Line(s.Key), ago(s.UpdatedAt.Time()), humanize.Count(s.TotalTokens), cost,
+			ansi.Truncate(ansi.Line(cmp.Or(s.Label, s.Title, s.Preview)), 60)})
 	}
 	c.printTable(rows)
 	if list.HasMore {
@@ -62,15 +65,16 @@ func (c *commands) printSessions(list wire.SessionList, search string) {
 
 func (c *commands) sessionsShow() *cobra.Command {
 	var limit int
-	cmd := &cobra.Command{Use: "show KEY", Short: "Show the conversation of a session", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
-			h, err := l.History(cmd.Context(), key, limit)
-			if err != nil {
-				return err
-			}
-			return c.print(h, func() { c.printHistory(h) })
-		})
-	}}
+	cmd := &cobra.Command{Use: "show KEY", Short: "Show the conversation of a session", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
+				h, err := l.History(cmd.Context(), key, limit)
+				if err != nil {
+					return err
+				}
+				return c.print(h, func() { c.printHistory(h) })
+			})
+		}}
 	cmd.Flags().IntVar(&limit, "limit", 200, "show the newest `N` messages")
 	return c.withJSON(cmd)
 }
@@ -136,7 +140,8 @@ func (c *commands) sessionsExport() *cobra.Command {
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "jsonl" && format != "html" {
-				return c.suggest(fmt.Errorf("export: no format %q: use jsonl or html", format), "sessions export "+shell.Quote(args[0])+" --format html")
+				return c.suggest(fmt.Errorf("export: no format %q: use jsonl or html", format), "sessions export "+
+					shell.Quote(args[0])+" --format html")
 			}
 			return c.exportSession(cmd, args[0], format, out)
 		},
@@ -164,7 +169,8 @@ func (c *commands) sessionsExportTrajectory() *cobra.Command {
 func (c *commands) exportSession(cmd *cobra.Command, name, format, out string) error {
 	return c.withSession(cmd.Context(), name, func(l *link, key string) error {
 		var e wire.SessionExported
-		if err := l.Call(cmd.Context(), wire.MethodSessionsExport, wire.SessionsExport{Key: key, Format: format}, &e); err != nil {
+		if err := l.Call(cmd.Context(), wire.MethodSessionsExport, wire.SessionsExport{Key: key, Format: format},
+			&e); err != nil {
 			return err
 		}
 		text := e.JSONL + e.HTML // one of them
@@ -219,30 +225,34 @@ func (c *commands) sessionsImport() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&in.Key, "session", "", "`KEY` of the new session, which must not exist (default: a generated key)")
+	cmd.Flags().StringVar(&in.Key, "session", "",
+		"`KEY` of the new session, which must not exist (default: a generated key)")
 	cmd.Flags().StringVar(&in.AgentID, "agent", "", "`ID` of the agent that gets the session")
 	return cmd
 }
 
 func (c *commands) sessionsReset() *cobra.Command {
-	return &cobra.Command{Use: "reset KEY", Short: "Start a session over; the old transcript is kept", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
-			return queryOn(cmd.Context(), l, wire.MethodSessionsReset, wire.SessionsReset{Key: key, Reason: "reset"}, func(r wire.SessionReset) {
-				fmt.Fprintf(c.stdout, "reset %s (new session id %s)\n", r.Key, r.Entry.SessionID)
+	return &cobra.Command{Use: "reset KEY", Short: "Start a session over; the old transcript is kept", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
+				return queryOn(cmd.Context(), l, wire.MethodSessionsReset, wire.SessionsReset{Key: key, Reason: "reset"},
+					func(r wire.SessionReset) {
+						fmt.Fprintf(c.stdout, "reset %s (new session id %s)\n", r.Key, r.Entry.SessionID)
+					})
 			})
-		})
-	}}
+		}}
 }
 
 func (c *commands) sessionsDelete() *cobra.Command {
-	return c.withYes(&cobra.Command{Use: "delete KEY", Short: "Delete a session and its transcripts", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
-			if err := c.confirm("delete "+key, "sessions delete "+shell.Quote(args[0])+" --yes"); err != nil {
-				return err
-			}
-			return queryOn(cmd.Context(), l, wire.MethodSessionsDelete, wire.SessionKey{Key: key}, func(d wire.SessionDeleted) {
-				fmt.Fprintln(c.stdout, "deleted "+d.Key)
+	return c.withYes(&cobra.Command{Use: "delete KEY", Short: "Delete a session and its transcripts", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withSession(cmd.Context(), args[0], func(l *link, key string) error {
+				if err := c.confirm("delete "+key, "sessions delete "+shell.Quote(args[0])+" --yes"); err != nil {
+					return err
+				}
+				return queryOn(cmd.Context(), l, wire.MethodSessionsDelete, wire.SessionKey{Key: key}, func(d wire.SessionDeleted) {
+					fmt.Fprintln(c.stdout, "deleted "+d.Key)
+				})
 			})
-		})
-	}})
+		}})
 }

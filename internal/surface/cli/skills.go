@@ -19,7 +19,8 @@ import (
 
 func (c *commands) skills() *cobra.Command {
 	return group("skills", "Manage skills: folders that teach the assistant how to do something",
-		c.skillsList(), c.skillsInfo(), c.skillsCheck(), c.skillsSearch(), c.skillsInstall(), c.skillsUpdate(), c.skillsRemove(), c.skillProposals())
+		c.skillsList(), c.skillsInfo(), c.skillsCheck(), c.skillsSearch(), c.skillsInstall(), c.skillsUpdate(),
+		c.skillsRemove(), c.skillProposals())
 }
 
 // agentFlag adds --agent.
@@ -40,34 +41,36 @@ func skillSource(s string) string {
 
 func (c *commands) skillsList() *cobra.Command {
 	var agent string
-	cmd := &cobra.Command{Use: "list", Short: "List skills, and whether they are used", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		s, err := c.skillStatus(cmd.Context(), agent)
-		if err != nil {
-			return err
-		}
-		return c.print(s, func() {
-			if len(s.Skills) == 0 {
-				fmt.Fprintf(c.stdout, "there are no skills; %s adds one\n", c.commandLine("skills install FOLDER"))
-			} else {
-				rows := [][]string{{"SKILL", "USED", "SOURCE", "COMMAND", "DESCRIPTION"}}
-				for _, k := range s.Skills {
-					used, command := "yes", "-"
-					if !k.Eligible {
-						used = "no"
+	cmd := &cobra.Command{Use: "list", Short: "List skills, and whether they are used", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.skillStatus(cmd.Context(), agent)
+			if err != nil {
+				return err
+			}
+			return c.print(s, func() {
+				if len(s.Skills) == 0 {
+					fmt.Fprintf(c.stdout, "there are no skills; %s adds one\n", c.commandLine("skills install FOLDER"))
+				} else {
+					rows := [][]string{{"SKILL", "USED", "SOURCE", "COMMAND", "DESCRIPTION"}}
+					for _, k := range s.Skills {
+						used, command := "yes", "-"
+						if !k.Eligible {
+							used = "no"
+						}
+						if k.Command != "" {
+							command = "/" + k.Command
+						}
+						rows = append(rows, []string{ansi.Line(k.Name), used, skillSource(k.Source), command,
+							ansi.Truncate(ansi.Line(k.Description), 60)})
 					}
-					if k.Command != "" {
-						command = "/" + k.Command
-					}
-					rows = append(rows, []string{ansi.Line(k.Name), used, skillSource(k.Source), command, ansi.Truncate(ansi.Line(k.Description), 60)})
+					c.printTable(rows)
 				}
-				c.printTable(rows)
-			}
-			c.printSkillProblems(s)
-			if slices.ContainsFunc(s.Skills, func(k wire.Skill) bool { return !k.Eligible }) {
-				fmt.Fprintf(c.stdout, "why skills are not used: %s\n", c.commandLine("skills check"))
-			}
-		})
-	}}
+				c.printSkillProblems(s)
+				if slices.ContainsFunc(s.Skills, func(k wire.Skill) bool { return !k.Eligible }) {
+					fmt.Fprintf(c.stdout, "why skills are not used: %s\n", c.commandLine("skills check"))
+				}
+			})
+		}}
 	return c.withJSON(agentFlag(cmd, &agent, "list the skills of this `AGENT`"))
 }
 
@@ -80,29 +83,30 @@ func (c *commands) printSkillProblems(s wire.SkillsStatus) {
 
 func (c *commands) skillsCheck() *cobra.Command {
 	var agent string
-	cmd := &cobra.Command{Use: "check", Short: "Say why skills are not used, and what they need", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		s, err := c.skillStatus(cmd.Context(), agent)
-		if err != nil {
-			return err
-		}
-		return c.print(s, func() {
-			used := 0
-			for _, k := range s.Skills {
-				if k.Eligible {
-					used++
-					continue
-				}
-				fmt.Fprintf(c.stdout, "%s is not used: %s\n", ansi.Line(k.Name), ansi.Line(strings.Join(k.Reasons, "; ")))
-				if len(k.Missing.Bins)+len(k.Missing.AnyBins) > 0 {
-					for _, i := range k.Install {
-						fmt.Fprintf(c.stdout, "  %s\n", ansi.Line(i.Label))
+	cmd := &cobra.Command{Use: "check", Short: "Say why skills are not used, and what they need", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := c.skillStatus(cmd.Context(), agent)
+			if err != nil {
+				return err
+			}
+			return c.print(s, func() {
+				used := 0
+				for _, k := range s.Skills {
+					if k.Eligible {
+						used++
+						continue
+					}
+					fmt.Fprintf(c.stdout, "%s is not used: %s\n", ansi.Line(k.Name), ansi.Line(strings.Join(k.Reasons, "; ")))
+					if len(k.Missing.Bins)+len(k.Missing.AnyBins) > 0 {
+						for _, i := range k.Install {
+							fmt.Fprintf(c.stdout, "  %s\n", ansi.Line(i.Label))
+						}
 					}
 				}
-			}
-			c.printSkillProblems(s)
-			fmt.Fprintf(c.stdout, "%d of %d skills are used\n", used, len(s.Skills))
-		})
-	}}
+				c.printSkillProblems(s)
+				fmt.Fprintf(c.stdout, "%d of %d skills are used\n", used, len(s.Skills))
+			})
+		}}
 	return c.withJSON(agentFlag(cmd, &agent, "check the skills of this `AGENT`"))
 }
 
@@ -122,13 +126,14 @@ func (c *commands) findSkill(ctx context.Context, agent, name string) (wire.Skil
 
 func (c *commands) skillsInfo() *cobra.Command {
 	var agent string
-	cmd := &cobra.Command{Use: "info SKILL", Short: "Show a skill, what it needs and where it is from", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		k, err := c.findSkill(cmd.Context(), agent, args[0])
-		if err != nil {
-			return err
-		}
-		return c.print(k, func() { c.printSkill(k) })
-	}}
+	cmd := &cobra.Command{Use: "info SKILL", Short: "Show a skill, what it needs and where it is from", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := c.findSkill(cmd.Context(), agent, args[0])
+			if err != nil {
+				return err
+			}
+			return c.print(k, func() { c.printSkill(k) })
+		}}
 	return c.withJSON(agentFlag(cmd, &agent, "a skill of this `AGENT`"))
 }
 
@@ -198,23 +203,25 @@ func (c *commands) printOrigin(o wire.SkillOrigin) {
 
 func (c *commands) skillsSearch() *cobra.Command {
 	var limit int
-	cmd := &cobra.Command{Use: "search [WORD]...", Short: "Search the registry for skills", Args: between(0, 200), RunE: func(cmd *cobra.Command, args []string) error {
-		var out wire.SkillsFound
-		if err := c.call(cmd.Context(), wire.MethodSkillsSearch, wire.SkillsSearch{Query: strings.Join(args, " "), Limit: limit}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func() {
-			if len(out.Results) == 0 {
-				fmt.Fprintln(c.stdout, "nothing was found")
-				return
+	cmd := &cobra.Command{Use: "search [WORD]...", Short: "Search the registry for skills", Args: between(0, 200),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var out wire.SkillsFound
+			if err := c.call(cmd.Context(), wire.MethodSkillsSearch,
+				wire.SkillsSearch{Query: strings.Join(args, " "), Limit: limit}, &out); err != nil {
+				return err
 			}
-			rows := [][]string{{"SKILL", "VERSION", "DESCRIPTION"}}
-			for _, l := range out.Results {
-				rows = append(rows, []string{ansi.Line(l.Slug), ansi.Line(l.Version), ansi.Truncate(ansi.Line(l.Description), 80)})
-			}
-			c.printTable(rows)
-		})
-	}}
+			return c.print(out, func() {
+				if len(out.Results) == 0 {
+					fmt.Fprintln(c.stdout, "nothing was found")
+					return
+				}
+				rows := [][]string{{"SKILL", "VERSION", "DESCRIPTION"}}
+				for _, l := range out.Results {
+					rows = append(rows, []string{ansi.Line(l.Slug), ansi.Line(l.Version), ansi.Truncate(ansi.Line(l.Description), 80)})
+				}
+				c.printTable(rows)
+			})
+		}}
 	cmd.Flags().IntVar(&limit, "limit", 20, "show at most `N` skills")
 	return c.withJSON(cmd)
 }
@@ -223,7 +230,9 @@ func (c *commands) skillsInstall() *cobra.Command {
 	in := wire.SkillsInstall{}
 	var preview bool
 	cmd := &cobra.Command{
-		Use: "install SKILL", Short: "Install a skill from a folder, an archive, a repository or the registry, without running it", Args: exactly(1),
+		Use:   "install SKILL",
+		Short: "Install a skill from a folder, an archive, a repository or the registry, without running it",
+		Args:  exactly(1),
 		Long: "Copy a skill into the folder of the skills of all agents, or of one agent. SKILL is a folder or a\n" +
 			".zip, .tar or .tar.gz archive on this machine, the https address of such an archive or of a Git\n" +
 			"repository (#REF selects a branch or tag), or NAME or NAME@VERSION in the registry.\n\n" +
@@ -276,9 +285,11 @@ func (c *commands) installSkill(ctx context.Context, in wire.SkillsInstall, name
 	}
 	switch {
 	case out.Exists && !in.Replace && !in.Force:
-		return c.suggest(chela.Errorf(chela.CodeConflict, "the skill %s is installed already", out.Name), "skills install --replace "+name)
+		return c.suggest(chela.Errorf(chela.CodeConflict, "the skill %s is installed already", out.Name),
+			"skills install --replace "+name)
 	case out.Edited && !in.Force:
-		return c.suggest(chela.Errorf(chela.CodeConflict, "the skill %s was changed by hand, and the changes would be lost", out.Name), "skills install --force "+name)
+		return c.suggest(chela.Errorf(chela.CodeConflict, "the skill %s was changed by hand, and the changes would be lost",
+			out.Name), "skills install --force "+name)
 	case isCritical(out) && !in.Force:
 		return c.suggest(errors.New("not installed, because of critical findings"), "skills install --force "+name)
 	}
@@ -348,8 +359,10 @@ func (c *commands) skillsUpdate() *cobra.Command {
 	in := wire.SkillsUpdate{}
 	var preview bool
 	cmd := &cobra.Command{
-		Use: "update [SKILL]", Short: "Install skills again from where they are from, if they changed there", Args: between(0, 1),
-		Long: "Show what changed where the installed skills are from, and install it. A skill that was changed\nby hand is left as it is, unless --force is given.",
+		Use:   "update [SKILL]",
+		Short: "Install skills again from where they are from, if they changed there",
+		Args:  between(0, 1),
+		Long:  "Show what changed where the installed skills are from, and install it. A skill that was changed\nby hand is left as it is, unless --force is given.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if in.All = len(args) == 0; !in.All {
 				in.Slug = args[0]
@@ -403,7 +416,8 @@ func (c *commands) updateSkills(ctx context.Context, in wire.SkillsUpdate, previ
 			return err
 		}
 		var one wire.SkillsUpdated
-		if err := c.call(ctx, wire.MethodSkillsUpdate, wire.SkillsUpdate{AgentID: in.AgentID, Slug: filepath.Base(u.Skill.Dir), Force: in.Force, Hash: u.Origin.Hash}, &one); err != nil {
+		if err := c.call(ctx, wire.MethodSkillsUpdate, wire.SkillsUpdate{AgentID: in.AgentID,
+			Slug: filepath.Base(u.Skill.Dir), Force: in.Force, Hash: u.Origin.Hash}, &one); err != nil {
 			return err
 		}
 		done.Updates = append(done.Updates, one.Updates...)
@@ -428,23 +442,32 @@ func (c *commands) note(format string, args ...any) {
 
 func (c *commands) skillsRemove() *cobra.Command {
 	var agent string
-	cmd := &cobra.Command{Use: "remove SKILL", Aliases: []string{"uninstall"}, Short: "Remove an installed skill and its files", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		k, err := c.findSkill(cmd.Context(), agent, args[0])
-		if err != nil {
-			return err
-		}
-		if want := map[bool]string{true: wire.SkillManaged, false: wire.SkillWorkspace}[agent == ""]; k.Source != want {
-			return chela.Errorf(chela.CodeInvalid, "the skill %s is from %s (%s), and is not removed here; to switch it off: %s", k.Name, skillSource(k.Source), k.Dir,
-				c.commandLine("config set skills.entries."+k.Key+".enabled false"))
-		}
-		if err := c.confirm("remove "+k.Dir, "skills remove --yes "+args[0]); err != nil {
-			return err
-		}
-		var out wire.SkillRemoved
-		if err := c.call(cmd.Context(), wire.MethodSkillsRemove, wire.SkillsRemove{AgentID: agent, Name: filepath.Base(k.Dir)}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func() { fmt.Fprintf(c.stdout, "removed %s\n", out.Removed) })
-	}}
+	cmd := &cobra.Command{
+		Use:     "remove SKILL",
+		Aliases: []string{"uninstall"},
+		Short:   "Remove an installed skill and its files",
+		Args:    exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := c.findSkill(cmd.Context(), agent, args[0])
+			if err != nil {
+				return err
+			}
+			if want := map[bool]string{true: wire.SkillManaged, false: wire.SkillWorkspace}[agent == ""]; k.Source != want {
+				return chela.Errorf(chela.CodeInvalid,
+					"the skill %s is from %s (%s), and is not removed here; to switch it off: %s",
+					k.Name, skillSource(k.Source), k.Dir,
+					c.commandLine("config set skills.entries."+k.Key+".enabled false"))
+			}
+			if err := c.confirm("remove "+k.Dir, "skills remove --yes "+args[0]); err != nil {
+				return err
+			}
+			var out wire.SkillRemoved
+			if err := c.call(cmd.Context(), wire.MethodSkillsRemove,
+				wire.SkillsRemove{AgentID: agent, Name: filepath.Base(k.Dir)}, &out); err != nil {
+				return err
+			}
+			return c.print(out, func() { fmt.Fprintf(c.stdout, "removed %s\n", out.Removed) })
+		},
+	}
 	return c.withJSON(c.withYes(agentFlag(cmd, &agent, "remove it from the workspace of this `AGENT`")))
 }

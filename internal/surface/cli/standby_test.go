@@ -27,7 +27,8 @@ func (waiting) Close(context.Context) error                  { return nil }
 // TestStandby asks a standby for its state.
 func TestStandby(t *testing.T) {
 	pipe := gateway.NewPipe()
-	b := gateway.NewStartupListener(pipe, slog.New(slog.DiscardHandler), gateway.Starting(func() string { return "alpha (process 7)" }))
+	b := gateway.NewStartupListener(pipe, slog.New(slog.DiscardHandler),
+		gateway.Starting(func() string { return "alpha (process 7)" }))
 	defer b.Close()
 	a := app.Build(standard.New())
 	a.Attach = func(context.Context, cli.Start) (cli.Engine, error) { return waiting{pipe: pipe}, nil }

@@ -12,15 +12,17 @@ import (
 )
 
 func (c *commands) status() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "status", Short: "Show the model, active runs and pending work", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withLink(cmd.Context(), func(l *link) error {
-			var channels wire.ChannelsStatus
-			if err := l.Call(cmd.Context(), wire.MethodChannelsStatus, wire.ChannelsGet{}, &channels); err != nil {
-				return err
-			}
-			return queryOn(cmd.Context(), l, wire.MethodStatus, wire.None{}, func(s wire.Status) { c.printStatus(s, l.Hello(), channels) })
-		})
-	}})
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show the model, active runs and pending work",
+		Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withLink(cmd.Context(), func(l *link) error {
+				var channels wire.ChannelsStatus
+				if err := l.Call(cmd.Context(), wire.MethodChannelsStatus, wire.ChannelsGet{}, &channels); err != nil {
+					return err
+				}
+				return queryOn(cmd.Context(), l, wire.MethodStatus, wire.None{},
+					func(s wire.Status) { c.printStatus(s, l.Hello(), channels) })
+			})
+		}})
 }
 
 func (c *commands) printStatus(s wire.Status, h wire.Hello, channels wire.ChannelsStatus) {
@@ -39,7 +41,8 @@ func (c *commands) printStatus(s wire.Status, h wire.Hello, channels wire.Channe
 	for _, r := range s.Runs {
 		c.printRow("", fmt.Sprintf("%s %s, started %s", r.SessionKey, r.State, ago(r.StartedAt.Time())))
 	}
-	c.printRow("pending", humanize.Many(s.Queued, "message")+", "+humanize.Many(s.Approvals, "approval")+", "+humanize.Many(s.Undelivered, "delivery"))
+	c.printRow("pending", humanize.Many(s.Queued, "message")+", "+humanize.Many(s.Approvals, "approval")+", "+
+		humanize.Many(s.Undelivered, "delivery"))
 	title := "channels"
 	for _, name := range channels.Order {
 		for _, a := range channels.Accounts[name] {
@@ -55,9 +58,11 @@ func (c *commands) printStatus(s wire.Status, h wire.Hello, channels wire.Channe
 }
 
 func (c *commands) version() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "version", Short: "Show the version", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
-		return c.print(map[string]any{"version": c.app.Version, "protocol": wire.Version}, func() { fmt.Fprintln(c.stdout, "chela "+c.app.Version) })
-	}})
+	return c.withJSON(&cobra.Command{Use: "version", Short: "Show the version", Args: exactly(0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.print(map[string]any{"version": c.app.Version, "protocol": wire.Version},
+				func() { fmt.Fprintln(c.stdout, "chela "+c.app.Version) })
+		}})
 }
 
 // completion writes the completion script of a shell.

@@ -13,7 +13,8 @@ import (
 func (c *commands) system() *cobra.Command {
 	return group("system", "Send events to the assistant, and control its heartbeat", c.systemEvent(),
 		group("heartbeat", "Control the periodic check of the agents", c.heartbeatLast(),
-			c.heartbeatSet("enable", "Resume the periodic checks", true), c.heartbeatSet("disable", "Stop the periodic checks of all agents, also after a restart", false)))
+			c.heartbeatSet("enable", "Resume the periodic checks", true),
+			c.heartbeatSet("disable", "Stop the periodic checks of all agents, also after a restart", false)))
 }
 
 func (c *commands) systemEvent() *cobra.Command {
@@ -47,13 +48,14 @@ func (c *commands) systemEvent() *cobra.Command {
 }
 
 func (c *commands) heartbeatLast() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "last", Short: "Show the outcome of the last heartbeat", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var h *wire.Heartbeat
-		if err := c.call(cmd.Context(), wire.MethodLastHeartbeat, wire.None{}, &h); err != nil {
-			return err
-		}
-		return c.print(h, func() { c.printHeartbeat(h) })
-	}})
+	return c.withJSON(&cobra.Command{Use: "last", Short: "Show the outcome of the last heartbeat", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var h *wire.Heartbeat
+			if err := c.call(cmd.Context(), wire.MethodLastHeartbeat, wire.None{}, &h); err != nil {
+				return err
+			}
+			return c.print(h, func() { c.printHeartbeat(h) })
+		}})
 }
 
 func (c *commands) printHeartbeat(h *wire.Heartbeat) {
@@ -64,7 +66,8 @@ func (c *commands) printHeartbeat(h *wire.Heartbeat) {
 	c.printRow("status", h.Status)
 	c.printRow("time", ago(h.Time.Time()))
 	c.printRow("agent", h.AgentID)
-	for _, row := range []struct{ name, text string }{{"reason", h.Reason}, {"session", h.SessionKey}, {"channel", h.Channel}, {"to", h.To}, {"text", h.Preview}} {
+	for _, row := range []struct{ name, text string }{{"reason", h.Reason}, {"session", h.SessionKey},
+		{"channel", h.Channel}, {"to", h.To}, {"text", h.Preview}} {
 		if row.text != "" {
 			c.printRow(row.name, ansi.Line(row.text))
 		}
@@ -73,11 +76,12 @@ func (c *commands) printHeartbeat(h *wire.Heartbeat) {
 
 // heartbeatSet returns the command that enables or disables heartbeats.
 func (c *commands) heartbeatSet(use, short string, enabled bool) *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: use, Short: short, Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		var out wire.HeartbeatsSet
-		if err := c.call(cmd.Context(), wire.MethodSetHeartbeats, wire.SetHeartbeats{Enabled: &enabled}, &out); err != nil {
-			return err
-		}
-		return c.print(out, func() { fmt.Fprintf(c.stdout, "heartbeats are %sd\n", use) })
-	}})
+	return c.withJSON(&cobra.Command{Use: use, Short: short, Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var out wire.HeartbeatsSet
+			if err := c.call(cmd.Context(), wire.MethodSetHeartbeats, wire.SetHeartbeats{Enabled: &enabled}, &out); err != nil {
+				return err
+			}
+			return c.print(out, func() { fmt.Fprintf(c.stdout, "heartbeats are %sd\n", use) })
+		}})
 }

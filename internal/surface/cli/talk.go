@@ -24,20 +24,21 @@ type talkState struct {
 }
 
 func (c *commands) talkStatus() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "status", Short: "Show how apps speak and listen", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.withLink(cmd.Context(), func(l *link) error {
-			var conf wire.TalkConfig
-			var words wire.WakeWords
-			if err := l.Call(cmd.Context(), wire.MethodTalkConfig, wire.None{}, &conf); err != nil {
-				return err
-			}
-			if err := l.Call(cmd.Context(), wire.MethodWakeGet, wire.None{}, &words); err != nil {
-				return err
-			}
-			s := talkState{conf.Config.Talk, words.Triggers}
-			return c.print(s, func() { c.printTalk(s) })
-		})
-	}})
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show how apps speak and listen", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withLink(cmd.Context(), func(l *link) error {
+				var conf wire.TalkConfig
+				var words wire.WakeWords
+				if err := l.Call(cmd.Context(), wire.MethodTalkConfig, wire.None{}, &conf); err != nil {
+					return err
+				}
+				if err := l.Call(cmd.Context(), wire.MethodWakeGet, wire.None{}, &words); err != nil {
+					return err
+				}
+				s := talkState{conf.Config.Talk, words.Triggers}
+				return c.print(s, func() { c.printTalk(s) })
+			})
+		}})
 }
 
 func (c *commands) printTalk(s talkState) {

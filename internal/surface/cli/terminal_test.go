@@ -153,7 +153,8 @@ func TestFirstStart(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(home, ".chela"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(home, ".chela", "chela.json"), fmt.Appendf(nil, `{models: {providers: {anthropic: {baseUrl: %q}}}}`, server.URL), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(home, ".chela", "chela.json"),
+		fmt.Appendf(nil, `{models: {providers: {anthropic: {baseUrl: %q}}}}`, server.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := startIn(t, home, "chat")

@@ -49,7 +49,8 @@ func (c *commands) printCalls(list wire.ToolsCalls) {
 			decision += " (" + k.Rule + ")"
 		}
 		rows = append(rows, []string{
-			k.Time.Time().Local().Format(time.DateTime), ansi.Line(cmp.Or(k.Principal, "–")), ansi.Line(k.Tool), ansi.Line(cmp.Or(decision, "–")),
+			k.Time.Time().Local().Format(time.DateTime), ansi.Line(cmp.Or(k.Principal, "–")), ansi.Line(k.Tool),
+			ansi.Line(cmp.Or(decision, "–")),
 			ansi.Line(callOutcome(k)), callDuration(k.DurationMs), ansi.Truncate(ansi.Line(k.Args), 80),
 		})
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 func (c *commands) tools() *cobra.Command {
-	return group("tools", "Show tools, the rules that apply to them, and past calls", c.toolsList(), c.toolsExplain(), c.toolsAudit())
+	return group("tools", "Show tools, the rules that apply to them, and past calls", c.toolsList(),
+		c.toolsExplain(), c.toolsAudit())
 }
 
 // conversationFlags adds the flags that select the conversation that the rules
@@ -25,25 +26,27 @@ func conversationFlags(cmd *cobra.Command, p *wire.ToolsExplainGet) {
 	f.StringVar(&p.Sender, "sender", "", "for messages from `CHANNEL:ID`")
 	f.BoolVar(&p.Sandboxed, "sandboxed", false, "for a sandboxed session")
 	f.IntVar(&p.Depth, "subagent", 0, "for a subagent at depth `N`")
-	f.IntVar(&p.MaxDepth, "max-depth", 0, "assume that subagents are allowed down to depth `N` (default: the configured one)")
+	f.IntVar(&p.MaxDepth, "max-depth", 0,
+		"assume that subagents are allowed down to depth `N` (default: the configured one)")
 	f.StringVar(&p.Type, "type", "", "for a subagent of the type `NAME`; implies --subagent 1")
 }
 
 func (c *commands) toolsList() *cobra.Command {
 	var p wire.ToolsExplainGet
-	cmd := &cobra.Command{Use: "list", Short: "List the tools, and the rules that remove some of them", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.explainTools(cmd.Context(), p, func(e wire.ToolsExplained) {
-			rows := [][]string{{"TOOL", "AVAILABLE", "DESCRIPTION"}}
-			for _, t := range e.Tools {
-				available := "yes"
-				if !t.Allowed {
-					available = "no: " + ruleName(t.By, t.Key)
+	cmd := &cobra.Command{Use: "list", Short: "List the tools, and the rules that remove some of them", Args: exactly(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.explainTools(cmd.Context(), p, func(e wire.ToolsExplained) {
+				rows := [][]string{{"TOOL", "AVAILABLE", "DESCRIPTION"}}
+				for _, t := range e.Tools {
+					available := "yes"
+					if !t.Allowed {
+						available = "no: " + ruleName(t.By, t.Key)
+					}
+					rows = append(rows, []string{t.Name, available, ansi.Truncate(ansi.Line(t.Summary), 70)})
 				}
-				rows = append(rows, []string{t.Name, available, ansi.Truncate(ansi.Line(t.Summary), 70)})
-			}
-			c.printTable(rows)
-		})
-	}}
+				c.printTable(rows)
+			})
+		}}
 	conversationFlags(cmd, &p)
 	return c.withJSON(cmd)
 }

@@ -15,33 +15,36 @@ import (
 )
 
 func (c *commands) tts() *cobra.Command {
-	return group("tts", "Say answers and texts aloud", c.ttsStatus(), c.ttsSwitch("on", "Say all answers in chat apps aloud", wire.MethodTTSEnable),
+	return group("tts", "Say answers and texts aloud", c.ttsStatus(),
+		c.ttsSwitch("on", "Say all answers in chat apps aloud", wire.MethodTTSEnable),
 		c.ttsSwitch("off", "Say no answers aloud", wire.MethodTTSDisable), c.ttsProvider(), c.ttsSay())
 }
 
 func (c *commands) ttsStatus() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "status", Short: "Show which voices there are, and when they are used", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return query(cmd.Context(), c, wire.MethodTTSStatus, wire.None{}, func(s wire.TTSStatus) {
-			rows := [][]string{{"PROVIDER", "USABLE", "USED"}}
-			for _, p := range s.States {
-				row := []string{ansi.Line(p.ID), "no key", ""}
-				if p.Configured {
-					row[1] = "yes"
+	return c.withJSON(&cobra.Command{Use: "status", Short: "Show which voices there are, and when they are used",
+		Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+			return query(cmd.Context(), c, wire.MethodTTSStatus, wire.None{}, func(s wire.TTSStatus) {
+				rows := [][]string{{"PROVIDER", "USABLE", "USED"}}
+				for _, p := range s.States {
+					row := []string{ansi.Line(p.ID), "no key", ""}
+					if p.Configured {
+						row[1] = "yes"
+					}
+					if p.ID == s.Provider {
+						row[2] = "first"
+					}
+					rows = append(rows, row)
 				}
-				if p.ID == s.Provider {
-					row[2] = "first"
+				c.printTable(rows)
+				fmt.Fprintf(c.stdout, "answers in chat apps that are said aloud: %s (tts.auto is %s)\n", map[string]string{
+					string(speech.Off): "none", string(speech.Always): "all", string(speech.Inbound): "those to voice notes",
+					string(speech.Tagged): "those that the model marks",
+				}[s.Auto], ansi.Line(s.Auto))
+				if s.Provider == "" {
+					fmt.Fprintln(c.stdout, "no voice is configured: chela models auth openai, or install espeak-ng")
 				}
-				rows = append(rows, row)
-			}
-			c.printTable(rows)
-			fmt.Fprintf(c.stdout, "answers in chat apps that are said aloud: %s (tts.auto is %s)\n", map[string]string{
-				string(speech.Off): "none", string(speech.Always): "all", string(speech.Inbound): "those to voice notes", string(speech.Tagged): "those that the model marks",
-			}[s.Auto], ansi.Line(s.Auto))
-			if s.Provider == "" {
-				fmt.Fprintln(c.stdout, "no voice is configured: chela models auth openai, or install espeak-ng")
-			}
-		})
-	}})
+			})
+		}})
 }
 
 func (c *commands) ttsSwitch(name, short, method string) *cobra.Command {
@@ -72,13 +75,14 @@ func copyMade(from, to string) error {
 }
 
 func (c *commands) ttsProvider() *cobra.Command {
-	return &cobra.Command{Use: "provider ID", Short: "Choose the provider that is asked first", Args: exactly(1), RunE: func(cmd *cobra.Command, args []string) error {
-		if err := c.call(cmd.Context(), wire.MethodTTSSetProvider, wire.TTSSetProvider{Provider: args[0]}, nil); err != nil {
-			return err
-		}
-		fmt.Fprintf(c.stdout, "%s speaks\n", args[0])
-		return nil
-	}}
+	return &cobra.Command{Use: "provider ID", Short: "Choose the provider that is asked first", Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.call(cmd.Context(), wire.MethodTTSSetProvider, wire.TTSSetProvider{Provider: args[0]}, nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.stdout, "%s speaks\n", args[0])
+			return nil
+		}}
 }
 
 func (c *commands) ttsSay() *cobra.Command {

@@ -57,17 +57,19 @@ func (c *commands) update() *cobra.Command {
 }
 
 func (c *commands) updateStatus() *cobra.Command {
-	return c.withJSON(&cobra.Command{Use: "status", Short: "Show the version and what the last look found, without the network", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
-		s, err := c.start()
-		if err != nil {
-			return err
-		}
-		r, err := c.app.Releases.Status(s)
-		if err != nil {
-			return err
-		}
-		return c.print(r, func() { c.printRelease(r) })
-	}})
+	return c.withJSON(&cobra.Command{Use: "status",
+		Short: "Show the version and what the last look found, without the network", Args: exactly(0),
+		RunE: func(*cobra.Command, []string) error {
+			s, err := c.start()
+			if err != nil {
+				return err
+			}
+			r, err := c.app.Releases.Status(s)
+			if err != nil {
+				return err
+			}
+			return c.print(r, func() { c.printRelease(r) })
+		}})
 }
 
 func (c *commands) printRelease(r Release) {

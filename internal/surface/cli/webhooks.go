@@ -94,7 +94,8 @@ func (c *commands) webhookState(ctx context.Context) (webhookState, error) {
 		return st, nil
 	}
 	for _, m := range h.Mappings() {
-		w := webhookMapping{Name: cmp.Or(m.Match.Path, "*"), Source: m.Match.Source, Action: string(m.Action), Signature: string(m.Signature)}
+		w := webhookMapping{Name: cmp.Or(m.Match.Path, "*"), Source: m.Match.Source, Action: string(m.Action),
+			Signature: string(m.Signature)}
 		if m.Transform != nil {
 			w.Transform = m.Transform.Module
 		}
@@ -131,7 +132,8 @@ func (c *commands) printWebhooks(st webhookState) {
 	c.printRow("url", st.URL)
 	c.printRow("token", st.Token)
 	fmt.Fprintln(c.stdout)
-	rows := [][]string{{"NAME", "SOURCE", "ACTION", "AUTHENTICATION", "ANSWER"}, {"wake", "", "wake", "token", ""}, {"agent", "", "agent", "token", ""}}
+	rows := [][]string{{"NAME", "SOURCE", "ACTION", "AUTHENTICATION", "ANSWER"}, {"wake", "", "wake", "token", ""},
+		{"agent", "", "agent", "token", ""}}
 	for _, m := range st.Mappings {
 		auth := "token"
 		if m.Signature != "" {
@@ -173,20 +175,22 @@ func (c *commands) webhooksEnable() *cobra.Command {
 }
 
 func (c *commands) webhooksDisable() *cobra.Command {
-	return &cobra.Command{Use: "disable", Short: "Accept no webhooks; the token and the mappings are kept", Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
-		return c.change(cmd.Context(), config.Edit{Path: "hooks.enabled", Value: json.RawMessage("false")})
-	}}
+	return &cobra.Command{Use: "disable", Short: "Accept no webhooks; the token and the mappings are kept",
+		Args: exactly(0), RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.change(cmd.Context(), config.Edit{Path: "hooks.enabled", Value: json.RawMessage("false")})
+		}}
 }
 
 func (c *commands) webhooksToken() *cobra.Command {
-	return &cobra.Command{Use: "token", Short: "Print the token of webhooks", Args: exactly(0), RunE: func(*cobra.Command, []string) error {
-		h, err := c.enabledWebhooks()
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(c.stdout, h.Token().Reveal())
-		return nil
-	}}
+	return &cobra.Command{Use: "token", Short: "Print the token of webhooks", Args: exactly(0),
+		RunE: func(*cobra.Command, []string) error {
+			h, err := c.enabledWebhooks()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(c.stdout, h.Token().Reveal())
+			return nil
+		}}
 }
 
 // enabledWebhooks returns the configured webhooks, or an error if they are off.

@@ -15,35 +15,38 @@ import (
 )
 
 func (c *commands) workspace() *cobra.Command {
-	return group("workspace", "Show and restore what the assistant changed in its files", c.workspaceLog(), c.workspaceDiff(), c.workspaceRestore())
+	return group("workspace", "Show and restore what the assistant changed in its files", c.workspaceLog(),
+		c.workspaceDiff(), c.workspaceRestore())
 }
 
 func (c *commands) workspaceLog() *cobra.Command {
 	var p wire.WorkspaceLog
-	cmd := &cobra.Command{Use: "log [PATH]", Short: "List changes, newest first", Args: between(0, 1), RunE: func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			p.Path = args[0]
-		}
-		return query(cmd.Context(), c, wire.MethodWorkspaceLog, p, func(l wire.WorkspaceChanges) {
-			rows := [][]string{{"CHANGE", "TIME", "ACTION", "LINES", "BY", "PATH"}}
-			for _, ch := range l.Changes {
-				if ch.Action == wire.ChangeSeen && p.Path == "" && !p.All {
-					continue
+	cmd := &cobra.Command{Use: "log [PATH]", Short: "List changes, newest first", Args: between(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				p.Path = args[0]
+			}
+			return query(cmd.Context(), c, wire.MethodWorkspaceLog, p, func(l wire.WorkspaceChanges) {
+				rows := [][]string{{"CHANGE", "TIME", "ACTION", "LINES", "BY", "PATH"}}
+				for _, ch := range l.Changes {
+					if ch.Action == wire.ChangeSeen && p.Path == "" && !p.All {
+						continue
+					}
+					rows = append(rows, []string{
+						changeID(ch), ch.Time.Time().Local().Format("2006-01-02 15:04"), actionOf(ch), linesOf(ch),
+						changedBy(ch), ansi.Line(ch.Path),
+					})
 				}
-				rows = append(rows, []string{
-					changeID(ch), ch.Time.Time().Local().Format("2006-01-02 15:04"), actionOf(ch), linesOf(ch), changedBy(ch), ansi.Line(ch.Path),
-				})
-			}
-			if len(rows) == 1 && l.Next == 0 {
-				fmt.Fprintln(c.stdout, "no changes are recorded")
-				return
-			}
-			c.printTable(rows)
-			if l.Next > 0 {
-				fmt.Fprintln(c.stderr, "there are more; raise --limit")
-			}
-		})
-	}}
+				if len(rows) == 1 && l.Next == 0 {
+					fmt.Fprintln(c.stdout, "no changes are recorded")
+					return
+				}
+				c.printTable(rows)
+				if l.Next > 0 {
+					fmt.Fprintln(c.stderr, "there are more; raise --limit")
+				}
+			})
+		}}
 	f := cmd.Flags()
 	f.StringVar(&p.AgentID, "agent", "", "of the agent `ID`")
 	f.StringVar(&p.Since, "since", "", "since a `TIME`: 14:00, 2h or 2026-11-24")
@@ -99,7 +102,8 @@ func changedBy(ch wire.Change) string {
 // fileArgument returns a file as the gateway finds it: one that exists relative to the
 // current folder is meant there only if its path says so.
 func (c *commands) fileArgument(path string) (string, error) {
-	if strings.HasPrefix(path, "."+string(filepath.Separator)) || strings.HasPrefix(path, ".."+string(filepath.Separator)) {
+	if strings.HasPrefix(path, "."+string(filepath.Separator)) ||
+		strings.HasPrefix(path, ".."+string(filepath.Separator)) {
 		return c.gatewayPath(path)
 	}
 	return path, nil
@@ -129,7 +133,8 @@ func (c *commands) workspaceDiff() *cobra.Command {
 				}
 			}
 			return query(cmd.Context(), c, wire.MethodWorkspaceDiff, p, func(d wire.WorkspaceDifference) {
-				fmt.Fprintf(c.stdout, "%s %s %s by %s\n", changeID(d.Change), d.Change.Time.Time().Local().Format("2006-01-02 15:04"), actionOf(d.Change), changedBy(d.Change))
+				fmt.Fprintf(c.stdout, "%s %s %s by %s\n", changeID(d.Change),
+					d.Change.Time.Time().Local().Format("2006-01-02 15:04"), actionOf(d.Change), changedBy(d.Change))
 				fmt.Fprint(c.stdout, ansi.Clean(d.Text))
 			})
 		},

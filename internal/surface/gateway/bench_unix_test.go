@@ -68,7 +68,8 @@ func BenchmarkTurn(b *testing.B) {
 		id := chela.RunID(fmt.Sprint("run-of-a-client-", i))
 		step := chela.Event{Run: id, Session: mainSession}
 		events.Publish(start(id))
-		step.Stream, step.Data = chela.StreamMessage, session.Entry{ID: "1", Kind: session.KindMessage, Message: llm.User("Hello")}
+		step.Stream, step.Data = chela.StreamMessage,
+			session.Entry{ID: "1", Kind: session.KindMessage, Message: llm.User("Hello")}
 		events.Publish(step)
 		step.Stream, step.Phase, step.Data = chela.StreamLifecycle, chela.PhaseModel, chela.ModelRef("provider/model")
 		events.Publish(step)

@@ -22,7 +22,8 @@ func TestChangeReasons(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range []chela.Phase{
-			chela.PhaseCreated, chela.PhaseReset, chela.PhasePatched, chela.PhaseDeleted, chela.PhaseCompacted, chela.PhaseQueued, chela.PhaseAbsorbed,
+			chela.PhaseCreated, chela.PhaseReset, chela.PhasePatched, chela.PhaseDeleted, chela.PhaseCompacted,
+			chela.PhaseQueued, chela.PhaseAbsorbed,
 		} {
 			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamSession, Phase: p})
 		}

@@ -111,7 +111,13 @@ func newTable(t *testing.T, change func(*gateway.Options)) *testbed {
 	o := gateway.Options{
 		Log: slog.New(slog.DiscardHandler), Version: "1.2.3", Bus: tb.bus, Methods: rpc.NewSet(testMethods()),
 		Defaults: func() wire.SessionDefaults {
-			return wire.SessionDefaults{Agent: "main", MainKey: "main", MainSess: "agent:main:main", Scope: "per-sender", Configured: true}
+			return wire.SessionDefaults{
+				Agent:      "main",
+				MainKey:    "main",
+				MainSess:   "agent:main:main",
+				Scope:      "per-sender",
+				Configured: true,
+			}
 		},
 		Session: func(_ context.Context, key chela.SessionKey) (*wire.Session, error) {
 			row := &wire.Session{Key: string(key), Kind: "direct", Runs: []string{}}
@@ -154,8 +160,10 @@ func testMethods() []rpc.Method {
 	const op = wire.RoleOperator
 	return []rpc.Method{
 		rpc.New("echo", op, chela.ScopeRead, func(_ context.Context, _ rpc.Peer, p echo) (echo, error) { return p, nil }),
-		rpc.New("write", op, chela.ScopeWrite, func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil }),
-		rpc.New("nodes.only", wire.RoleNode, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{}, nil }),
+		rpc.New("write", op, chela.ScopeWrite,
+			func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{OK: true}, nil }),
+		rpc.New("nodes.only", wire.RoleNode, "",
+			func(context.Context, rpc.Peer, wire.None) (wire.OK, error) { return wire.OK{}, nil }),
 		rpc.New("start", op, chela.ScopeWrite, func(_ context.Context, p rpc.Peer, in echo) (wire.OK, error) {
 			p.TrackRun(chela.RunID(in.Text))
 			time.Sleep(time.Duration(in.Times) * time.Second)
@@ -179,22 +187,26 @@ func testMethods() []rpc.Method {
 			case "both":
 				return echo{Text: "not for clients"}, chela.Errorf(chela.CodeConflict, "changed meanwhile")
 			case "payload":
-				return nil, &rpc.PayloadError{Payload: echo{Text: "what there is"}, Err: wire.Errorf(wire.Unavailable, "it went wrong")}
+				return nil, &rpc.PayloadError{Payload: echo{Text: "what there is"}, Err: wire.Errorf(wire.Unavailable,
+					"it went wrong")}
 			}
 			panic("programming error")
 		}),
-		rpc.New("sessions.subscribe", op, chela.ScopeRead, func(_ context.Context, p rpc.Peer, _ wire.None) (wire.Subscribed, error) {
-			p.Subscribe("", true)
-			return wire.Subscribed{Subscribed: true}, nil
-		}),
-		rpc.New("sessions.messages.subscribe", op, chela.ScopeRead, func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
-			p.Subscribe(chela.SessionKey(in.Key), true)
-			return wire.Subscribed{Subscribed: true, Key: in.Key}, nil
-		}),
-		rpc.New("sessions.messages.unsubscribe", op, chela.ScopeRead, func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
-			p.Subscribe(chela.SessionKey(in.Key), false)
-			return wire.Subscribed{Key: in.Key}, nil
-		}),
+		rpc.New("sessions.subscribe", op, chela.ScopeRead,
+			func(_ context.Context, p rpc.Peer, _ wire.None) (wire.Subscribed, error) {
+				p.Subscribe("", true)
+				return wire.Subscribed{Subscribed: true}, nil
+			}),
+		rpc.New("sessions.messages.subscribe", op, chela.ScopeRead,
+			func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
+				p.Subscribe(chela.SessionKey(in.Key), true)
+				return wire.Subscribed{Subscribed: true, Key: in.Key}, nil
+			}),
+		rpc.New("sessions.messages.unsubscribe", op, chela.ScopeRead,
+			func(_ context.Context, p rpc.Peer, in wire.SessionKey) (wire.Subscribed, error) {
+				p.Subscribe(chela.SessionKey(in.Key), false)
+				return wire.Subscribed{Key: in.Key}, nil
+			}),
 	}
 }
 
@@ -300,8 +312,11 @@ func (tb *testbed) client(name string) *testClient {
 // dial opens a connection and records what it receives.
 func (tb *testbed) dial(name string) *testClient {
 	tb.t.Helper()
-	t := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return tb.pipe.Dial(ctx) }}
-	ws, _, err := websocket.Dial(context.Background(), "ws://gateway/", &websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
+	t := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return tb.pipe.Dial(ctx)
+	}}
+	ws, _, err := websocket.Dial(context.Background(), "ws://gateway/",
+		&websocket.DialOptions{HTTPClient: &http.Client{Transport: t}})
 	if err != nil {
 		tb.t.Fatal(err)
 	}

@@ -213,7 +213,8 @@ func (s *Server) tool(e chela.Event) {
 	drop := e.Phase == chela.PhaseUpdate
 	step := func() any { return agentEvent(e, toolStep(e.Tool, e.Phase)) }
 	s.broadcast(func(v *subscriber) bool { return readers(v) && v.ownsRun(e.Run) }, drop, wire.EventAgent, step)
-	s.broadcast(func(v *subscriber) bool { return readers(v) && !v.ownsRun(e.Run) && v.watchesAll() }, drop, wire.EventSessionTool, step)
+	s.broadcast(func(v *subscriber) bool { return readers(v) && !v.ownsRun(e.Run) && v.watchesAll() }, drop,
+		wire.EventSessionTool, step)
 }
 
 // plan sends the new plan of a session.
@@ -269,7 +270,8 @@ func (s *Server) approval(e chela.Event) {
 	}
 	if e.Phase == chela.PhaseRequested {
 		s.broadcast(approvers, false, wire.EventApprovalRequested, func() any { return wireview.Approval(r) })
-		s.broadcast(pluginApprovers, false, wire.EventPluginApprovalRequested, func() any { return wireview.PluginApproval(r) })
+		s.broadcast(pluginApprovers, false, wire.EventPluginApprovalRequested,
+			func() any { return wireview.PluginApproval(r) })
 		return
 	}
 	s.broadcast(approvers, false, wire.EventApprovalResolved, func() any { return wireview.Resolved(r) })
@@ -331,7 +333,11 @@ func agentEvent(e chela.Event, data any) wire.Agent {
 
 func chatEvent(e chela.Event, state string) wire.Chat {
 	return wire.Chat{
-		RunID: string(e.Run), SessionKey: string(e.Session), AgentID: string(e.Session.Agent()), Seq: max(e.Seq, 1), State: state,
+		RunID:      string(e.Run),
+		SessionKey: string(e.Session),
+		AgentID:    string(e.Session.Agent()),
+		Seq:        max(e.Seq, 1),
+		State:      state,
 	}
 }
 

@@ -56,7 +56,8 @@ func (c *conn) handshake(ctx context.Context, auth Authenticator) bool {
 // refuse answers a request of the handshake with an error and closes the
 // connection.
 func (c *conn) refuse(id string, e *wire.Error) bool {
-	c.s.o.Log.Info("connection refused", "from", c.from.String(), "client", c.info.ID, "why", e.Message[:min(len(e.Message), 200)])
+	c.s.o.Log.Info("connection refused", "from", c.from.String(), "client", c.info.ID,
+		"why", e.Message[:min(len(e.Message), 200)])
 	c.respond(id, nil, e)
 	code := wire.ClosePolicy
 	if e.Detail() == wire.DetailProtocol {
@@ -68,7 +69,8 @@ func (c *conn) refuse(id string, e *wire.Error) bool {
 
 // admit authenticates the client and returns its hello and its request to
 // resume.
-func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string, req wire.Request) (hello wire.Hello, resume *wire.Resume, err error) {
+func (c *conn) admit(ctx context.Context, auth Authenticator, nonce string,
+	req wire.Request) (hello wire.Hello, resume *wire.Resume, err error) {
 	if req.Method != wire.MethodConnect {
 		return hello, nil, wire.Errorf(wire.InvalidRequest, "invalid handshake: first request must be connect")
 	}
@@ -115,7 +117,8 @@ func parseConnect(raw json.RawMessage) (wire.Connect, error) {
 		return p, rpc.Invalid("%v", err) // cannot fail: decoded above
 	}
 	err = cmp.Or(check[wire.ClientInfo](true, parts.Client, "client"), check[wire.Auth](p.Auth != nil, parts.Auth, "auth"),
-		check[wire.Device](p.Device != nil, parts.Device, "device"), check[wire.Resume](p.Resume != nil, parts.Resume, "resume"))
+		check[wire.Device](p.Device != nil, parts.Device, "device"),
+		check[wire.Resume](p.Resume != nil, parts.Resume, "resume"))
 	switch {
 	case err != nil:
 		return p, err
@@ -146,8 +149,10 @@ func check[P any](set bool, raw json.RawMessage, path string) error {
 
 // clientIDs are the client ids the protocol defines.
 var clientIDs = [...]string{
-	"chela", "cli", "gateway-client", "webchat", "webchat-ui", "openclaw-control-ui", "openclaw-browser-copilot", "openclaw-tui",
-	"openclaw-macos", "openclaw-linux", "openclaw-ios", "openclaw-watchos", "openclaw-android", "node-host", "openclaw-worker",
+	"chela", "cli", "gateway-client", "webchat", "webchat-ui", "openclaw-control-ui",
+	"openclaw-browser-copilot", "openclaw-tui",
+	"openclaw-macos", "openclaw-linux", "openclaw-ios", "openclaw-watchos", "openclaw-android",
+	"node-host", "openclaw-worker",
 	"test", "fingerprint", "openclaw-probe",
 }
 

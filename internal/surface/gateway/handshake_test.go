@@ -15,9 +15,11 @@ func FuzzConnect(f *testing.F) {
 	const client = `"client":{"id":"cli","version":"1","platform":"linux","mode":"cli"}`
 	for _, seed := range []string{
 		`{"minProtocol":4,"maxProtocol":4,` + client + `}`,
-		`{"minProtocol":3,"maxProtocol":4,` + client + `,"auth":{"token":"x"},"device":{"id":"a","publicKey":"b","signature":"c","signedAt":1,"nonce":"d"}}`,
+		`{"minProtocol":3,"maxProtocol":4,` + client +
+			`,"auth":{"token":"x"},"device":{"id":"a","publicKey":"b","signature":"c","signedAt":1,"nonce":"d"}}`,
 		`{"minProtocol":4,"maxProtocol":4,` + client + `,"auth":null,"device":null,"modelCatalog":{"sessionKey":"main"}}`,
-		`{"minProtocol":4,"maxProtocol":4,"client":null}`, `{"minProtocol":4e400}`, `{"client":[]}`, `null`, `[]`, ``, `{"Client":{}}`,
+		`{"minProtocol":4,"maxProtocol":4,"client":null}`, `{"minProtocol":4e400}`, `{"client":[]}`, `null`,
+		`[]`, ``, `{"Client":{}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -29,7 +31,8 @@ func FuzzConnect(f *testing.F) {
 			}
 			return
 		}
-		if !slices.Contains(clientIDs[:], p.Client.ID) || !slices.Contains(clientModes[:], p.Client.Mode) || p.MinProtocol < 1 || p.MaxProtocol < 1 {
+		if !slices.Contains(clientIDs[:], p.Client.ID) || !slices.Contains(clientModes[:], p.Client.Mode) ||
+			p.MinProtocol < 1 || p.MaxProtocol < 1 {
 			t.Fatalf("%q was accepted as %+v", b, p)
 		}
 	})

@@ -18,8 +18,10 @@ var events = [...]string{
 	wire.EventChallenge, wire.EventTick, wire.EventShutdown, wire.EventChat, wire.EventAgent,
 	wire.EventSessionMessage, wire.EventSessionTool, wire.EventSessionOperation, wire.EventSessionsChanged,
 	wire.EventApprovalRequested, wire.EventApprovalResolved,
-	wire.EventPluginApprovalRequested, wire.EventPluginApprovalResolved, wire.EventPresence, wire.EventHealth, wire.EventPairRequested, wire.EventPairResolved,
-	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot, wire.EventConfigChanged, wire.EventTask, wire.EventCron,
+	wire.EventPluginApprovalRequested, wire.EventPluginApprovalResolved, wire.EventPresence, wire.EventHealth,
+	wire.EventPairRequested, wire.EventPairResolved,
+	wire.EventNodePairRequested, wire.EventNodePairResolved, wire.EventModelsSnapshot, wire.EventConfigChanged,
+	wire.EventTask, wire.EventCron,
 	wire.EventProgressChanged, wire.EventHeartbeat, wire.EventCanvas, wire.EventTalkMode, wire.EventWakeChanged,
 }
 
@@ -31,10 +33,15 @@ const maxAttachment = (wire.MaxPayload - 256<<10) / 4 * 3
 func (s *Server) hello(ctx context.Context, c *conn) (wire.Hello, error) {
 	h := wire.Hello{
 		Type: wire.HelloOK, Protocol: c.proto,
-		Server:   wire.Server{Version: s.o.Version, ConnID: c.id, BootID: s.bootID, UIBuild: wire.UIConfigured},
-		Features: wire.Features{Methods: s.o.Methods.Names(), Events: events[:], Capabilities: []string{"published-model-catalog", wire.CapCursor}},
+		Server: wire.Server{Version: s.o.Version, ConnID: c.id, BootID: s.bootID, UIBuild: wire.UIConfigured},
+		Features: wire.Features{Methods: s.o.Methods.Names(), Events: events[:],
+			Capabilities: []string{"published-model-catalog", wire.CapCursor}},
 		Auth: wire.HelloAuth{
-			Method: c.grant.Method, Role: c.role, Scopes: scopes(c.who), DeviceToken: c.grant.Token, IssuedAt: wire.At(c.grant.Issued),
+			Method:      c.grant.Method,
+			Role:        c.role,
+			Scopes:      scopes(c.who),
+			DeviceToken: c.grant.Token,
+			IssuedAt:    wire.At(c.grant.Issued),
 		},
 		Policy: wire.Policy{
 			MaxPayload: wire.MaxPayload, MaxBuffered: int64(s.o.MaxBuffered), TickIntervalMs: wire.TickInterval.Milliseconds(),
@@ -97,7 +104,8 @@ func (s *Server) closePages(c *conn) {
 // compare names.
 func scopes(p chela.Principal) []string {
 	out := []string{}
-	for _, s := range []chela.Scope{chela.ScopeAdmin, chela.ScopeRead, chela.ScopeWrite, chela.ScopeApprovals, chela.ScopePairing} {
+	for _, s := range []chela.Scope{chela.ScopeAdmin, chela.ScopeRead, chela.ScopeWrite,
+		chela.ScopeApprovals, chela.ScopePairing} {
 		if p.May(s) {
 			out = append(out, string(s))
 		}

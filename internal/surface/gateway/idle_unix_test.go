@@ -31,7 +31,8 @@ func BenchmarkIdleClients(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := gateway.New(gateway.Options{Log: slog.New(slog.DiscardHandler), Bus: bus.New(slog.New(slog.DiscardHandler)), Methods: rpc.NewSet(testMethods())})
+	s := gateway.New(gateway.Options{Log: slog.New(slog.DiscardHandler), Bus: bus.New(slog.New(slog.DiscardHandler)),
+		Methods: rpc.NewSet(testMethods())})
 	go s.Serve(l, s.Upgrade(gateway.Trust(chela.Owner("socket"))))
 	defer s.Shutdown(context.Background(), wire.Shutdown{Reason: "gateway stopping"})
 	for b.Loop() {

@@ -24,7 +24,8 @@ func TestReplayLogLimits(t *testing.T) {
 	check := func(what string, events, bytes int, evicted int64) {
 		t.Helper()
 		if r.events.Len() != events || r.bytes != bytes || r.evicted != evicted {
-			t.Errorf("%s: %d events of %d bytes, evicted up to %d; want %d of %d, %d", what, r.events.Len(), r.bytes, r.evicted, events, bytes, evicted)
+			t.Errorf("%s: %d events of %d bytes, evicted up to %d; want %d of %d, %d", what, r.events.Len(), r.bytes, r.evicted,
+				events, bytes, evicted)
 		}
 	}
 	add(maxRetained, 1)
@@ -85,7 +86,8 @@ func TestCachedRows(t *testing.T) {
 	if row := cs.cachedRow(last, "r", false); row == nil || row.Active || row.Status != "done" || row.Runs != nil {
 		t.Errorf("without a run: %+v", row)
 	}
-	if row := cs.cachedRow(last, "r", true); row == nil || !row.Active || row.Status != "running" || !cmp.Equal(row.Runs, []string{"r"}) {
+	if row := cs.cachedRow(last, "r", true); row == nil || !row.Active || row.Status != "running" ||
+		!cmp.Equal(row.Runs, []string{"r"}) {
 		t.Errorf("with a run: %+v", row)
 	}
 	if row := cs.cachedRow(last, "r", false); row == nil || row.Active {

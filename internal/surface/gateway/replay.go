@@ -137,7 +137,8 @@ func (s *Server) resumeLocked(c *conn, q wire.Resume) ([]*retained, *wire.Resume
 	s.replay.expire(time.Now())
 	// The client may notice the end of its connection before the server
 	// does.
-	if i := slices.IndexFunc(s.conns, func(old *conn) bool { return old.resumable && old.hasID(q.ConnID) }); i >= 0 && c.sameIdentity(s.conns[i].subscriber) {
+	if i := slices.IndexFunc(s.conns, func(old *conn) bool { return old.resumable && old.hasID(q.ConnID) }); i >= 0 &&
+		c.sameIdentity(s.conns[i].subscriber) {
 		old := s.conns[i]
 		s.leaveLocked(old)
 		s.wg.Go(old.abandon)

@@ -124,7 +124,8 @@ func TestReplay(t *testing.T) {
 			defer steady.Close()
 			shaky, net := flakyClient(t, tb, o)
 			for _, c := range []*client.Client{steady, shaky} {
-				if err := c.Call(t.Context(), "sessions.messages.subscribe", wire.SessionKey{Key: string(mainSession)}, nil); err != nil {
+				if err := c.Call(t.Context(), "sessions.messages.subscribe", wire.SessionKey{Key: string(mainSession)},
+					nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -190,7 +191,13 @@ func act(tb *testbed, rnd *rand.Rand, i int, ended map[chela.RunID]bool) {
 	case 2:
 		tb.bus.Publish(chela.Event{
 			Run: id, Session: mainSession, Stream: chela.StreamMessage, Phase: "assistant",
-			Data: session.Entry{ID: fmt.Sprint("e", i), Seq: int64(i), Kind: session.KindMessage, Run: id, Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("stored")}}},
+			Data: session.Entry{
+				ID:      fmt.Sprint("e", i),
+				Seq:     int64(i),
+				Kind:    session.KindMessage,
+				Run:     id,
+				Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("stored")}},
+			},
 		})
 	case 3:
 		if i%20 > 15 {
@@ -247,7 +254,9 @@ func TestResume(t *testing.T) {
 				who := chela.Owner("process")
 				pipe := gateway.NewPipe()
 				defer pipe.Close()
-				go tb.server.Serve(pipe, tb.server.Upgrade(func(context.Context, access.Attempt) (access.Grant, error) { return access.Grant{Principal: who}, nil }))
+				go tb.server.Serve(pipe, tb.server.Upgrade(func(context.Context, access.Attempt) (access.Grant, error) {
+					return access.Grant{Principal: who}, nil
+				}))
 				c, net := flakyClient(t, &testbed{pipe: pipe}, client.Options{})
 				change(&who)
 				tb.bus.Publish(start("r"))
@@ -311,9 +320,11 @@ func TestResume(t *testing.T) {
 			go tb.server.Serve(tb.pipe, tb.server.Upgrade(gateway.Trust(chela.Owner("device:other"))))
 			second := tb.dial("second")
 			from := first.hello
-			second.say(t, connectFrame(t, fmt.Sprintf(`{"caps":["event-cursor"],"resume":{"bootId":%q,"connId":%q,"cursor":%d}}`, from.Server.BootID, from.Server.ConnID, from.Cursor)))
+			second.say(t, connectFrame(t, fmt.Sprintf(`{"caps":["event-cursor"],"resume":{"bootId":%q,"connId":%q,"cursor":%d}}`,
+				from.Server.BootID, from.Server.ConnID, from.Cursor)))
 			synctest.Wait()
-			if r := second.hello.Resumed; r == nil || r.Reset != wire.ResetGone || !tb.server.Connected("process", "") || tb.server.Clients() != 2 {
+			if r := second.hello.Resumed; r == nil || r.Reset != wire.ResetGone || !tb.server.Connected("process", "") ||
+				tb.server.Clients() != 2 {
 				t.Errorf("resumed %+v, %d clients", r, tb.server.Clients())
 			}
 		})
@@ -364,7 +375,8 @@ func TestResumeRequests(t *testing.T) {
 	const caps = `"caps":["event-cursor","tool-events"]`
 	again := func(tb *testbed, name, more string, from wire.Hello) *testClient {
 		p := tb.dial(name)
-		p.say(tb.t, connectFrame(tb.t, fmt.Sprintf(`{%s,"resume":{"bootId":%q,"connId":%q,"cursor":%d}}`, more, from.Server.BootID, from.Server.ConnID, from.Cursor)))
+		p.say(tb.t, connectFrame(tb.t, fmt.Sprintf(`{%s,"resume":{"bootId":%q,"connId":%q,"cursor":%d}}`, more,
+			from.Server.BootID, from.Server.ConnID, from.Cursor)))
 		synctest.Wait()
 		return p
 	}
@@ -382,7 +394,13 @@ func TestResumeRequests(t *testing.T) {
 		}, `resumed 2`}, // as steps and as chat
 		{"text on both sides of a tool", "", func(tb *testbed, _ *wire.Hello) {
 			tb.bus.Publish(delta("r", "before"))
-			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{ID: "t"}})
+			tb.bus.Publish(chela.Event{
+				Run:     "r",
+				Session: mainSession,
+				Stream:  chela.StreamTool,
+				Phase:   chela.PhaseStart,
+				Tool:    &chela.ToolEvent{ID: "t"},
+			})
 			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamLifecycle, Phase: chela.PhaseModel})
 			time.Sleep(gateway.Merge)
 			tb.bus.Publish(delta("r", "after"))
@@ -393,7 +411,8 @@ func TestResumeRequests(t *testing.T) {
 			time.Sleep(2*time.Minute - time.Second)
 		}, `resumed 1`},
 		{"too late", "", func(*testbed, *wire.Hello) { time.Sleep(2 * time.Minute) }, `reset gone`},
-		{"the gateway was restarted", "", func(_ *testbed, first *wire.Hello) { first.Server.BootID = "other" }, `reset boot`},
+		{"the gateway was restarted", "", func(_ *testbed, first *wire.Hello) { first.Server.BootID = "other" },
+			`reset boot`},
 		{"an unknown connection", "", func(_ *testbed, first *wire.Hello) { first.Server.ConnID = "other" }, `reset gone`},
 		{"no connection", "", func(_ *testbed, first *wire.Hello) { first.Server.ConnID = "" }, `reset gone`},
 		{"a cursor of the future", "", func(_ *testbed, first *wire.Hello) { first.Cursor++ }, `reset old`},
@@ -402,10 +421,12 @@ func TestResumeRequests(t *testing.T) {
 		{"a client that cannot resume", `"caps":["tool-events"]`, func(*testbed, *wire.Hello) {}, `nothing`},
 		{"an old client", caps + `,"minProtocol":3,"maxProtocol":3`, func(*testbed, *wire.Hello) {}, `nothing`},
 		{"as much as a slow client could take", "", func(tb *testbed, _ *wire.Hello) {
-			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamNotice, Text: strings.Repeat("x", 31<<10)})
+			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamNotice,
+				Text: strings.Repeat("x", 31<<10)})
 		}, `resumed 1`},
 		{"more than a slow client could take", "", func(tb *testbed, _ *wire.Hello) {
-			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamNotice, Text: strings.Repeat("x", 32<<10)})
+			tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamNotice,
+				Text: strings.Repeat("x", 32<<10)})
 		}, `reset old`},
 		{"the hello of the last attempt was lost", "", func(tb *testbed, first *wire.Hello) {
 			p := again(tb, "lost", caps, *first)
@@ -446,7 +467,13 @@ func TestResumeRequests(t *testing.T) {
 					t.Errorf("got %s, want %s", got, tt.want)
 				}
 				q.take()
-				tb.bus.Publish(chela.Event{Run: "r", Session: mainSession, Stream: chela.StreamTool, Phase: chela.PhaseStart, Tool: &chela.ToolEvent{ID: "t"}})
+				tb.bus.Publish(chela.Event{
+					Run:     "r",
+					Session: mainSession,
+					Stream:  chela.StreamTool,
+					Phase:   chela.PhaseStart,
+					Tool:    &chela.ToolEvent{ID: "t"},
+				})
 				tb.bus.Publish(chela.Event{Session: "agent:main:other", Stream: chela.StreamSession, Phase: chela.PhasePatched})
 				synctest.Wait()
 				events := strings.Join(q.take(), "\n")

@@ -171,7 +171,9 @@ func (s *Server) Serve(l net.Listener, handler http.Handler) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, c)
+		},
 	}
 	s.mu.Lock()
 	if s.closing {
@@ -373,7 +375,8 @@ func (s *Server) tick() {
 func (s *Server) Drop(credential string, last func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.replay.disconnected = slices.DeleteFunc(s.replay.disconnected, func(d disconnected) bool { return d.who.Credential == credential })
+	s.replay.disconnected = slices.DeleteFunc(s.replay.disconnected,
+		func(d disconnected) bool { return d.who.Credential == credential })
 	var dropped []*conn
 	for _, c := range s.conns {
 		if c.who.Credential == credential {

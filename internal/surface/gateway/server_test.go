@@ -267,7 +267,8 @@ func TestSlowConsumerLoses(t *testing.T) {
 				tb.bus.Publish(end(id, strings.Repeat("x", size)))
 			},
 			"responses": func(t *testing.T, _ *testbed, p *testClient, i int) {
-				p.say(t, fmt.Sprintf(`{"type":"req","id":"r%d","method":"echo","params":{"text":"%s"}}`, i, strings.Repeat("x", size)))
+				p.say(t, fmt.Sprintf(`{"type":"req","id":"r%d","method":"echo","params":{"text":"%s"}}`, i,
+					strings.Repeat("x", size)))
 			},
 		} {
 			// many: more than is queued
@@ -516,7 +517,8 @@ func TestPipelined(t *testing.T) {
 		var sent atomic.Int64
 		go func() {
 			for i := range n {
-				p.say(t, fmt.Sprintf(`{"type":"req","id":"%d","method":"echo","params":{"text":"%s"}}`, i+1, strings.Repeat("x", 2000)))
+				p.say(t, fmt.Sprintf(`{"type":"req","id":"%d","method":"echo","params":{"text":"%s"}}`, i+1,
+					strings.Repeat("x", 2000)))
 				sent.Add(1)
 			}
 		}()
@@ -548,7 +550,8 @@ func TestPipelined(t *testing.T) {
 // TestNothingAfterTheEnd checks that requests of a client that may not send any
 // more are not executed, even if they are queued.
 func TestNothingAfterTheEnd(t *testing.T) {
-	const slow, mark = `{"type":"req","id":"1","method":"slow","params":{"text":"x"}}`, `{"type":"req","id":"2","method":"mark"}`
+	const slow, mark = `{"type":"req","id":"1","method":"slow","params":{"text":"x"}}`,
+		`{"type":"req","id":"2","method":"mark"}`
 	for name, act := range map[string]func(*testbed, *testClient){
 		"the credential was revoked": func(tb *testbed, p *testClient) {
 			p.say(tb.t, slow)
@@ -574,7 +577,8 @@ func TestNothingAfterTheEnd(t *testing.T) {
 			tb.pipe = gateway.NewPipe()
 			defer tb.pipe.Close()
 			go tb.server.Serve(tb.pipe, tb.server.Upgrade(func(context.Context, access.Attempt) (access.Grant, error) {
-				return access.Grant{Principal: chela.Owner("device:x"), Check: func(context.Context) error { return errors.New("revoked") }}, nil
+				return access.Grant{Principal: chela.Owner("device:x"),
+					Check: func(context.Context) error { return errors.New("revoked") }}, nil
 			}))
 			q := tb.dial("b")
 			q.pause() // so that it is not closed yet
@@ -588,10 +592,11 @@ func TestNothingAfterTheEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				executed := false
 				tb := newTable(t, func(o *gateway.Options) {
-					o.Methods = rpc.NewSet(append(testMethods(), rpc.New("mark", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (wire.OK, error) {
-						executed = true
-						return wire.OK{}, nil
-					})))
+					o.Methods = rpc.NewSet(append(testMethods(), rpc.New("mark", wire.RoleOperator, "",
+						func(context.Context, rpc.Peer, wire.None) (wire.OK, error) {
+							executed = true
+							return wire.OK{}, nil
+						})))
 				})
 				p := tb.dial("a")
 				p.say(t, connectFrame(t, ""))
@@ -730,8 +735,18 @@ func TestRoster(t *testing.T) {
 		}
 		got := list[63]
 		want := wire.Presence{
-			Host: "d", Version: "69", Platform: "linux", Family: "f", Mode: "cli", Reason: "connect", Text: "cli", Time: got.Time, Instance: "i",
-			Roles: []string{wire.RoleOperator}, Scopes: []string{wire.ScopeAdmin, wire.ScopeRead, wire.ScopeWrite, wire.ScopeApprovals, wire.ScopePairing},
+			Host:     "d",
+			Version:  "69",
+			Platform: "linux",
+			Family:   "f",
+			Mode:     "cli",
+			Reason:   "connect",
+			Text:     "cli",
+			Time:     got.Time,
+			Instance: "i",
+			Roles:    []string{wire.RoleOperator},
+
+			Scopes: []string{wire.ScopeAdmin, wire.ScopeRead, wire.ScopeWrite, wire.ScopeApprovals, wire.ScopePairing},
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got.Time != wire.At(time.Now()) {
 			t.Error(diff)
@@ -749,13 +764,14 @@ func TestShutdownCalls(t *testing.T) {
 		t.Run(tt.takes.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tb := newTable(t, func(o *gateway.Options) {
-					o.Methods = rpc.NewSet([]rpc.Method{rpc.New("wait", wire.RoleOperator, "", func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.OK, error) {
-						select {
-						case <-time.After(tt.takes):
-						case <-ctx.Done():
-						}
-						return wire.OK{OK: true}, nil
-					})})
+					o.Methods = rpc.NewSet([]rpc.Method{rpc.New("wait", wire.RoleOperator, "",
+						func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.OK, error) {
+							select {
+							case <-time.After(tt.takes):
+							case <-ctx.Done():
+							}
+							return wire.OK{OK: true}, nil
+						})})
 				})
 				p := tb.dial("a")
 				p.say(t, connectFrame(t, ""))
@@ -768,7 +784,8 @@ func TestShutdownCalls(t *testing.T) {
 				}
 				synctest.Wait()
 				got := strings.Join(p.take(), "\n")
-				if strings.Contains(got, `"ok":true`) != tt.answered || !strings.Contains(got, `"event":"shutdown"`) || !strings.HasSuffix(got, "! 1012 service restart") {
+				if strings.Contains(got, `"ok":true`) != tt.answered || !strings.Contains(got, `"event":"shutdown"`) ||
+					!strings.HasSuffix(got, "! 1012 service restart") {
 					t.Errorf("received %s; want an answer: %v", got, tt.answered)
 				}
 				if took := time.Since(begin); took > min(tt.takes, 200*time.Millisecond)+50*time.Millisecond {
@@ -788,7 +805,8 @@ func TestNarrow(t *testing.T) {
 	}{
 		{[]chela.Scope{chela.ScopeAdmin}, nil, []chela.Scope{chela.ScopeAdmin}},
 		{[]chela.Scope{chela.ScopeAdmin}, []string{}, []chela.Scope{}},
-		{[]chela.Scope{chela.ScopeAdmin}, []string{wire.ScopeRead, wire.ScopeWrite}, []chela.Scope{chela.ScopeRead, chela.ScopeWrite}},
+		{[]chela.Scope{chela.ScopeAdmin}, []string{wire.ScopeRead, wire.ScopeWrite},
+			[]chela.Scope{chela.ScopeRead, chela.ScopeWrite}},
 		{[]chela.Scope{chela.ScopeRead}, []string{wire.ScopeAdmin, wire.ScopeRead}, []chela.Scope{chela.ScopeRead}},
 		{[]chela.Scope{chela.ScopeWrite}, []string{wire.ScopeRead}, []chela.Scope{chela.ScopeRead}},
 		{nil, []string{wire.ScopeRead}, []chela.Scope{}},
@@ -808,7 +826,8 @@ func TestGrantRevoked(t *testing.T) {
 		pipe := gateway.NewPipe()
 		defer pipe.Close()
 		auth := func(context.Context, access.Attempt) (access.Grant, error) {
-			return access.Grant{Principal: chela.Owner("device:x"), Check: func(context.Context) error { return errors.New("revoked") }}, nil
+			return access.Grant{Principal: chela.Owner("device:x"),
+				Check: func(context.Context) error { return errors.New("revoked") }}, nil
 		}
 		go tb.server.Serve(pipe, tb.server.Upgrade(auth))
 		c, err := client.Dial(t.Context(), client.Options{Dial: pipe.Dial})

@@ -48,7 +48,8 @@ func serveSocket(tb testing.TB, o gateway.Options) (*gateway.Server, func() *web
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}
 	return s, func() *websocket.Conn {
-		ws, _, err := websocket.Dial(tb.Context(), "ws://gateway/", &websocket.DialOptions{HTTPClient: &http.Client{Transport: dial}})
+		ws, _, err := websocket.Dial(tb.Context(), "ws://gateway/",
+			&websocket.DialOptions{HTTPClient: &http.Client{Transport: dial}})
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -132,7 +133,12 @@ func TestFrameLengths(t *testing.T) {
 	const around = len(`{"type":"res","id":"1","ok":true,"payload":{"text":""}}`)
 	for _, n := range []int{around, 125, 126, 127, 65535, 65536, 65537, 1 << 20} {
 		text := strings.Repeat("y", n-around)
-		req, err := json.Marshal(map[string]any{"type": "req", "id": "1", "method": "echo", "params": map[string]string{"text": text}})
+		req, err := json.Marshal(map[string]any{
+			"type":   "req",
+			"id":     "1",
+			"method": "echo",
+			"params": map[string]string{"text": text},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -160,10 +160,12 @@ func Starting(owner func() string) http.Handler {
 			return
 		}
 		req, _ := wire.ParseRequest(b) // any request gets the same answer
-		no, reason := wire.Errorf(wire.Unavailable, "gateway starting; retry shortly").With(map[string]string{"reason": "startup-sidecars"}), "gateway starting"
+		no, reason := wire.Errorf(wire.Unavailable,
+			"gateway starting; retry shortly").With(map[string]string{"reason": "startup-sidecars"}), "gateway starting"
 		no.Retryable, no.RetryAfterMs = true, 500
 		if owner != nil && owner() != "" { // not retryable: it may take for ever
-			no, reason = wire.Errorf(wire.Unavailable, "standby: %s serves", owner()).With(map[string]string{"reason": wire.ReasonStandby, "owner": owner()}), "standby"
+			no, reason = wire.Errorf(wire.Unavailable, "standby: %s serves",
+				owner()).With(map[string]string{"reason": wire.ReasonStandby, "owner": owner()}), "standby"
 		}
 		if b, err = wire.EncodeResponse(cmp.Or(req.ID, "invalid"), nil, no); err == nil {
 			err = ws.Write(ctx, websocket.MessageText, b)

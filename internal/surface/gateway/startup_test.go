@@ -75,9 +75,10 @@ func TestStartupGrace(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := gateway.NewPipe()
-				b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler), http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					http.Error(w, "starting", http.StatusServiceUnavailable)
-				}))
+				b := gateway.NewStartupListener(l, slog.New(slog.DiscardHandler),
+					http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+						http.Error(w, "starting", http.StatusServiceUnavailable)
+					}))
 				got := make(chan string)
 				go func() {
 					tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.Dial(ctx) }}
@@ -91,7 +92,9 @@ func TestStartupGrace(t *testing.T) {
 					body, _ := io.ReadAll(res.Body)
 					got <- res.Status + " " + strings.TrimSpace(string(body))
 				}()
-				srv := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up") })}
+				srv := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					io.WriteString(w, "up")
+				})}
 				time.AfterFunc(tt.start, func() { _ = srv.Serve(b.Handover()) })
 				if got := <-got; got != tt.want {
 					t.Errorf("%s, want %s", got, tt.want)

@@ -44,33 +44,58 @@ func TestHandshake(t *testing.T) {
 		want string
 	}{
 		{"the token, a command without a device", attempt{}, "ok 4 token " + readWrite},
-		{"the token, a command that requests admin", attempt{merge: `{"scopes":["operator.admin"]}`}, "ok 4 token " + everything},
+		{"the token, a command that requests admin", attempt{merge: `{"scopes":["operator.admin"]}`},
+			"ok 4 token " + everything},
 		{"the token, a program", attempt{merge: `{` + backend + `,"scopes":["operator.admin"]}`}, "ok 4 token " + everything},
-		{"the token, another client", attempt{merge: `{"client":{"id":"test","version":"1","platform":"linux","mode":"test"}}`}, "ok 4 token"},
-		{"the token, this program", attempt{merge: `{"client":{"id":"chela","version":"1","platform":"linux","mode":"cli"}}`}, "ok 4 token " + readWrite},
-		{"the token, a command that is a page", attempt{merge: `{"client":{"id":"cli","version":"1","platform":"linux","mode":"webchat"}}`, header: own}, "ok 4 token"},
-		{"the token, a command that is a page without an origin", attempt{merge: `{"client":{"id":"cli","version":"1","platform":"linux","mode":"webchat"}}`}, "1008 INVALID_REQUEST CONTROL_UI_ORIGIN_NOT_ALLOWED " + access.OriginRefused},
-		{"the token, a chat without an origin", attempt{merge: `{"client":{"id":"webchat","version":"1","platform":"linux","mode":"ui"}}`}, "1008 INVALID_REQUEST CONTROL_UI_ORIGIN_NOT_ALLOWED " + access.OriginRefused},
-		{"null as the role", attempt{merge: `{"role":null}`}, "1008 INVALID_REQUEST invalid connect params: at /role: must be string"},
-		{"null as the scopes", attempt{merge: `{"scopes":null}`}, "1008 INVALID_REQUEST invalid connect params: at /scopes: must be array"},
-		{"null as the abilities", attempt{merge: `{"caps":null}`}, "1008 INVALID_REQUEST invalid connect params: at /caps: must be array"},
-		{"null as the locale", attempt{merge: `{"locale":null}`}, "1008 INVALID_REQUEST invalid connect params: at /locale: must be string"},
-		{"null as a name of the client", attempt{merge: `{"client":{"id":"cli","version":"1","platform":"linux","mode":"cli","displayName":null}}`}, "1008 INVALID_REQUEST invalid connect params: at /client/displayName: must be string"},
+		{"the token, another client",
+			attempt{merge: `{"client":{"id":"test","version":"1","platform":"linux","mode":"test"}}`}, "ok 4 token"},
+		{"the token, this program", attempt{merge: `{"client":{"id":"chela","version":"1","platform":"linux","mode":"cli"}}`},
+			"ok 4 token " + readWrite},
+		{"the token, a command that is a page",
+			attempt{merge: `{"client":{"id":"cli","version":"1","platform":"linux","mode":"webchat"}}`, header: own},
+			"ok 4 token"},
+		{"the token, a command that is a page without an origin",
+			attempt{merge: `{"client":{"id":"cli","version":"1","platform":"linux","mode":"webchat"}}`},
+			"1008 INVALID_REQUEST CONTROL_UI_ORIGIN_NOT_ALLOWED " + access.OriginRefused},
+		{"the token, a chat without an origin",
+			attempt{merge: `{"client":{"id":"webchat","version":"1","platform":"linux","mode":"ui"}}`},
+			"1008 INVALID_REQUEST CONTROL_UI_ORIGIN_NOT_ALLOWED " + access.OriginRefused},
+		{"null as the role", attempt{merge: `{"role":null}`},
+			"1008 INVALID_REQUEST invalid connect params: at /role: must be string"},
+		{"null as the scopes", attempt{merge: `{"scopes":null}`},
+			"1008 INVALID_REQUEST invalid connect params: at /scopes: must be array"},
+		{"null as the abilities", attempt{merge: `{"caps":null}`},
+			"1008 INVALID_REQUEST invalid connect params: at /caps: must be array"},
+		{"null as the locale", attempt{merge: `{"locale":null}`},
+			"1008 INVALID_REQUEST invalid connect params: at /locale: must be string"},
+		{"null as a name of the client",
+			attempt{merge: `{"client":{"id":"cli","version":"1","platform":"linux","mode":"cli","displayName":null}}`},
+			"1008 INVALID_REQUEST invalid connect params: at /client/displayName: must be string"},
 		{"null as the models", attempt{merge: `{"modelCatalog":null}`}, "ok 4 token " + readWrite},
-		{"an empty role", attempt{merge: `{"role":""}`}, "1008 INVALID_REQUEST invalid connect params: at /role: must NOT have fewer than 1 characters"},
-		{"an empty version", attempt{merge: `{"client":{"id":"cli","version":"","platform":"linux","mode":"cli"}}`}, "1008 INVALID_REQUEST invalid connect params: at /client/version: must NOT have fewer than 1 characters"},
-		{"the token, this program as a backend", attempt{merge: `{"client":{"id":"chela","version":"1","platform":"linux","mode":"backend"}}`}, "ok 4 token"},
-		{"the token, a program that is a command", attempt{merge: `{"client":{"id":"gateway-client","version":"1","platform":"linux","mode":"cli"}}`}, "ok 4 token"},
-		{"the token, a probe", attempt{merge: `{"minProtocol":3,"client":{"id":"cli","version":"dev","platform":"linux","mode":"probe"}}`}, "ok 4 token"},
-		{"the token, a probe of protocol 3", attempt{merge: `{"minProtocol":3,"maxProtocol":3,"client":{"id":"cli","version":"dev","platform":"linux","mode":"probe"}}`}, "ok 3 " + readWrite},
+		{"an empty role", attempt{merge: `{"role":""}`},
+			"1008 INVALID_REQUEST invalid connect params: at /role: must NOT have fewer than 1 characters"},
+		{"an empty version", attempt{merge: `{"client":{"id":"cli","version":"","platform":"linux","mode":"cli"}}`},
+			"1008 INVALID_REQUEST invalid connect params: at /client/version: must NOT have fewer than 1 characters"},
+		{"the token, this program as a backend",
+			attempt{merge: `{"client":{"id":"chela","version":"1","platform":"linux","mode":"backend"}}`}, "ok 4 token"},
+		{"the token, a program that is a command",
+			attempt{merge: `{"client":{"id":"gateway-client","version":"1","platform":"linux","mode":"cli"}}`}, "ok 4 token"},
+		{"the token, a probe",
+			attempt{merge: `{"minProtocol":3,"client":{"id":"cli","version":"dev","platform":"linux","mode":"probe"}}`},
+			"ok 4 token"},
+		{"the token, a probe of protocol 3",
+			attempt{merge: `{"minProtocol":3,"maxProtocol":3,"client":{"id":"cli","version":"dev","platform":"linux","mode":"probe"}}`}, "ok 3 " + readWrite},
 		{"the token, a command in a browser", attempt{header: own}, "ok 4 token"},
 		{"the token, a command elsewhere", attempt{addr: remote, host: "192.168.1.5:18789"}, "ok 4 token"},
 		{"the token, no scopes requested", attempt{drop: "scopes"}, "ok 4 token"},
-		{"the token, an unknown scope", attempt{merge: `{"scopes":["operator.read","operator.god"]}`}, "ok 4 token operator.read"},
+		{"the token, an unknown scope", attempt{merge: `{"scopes":["operator.read","operator.god"]}`},
+			"ok 4 token operator.read"},
 		{"the token, a terminal without a device", attempt{merge: `{` + tui + `}`}, "1008 " + uiDevice},
 		{"the token, a page without a device", attempt{header: own, merge: `{` + ui + `}`}, "1008 " + uiDevice},
-		{"the token, a page without an origin", attempt{merge: `{` + ui + `}`}, "1008 INVALID_REQUEST CONTROL_UI_ORIGIN_NOT_ALLOWED " + access.OriginRefused},
-		{"the token, a foreign page", attempt{header: map[string]string{"Origin": "https://evil.example"}, merge: `{` + ui + `}`}, "HTTP 403"},
+		{"the token, a page without an origin", attempt{merge: `{` + ui + `}`},
+			"1008 INVALID_REQUEST CONTROL_UI_ORIGIN_NOT_ALLOWED " + access.OriginRefused},
+		{"the token, a foreign page", attempt{header: map[string]string{"Origin": "https://evil.example"}, merge: `{` + ui +
+			`}`}, "HTTP 403"},
 		{"the token, a node without a device", attempt{merge: `{` + node + `}`}, "1008 " + noDevice},
 		{"nothing", attempt{drop: "auth"}, "1008 " + noDevice},
 		{"nothing, a terminal without a device", attempt{merge: `{` + tui + `}`, drop: "auth"}, "1008 " + noDevice},
@@ -78,30 +103,44 @@ func TestHandshake(t *testing.T) {
 		{"a prefix of the token", attempt{merge: `{"auth":{"token":"test-token-ab"}}`}, "1008 " + tokenMismatch},
 		{"an empty token", attempt{merge: `{"auth":{"token":""}}`}, "1008 " + noDevice},
 		{"a password in token mode", attempt{merge: `{"auth":{"password":"` + password + `"}}`}, "1008 " + tokenMismatch},
-		{"token and password equal, as the page sends them", attempt{merge: `{"auth":{"token":"` + token + `","password":"` + token + `"}}`}, "ok 4 token " + readWrite},
+		{"token and password equal, as the page sends them",
+			attempt{merge: `{"auth":{"token":"` + token + `","password":"` + token + `"}}`}, "ok 4 token " + readWrite},
 		{"a wrong token with a device", attempt{merge: `{"auth":{"token":"bad"}}`, device: &dev}, "1008 " + tokenMismatch},
 		{"no token with a device", attempt{drop: "auth", device: &dev}, "1008 INVALID_REQUEST AUTH_TOKEN_MISSING unauthorized: gateway token missing (use this gateway's gateway.auth.token or pair the device)"},
-		{"GW-16 protocol 5 to 6", attempt{merge: `{"minProtocol":5,"maxProtocol":6}`}, "1002 INVALID_REQUEST PROTOCOL_MISMATCH protocol mismatch"},
+		{"GW-16 protocol 5 to 6", attempt{merge: `{"minProtocol":5,"maxProtocol":6}`},
+			"1002 INVALID_REQUEST PROTOCOL_MISMATCH protocol mismatch"},
 		{"GW-16 protocol 4", attempt{}, "ok 4 token " + readWrite},
 		{"GW-16 protocol 3", attempt{merge: `{"minProtocol":3,"maxProtocol":3}`}, "ok 3 " + readWrite},
-		{"GW-16 protocol 2", attempt{merge: `{"minProtocol":2,"maxProtocol":2}`}, "1002 INVALID_REQUEST PROTOCOL_MISMATCH protocol mismatch"},
+		{"GW-16 protocol 2", attempt{merge: `{"minProtocol":2,"maxProtocol":2}`},
+			"1002 INVALID_REQUEST PROTOCOL_MISMATCH protocol mismatch"},
 		{"protocol 3 to 4", attempt{merge: `{"minProtocol":3,"maxProtocol":4}`}, "ok 4 token " + readWrite},
-		{"an unknown client", attempt{merge: `{"client":{"id":"evil","version":"1","platform":"linux","mode":"cli"}}`}, "1008 INVALID_REQUEST invalid connect params: at /client/id: must be equal to one of the allowed values"},
-		{"an unknown property", attempt{merge: `{"bogus":1}`}, "1008 INVALID_REQUEST invalid connect params: at root: unexpected property 'bogus'"},
+		{"an unknown client", attempt{merge: `{"client":{"id":"evil","version":"1","platform":"linux","mode":"cli"}}`},
+			"1008 INVALID_REQUEST invalid connect params: at /client/id: must be equal to one of the allowed values"},
+		{"an unknown property", attempt{merge: `{"bogus":1}`},
+			"1008 INVALID_REQUEST invalid connect params: at root: unexpected property 'bogus'"},
 		{"an unknown role", attempt{merge: `{"role":"root"}`}, "1008 INVALID_REQUEST invalid role"},
-		{"GW-17 the first frame is not connect", attempt{frame: `{"type":"req","id":"1","method":"read","params":{}}`}, "1008 INVALID_REQUEST invalid handshake: first request must be connect"},
+		{"GW-17 the first frame is not connect", attempt{frame: `{"type":"req","id":"1","method":"read","params":{}}`},
+			"1008 INVALID_REQUEST invalid handshake: first request must be connect"},
 		{"the first frame is not JSON", attempt{frame: "hello"}, "1000"},
 		{"a new device on this machine", attempt{merge: `{` + tui + `}`, device: &dev}, "ok 4 token " + readWrite},
-		{"a device that requests fewer scopes", attempt{merge: `{"scopes":["operator.read"]}`, device: &dev}, "ok 4 token operator.read"},
-		{"a new device on another machine", attempt{addr: remote, host: "192.168.1.5:18789", device: &dev}, "1008 NOT_PAIRED PAIRING_REQUIRED pairing required: device is not approved yet"},
-		{"an invalid signature", attempt{device: &dev, break_: set("signature", "AAAA")}, "1008 INVALID_REQUEST DEVICE_AUTH_SIGNATURE_INVALID device signature invalid"},
-		{"the nonce of another connection", attempt{device: &dev, break_: set("nonce", "other")}, "1008 INVALID_REQUEST DEVICE_AUTH_NONCE_MISMATCH device nonce mismatch"},
-		{"an expired signature", attempt{device: &dev, break_: set("signedAt", 1)}, "1008 INVALID_REQUEST DEVICE_AUTH_SIGNATURE_EXPIRED device signature expired"},
-		{"the id of another device", attempt{device: &dev, break_: set("id", "00")}, "1008 INVALID_REQUEST DEVICE_AUTH_DEVICE_ID_MISMATCH device identity mismatch"},
+		{"a device that requests fewer scopes", attempt{merge: `{"scopes":["operator.read"]}`, device: &dev},
+			"ok 4 token operator.read"},
+		{"a new device on another machine", attempt{addr: remote, host: "192.168.1.5:18789", device: &dev},
+			"1008 NOT_PAIRED PAIRING_REQUIRED pairing required: device is not approved yet"},
+		{"an invalid signature", attempt{device: &dev, break_: set("signature", "AAAA")},
+			"1008 INVALID_REQUEST DEVICE_AUTH_SIGNATURE_INVALID device signature invalid"},
+		{"the nonce of another connection", attempt{device: &dev, break_: set("nonce", "other")},
+			"1008 INVALID_REQUEST DEVICE_AUTH_NONCE_MISMATCH device nonce mismatch"},
+		{"an expired signature", attempt{device: &dev, break_: set("signedAt", 1)},
+			"1008 INVALID_REQUEST DEVICE_AUTH_SIGNATURE_EXPIRED device signature expired"},
+		{"the id of another device", attempt{device: &dev, break_: set("id", "00")},
+			"1008 INVALID_REQUEST DEVICE_AUTH_DEVICE_ID_MISMATCH device identity mismatch"},
 		{"a new node on this machine", attempt{merge: `{` + node + `}`, device: &dev}, "ok 4 token"},
-		{"an unnamed command of a node", attempt{merge: `{` + node + `,"commands":[""]}`, device: &dev}, "1008 INVALID_REQUEST invalid connect params: a node may declare at most 256 names of 1 to 128 bytes"},
+		{"an unnamed command of a node", attempt{merge: `{` + node + `,"commands":[""]}`, device: &dev},
+			"1008 INVALID_REQUEST invalid connect params: a node may declare at most 256 names of 1 to 128 bytes"},
 		{"an unnamed command of an operator", attempt{merge: `{"commands":[""]}`, device: &dev}, "ok 4 token " + readWrite},
-		{"a new node on this machine that requests scopes of an operator", attempt{merge: `{` + node + `,"scopes":["operator.admin"]}`, device: &dev}, "ok 4 token"},
+		{"a new node on this machine that requests scopes of an operator",
+			attempt{merge: `{` + node + `,"scopes":["operator.admin"]}`, device: &dev}, "ok 4 token"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -146,30 +185,44 @@ func TestModes(t *testing.T) {
 		try    attempt
 		want   string
 	}{
-		{"GW-19 the password", mode("password"), attempt{merge: `{"auth":{"password":"` + password + `"}}`}, "ok 4 password " + readWrite},
+		{"GW-19 the password", mode("password"), attempt{merge: `{"auth":{"password":"` + password + `"}}`},
+			"ok 4 password " + readWrite},
 		{"GW-19 a wrong password", mode("password"), attempt{merge: `{"auth":{"password":"x"}}`}, "1008 INVALID_REQUEST AUTH_PASSWORD_MISMATCH unauthorized: gateway password mismatch (use this gateway's gateway.auth.password or pair the device)"},
 		{"the token in password mode", mode("password"), attempt{}, "1008 INVALID_REQUEST AUTH_PASSWORD_MISMATCH unauthorized: gateway password mismatch (use this gateway's gateway.auth.password or pair the device)"},
 		{"mode none, this machine", mode("none"), attempt{drop: "auth"}, "ok 4 none " + readWrite},
-		{"mode none, another machine", mode("none"), attempt{addr: remote, host: "192.168.1.5", drop: "auth"}, "1008 " + noDevice},
+		{"mode none, another machine", mode("none"), attempt{addr: remote, host: "192.168.1.5", drop: "auth"},
+			"1008 " + noDevice},
 		{"mode none, another machine, a device", mode("none"), attempt{addr: remote, host: "192.168.1.5", drop: "auth", device: &dev}, "1008 INVALID_REQUEST AUTH_TOKEN_MISSING unauthorized: gateway token missing (use this gateway's gateway.auth.token or pair the device)"},
 		{"mode none, a device", mode("none"), attempt{drop: "auth", device: &dev}, "ok 4 none " + readWrite},
 		{"GW-19 the user of a trusted proxy", proxied, attempt{addr: proxy, header: anna}, "ok 4 trusted-proxy " + readWrite},
-		{"GW-19 the header from another address", proxied, attempt{addr: remote, host: "192.168.1.5", header: map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1"}}, "1008 INVALID_REQUEST AUTH_UNAUTHORIZED unauthorized: trusted proxy source is not in gateway.trustedProxies"},
+		{"GW-19 the header from another address", proxied, attempt{addr: remote, host: "192.168.1.5",
+			header: map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1"}},
+			"1008 INVALID_REQUEST AUTH_UNAUTHORIZED unauthorized: trusted proxy source is not in gateway.trustedProxies"},
 		{"forwarded from another address", proxied, attempt{addr: remote, host: "192.168.1.5", header: anna}, "HTTP 403"},
 		{"another user", proxied, attempt{addr: proxy, header: with("X-Auth-User", "eve")}, "1008 INVALID_REQUEST AUTH_VERIFIED_USER_REQUIRED unauthorized: user is not in gateway.auth.trustedProxy.allowUsers"},
-		{"no user", proxied, attempt{addr: proxy, header: with("X-Auth-User", "")}, "1008 INVALID_REQUEST AUTH_IDENTITY_HEADER_REQUIRED unauthorized: trusted proxy identity header is missing"},
-		{"no proof", proxied, attempt{addr: proxy, header: with("X-Auth-Proof", "")}, "1008 INVALID_REQUEST AUTH_UNAUTHORIZED unauthorized: trusted proxy header X-Auth-Proof is missing"},
-		{"the proxy limits the scopes", proxied, attempt{addr: proxy, header: with("X-Openclaw-Scopes", "operator.read")}, "ok 4 trusted-proxy operator.read"},
-		{"the proxy allows more scopes than requested", proxied, attempt{addr: proxy, header: with("X-Openclaw-Scopes", "operator.admin")}, "ok 4 trusted-proxy " + readWrite},
-		{"no scopes requested through a proxy", proxied, attempt{addr: proxy, header: anna, drop: "scopes"}, "ok 4 trusted-proxy"},
-		{"a node that requests scopes of an operator through a proxy", proxied, attempt{addr: proxy, header: anna, merge: `{` + node + `,"scopes":["operator.admin"]}`}, "ok 4 trusted-proxy"},
+		{"no user", proxied, attempt{addr: proxy, header: with("X-Auth-User", "")},
+			"1008 INVALID_REQUEST AUTH_IDENTITY_HEADER_REQUIRED unauthorized: trusted proxy identity header is missing"},
+		{"no proof", proxied, attempt{addr: proxy, header: with("X-Auth-Proof", "")},
+			"1008 INVALID_REQUEST AUTH_UNAUTHORIZED unauthorized: trusted proxy header X-Auth-Proof is missing"},
+		{"the proxy limits the scopes", proxied, attempt{addr: proxy, header: with("X-Openclaw-Scopes", "operator.read")},
+			"ok 4 trusted-proxy operator.read"},
+		{"the proxy allows more scopes than requested", proxied,
+			attempt{addr: proxy, header: with("X-Openclaw-Scopes", "operator.admin")}, "ok 4 trusted-proxy " + readWrite},
+		{"no scopes requested through a proxy", proxied, attempt{addr: proxy, header: anna, drop: "scopes"},
+			"ok 4 trusted-proxy"},
+		{"a node that requests scopes of an operator through a proxy", proxied,
+			attempt{addr: proxy, header: anna, merge: `{` + node + `,"scopes":["operator.admin"]}`}, "ok 4 trusted-proxy"},
 		{"a proxy on this machine", ownProxy(true), attempt{header: anna}, "ok 4 trusted-proxy " + readWrite},
-		{"a proxy on this machine that does not name the client", ownProxy(true), attempt{header: map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1"}}, "ok 4 trusted-proxy " + readWrite},
+		{"a proxy on this machine that does not name the client", ownProxy(true),
+			attempt{header: map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1"}}, "ok 4 trusted-proxy " + readWrite},
 		{"a program on this machine that acts as a proxy", ownProxy(false), attempt{header: anna}, "HTTP 403"},
-		{"a program on this machine that acts as a proxy and names no client", ownProxy(false), attempt{header: map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1"}}, "1008 INVALID_REQUEST AUTH_UNAUTHORIZED unauthorized: trusted proxy source is not in gateway.trustedProxies"},
+		{"a program on this machine that acts as a proxy and names no client", ownProxy(false),
+			attempt{header: map[string]string{"X-Auth-User": "anna", "X-Auth-Proof": "1"}},
+			"1008 INVALID_REQUEST AUTH_UNAUTHORIZED unauthorized: trusted proxy source is not in gateway.trustedProxies"},
 		{"an empty token where none is set", unset("token"), attempt{merge: `{"auth":{"token":""}}`}, "1008 " + noDevice},
 		{"an empty token where none is set, with a device", unset("token"), attempt{merge: `{"auth":{"token":""}}`, device: &dev}, "1008 INVALID_REQUEST AUTH_TOKEN_MISSING unauthorized: gateway token missing (use this gateway's gateway.auth.token or pair the device)"},
-		{"an empty password where none is set", unset("password"), attempt{merge: `{"auth":{"password":""}}`}, "1008 " + noDevice},
+		{"an empty password where none is set", unset("password"), attempt{merge: `{"auth":{"password":""}}`},
+			"1008 " + noDevice},
 		{"no password with a device", mode("password"), attempt{drop: "auth", device: &dev}, "1008 INVALID_REQUEST AUTH_PASSWORD_MISSING unauthorized: gateway password missing (use this gateway's gateway.auth.password or pair the device)"},
 		{"a wrong password with a device", mode("password"), attempt{merge: `{"auth":{"password":"x"}}`, device: &dev}, "1008 INVALID_REQUEST AUTH_PASSWORD_MISMATCH unauthorized: gateway password mismatch (use this gateway's gateway.auth.password or pair the device)"},
 	} {
@@ -222,7 +275,8 @@ func TestFailures(t *testing.T) {
 				if err := json.Unmarshal(s.refused.Details, &details); err != nil {
 					t.Fatal(err)
 				}
-				if advised := details.RecommendedNextStep == "retry_with_device_token"; details.CanRetryWithDeviceToken != tt.retry || advised != tt.retry {
+				if advised := details.RecommendedNextStep == "retry_with_device_token"; details.CanRetryWithDeviceToken !=
+					tt.retry || advised != tt.retry {
 					t.Errorf("told to try its own token: %+v, want %v", details, tt.retry)
 				}
 				want, counted := "ok 4 token", int64(0)
@@ -284,9 +338,11 @@ func TestDeviceToken(t *testing.T) {
 		}{
 			{"as a device token", attempt{merge: auth("deviceToken"), device: &dev}, "ok 4 device-token " + readWrite},
 			{"instead of the token", attempt{merge: auth("token"), device: &dev}, "ok 4 device-token " + readWrite},
-			{"from another machine", attempt{addr: remote, host: "192.168.1.5", merge: auth("deviceToken"), device: &dev}, "ok 4 device-token " + readWrite},
+			{"from another machine", attempt{addr: remote, host: "192.168.1.5", merge: auth("deviceToken"), device: &dev},
+				"ok 4 device-token " + readWrite},
 			{"of another device", attempt{merge: auth("deviceToken"), device: &other}, "1008 INVALID_REQUEST AUTH_DEVICE_TOKEN_MISMATCH unauthorized: device token mismatch (rotate/reissue device token)"},
-			{"without the device", attempt{merge: fmt.Sprintf(`{"auth":{"deviceToken":%q}}`, first.hello.Auth.DeviceToken)}, "1008 " + tokenMismatch},
+			{"without the device", attempt{merge: fmt.Sprintf(`{"auth":{"deviceToken":%q}}`, first.hello.Auth.DeviceToken)},
+				"1008 " + tokenMismatch},
 			{"with more scopes", attempt{merge: auth("deviceToken")[:len(auth("deviceToken"))-1] + `,"scopes":["operator.admin"]}`, device: &dev}, "1008 INVALID_REQUEST AUTH_SCOPE_MISMATCH unauthorized: device token scope mismatch (re-pair or approve scope upgrade)"},
 		} {
 			if got, _ := s.connect(tt.try); got != tt.want {
@@ -316,7 +372,8 @@ func TestDeviceBearer(t *testing.T) {
 		dev := newDevice('a')
 		_, first := s.connect(attempt{merge: `{` + tui + `}`, device: &dev})
 		get := func() int {
-			status, _, _ := s.get(local, "127.0.0.1", "/control-ui-config.json", map[string]string{"Authorization": "Bearer " + first.hello.Auth.DeviceToken})
+			status, _, _ := s.get(local, "127.0.0.1", "/control-ui-config.json",
+				map[string]string{"Authorization": "Bearer " + first.hello.Auth.DeviceToken})
 			return status
 		}
 		for range 20 {
@@ -343,12 +400,18 @@ func TestDeviceBearer(t *testing.T) {
 func TestScopes(t *testing.T) {
 	missing := func(s chela.Scope) string { return "FORBIDDEN missing scope: " + string(s) }
 	for _, tt := range []struct{ name, merge, read, write, admin, node string }{
-		{"GW-18 read", `{"scopes":["operator.read"]}`, "ok", missing(chela.ScopeWrite), missing(chela.ScopeAdmin), "INVALID_REQUEST unauthorized role: operator"},
-		{"GW-18 write", `{"scopes":["operator.write"]}`, "ok", "ok", missing(chela.ScopeAdmin), "INVALID_REQUEST unauthorized role: operator"},
+		{"GW-18 read", `{"scopes":["operator.read"]}`, "ok", missing(chela.ScopeWrite), missing(chela.ScopeAdmin),
+			"INVALID_REQUEST unauthorized role: operator"},
+		{"GW-18 write", `{"scopes":["operator.write"]}`, "ok", "ok", missing(chela.ScopeAdmin),
+			"INVALID_REQUEST unauthorized role: operator"},
 		{"GW-18 admin", `{"scopes":["operator.admin"]}`, "ok", "ok", "ok", "INVALID_REQUEST unauthorized role: operator"},
-		{"GW-18 none", `{"scopes":[]}`, missing(chela.ScopeRead), missing(chela.ScopeWrite), missing(chela.ScopeAdmin), "INVALID_REQUEST unauthorized role: operator"},
-		{"GW-18 a node", `{` + node + `}`, "INVALID_REQUEST unauthorized role: node", "INVALID_REQUEST unauthorized role: node", "INVALID_REQUEST unauthorized role: node", "ok"},
-		{"GW-18 read in protocol 3", `{"minProtocol":3,"maxProtocol":3,"scopes":["operator.read"]}`, "ok", "INVALID_REQUEST missing scope: operator.write", "INVALID_REQUEST missing scope: operator.admin", "INVALID_REQUEST unauthorized role: operator"},
+		{"GW-18 none", `{"scopes":[]}`, missing(chela.ScopeRead), missing(chela.ScopeWrite), missing(chela.ScopeAdmin),
+			"INVALID_REQUEST unauthorized role: operator"},
+		{"GW-18 a node", `{` + node + `}`, "INVALID_REQUEST unauthorized role: node",
+			"INVALID_REQUEST unauthorized role: node", "INVALID_REQUEST unauthorized role: node", "ok"},
+		{"GW-18 read in protocol 3", `{"minProtocol":3,"maxProtocol":3,"scopes":["operator.read"]}`, "ok",
+			"INVALID_REQUEST missing scope: operator.write", "INVALID_REQUEST missing scope: operator.admin",
+			"INVALID_REQUEST unauthorized role: operator"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -357,7 +420,12 @@ func TestScopes(t *testing.T) {
 				if c == nil {
 					t.Fatal(said)
 				}
-				for method, want := range map[string]string{"read": tt.read, "write": tt.write, "admin": tt.admin, "node": tt.node} {
+				for method, want := range map[string]string{
+					"read":  tt.read,
+					"write": tt.write,
+					"admin": tt.admin,
+					"node":  tt.node,
+				} {
 					if got := s.call(c, method); got != want {
 						t.Errorf("%s: got %s, want %s", method, got, want)
 					}
@@ -374,7 +442,8 @@ func TestGuessing(t *testing.T) {
 		s := newTestServer(t, nil)
 		locked := 0
 		for i := range 10_000 {
-			status, _, _ := s.get(local, "127.0.0.1", "/control-ui-config.json", map[string]string{"Authorization": fmt.Sprintf("Bearer guess-%d", i)})
+			status, _, _ := s.get(local, "127.0.0.1", "/control-ui-config.json",
+				map[string]string{"Authorization": fmt.Sprintf("Bearer guess-%d", i)})
 			switch status {
 			case 401:
 			case 429:
@@ -400,7 +469,8 @@ func TestGuessing(t *testing.T) {
 				t.Errorf("%s: %d %s; probes must be answered to locked-out addresses", path, status, body)
 			}
 		}
-		if status, _, _ := s.get(local, "127.0.0.1", "/healthz", map[string]string{"Upgrade": "websocket", "Connection": "Upgrade"}); status != 429 {
+		if status, _, _ := s.get(local, "127.0.0.1", "/healthz",
+			map[string]string{"Upgrade": "websocket", "Connection": "Upgrade"}); status != 429 {
 			t.Errorf("a WebSocket on a probe's path: %d, want it refused", status)
 		}
 		time.Sleep(5*time.Minute + time.Second)
@@ -430,7 +500,8 @@ func TestBadTokens(t *testing.T) {
 			if got, _ := s.connect(attempt{}); got != "ok 4 token "+readWrite {
 				t.Errorf("from this machine: %s", got)
 			}
-			if _, body, _ := s.get(remote, "192.168.1.5:18789", "/readyz", map[string]string{"Authorization": "Bearer " + token}); strings.Contains(body, "parts") {
+			if _, body, _ := s.get(remote, "192.168.1.5:18789", "/readyz",
+				map[string]string{"Authorization": "Bearer " + token}); strings.Contains(body, "parts") {
 				t.Errorf("a probe shows that the token is right: %s", body)
 			}
 			synctest.Wait()

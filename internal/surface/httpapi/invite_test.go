@@ -50,7 +50,8 @@ func TestInvited(t *testing.T) {
 		const away = "192.168.1.5:18789"
 		dev, other := newDevice('a'), newDevice('b')
 		as := func(token string, d *device, more string) attempt {
-			return attempt{addr: remote, host: away, device: d, merge: fmt.Sprintf(`{%s,"commands":["camera.snap"],"auth":{"bootstrapToken":%q}}`, more, token)}
+			return attempt{addr: remote, host: away, device: d,
+				merge: fmt.Sprintf(`{%s,"commands":["camera.snap"],"auth":{"bootstrapToken":%q}}`, more, token)}
 		}
 		const invalid = "1008 INVALID_REQUEST AUTH_BOOTSTRAP_TOKEN_INVALID unauthorized: setup code invalid, expired, revoked, or already used (make a new one: chela devices invite)"
 		token := invite()
@@ -65,7 +66,8 @@ func TestInvited(t *testing.T) {
 			t.Errorf("published %+v, want the node's request", asked)
 		}
 		handed := in.hello.Auth.DeviceTokens[0]
-		if got, _ := s.connect(attempt{addr: remote, host: away, device: &dev, merge: fmt.Sprintf(`{%s,"auth":{"deviceToken":%q}}`, tui, handed.Token)}); got != "ok 4 device-token "+readWrite {
+		if got, _ := s.connect(attempt{addr: remote, host: away, device: &dev,
+			merge: fmt.Sprintf(`{%s,"auth":{"deviceToken":%q}}`, tui, handed.Token)}); got != "ok 4 device-token "+readWrite {
 			t.Errorf("with the token from the invitation: %s", got)
 		}
 		for _, tt := range []struct {
@@ -74,11 +76,15 @@ func TestInvited(t *testing.T) {
 			want string
 		}{
 			{"a second time", as(token, &dev, node), invalid},
-			{"a second time, with its own token", attempt{addr: remote, host: away, device: &dev, merge: fmt.Sprintf(`{%s,"auth":{"bootstrapToken":%q,"deviceToken":%q}}`, tui, token, handed.Token)}, "ok 4 bootstrap-token " + readWrite},
+			{"a second time, with its own token", attempt{addr: remote, host: away, device: &dev,
+				merge: fmt.Sprintf(`{%s,"auth":{"bootstrapToken":%q,"deviceToken":%q}}`, tui, token, handed.Token)},
+				"ok 4 bootstrap-token " + readWrite},
 			{"a second time, with the token of another device", attempt{addr: remote, host: away, device: &other, merge: fmt.Sprintf(`{%s,"auth":{"bootstrapToken":%q,"deviceToken":%q}}`, tui, token, handed.Token)}, "1008 INVALID_REQUEST AUTH_DEVICE_TOKEN_MISMATCH unauthorized: device token mismatch (rotate/reissue device token)"},
 			{"by another device", as(token, &other, node), invalid},
-			{"without a device", attempt{addr: remote, host: away, merge: fmt.Sprintf(`{"auth":{"bootstrapToken":%q}}`, invite())}, "1008 " + noDevice},
-			{"for more than it grants", as(invite(), &other, tui+`,"scopes":["operator.admin"]`), "1008 NOT_PAIRED PAIRING_REQUIRED pairing required: device is not approved yet"},
+			{"without a device", attempt{addr: remote, host: away, merge: fmt.Sprintf(`{"auth":{"bootstrapToken":%q}}`,
+				invite())}, "1008 " + noDevice},
+			{"for more than it grants", as(invite(), &other, tui+`,"scopes":["operator.admin"]`),
+				"1008 NOT_PAIRED PAIRING_REQUIRED pairing required: device is not approved yet"},
 		} {
 			if got, _ := s.connect(tt.try); got != tt.want {
 				t.Errorf("%s:\ngot  %s\nwant %s", tt.name, got, tt.want)

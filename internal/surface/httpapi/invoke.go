@@ -43,7 +43,14 @@ func (s server) invoke(w http.ResponseWriter, r *http.Request) {
 	if !readBody(w, r, &in) {
 		return
 	}
-	e := invoke.DirectCall{Tool: in.Tool, Action: in.Action, Args: in.Args, Session: in.SessionKey, Agent: in.AgentID, Key: in.Key}
+	e := invoke.DirectCall{
+		Tool:    in.Tool,
+		Action:  in.Action,
+		Args:    in.Args,
+		Session: in.SessionKey,
+		Agent:   in.AgentID,
+		Key:     in.Key,
+	}
 	if in.Name != "" {
 		e.Tool = in.Name
 	}
@@ -55,7 +62,8 @@ func (s server) invoke(w http.ResponseWriter, r *http.Request) {
 	case r.Context().Err() != nil: // the client is gone
 	case err != nil:
 		s.o.Log.Error("tool call over HTTP failed", "tool", e.Tool, "err", err)
-		access.WriteJSON(w, http.StatusInternalServerError, refusedCall(invoke.Answer{Refusal: invoke.Failed, Text: "tool execution failed"}))
+		access.WriteJSON(w, http.StatusInternalServerError,
+			refusedCall(invoke.Answer{Refusal: invoke.Failed, Text: "tool execution failed"}))
 	case a.Refusal != "":
 		access.WriteJSON(w, statusOf(a.Refusal), refusedCall(a))
 	default:

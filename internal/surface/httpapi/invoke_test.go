@@ -60,16 +60,21 @@ func newToolServer(t *testing.T, allow []string, change func(*access.Options)) *
 	s := &toolServer{enter: make(chan bool), leave: make(chan bool)}
 	plain := func(name string) gadget { return gadget{spec: tool.Spec{Name: name}} }
 	set := tool.NewSet(
-		plain("session_status"), gadget{spec: tool.Spec{Name: "exec", Names: []string{"bash"}, InRuns: true}}, gadget{spec: tool.Spec{Name: "apply_patch", InRuns: true}}, plain("read"),
-		gadget{spec: tool.Spec{Name: "gateway", OwnerOnly: true, InRuns: true}}, gadget{spec: tool.Spec{Name: "danger", Effect: tool.Acts}, ask: true},
-		gadget{spec: tool.Spec{Name: "browser", Schema: json.RawMessage(`{"type":"object","properties":{"action":{"type":"string"},"n":{"type":"integer"}}}`)}},
+		plain("session_status"), gadget{spec: tool.Spec{Name: "exec", Names: []string{"bash"}, InRuns: true}},
+		gadget{spec: tool.Spec{Name: "apply_patch", InRuns: true}}, plain("read"),
+		gadget{spec: tool.Spec{Name: "gateway", OwnerOnly: true, InRuns: true}},
+		gadget{spec: tool.Spec{Name: "danger", Effect: tool.Acts}, ask: true},
+		gadget{spec: tool.Spec{Name: "browser",
+			Schema: json.RawMessage(`{"type":"object","properties":{"action":{"type":"string"},"n":{"type":"integer"}}}`)}},
 		gadget{spec: tool.Spec{Name: "boom"}, run: func(context.Context, tool.Call) (tool.Result, error) {
 			return tool.Result{}, errors.New("open /home/me/secret.txt: no such file")
 		}},
-		gadget{spec: tool.Spec{Name: "panics"}, run: func(context.Context, tool.Call) (tool.Result, error) { panic("at /home/me") }},
-		gadget{spec: tool.Spec{Name: "count", Effect: tool.Writes}, run: func(context.Context, tool.Call) (tool.Result, error) {
-			return tool.Text(fmt.Sprint(s.ran.Add(1))), nil
-		}},
+		gadget{spec: tool.Spec{Name: "panics"},
+			run: func(context.Context, tool.Call) (tool.Result, error) { panic("at /home/me") }},
+		gadget{spec: tool.Spec{Name: "count", Effect: tool.Writes},
+			run: func(context.Context, tool.Call) (tool.Result, error) {
+				return tool.Text(fmt.Sprint(s.ran.Add(1))), nil
+			}},
 		gadget{spec: tool.Spec{Name: "slow"}, run: func(ctx context.Context, _ tool.Call) (tool.Result, error) {
 			s.enter <- true
 			select {
@@ -82,10 +87,14 @@ func newToolServer(t *testing.T, allow []string, change func(*access.Options)) *
 	)
 	s.testServer = newTestServer(t, change)
 	s.options = invoke.DirectOptions{
-		Executor: invoke.New(invoke.Options{}), Store: s.store, Default: "main", Agent: func(id chela.AgentID) bool { return id == "main" || id == "other" },
-		Direct: func() (deny, _ []string) { return []string{"secretive"}, allow },
+		Executor: invoke.New(invoke.Options{}),
+		Store:    s.store,
+		Default:  "main",
+		Agent:    func(id chela.AgentID) bool { return id == "main" || id == "other" },
+		Direct:   func() (deny, _ []string) { return []string{"secretive"}, allow },
 		Scope: func(_ context.Context, who chela.Principal, key chela.SessionKey) (invoke.Scope, error) {
-			return invoke.Scope{Agent: key.Agent(), Tools: set, Policy: policy.Pipeline{{Label: "global", Key: "tools", Deny: []string{"read"}}}}, nil
+			return invoke.Scope{Agent: key.Agent(), Tools: set,
+				Policy: policy.Pipeline{{Label: "global", Key: "tools", Deny: []string{"read"}}}}, nil
 		},
 	}
 	s.direct = invoke.NewDirect(s.options)
@@ -124,12 +133,19 @@ func (s *toolServer) send(method, addr string, body io.Reader, auth string) (int
 // TestBodyType sends bodies of other types, which any web page can send.
 func TestBodyType(t *testing.T) {
 	for kind, want := range map[string]int{
-		"application/json": 200, "Application/JSON; charset=utf-8": 200, "": 200,
-		"text/plain": 415, "text/plain;charset=UTF-8": 415, "application/x-www-form-urlencoded": 415, "multipart/form-data; boundary=x": 415, ";": 415,
+		"application/json":                  200,
+		"Application/JSON; charset=utf-8":   200,
+		"":                                  200,
+		"text/plain":                        415,
+		"text/plain;charset=UTF-8":          415,
+		"application/x-www-form-urlencoded": 415,
+		"multipart/form-data; boundary=x":   415,
+		";":                                 415,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newToolServer(t, nil, nil)
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway/tools/invoke", strings.NewReader(`{"tool":"count"}`))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway/tools/invoke",
+				strings.NewReader(`{"tool":"count"}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +175,8 @@ func proxied(o *access.Options) {
 // postAs makes a call that a proxy reports as made by the user, with the scopes.
 func (s *toolServer) postAs(user, scopes, body string) (int, string) {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://gateway/tools/invoke", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://gateway/tools/invoke",
+		strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -205,22 +222,36 @@ func TestInvoke(t *testing.T) {
 		want   string
 	}{
 		{"TI-01 a call", `{"tool":"session_status"}`, 200, `{"ok":true,"result":{"content":[{"type":"text","text":"{}"}]}}`},
-		{"name takes precedence over tool", `{"tool":"boom","name":"session_status","args":{"a":1}}`, 200, `{"ok":true,"result":{"content":[{"type":"text","text":"{\"a\":1}"}]}}`},
-		{"TI-03 exec", `{"tool":"exec","args":{"command":"id"}}`, 404, `{"error":{"message":"Tool not available: exec","type":"not_found"},"ok":false}`},
-		{"exec by its alias", `{"tool":"BASH"}`, 404, `{"error":{"message":"Tool not available: exec","type":"not_found"},"ok":false}`},
-		{"gateway, which is not allowed", `{"tool":"gateway"}`, 404, `{"error":{"message":"Tool not available: gateway","type":"not_found"},"ok":false}`},
-		{"TI-05 TOOL-10 denied by the configuration", `{"tool":"read"}`, 404, `{"error":{"message":"Tool not available: read","type":"not_found"},"ok":false}`},
-		{"an unknown tool", `{"tool":"nope"}`, 404, `{"error":{"message":"Tool not available: nope","type":"not_found"},"ok":false}`},
-		{"TI-06 invalid JSON", `{`, 400, `{"error":{"message":"invalid request body: unexpected end of JSON input","type":"invalid_request_error"}}`},
-		{"no name", `{"args":{}}`, 400, `{"error":{"message":"the name of the tool is missing","type":"invalid_request"},"ok":false}`},
-		{"TI-07 a tool that fails", `{"tool":"boom"}`, 500, `{"error":{"message":"tool execution failed","type":"tool_error"},"ok":false}`},
-		{"TI-07 a tool that crashes", `{"tool":"panics"}`, 500, `{"error":{"message":"tool execution failed","type":"tool_error"},"ok":false}`},
-		{"TI-08 the action is an argument", `{"tool":"browser","action":"screenshot","args":{}}`, 200, `{"ok":true,"result":{"content":[{"type":"text","text":"{\"action\":\"screenshot\"}"}]}}`},
-		{"an action with a matching argument", `{"tool":"browser","action":"a","args":{"action":"b"}}`, 200, `{"ok":true,"result":{"content":[{"type":"text","text":"{\"action\":\"b\"}"}]}}`},
-		{"an unsupported action", `{"tool":"session_status","action":"a"}`, 200, `{"ok":true,"result":{"content":[{"type":"text","text":"{}"}]}}`},
+		{"name takes precedence over tool", `{"tool":"boom","name":"session_status","args":{"a":1}}`, 200,
+			`{"ok":true,"result":{"content":[{"type":"text","text":"{\"a\":1}"}]}}`},
+		{"TI-03 exec", `{"tool":"exec","args":{"command":"id"}}`, 404,
+			`{"error":{"message":"Tool not available: exec","type":"not_found"},"ok":false}`},
+		{"exec by its alias", `{"tool":"BASH"}`, 404,
+			`{"error":{"message":"Tool not available: exec","type":"not_found"},"ok":false}`},
+		{"gateway, which is not allowed", `{"tool":"gateway"}`, 404,
+			`{"error":{"message":"Tool not available: gateway","type":"not_found"},"ok":false}`},
+		{"TI-05 TOOL-10 denied by the configuration", `{"tool":"read"}`, 404,
+			`{"error":{"message":"Tool not available: read","type":"not_found"},"ok":false}`},
+		{"an unknown tool", `{"tool":"nope"}`, 404,
+			`{"error":{"message":"Tool not available: nope","type":"not_found"},"ok":false}`},
+		{"TI-06 invalid JSON", `{`, 400,
+			`{"error":{"message":"invalid request body: unexpected end of JSON input","type":"invalid_request_error"}}`},
+		{"no name", `{"args":{}}`, 400,
+			`{"error":{"message":"the name of the tool is missing","type":"invalid_request"},"ok":false}`},
+		{"TI-07 a tool that fails", `{"tool":"boom"}`, 500,
+			`{"error":{"message":"tool execution failed","type":"tool_error"},"ok":false}`},
+		{"TI-07 a tool that crashes", `{"tool":"panics"}`, 500,
+			`{"error":{"message":"tool execution failed","type":"tool_error"},"ok":false}`},
+		{"TI-08 the action is an argument", `{"tool":"browser","action":"screenshot","args":{}}`, 200,
+			`{"ok":true,"result":{"content":[{"type":"text","text":"{\"action\":\"screenshot\"}"}]}}`},
+		{"an action with a matching argument", `{"tool":"browser","action":"a","args":{"action":"b"}}`, 200,
+			`{"ok":true,"result":{"content":[{"type":"text","text":"{\"action\":\"b\"}"}]}}`},
+		{"an unsupported action", `{"tool":"session_status","action":"a"}`, 200,
+			`{"ok":true,"result":{"content":[{"type":"text","text":"{}"}]}}`},
 		{"invalid arguments", `{"tool":"browser","args":{"n":"many"}}`, 400, `{"error":{"message":"invalid arguments: \"n\" is string, want integer. The fields are: action (string), n (integer)","type":"tool_error"},"ok":false}`},
 		{"TI-09 another agent's session", `{"tool":"session_status","agentId":"main","sessionKey":"agent:other:main"}`, 400, `{"error":{"message":"agent id \"main\" does not match session agent \"other\"","type":"invalid_request"},"ok":false}`},
-		{"an unknown agent", `{"tool":"session_status","agentId":"stranger"}`, 400, `{"error":{"message":"unknown agent id \"stranger\"","type":"invalid_request"},"ok":false}`},
+		{"an unknown agent", `{"tool":"session_status","agentId":"stranger"}`, 400,
+			`{"error":{"message":"unknown agent id \"stranger\"","type":"invalid_request"},"ok":false}`},
 		{"a call that needs approval", `{"tool":"danger"}`, 403, `{"error":{"message":"this needs an approval, and nobody can be asked here: it acts","requiresApproval":true,"type":"tool_call_blocked"},"ok":false}`},
 	}
 	type answer struct {
@@ -243,7 +274,8 @@ func TestInvoke(t *testing.T) {
 	}
 	t.Run("TI-04 tools the configuration allows the owner", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			if status, body := newToolServer(t, []string{"gateway"}, nil).post(`{"tool":"gateway","args":{"action":"config.get"}}`); status != 200 {
+			if status, body := newToolServer(t, []string{"gateway"},
+				nil).post(`{"tool":"gateway","args":{"action":"config.get"}}`); status != 200 {
 				t.Errorf("%d %s", status, body)
 			}
 		})
@@ -273,7 +305,8 @@ func TestInvoke(t *testing.T) {
 			defer w.Close()
 			go io.WriteString(w, `{"tool":`)
 			begun := time.Now()
-			if status, body, _ := newToolServer(t, nil, nil).send(http.MethodPost, local, r, "Bearer "+token); status != 408 || time.Since(begun) > time.Minute {
+			if status, body, _ := newToolServer(t, nil, nil).send(http.MethodPost, local, r, "Bearer "+token); status != 408 ||
+				time.Since(begun) > time.Minute {
 				t.Errorf("%d %s after %v, want 408", status, body, time.Since(begun))
 			}
 		})
@@ -306,7 +339,11 @@ func TestInvokeAccess(t *testing.T) {
 	t.Run("read scope calls nothing, write scope is not the owner", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newToolServer(t, []string{"gateway", "exec"}, proxied)
-			for scopes, want := range map[string][2]int{"operator.read": {403, 403}, "operator.write": {200, 404}, "operator.admin": {200, 200}} {
+			for scopes, want := range map[string][2]int{
+				"operator.read":  {403, 403},
+				"operator.write": {200, 404},
+				"operator.admin": {200, 200},
+			} {
 				var got [2]int
 				for i, name := range []string{"session_status", "exec"} {
 					got[i], _ = s.postAs("ada", scopes, `{"tool":"`+name+`"}`)
@@ -335,7 +372,8 @@ func TestInvokeOnce(t *testing.T) {
 			synctest.Wait()
 			s.leave <- true
 			first := <-answers
-			if second, third := <-answers, <-answers; first != second || first != third || !strings.HasPrefix(first, "200") || s.ran.Load() != 1 {
+			if second, third := <-answers, <-answers; first != second || first != third ||
+				!strings.HasPrefix(first, "200") || s.ran.Load() != 1 {
 				t.Errorf("%d calls: %s, %s, %s", s.ran.Load(), first, second, third)
 			}
 			if status, body := s.post(`{"tool":"count","idempotencyKey":"k"}`); status != 400 {
@@ -396,7 +434,8 @@ func TestInvokeOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newToolServer(t, nil, nil)
 			ctx, cancel := context.WithCancel(t.Context())
-			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway/tools/invoke", strings.NewReader(`{"tool":"slow"}`))
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway/tools/invoke",
+				strings.NewReader(`{"tool":"slow"}`))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -421,7 +460,8 @@ func TestInvokeOnce(t *testing.T) {
 			got := s.record()
 			slices.Reverse(got)
 			want := []string{
-				"owner count allowed default ok", "owner read refused policy global tools error", "owner danger denied approval error",
+				"owner count allowed default ok", "owner read refused policy global tools error",
+				"owner danger denied approval error",
 				"owner boom allowed default error", "owner exec refused policy direct gateway.tools.deny error",
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

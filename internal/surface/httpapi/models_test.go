@@ -53,7 +53,8 @@ func TestModelsSnapshot(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if (got != nil) != tt.want || got != nil && (got.Target.SessionKey != "main" || got.Scope != got.Target || len(got.Catalog.Models) != 1) {
+			if (got != nil) != tt.want || got != nil && (got.Target.SessionKey != "main" || got.Scope != got.Target ||
+				len(got.Catalog.Models) != 1) {
 				t.Errorf("%s: %+v", tt.name, got)
 			}
 		}

@@ -22,9 +22,11 @@ const (
 
 // Route is an HTTP route.
 type Route struct {
-	Pattern    string // of http.ServeMux
-	For        string // Anyone, LocalOrCredential, Credential, or WebhookToken, Platform or Capability, which the handler checks
-	StartsWork bool   // a request may start a tool; other routes have no effect
+	Pattern string // of http.ServeMux
+	// Anyone, LocalOrCredential, Credential, or WebhookToken, Platform or Capability, which the
+	// handler checks
+	For        string
+	StartsWork bool // a request may start a tool; other routes have no effect
 
 	fallback bool // it answers for paths that no other route has
 	serve    http.HandlerFunc
@@ -58,16 +60,24 @@ func Routes(o Options) []Route {
 	}
 	if m := o.Models; m != nil {
 		for _, p := range m.Patterns() {
-			out = append(out, Route{Pattern: p, For: Credential, StartsWork: strings.HasPrefix(p, "POST "), serve: m.ServeHTTP, refuse: m.Refuse})
+			out = append(out, Route{
+				Pattern:    p,
+				For:        Credential,
+				StartsWork: strings.HasPrefix(p, "POST "),
+				serve:      m.ServeHTTP,
+				refuse:     m.Refuse,
+			})
 		}
 	}
 	if h := o.Webhooks; h != nil {
-		out = append(out, Route{Pattern: "POST " + h.Path + "/", For: WebhookToken, StartsWork: true, serve: h.Handler.ServeHTTP},
+		out = append(out, Route{Pattern: "POST " + h.Path + "/", For: WebhookToken, StartsWork: true,
+			serve: h.Handler.ServeHTTP},
 			get(h.Path+"/", Anyone, h.Handler.ServeHTTP))
 	}
 	if o.Canvas != nil {
 		for _, p := range [...]string{canvas.PagesPath, canvas.A2UIPath} {
-			out = append(out, get(p, Credential, o.Canvas.ServeHTTP), get(strings.TrimSuffix(p, "/"), Credential, o.Canvas.ServeHTTP))
+			out = append(out, get(p, Credential, o.Canvas.ServeHTTP),
+				get(strings.TrimSuffix(p, "/"), Credential, o.Canvas.ServeHTTP))
 		}
 		out = append(out, get(canvas.CapabilityPath, Capability, o.Canvas.ServeHTTP))
 	}

@@ -26,16 +26,31 @@ import (
 // WebSocket upgrade: the result must be the same for all routes.
 func TestOrigins(t *testing.T) {
 	hosts := map[string]bool{ // known names of the gateway
-		"127.0.0.1:18789": true, "localhost:18789": true, "[::1]:18789": true, "box:18789": true, "box.local": true, "ui.example": true,
-		"evil.example:18789": false, "127.0.0.1.evil.example": false,
+		"127.0.0.1:18789":        true,
+		"localhost:18789":        true,
+		"[::1]:18789":            true,
+		"box:18789":              true,
+		"box.local":              true,
+		"ui.example":             true,
+		"evil.example:18789":     false,
+		"127.0.0.1.evil.example": false,
 	}
 	origins := []string{
 		"", "http://127.0.0.1:18789", "http://localhost:3000", "https://ui.example", "http://box:18789",
 		"https://evil.example", "null", "file://", "http://127.0.0.1.evil.example", "https://ui.example.evil.example",
 	}
 	routes := map[string]int{
-		"/healthz": 200, "/health": 200, "/readyz": 200, "/ready": 200, "/metrics": 200, "/": 200, "/chat/main": 200, "/assets/app.js": 200,
-		"/control-ui-config.json": 401, "/__openclaw__/control-ui-config.json": 401, "/nothing.js": 404,
+		"/healthz":                             200,
+		"/health":                              200,
+		"/readyz":                              200,
+		"/ready":                               200,
+		"/metrics":                             200,
+		"/":                                    200,
+		"/chat/main":                           200,
+		"/assets/app.js":                       200,
+		"/control-ui-config.json":              401,
+		"/__openclaw__/control-ui-config.json": 401,
+		"/nothing.js":                          404,
 	}
 	for _, configured := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -47,7 +62,8 @@ func TestOrigins(t *testing.T) {
 			n := 0
 			for host, known := range hosts {
 				known = known && (configured || host != "ui.example")
-				local := known && (strings.Contains(host, "127.0.0.1") || strings.Contains(host, "localhost") || strings.Contains(host, "::1"))
+				local := known && (strings.Contains(host, "127.0.0.1") || strings.Contains(host, "localhost") ||
+					strings.Contains(host, "::1"))
 				for _, origin := range origins {
 					n++
 					may := false
@@ -116,7 +132,8 @@ func TestGuard(t *testing.T) {
 		{"remote metrics", remote, "/metrics", nil, 401},
 		{"remote metrics with the token", remote, "/metrics", map[string]string{"Authorization": "Bearer " + token}, 200},
 		{"remote metrics with a wrong token", remote, "/metrics", map[string]string{"Authorization": "Bearer x"}, 401},
-		{"the bootstrap with the token", local, "/control-ui-config.json", map[string]string{"Authorization": "Bearer " + token}, 200},
+		{"the bootstrap with the token", local, "/control-ui-config.json",
+			map[string]string{"Authorization": "Bearer " + token}, 200},
 		{"a path out of the directory", local, "/assets/../../etc/passwd.txt", nil, 404},
 		{"another interface", local, "/v1/models", nil, 404},
 	} {
@@ -126,10 +143,12 @@ func TestGuard(t *testing.T) {
 				if got != tt.want {
 					t.Errorf("status %d: %s, want %d", got, body, tt.want)
 				}
-				if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || h.Get("Permissions-Policy") == "" {
+				if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" ||
+					h.Get("Permissions-Policy") == "" {
 					t.Errorf("without the headers that protect pages: %v", h)
 				}
-				if strings.HasPrefix(body, "{") && (h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/json; charset=utf-8" || h.Get("Retry-After") != "") {
+				if strings.HasPrefix(body, "{") && (h.Get("Cache-Control") != "no-store" ||
+					h.Get("Content-Type") != "application/json; charset=utf-8" || h.Get("Retry-After") != "") {
 					t.Errorf("JSON with the headers %v", h)
 				}
 			})
@@ -138,9 +157,10 @@ func TestGuard(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
-	t.Run("HL-01 live without a credential, not ready while a channel fails, details hidden from remote requests", func(t *testing.T) {
-		synctest.Test(t, testReady)
-	})
+	t.Run("HL-01 live without a credential, not ready while a channel fails, details hidden from remote requests",
+		func(t *testing.T) {
+			synctest.Test(t, testReady)
+		})
 }
 
 func testReady(t *testing.T) {
@@ -201,8 +221,15 @@ func TestUI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer(t, nil)
 		for path, want := range map[string]string{
-			"/": page, "/chat/agent:main:main": page, "/index.html": page, "/settings": page,
-			"/assets/app.js": "run()", "/chat/assets/app.js": "run()", "/favicon.ico": "icon", "/settings/device/favicon.ico": "icon", "/missing.js": "404 page not found\n",
+			"/":                            page,
+			"/chat/agent:main:main":        page,
+			"/index.html":                  page,
+			"/settings":                    page,
+			"/assets/app.js":               "run()",
+			"/chat/assets/app.js":          "run()",
+			"/favicon.ico":                 "icon",
+			"/settings/device/favicon.ico": "icon",
+			"/missing.js":                  "404 page not found\n",
 		} {
 			_, got, h := s.get(local, "localhost", path, nil)
 			if got != want {
@@ -264,10 +291,12 @@ func TestNoUI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTestServer(t, nil)
 		synctest.Wait()
-		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Auth: s.auth, Upgrade: gateway.Starting(nil), Post: func(string) http.Handler { return nil }})
+		h := httpapi.New(httpapi.Options{Log: slog.New(slog.DiscardHandler), Auth: s.auth, Upgrade: gateway.Starting(nil),
+			Post: func(string) http.Handler { return nil }})
 		for path, want := range map[string]string{
 			"/": "chela config set gateway.controlUi.enabled true", "/chat": "there is nothing at /chat",
-			"/v1/models": `{"error":{"message":"there is nothing at /v1/models","type":"not_found"}}`, "/hooks/x": `{"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
+			"/v1/models": `{"error":{"message":"there is nothing at /v1/models","type":"not_found"}}`,
+			"/hooks/x":   `{"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
 		} {
 			w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "http://localhost"+path, nil)
 			r.RemoteAddr = local
@@ -282,14 +311,18 @@ func TestNoUI(t *testing.T) {
 func TestPage(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for _, tt := range []struct{ base, path, want string }{
-		{"", "/", "200 text/html; charset=utf-8"}, {"", "/icon.svg", "200 image/svg+xml"}, {"", "/chat", "404 application/json; charset=utf-8"},
+		{"", "/", "200 text/html; charset=utf-8"}, {"", "/icon.svg", "200 image/svg+xml"},
+		{"", "/chat", "404 application/json; charset=utf-8"},
 		{"", "/assets/", "404 application/json; charset=utf-8"}, {"", "/v1/models", "404 application/json; charset=utf-8"},
 		{"chela", "/chela/", "200 text/html; charset=utf-8"}, {"chela", "/chela/icon.svg", "200 image/svg+xml"},
 		{"chela", "/chela", "307 text/html; charset=utf-8"}, {"chela", "/", "404 application/json; charset=utf-8"},
 	} {
 		h := httpapi.New(httpapi.Options{
-			Log: log, Auth: access.New(access.Options{Log: log, Token: secret.New(token)}), Started: time.Now(), Page: webui.New(tt.base),
-			Post: func(string) http.Handler { return nil },
+			Log:     log,
+			Auth:    access.New(access.Options{Log: log, Token: secret.New(token)}),
+			Started: time.Now(),
+			Page:    webui.New(tt.base),
+			Post:    func(string) http.Handler { return nil },
 		})
 		for _, method := range []string{"GET", "HEAD"} {
 			w, r := httptest.NewRecorder(), httptest.NewRequest(method, "http://127.0.0.1:18789"+tt.path, nil)
@@ -313,8 +346,10 @@ func TestOtherMethods(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	h := httpapi.New(httpapi.Options{
 		Log: log, Auth: access.New(access.Options{Log: log, Token: secret.New(token)}), Started: time.Now(),
-		Upgrade: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) }),
-		Post:    func(string) http.Handler { return nil },
+		Upgrade: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusSwitchingProtocols)
+		}),
+		Post: func(string) http.Handler { return nil },
 		Invoke: func(context.Context, chela.Principal, invoke.DirectCall) (invoke.Answer, error) {
 			return invoke.Answer{}, nil
 		},
@@ -331,20 +366,38 @@ func TestOtherMethods(t *testing.T) {
 		return w
 	}
 	for request, want := range map[string]string{
-		"POST /nothing": `404  {"error":{"message":"there is nothing at /nothing","type":"not_found"}}`, "PUT /": `404  {"error":{"message":"there is nothing at /","type":"not_found"}}`,
-		"DELETE /v1/models": `404  {"error":{"message":"there is nothing at /v1/models","type":"not_found"}}`, "PATCH /hooks/x": `404  {"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
+		"POST /nothing":     `404  {"error":{"message":"there is nothing at /nothing","type":"not_found"}}`,
+		"PUT /":             `404  {"error":{"message":"there is nothing at /","type":"not_found"}}`,
+		"DELETE /v1/models": `404  {"error":{"message":"there is nothing at /v1/models","type":"not_found"}}`,
+
+		"PATCH /hooks/x":    `404  {"error":{"message":"there is nothing at /hooks/x","type":"not_found"}}`,
 		"POST /healthz":     `405 GET {"error":{"message":"want GET","type":"invalid_request_error"}}`,
 		"PUT /tools/invoke": `405 POST {"error":{"message":"want POST","type":"invalid_request_error"}}`,
-		"GET /v1":           `404  {"error":`, "GET /hooks": `404  {"error":`, "GET //v1/models": `404  {"error":`, "GET /v1/../healthz": `404  {"error":`,
-		"GET /tools/invoke": `405 POST {"error":{"message":"want POST","type":"invalid_request_error"}}`,
+		"GET /v1":           `404  {"error":`,
+		"GET /hooks":        `404  {"error":`,
+		"GET //v1/models":   `404  {"error":`,
+
+		"GET /v1/../healthz": `404  {"error":`,
+		"GET /tools/invoke":  `405 POST {"error":{"message":"want POST","type":"invalid_request_error"}}`,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		w := do(method, path, http.Header{})
-		if got := fmt.Sprintf("%d %s %s", w.Code, w.Header().Get("Allow"), w.Body); !strings.HasPrefix(got, want) || !json.Valid(w.Body.Bytes()) {
+		if got := fmt.Sprintf("%d %s %s", w.Code, w.Header().Get("Allow"), w.Body); !strings.HasPrefix(got, want) ||
+			!json.Valid(w.Body.Bytes()) {
 			t.Errorf("%s: %s, want %s", request, got, want)
 		}
 	}
-	for path, want := range map[string]int{"": 101, "/": 101, "/ws": 101, "/a/b/": 101, "//": 400, "/a//b": 400, "/%ff": 400, "/a/../b": 400, "/.": 400} {
+	for path, want := range map[string]int{
+		"":        101,
+		"/":       101,
+		"/ws":     101,
+		"/a/b/":   101,
+		"//":      400,
+		"/a//b":   400,
+		"/%ff":    400,
+		"/a/../b": 400,
+		"/.":      400,
+	} {
 		if w := do(http.MethodGet, path, http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}); w.Code != want {
 			t.Errorf("an upgrade at %q: status %d, want %d: %s", path, w.Code, want, w.Body)
 		}
@@ -355,8 +408,11 @@ func TestOtherMethods(t *testing.T) {
 func TestForeignPosts(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	h := httpapi.New(httpapi.Options{
-		Log: log, Auth: access.New(access.Options{Log: log, Token: secret.New(token)}), Upgrade: http.NotFoundHandler(), Started: time.Now(),
-		Post: func(string) http.Handler { return nil },
+		Log:     log,
+		Auth:    access.New(access.Options{Log: log, Token: secret.New(token)}),
+		Upgrade: http.NotFoundHandler(),
+		Started: time.Now(),
+		Post:    func(string) http.Handler { return nil },
 	})
 	for path, want := range map[string]string{
 		"/v1/chat/completions": `"type":"not_found"`, "/hooks/agent": `"type":"not_found"`, "/nothing": `"type":"not_found"`,
@@ -365,7 +421,8 @@ func TestForeignPosts(t *testing.T) {
 		r.RemoteAddr = local
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		if body := w.Body.String(); w.Code != http.StatusNotFound || !json.Valid(w.Body.Bytes()) || !strings.Contains(body, want) {
+		if body := w.Body.String(); w.Code != http.StatusNotFound || !json.Valid(w.Body.Bytes()) ||
+			!strings.Contains(body, want) {
 			t.Errorf("%s: status %d, %s", path, w.Code, body)
 		}
 	}

@@ -91,7 +91,8 @@ func New(o Options) http.Handler {
 			return
 		}
 		_, pattern := mux.Handler(r)
-		if !isClean(r.URL.Path) || fallbacks[pattern] && strings.HasSuffix(pattern, r.URL.Path+"/") { // the mux would redirect, with a page
+		// the mux would redirect, with a page
+		if !isClean(r.URL.Path) || fallbacks[pattern] && strings.HasSuffix(pattern, r.URL.Path+"/") {
 			s.notFound(w, r)
 			return
 		}
@@ -103,7 +104,8 @@ func New(o Options) http.Handler {
 	}), probes[:]...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 { // also the rest of a body that no handler reads is read, before the answer
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // not every connection supports deadlines
+			// not every connection supports deadlines
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 		}
 		guarded.ServeHTTP(w, r)
 	})

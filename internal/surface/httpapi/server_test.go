@@ -72,13 +72,25 @@ func newTestServer(t *testing.T, change func(*access.Options)) *testServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := access.Options{Log: log, Store: db, Token: secret.New(token), Password: secret.New(password), Hosts: []string{"box", "box.local"}}
+	o := access.Options{
+		Log:      log,
+		Store:    db,
+		Token:    secret.New(token),
+		Password: secret.New(password),
+		Hosts:    []string{"box", "box.local"},
+	}
 	if change != nil {
 		change(&o)
 	}
 	s.store, s.conns, s.done, s.auth = db, make(chan net.Conn), make(chan struct{}), access.New(o)
 	s.parts, s.stage = map[string]string{"store": "ok", "model": "ok"}, httpapi.Started
-	s.gate = gateway.New(gateway.Options{Log: log, Version: "1", Bus: bus.New(log), Methods: rpc.NewSet(s.methods()), Models: catalog})
+	s.gate = gateway.New(gateway.Options{
+		Log:     log,
+		Version: "1",
+		Bus:     bus.New(log),
+		Methods: rpc.NewSet(s.methods()),
+		Models:  catalog,
+	})
 	ho := httpapi.Options{
 		Log: log, Auth: s.auth, Upgrade: s.gate.Upgrade(s.auth.Connect), Started: time.Now(),
 		Ready: func(context.Context) map[string]string { return s.parts },
@@ -88,7 +100,8 @@ func newTestServer(t *testing.T, change func(*access.Options)) *testServer {
 		},
 		Metrics: func(context.Context) ([]httpapi.Metric, error) { return metrics(), nil },
 		UI: &httpapi.UI{
-			Files:     fstest.MapFS{"index.html": {Data: []byte(page)}, "assets/app.js": {Data: []byte("run()")}, "favicon.ico": {Data: []byte("icon")}},
+			Files: fstest.MapFS{"index.html": {Data: []byte(page)}, "assets/app.js": {Data: []byte("run()")},
+				"favicon.ico": {Data: []byte("icon")}},
 			Bootstrap: func() httpapi.Bootstrap { return httpapi.Bootstrap{Name: "Chela", Version: "1"} },
 		},
 	}
@@ -145,7 +158,8 @@ func catalog(_ context.Context, of wire.ModelsScope) (wire.ModelsList, error) {
 func metrics() []httpapi.Metric {
 	return []httpapi.Metric{
 		httpapi.One("chela_clients", "Connected clients.", httpapi.Gauge, 2),
-		{Name: "chela_runs_total", Help: "Runs.", Kind: httpapi.Counter, Label: "outcome", Values: map[string]float64{"ok": 3, "a\"b\\\n": 1}},
+		{Name: "chela_runs_total", Help: "Runs.", Kind: httpapi.Counter, Label: "outcome",
+			Values: map[string]float64{"ok": 3, "a\"b\\\n": 1}},
 		httpapi.One("chela_tokens_total", "Tokens.", httpapi.Counter, 12345678901),
 		httpapi.One("chela_seconds", "Time.", httpapi.Gauge, 0.1234567),
 	}
@@ -250,13 +264,17 @@ func (d device) sign(p map[string]any, nonce string) {
 	family, _ := cl["deviceFamily"].(string)
 	at := time.Now().UnixMilli()
 	text := strings.Join([]string{
-		"v3", d.id(), cl["id"].(string), cl["mode"].(string), p["role"].(string), strings.Join(scopes, ","), fmt.Sprint(at), tok, nonce,
+		"v3", d.id(), cl["id"].(string), cl["mode"].(string), p["role"].(string), strings.Join(scopes, ","),
+		fmt.Sprint(at), tok, nonce,
 		strings.ToLower(cl["platform"].(string)), strings.ToLower(family),
 	}, "|")
 	b64 := base64.RawURLEncoding.EncodeToString
 	p["device"] = map[string]any{
-		"id": d.id(), "publicKey": b64(d.key.Public().(ed25519.PublicKey)), "signature": b64(ed25519.Sign(d.key, []byte(text))),
-		"signedAt": at, "nonce": nonce,
+		"id":        d.id(),
+		"publicKey": b64(d.key.Public().(ed25519.PublicKey)),
+		"signature": b64(ed25519.Sign(d.key, []byte(text))),
+		"signedAt":  at,
+		"nonce":     nonce,
 	}
 }
 
@@ -292,7 +310,8 @@ func (s *testServer) connect(c attempt) (string, *session) {
 	for k, v := range c.header {
 		h.Set(k, v)
 	}
-	ws, res, err := websocket.Dial(s.t.Context(), "ws://"+host+"/", &websocket.DialOptions{HTTPClient: s.http(addr), HTTPHeader: h})
+	ws, res, err := websocket.Dial(s.t.Context(), "ws://"+host+"/",
+		&websocket.DialOptions{HTTPClient: s.http(addr), HTTPHeader: h})
 	if err != nil {
 		if res == nil {
 			s.t.Fatal(err)
@@ -314,9 +333,13 @@ func (s *testServer) connect(c attempt) (string, *session) {
 
 func (s *testServer) frame(c attempt, nonce string) string {
 	p := map[string]any{
-		"minProtocol": 4, "maxProtocol": 4, "role": "operator", "scopes": []any{"operator.read", "operator.write"}, "caps": []any{},
-		"client": map[string]any{"id": "cli", "version": "1.0", "platform": "linux", "mode": "cli"},
-		"auth":   map[string]any{"token": token},
+		"minProtocol": 4,
+		"maxProtocol": 4,
+		"role":        "operator",
+		"scopes":      []any{"operator.read", "operator.write"},
+		"caps":        []any{},
+		"client":      map[string]any{"id": "cli", "version": "1.0", "platform": "linux", "mode": "cli"},
+		"auth":        map[string]any{"token": token},
 	}
 	if c.merge != "" {
 		if err := json.Unmarshal([]byte(c.merge), &p); err != nil {

@@ -129,6 +129,7 @@ func policy(page []byte) string {
 		sum := sha256.Sum256(m[2])
 		scripts += " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
-	return "default-src 'self'; script-src " + scripts + "; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; " +
+	return "default-src 'self'; script-src " + scripts +
+		"; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; " +
 		"font-src 'self' data:; media-src 'self' data: blob:; connect-src 'self' ws: wss: data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 }

@@ -37,10 +37,12 @@ func TestEvents(t *testing.T) {
 				q.add(Event{SessionKey: "mine"})
 			}()
 			begin := time.Now()
-			if p := q.wait(t.Context(), 0, "mine", time.Minute); len(p.events) != 1 || p.next != 2 || time.Since(begin) != 2*time.Second {
+			if p := q.wait(t.Context(), 0, "mine", time.Minute); len(p.events) != 1 || p.next != 2 ||
+				time.Since(begin) != 2*time.Second {
 				t.Errorf("after %v: %+v", time.Since(begin), p)
 			}
-			if p := q.wait(t.Context(), 2, "mine", time.Minute); len(p.events) != 0 || p.next != 2 || time.Since(begin) != 62*time.Second {
+			if p := q.wait(t.Context(), 2, "mine", time.Minute); len(p.events) != 0 || p.next != 2 ||
+				time.Since(begin) != 62*time.Second {
 				t.Errorf("after %v: %+v", time.Since(begin), p)
 			}
 		})

@@ -49,7 +49,8 @@ func Serve(ctx context.Context, o Options) error {
 	if err := o.Client.Repeat(ctx, wire.MethodSessionsSubscribe, wire.None{}, nil); err != nil {
 		return err
 	}
-	m := sdk.NewServer(&sdk.Implementation{Name: "chela", Title: "Chela", Version: o.Version}, &sdk.ServerOptions{Instructions: instructions, Logger: o.Log})
+	m := sdk.NewServer(&sdk.Implementation{Name: "chela", Title: "Chela", Version: o.Version},
+		&sdk.ServerOptions{Instructions: instructions, Logger: o.Log})
 	s.addTools(m)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -88,7 +89,8 @@ func (s *server) follow(ctx context.Context) error {
 func (s *server) record(ctx context.Context, e wire.Event) {
 	switch e.Name {
 	case client.EventReset:
-		s.events.add(Event{Type: "gap", Note: "events may be missing: the connection to the gateway was lost; messages_read has all messages"})
+		s.events.add(Event{Type: "gap",
+			Note: "events may be missing: the connection to the gateway was lost; messages_read has all messages"})
 	case wire.EventSessionMessage:
 		var m wire.SessionMessage
 		if e.Decode(&m) != nil || m.Message.Role != "user" && m.Message.Role != "assistant" {
@@ -216,8 +218,13 @@ type Permission struct {
 
 func permission(a wire.Approval) Permission {
 	p := Permission{
-		ID: a.ID, SessionKey: cmp.Or(a.Request.AskedKey, a.Request.SessionKey), Tool: a.Request.Tool, Command: a.Request.Command, Reason: a.Request.Reason,
-		Decisions: []string{"allow-once", "allow-always", "deny"}, Expires: at(a.Expires),
+		ID:         a.ID,
+		SessionKey: cmp.Or(a.Request.AskedKey, a.Request.SessionKey),
+		Tool:       a.Request.Tool,
+		Command:    a.Request.Command,
+		Reason:     a.Request.Reason,
+		Decisions:  []string{"allow-once", "allow-always", "deny"},
+		Expires:    at(a.Expires),
 	}
 	if a.Request.Once {
 		p.Decisions = slices.Delete(p.Decisions, 1, 2)

@@ -42,7 +42,8 @@ func (s *server) addTools(m *sdk.Server) {
 	add(m, "messages_read", "Read the last messages of a conversation, the oldest of them first.", true, s.read)
 	add(m, "events_poll", "Return what happened after a cursor: messages of all conversations, and questions about permissions. The first cursor is 0. missed counts events that are not kept any more.", true, s.poll)
 	add(m, "events_wait", "Wait for the next event after a cursor.", true, s.wait)
-	add(m, "messages_send", "Write to the chat of a conversation, in the name of the assistant. The text may be Markdown.", false, s.send)
+	add(m, "messages_send", "Write to the chat of a conversation, in the name of the assistant. The text may be Markdown.",
+		false, s.send)
 	add(m, "permissions_list_open", "List the questions about permissions that wait for a decision.", true, s.pending)
 	add(m, "permissions_respond", "Decide a question about a permission: a person should have said so.", false, s.respond)
 	s.addFetch(m)
@@ -71,7 +72,8 @@ func (s *server) list(ctx context.Context, in ListIn) (ListOut, error) {
 			return out, err
 		}
 		for _, row := range page.Sessions {
-			if c, ok := conversation(row); ok && (in.Channel == "" || strings.EqualFold(c.Channel, in.Channel)) && len(out.Conversations) < limit {
+			if c, ok := conversation(row); ok && (in.Channel == "" || strings.EqualFold(c.Channel, in.Channel)) &&
+				len(out.Conversations) < limit {
 				out.Conversations = append(out.Conversations, c)
 			}
 		}
@@ -109,7 +111,8 @@ func (s *server) find(ctx context.Context, key string) (Conversation, error) {
 	}
 	c, ok := conversation(*out.Session)
 	if !ok {
-		return c, chela.Errorf(chela.CodeInvalid, "the session %s has no chat: it is one of the terminal or of another program", key)
+		return c, chela.Errorf(chela.CodeInvalid,
+			"the session %s has no chat: it is one of the terminal or of another program", key)
 	}
 	return c, nil
 }
@@ -142,11 +145,13 @@ func (s *server) history(ctx context.Context, key string, n int) (all []wire.Mes
 	}
 	for offset := 0; len(all) < n; {
 		var h wire.History
-		if err := s.o.Client.Repeat(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: key, Limit: maxMessages, Offset: offset}, &h); err != nil {
+		if err := s.o.Client.Repeat(ctx, wire.MethodChatHistory,
+			wire.ChatHistory{SessionKey: key, Limit: maxMessages, Offset: offset}, &h); err != nil {
 			return nil, err
 		}
 		for _, m := range slices.Backward(h.Messages) {
-			if v := message(m); (v.Role == "user" || v.Role == "assistant") && (v.Text != "" || len(v.Attachments) > 0) && len(all) < n {
+			if v := message(m); (v.Role == "user" || v.Role == "assistant") &&
+				(v.Text != "" || len(v.Attachments) > 0) && len(all) < n {
 				all = append(all, m)
 			}
 		}
@@ -174,30 +179,33 @@ type FetchOut struct {
 // addFetch adds attachments_fetch, whose result has the pictures that the gateway gives.
 func (s *server) addFetch(m *sdk.Server) {
 	t := &sdk.Tool{
-		Name: "attachments_fetch", Description: "Return the attachments of a message. Pictures are included unless they are large.",
+		Name:        "attachments_fetch",
+		Description: "Return the attachments of a message. Pictures are included unless they are large.",
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true},
 	}
-	sdk.AddTool(m, t, func(ctx context.Context, _ *sdk.CallToolRequest, in FetchIn) (*sdk.CallToolResult, FetchOut, error) {
-		out := FetchOut{Attachments: []Attachment{}}
-		all, err := s.history(ctx, in.Key, bounded(in.Limit, maxMessages, maxMessages))
-		if err != nil {
-			return nil, out, err
-		}
-		i := slices.IndexFunc(all, func(m wire.Message) bool { return m.Meta.ID == in.Message })
-		if i < 0 {
-			return nil, out, chela.Errorf(chela.CodeNotFound, "the last messages of %s have none with the id %s", in.Key, in.Message)
-		}
-		res := &sdk.CallToolResult{}
-		for _, c := range all[i].Content {
-			if c.Type == wire.ContentImage && len(c.Data) > 0 {
-				res.Content = append(res.Content, &sdk.ImageContent{Data: c.Data, MIMEType: c.MIME})
+	sdk.AddTool(m, t,
+		func(ctx context.Context, _ *sdk.CallToolRequest, in FetchIn) (*sdk.CallToolResult, FetchOut, error) {
+			out := FetchOut{Attachments: []Attachment{}}
+			all, err := s.history(ctx, in.Key, bounded(in.Limit, maxMessages, maxMessages))
+			if err != nil {
+				return nil, out, err
 			}
-		}
-		if out.Attachments = append(out.Attachments, message(all[i]).Attachments...); len(res.Content) == 0 {
-			res = nil
-		}
-		return res, out, nil
-	})
+			i := slices.IndexFunc(all, func(m wire.Message) bool { return m.Meta.ID == in.Message })
+			if i < 0 {
+				return nil, out, chela.Errorf(chela.CodeNotFound, "the last messages of %s have none with the id %s",
+					in.Key, in.Message)
+			}
+			res := &sdk.CallToolResult{}
+			for _, c := range all[i].Content {
+				if c.Type == wire.ContentImage && len(c.Data) > 0 {
+					res.Content = append(res.Content, &sdk.ImageContent{Data: c.Data, MIMEType: c.MIME})
+				}
+			}
+			if out.Attachments = append(out.Attachments, message(all[i]).Attachments...); len(res.Content) == 0 {
+				res = nil
+			}
+			return res, out, nil
+		})
 }
 
 // PollIn are the parameters of events_poll.

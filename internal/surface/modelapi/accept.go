@@ -68,9 +68,18 @@ func (a *API) accept(w http.ResponseWriter, r *http.Request, of form) (*exchange
 	x.follower = newFollower(x.id)
 	x.cancel = a.o.Bus.Subscribe(x.follower.observe) // before the run can start: its first text would be missed
 	x.receipt, err = a.o.Gate.Admit(r.Context(), chela.Inbound{
-		ID: string(x.id), Address: chela.Address{Channel: chela.LocalChannel}, Session: x.session, Sender: chela.Sender{ID: chela.PrincipalFrom(r.Context()).ID},
-		Text: in.text, Media: in.media, Earlier: in.history(), Prompt: strings.TrimSpace(strings.Join(in.system, gap)), Digest: digest,
-		Mode: string(queue.Followup), Model: header(r, "Model"),
+		ID:      string(x.id),
+		Address: chela.Address{Channel: chela.LocalChannel},
+		Session: x.session,
+		Sender:  chela.Sender{ID: chela.PrincipalFrom(r.Context()).ID},
+		Text:    in.text,
+		Media:   in.media,
+		Earlier: in.history(),
+		Prompt:  strings.TrimSpace(strings.Join(in.system, gap)),
+
+		Digest: digest,
+		Mode:   string(queue.Followup),
+		Model:  header(r, "Model"),
 	})
 	in.system, in.earlier, in.text, in.media = nil, nil, "", nil // a run may take long
 	if err == nil && !x.receipt.New {
@@ -120,7 +129,8 @@ func (a *API) unseen(ctx context.Context, key chela.SessionKey, earlier []turn) 
 func (a *API) same(ctx context.Context, x *exchange, digest string) error {
 	it, err := store.Get(ctx, a.o.Store, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(string(x.id)) })
 	if err == nil && it.Inbound.Digest != digest {
-		err = &fault{status: http.StatusConflict, code: "idempotency_key_reused", text: "the Idempotency-Key was used for another request", final: true}
+		err = &fault{status: http.StatusConflict, code: "idempotency_key_reused",
+			text: "the Idempotency-Key was used for another request", final: true}
 	}
 	return err
 }
@@ -153,7 +163,8 @@ func (a *API) address(r *http.Request, x *exchange) error {
 		return invalid("", "the Idempotency-Key has %d bytes, at most %d", len(key), maxKey)
 	case key != "": // the same for each attempt
 		x.keyed = true
-		id = uuid.NewSHA1(uuid.NameSpaceOID, []byte(strings.Join([]string{n.key, chela.PrincipalFrom(r.Context()).ID, key}, "\x1f")))
+		id = uuid.NewSHA1(uuid.NameSpaceOID,
+			[]byte(strings.Join([]string{n.key, chela.PrincipalFrom(r.Context()).ID, key}, "\x1f")))
 	}
 	x.id = chela.RunID(n.id + id.String())
 	name := n.session + ":" + id.String()

@@ -62,7 +62,8 @@ type API struct {
 
 // New returns an API.
 func New(o Options) *API {
-	return &API{o: o, slots: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge), closing: make(chan struct{})}
+	return &API{o: o, slots: make(chan struct{}, maxRequests), large: make(chan struct{}, maxLarge),
+		closing: make(chan struct{})}
 }
 
 // Close ends the requests in progress: those whose run has ended get its answer. It waits
@@ -178,7 +179,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case a.slots <- struct{}{}:
 		defer func() { <-a.slots }()
 	default:
-		write(w, of, &fault{status: http.StatusTooManyRequests, code: "rate_limit_exceeded", text: "too many requests at once; try again later", after: 1})
+		write(w, of, &fault{status: http.StatusTooManyRequests, code: "rate_limit_exceeded",
+			text: "too many requests at once; try again later", after: 1})
 		return
 	}
 	x, err := a.accept(w, r, of)

@@ -44,9 +44,17 @@ func (chat) parse(body []byte) (*request, error) {
 		return nil, err
 	}
 	if err := refuse(map[string]bool{
-		"n": given(in.N, "1"), "audio": given(in.Audio), "modalities": given(in.Modalities, `["text"]`), "logprobs": given(in.Logprobs), "top_logprobs": given(in.Top),
-		"response_format": given(in.Format) && kindOf(in.Format) != "text", "stop": given(in.Stop), "tools": given(in.Tools) && kindOf(in.Choice) != "none",
-		"functions": given(in.Functions), "web_search_options": len(in.Search) > 0 && string(in.Search) != "null",
+		"n":               given(in.N, "1"),
+		"audio":           given(in.Audio),
+		"modalities":      given(in.Modalities, `["text"]`),
+		"logprobs":        given(in.Logprobs),
+		"top_logprobs":    given(in.Top),
+		"response_format": given(in.Format) && kindOf(in.Format) != "text",
+		"stop":            given(in.Stop),
+
+		"tools":              given(in.Tools) && kindOf(in.Choice) != "none",
+		"functions":          given(in.Functions),
+		"web_search_options": len(in.Search) > 0 && string(in.Search) != "null",
 	}); err != nil {
 		return nil, err
 	}
@@ -94,7 +102,8 @@ func (c chat) answer(x *exchange, a answer) any {
 	return object{
 		"id": x.id, "object": "chat.completion", "created": x.created.Unix(), "model": x.model,
 		"choices": []object{{
-			"index": 0, "message": object{"role": "assistant", "content": a.text, "refusal": nil}, "logprobs": nil, "finish_reason": c.finish(a.stop),
+			"index": 0, "message": object{"role": "assistant", "content": a.text, "refusal": nil}, "logprobs": nil,
+			"finish_reason": c.finish(a.stop),
 		}},
 		"usage": c.usage(a.usage),
 	}
@@ -110,7 +119,13 @@ type chatStream struct {
 }
 
 func (s *chatStream) chunk(choices ...object) object {
-	c := object{"id": s.x.id, "object": "chat.completion.chunk", "created": s.x.created.Unix(), "model": s.x.model, "choices": choices}
+	c := object{
+		"id":      s.x.id,
+		"object":  "chat.completion.chunk",
+		"created": s.x.created.Unix(),
+		"model":   s.x.model,
+		"choices": choices,
+	}
 	if choices == nil {
 		c["choices"] = []object{}
 	}

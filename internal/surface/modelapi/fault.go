@@ -63,7 +63,8 @@ func faultOf(log *slog.Logger, err error) *fault {
 	case errors.Is(err, chela.ErrFull), code == chela.CodeFull:
 		return &fault{status: http.StatusServiceUnavailable, text: text, after: 60}
 	case errors.Is(err, chela.ErrClosed), errors.Is(err, context.Canceled), code == chela.CodeUnavailable:
-		return &fault{status: http.StatusServiceUnavailable, text: "the gateway cannot accept messages now; try again later", after: 1}
+		return &fault{status: http.StatusServiceUnavailable, text: "the gateway cannot accept messages now; try again later",
+			after: 1}
 	case code == chela.CodeInvalid:
 		return &fault{status: http.StatusBadRequest, text: text}
 	case code == chela.CodeForbidden:

@@ -22,10 +22,13 @@ func TestFollower(t *testing.T) {
 	}{
 		{"one message", []chela.Event{model, says("a"), says("ab"), end}, "ab", "ab"},
 		{"no deltas", []chela.Event{model, end}, "ab", "ab"},
-		{"messages around calls", []chela.Event{model, says("Let me look."), model, says("Done."), end}, "Done.", "Let me look.\n\nDone."},
+		{"messages around calls", []chela.Event{model, says("Let me look."), model, says("Done."), end}, "Done.",
+			"Let me look.\n\nDone."},
 		{"calls without text", []chela.Event{model, model, says("Done."), end}, "Done.", "Done."},
-		{"the answer begins anew", []chela.Event{model, says("Hel"), says(""), says("Good"), says("Good day"), end}, "Good day", "Hel\n\nGood day"},
-		{"the answer begins anew in the same words", []chela.Event{model, says("Hello"), says(""), says("He"), says("Hello you"), end}, "Hello you", "Hello you"},
+		{"the answer begins anew", []chela.Event{model, says("Hel"), says(""), says("Good"), says("Good day"), end},
+			"Good day", "Hel\n\nGood day"},
+		{"the answer begins anew in the same words",
+			[]chela.Event{model, says("Hello"), says(""), says("He"), says("Hello you"), end}, "Hello you", "Hello you"},
 		{"a note at the end", []chela.Event{model, says("half"), end}, "half\n\n(incomplete)", "half\n\n(incomplete)"},
 		{"less at the end", []chela.Event{model, says("text HEARTBEAT_OK"), end}, "text", "text HEARTBEAT_OK"},
 		{"something else at the end", []chela.Event{model, says("secret"), end}, "(hidden)", "secret\n\n(hidden)"},
@@ -55,7 +58,8 @@ func TestFollower(t *testing.T) {
 			if each.String() != tt.want {
 				t.Errorf("sent %q, want %q", each.String(), tt.want)
 			}
-			if got := last.String(); !strings.HasSuffix(got, tt.final) && !strings.HasPrefix(got, tt.final) || len(got) > len(tt.want) {
+			if got := last.String(); !strings.HasSuffix(got, tt.final) && !strings.HasPrefix(got, tt.final) ||
+				len(got) > len(tt.want) {
 				t.Errorf("a slow client was sent %q", got)
 			}
 		})

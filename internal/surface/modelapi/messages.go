@@ -40,7 +40,8 @@ func (messages) parse(body []byte) (*request, error) {
 		return nil, err
 	}
 	if err := refuse(map[string]bool{
-		"tools": given(in.Tools) && kindOf(in.Choice) != "none", "stop_sequences": given(in.Stop), "mcp_servers": given(in.Servers), "output_config": given(in.Output.Format),
+		"tools": given(in.Tools) && kindOf(in.Choice) != "none", "stop_sequences": given(in.Stop),
+		"mcp_servers": given(in.Servers), "output_config": given(in.Output.Format),
 	}); err != nil {
 		return nil, err
 	}
@@ -92,14 +93,22 @@ func (messages) finish(s llm.StopReason) string {
 
 func (messages) usage(u llm.Usage) object {
 	return object{
-		"input_tokens": u.Input, "output_tokens": u.Output, "cache_creation_input_tokens": u.CacheWrite, "cache_read_input_tokens": u.CacheRead,
+		"input_tokens": u.Input, "output_tokens": u.Output, "cache_creation_input_tokens": u.CacheWrite,
+		"cache_read_input_tokens": u.CacheRead,
 	}
 }
 
 // message returns a message, whose answer may not have ended.
 func (m messages) message(x *exchange, content []object, stop any, u llm.Usage) object {
 	return object{
-		"id": x.id, "type": "message", "role": "assistant", "model": x.model, "content": content, "stop_reason": stop, "stop_sequence": nil, "usage": m.usage(u),
+		"id":            x.id,
+		"type":          "message",
+		"role":          "assistant",
+		"model":         x.model,
+		"content":       content,
+		"stop_reason":   stop,
+		"stop_sequence": nil,
+		"usage":         m.usage(u),
 	}
 }
 
@@ -138,7 +147,8 @@ func (s *messagesStream) delta(text string) {
 
 func (s *messagesStream) end(a answer) {
 	s.send("content_block_stop", object{"index": 0})
-	s.send("message_delta", object{"delta": object{"stop_reason": s.finish(a.stop), "stop_sequence": nil}, "usage": s.usage(a.usage)})
+	s.send("message_delta", object{"delta": object{"stop_reason": s.finish(a.stop), "stop_sequence": nil},
+		"usage": s.usage(a.usage)})
 	s.send("message_stop", object{})
 }
 

@@ -47,7 +47,8 @@ func (a *API) unknownModel(name string, status int) *fault {
 	}
 	return &fault{
 		status: status, param: "model", code: "model_not_found",
-		text: "Invalid `model` " + clip(name) + ". Use " + strings.Join(own, ", ") + ", or the same with `openclaw` instead of `chela`, or `agent:<id>`.",
+		text: "Invalid `model` " + clip(name) + ". Use " + strings.Join(own, ", ") +
+			", or the same with `openclaw` instead of `chela`, or `agent:<id>`.",
 	}
 }
 

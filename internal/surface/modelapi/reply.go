@@ -63,7 +63,8 @@ func (a *API) reply(w http.ResponseWriter, r *http.Request, x *exchange) {
 			if !ended {
 				f = &fault{
 					status: http.StatusServiceUnavailable, after: 2, final: !x.keyed, // a request without a key would be another one
-					text: "the gateway is stopping; the work resumes at its next start, and the answer will be in the session " + string(x.session),
+					text: "the gateway is stopping; the work resumes at its next start, and the answer will be in the session " +
+						string(x.session),
 				}
 			}
 			x.finish(w, out, ans, f)

@@ -258,7 +258,8 @@ func (p *part) result() (string, error) {
 	var inside struct {
 		Content leaves `json:"content"`
 	}
-	if err := decode(append(append([]byte(`{"content":`), cmp.Or(string(p.Content), "null")...), '}'), &inside); err != nil {
+	if err := decode(append(append([]byte(`{"content":`), cmp.Or(string(p.Content), "null")...), '}'),
+		&inside); err != nil {
 		return "", err
 	}
 	var texts []string
@@ -312,7 +313,8 @@ func (p *leaf) attachment(last bool) (*chela.Media, error) {
 		switch s := p.Source; {
 		case s == nil:
 		case s.Type == "text":
-			return &chela.Media{Name: cmp.Or(name, s.Filename, "document.txt"), Type: cmp.Or(s.Media, "text/plain"), Data: []byte(s.Data)}, nil
+			return &chela.Media{Name: cmp.Or(name, s.Filename, "document.txt"), Type: cmp.Or(s.Media, "text/plain"),
+				Data: []byte(s.Data)}, nil
 		case s.Type == "base64":
 			name, data, kind = cmp.Or(name, s.Filename), s.Data, s.Media
 		default:
@@ -330,7 +332,9 @@ func (p *leaf) attachment(last bool) (*chela.Media, error) {
 		what = "image"
 	}
 	if data == "" {
-		return nil, invalid("messages", "the %s is not in the request (%s): send its content in base64, in a data: URL or as the form of the request says", what, clip(from))
+		return nil, invalid("messages",
+			"the %s is not in the request (%s): send its content in base64, in a data: URL or as the form of the request says",
+			what, clip(from))
 	}
 	m, err := contentOf(data, kind)
 	if err != nil {
@@ -397,14 +401,16 @@ func (r *request) converse(list []message) error {
 		case "tool", "function":
 			who = strings.TrimSpace("Tool " + oneLine(m.Name))
 		default:
-			return invalid("messages", "the role %q does not exist: want user, assistant, system, developer or tool", clip(m.Role))
+			return invalid("messages", "the role %q does not exist: want user, assistant, system, developer or tool",
+				clip(m.Role))
 		}
 		switch {
 		case i < last && text != "":
 			r.earlier = append(r.earlier, turn{who, text, m.Role == "assistant"})
 		case i < last:
 		case m.Role == "assistant":
-			return invalid("messages", "the last message must be one of the user: the assistant does not continue its own answer")
+			return invalid("messages",
+				"the last message must be one of the user: the assistant does not continue its own answer")
 		case m.Role != "user":
 			r.text = who + ": " + text
 		default:

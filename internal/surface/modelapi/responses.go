@@ -92,8 +92,12 @@ func (responses) parse(body []byte) (*request, error) {
 		return nil, err
 	}
 	if err := refuse(map[string]bool{
-		"text.format": given(in.Text.Format) && kindOf(in.Text.Format) != "text", "top_logprobs": given(in.Top), "tools": given(in.Tools) && kindOf(in.Choice) != "none",
-		"background": given(in.Background), "conversation": given(in.Conversation), "prompt": given(in.Prompt),
+		"text.format":  given(in.Text.Format) && kindOf(in.Text.Format) != "text",
+		"top_logprobs": given(in.Top),
+		"tools":        given(in.Tools) && kindOf(in.Choice) != "none",
+		"background":   given(in.Background),
+		"conversation": given(in.Conversation),
+		"prompt":       given(in.Prompt),
 	}); err != nil {
 		return nil, err
 	}
@@ -113,10 +117,33 @@ func (responses) fault(f *fault) any { return openaiFault(f) }
 // response returns the response in a state, with what it contains so far.
 func (responses) response(x *exchange, status string, output []object) object {
 	return object{
-		"id": x.id, "object": "response", "created_at": x.created.Unix(), "status": status, "background": false, "error": nil, "incomplete_details": nil,
-		"instructions": nil, "max_output_tokens": nil, "metadata": object{}, "model": x.model, "output": output, "parallel_tool_calls": true,
-		"previous_response_id": orNull(x.previous), "reasoning": object{"effort": nil, "summary": nil}, "store": true, "temperature": nil,
-		"text": object{"format": object{"type": "text"}}, "tool_choice": "auto", "tools": []object{}, "top_p": nil, "truncation": "disabled", "usage": nil, "user": orNull(x.user),
+		"id":                 x.id,
+		"object":             "response",
+		"created_at":         x.created.Unix(),
+		"status":             status,
+		"background":         false,
+		"error":              nil,
+		"incomplete_details": nil,
+		"instructions":       nil,
+		"max_output_tokens":  nil,
+		"metadata":           object{},
+		"model":              x.model,
+		"output":             output,
+
+		"parallel_tool_calls":  true,
+		"previous_response_id": orNull(x.previous),
+		"reasoning":            object{"effort": nil, "summary": nil},
+
+		"store":       true,
+		"temperature": nil,
+		"text":        object{"format": object{"type": "text"}},
+		"tool_choice": "auto",
+		"tools":       []object{},
+		"top_p":       nil,
+
+		"truncation": "disabled",
+		"usage":      nil,
+		"user":       orNull(x.user),
 	}
 }
 
@@ -130,7 +157,13 @@ func (responses) item(x *exchange, status string, parts ...object) object {
 	if parts == nil {
 		parts = []object{}
 	}
-	return object{"id": "msg_" + strings.TrimPrefix(string(x.id), "resp_"), "type": "message", "role": "assistant", "status": status, "content": parts}
+	return object{
+		"id":      "msg_" + strings.TrimPrefix(string(x.id), "resp_"),
+		"type":    "message",
+		"role":    "assistant",
+		"status":  status,
+		"content": parts,
+	}
 }
 
 // whole returns the complete response with text, which may be more than that of the answer.
@@ -145,8 +178,11 @@ func (f responses) whole(x *exchange, a answer, text string) object {
 		r["incomplete_details"] = object{"reason": reason}
 	}
 	r["usage"] = object{
-		"input_tokens": a.usage.Prompt(), "input_tokens_details": object{"cached_tokens": a.usage.CacheRead},
-		"output_tokens": a.usage.Output, "output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": a.usage.Total(),
+		"input_tokens":          a.usage.Prompt(),
+		"input_tokens_details":  object{"cached_tokens": a.usage.CacheRead},
+		"output_tokens":         a.usage.Output,
+		"output_tokens_details": object{"reasoning_tokens": 0},
+		"total_tokens":          a.usage.Total(),
 	}
 	return r
 }

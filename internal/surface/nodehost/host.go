@@ -118,9 +118,11 @@ func (h *host) after(attempt int, err error) (time.Duration, error) {
 		if h.o.Auth != (wire.Auth{}) {
 			return h.o.Delay(attempt, err), nil
 		}
-		return 0, &chela.Error{Code: chela.CodeForbidden, Message: "the gateway does not accept this machine any more", Err: err, Hint: "chela devices invite --access node on the gateway, and then chela node run --pair CODE here"}
+		return 0, &chela.Error{Code: chela.CodeForbidden, Message: "the gateway does not accept this machine any more",
+			Err: err, Hint: "chela devices invite --access node on the gateway, and then chela node run --pair CODE here"}
 	default:
-		return 0, &chela.Error{Code: chela.CodeForbidden, Message: "the gateway refuses this machine", Err: err, Hint: "chela devices invite --access node on the gateway, and then chela node run --pair CODE here"}
+		return 0, &chela.Error{Code: chela.CodeForbidden, Message: "the gateway refuses this machine", Err: err,
+			Hint: "chela devices invite --access node on the gateway, and then chela node run --pair CODE here"}
 	}
 	if errors.Is(err, client.ErrInsecure) {
 		return 0, &chela.Error{Code: chela.CodeInvalid, Message: h.o.Gateway, Err: err, Hint: "chela node run --tls"}
@@ -159,8 +161,21 @@ func (h *host) session(ctx context.Context) error {
 		auth.Bootstrap = "" // it is used up
 	}
 	c, err := client.Dial(ctx, client.Options{
-		URL: h.o.URL, Dial: h.o.Dial, ID: "node-host", Name: h.o.Name, Version: h.o.Version, Mode: wire.ModeNode, Role: wire.RoleNode, Scopes: []string{},
-		Caps: []string{"system"}, Commands: h.o.Tools.commands(), Family: family(), Auth: &auth, Key: h.o.State.Key(), Once: true,
+		URL:      h.o.URL,
+		Dial:     h.o.Dial,
+		ID:       "node-host",
+		Name:     h.o.Name,
+		Version:  h.o.Version,
+		Mode:     wire.ModeNode,
+		Role:     wire.RoleNode,
+		Scopes:   []string{},
+		Caps:     []string{"system"},
+		Commands: h.o.Tools.commands(),
+		Family:   family(),
+		Auth:     &auth,
+
+		Key:  h.o.State.Key(),
+		Once: true,
 	})
 	if err != nil {
 		return err
@@ -285,7 +300,8 @@ func fault(code, format string, args ...any) *Fault {
 // shellLine returns the command line of a program with its arguments: that of the shell, if
 // it is a shell that only runs one.
 func shellLine(argv []string) (line string, shell bool) {
-	if len(argv) == 3 && slices.Contains([]string{"sh", "bash", "dash", "zsh"}, argv[0][strings.LastIndexByte(argv[0], '/')+1:]) &&
+	if len(argv) == 3 &&
+		slices.Contains([]string{"sh", "bash", "dash", "zsh"}, argv[0][strings.LastIndexByte(argv[0], '/')+1:]) &&
 		slices.Contains([]string{"-c", "-lc", "-cl"}, argv[1]) {
 		return argv[2], true
 	}

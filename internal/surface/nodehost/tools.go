@@ -144,7 +144,12 @@ func (t *Tools) run(ctx context.Context, id string, p wire.NodeRunParams, line s
 	}
 	ctx = chela.WithPrincipal(ctx, chela.Owner("gateway"))
 	c := tool.Call{
-		ID: id, Args: raw, Agent: chela.DefaultAgent, Session: "node:" + chela.SessionKey(id), Dir: t.Dir, Update: func(string) {},
+		ID:      id,
+		Args:    raw,
+		Agent:   chela.DefaultAgent,
+		Session: "node:" + chela.SessionKey(id),
+		Dir:     t.Dir,
+		Update:  func(string) {},
 		HasTool: func(string) bool { return false }, // nothing goes to the background
 	}
 	planner, ok := t.Run.(tool.Planner)

@@ -59,19 +59,28 @@ func TestCall(t *testing.T) {
 		{"m", `{"bogus":1}`, nil, "missing scope: operator.write"},
 		{"m", `{"bogus":1}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: must have required property 'key'; must have required property 'text'; at root: unexpected property 'bogus'"},
 		{"m", `{"key":1,"text":""}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at /key: must be string"},
-		{"m", `{"key":"","text":"","limit":1.5}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at /limit: must be integer"},
-		{"m", `{"key":"","text":"","tags":"x"}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at /tags: must be array"},
-		{"m", `{"key":"","text":"","in":{"deep":"x"}}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at /in/deep: must be boolean"},
+		{"m", `{"key":"","text":"","limit":1.5}`, []chela.Scope{chela.ScopeWrite},
+			"invalid m params: at /limit: must be integer"},
+		{"m", `{"key":"","text":"","tags":"x"}`, []chela.Scope{chela.ScopeWrite},
+			"invalid m params: at /tags: must be array"},
+		{"m", `{"key":"","text":"","in":{"deep":"x"}}`, []chela.Scope{chela.ScopeWrite},
+			"invalid m params: at /in/deep: must be boolean"},
 		{"m", `[]`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at root: must be object"},
-		{"m", `{"key":"a","text":"b","expectedMood":"x"}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at root: property 'expectedMood' is not supported"},
+		{"m", `{"key":"a","text":"b","expectedMood":"x"}`, []chela.Scope{chela.ScopeWrite},
+			"invalid m params: at root: property 'expectedMood' is not supported"},
 		{"m", `{"key":"a","text":"b","expectedMood":null,"worktree":false}`, []chela.Scope{chela.ScopeWrite}, "ab"},
-		{"m", `{"key":"a","text":"b","bogus":null}`, []chela.Scope{chela.ScopeWrite}, "invalid m params: at root: unexpected property 'bogus'"},
+		{"m", `{"key":"a","text":"b","bogus":null}`, []chela.Scope{chela.ScopeWrite},
+			"invalid m params: at root: unexpected property 'bogus'"},
 		{"read", `{"key":"a","text":"b","bogus":1}`, []chela.Scope{chela.ScopeRead}, "ab"},
-		{"read", `{"bogus":1}`, []chela.Scope{chela.ScopeRead}, "invalid read params: must have required property 'key'; must have required property 'text'"},
-		{"read", `{"key":"a","text":"b","expectedHash":"x"}`, []chela.Scope{chela.ScopeRead}, "invalid read params: at root: unexpected property 'expectedHash'"},
-		{"read", `{"key":"a","text":"b","toolsAllow":[]}`, []chela.Scope{chela.ScopeRead}, "invalid read params: at root: unexpected property 'toolsAllow'"},
+		{"read", `{"bogus":1}`, []chela.Scope{chela.ScopeRead},
+			"invalid read params: must have required property 'key'; must have required property 'text'"},
+		{"read", `{"key":"a","text":"b","expectedHash":"x"}`, []chela.Scope{chela.ScopeRead},
+			"invalid read params: at root: unexpected property 'expectedHash'"},
+		{"read", `{"key":"a","text":"b","toolsAllow":[]}`, []chela.Scope{chela.ScopeRead},
+			"invalid read params: at root: unexpected property 'toolsAllow'"},
 		{"read.more", `{"key":"a","text":"b","bogus":1}`, []chela.Scope{chela.ScopeApprovals}, "ab"},
-		{"ask", `{"key":"a","text":"b","bogus":1}`, []chela.Scope{chela.ScopeRead}, "invalid ask params: at root: unexpected property 'bogus'"},
+		{"ask", `{"key":"a","text":"b","bogus":1}`, []chela.Scope{chela.ScopeRead},
+			"invalid ask params: at root: unexpected property 'bogus'"},
 		{"open", ``, nil, "done"},
 		{"open", `null`, nil, "done"},
 		{"open", `{}`, nil, "done"},
@@ -120,7 +129,9 @@ func TestPanicsOfWiring(t *testing.T) {
 			rpc.New("m", wire.RoleOperator, "", func(context.Context, rpc.Peer, string) (string, error) { return "", nil })
 		},
 		"field without a json name": func() {
-			rpc.New("m", wire.RoleOperator, "", func(context.Context, rpc.Peer, struct{ A int }) (string, error) { return "", nil })
+			rpc.New("m", wire.RoleOperator, "", func(context.Context, rpc.Peer, struct{ A int }) (string, error) {
+				return "", nil
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +149,8 @@ func TestAcceptingLeavesTheMethod(t *testing.T) {
 	t.Parallel()
 	m := rpc.New("m", wire.RoleOperator, "", func(context.Context, rpc.Peer, wire.None) (string, error) { return "", nil })
 	m.Ignoring("more")
-	if _, err := rpc.NewSet([]rpc.Method{m}).Call(t.Context(), wire.RoleOperator, noPeer{}, "m", json.RawMessage(`{"more":1}`)); err == nil {
+	if _, err := rpc.NewSet([]rpc.Method{m}).Call(t.Context(), wire.RoleOperator, noPeer{}, "m",
+		json.RawMessage(`{"more":1}`)); err == nil {
 		t.Error("the original method accepts what only its copy ignores")
 	}
 }
@@ -154,14 +166,17 @@ func TestError(t *testing.T) {
 		{chela.Errorf(chela.CodeForbidden, "no"), wire.Error{Code: wire.Forbidden, Message: "no"}},
 		{chela.Errorf(chela.CodeConflict, "changed"), wire.Error{Code: wire.InvalidRequest, Message: "changed"}},
 		{chela.Errorf(chela.CodeFull, "no room"), wire.Error{Code: wire.Unavailable, Message: "no room"}},
-		{fmt.Errorf("run x: %w", chela.ErrNotFound), wire.Error{Code: wire.InvalidRequest, Message: "run x: not found", Details: absent}},
-		{chela.Errorf(chela.CodeNotFound, "unknown id"), wire.Error{Code: wire.InvalidRequest, Message: "unknown id", Details: absent}},
+		{fmt.Errorf("run x: %w", chela.ErrNotFound),
+			wire.Error{Code: wire.InvalidRequest, Message: "run x: not found", Details: absent}},
+		{chela.Errorf(chela.CodeNotFound, "unknown id"),
+			wire.Error{Code: wire.InvalidRequest, Message: "unknown id", Details: absent}},
 		{
 			&chela.Error{Code: chela.CodeUnavailable, Message: "no model", Hint: "chela doctor"},
 			wire.Error{Code: wire.Unavailable, Message: "no model (chela doctor)", Retryable: true},
 		},
 		{chela.ErrClosed, wire.Error{Code: wire.Unavailable, Message: "closed", Retryable: true}},
-		{fmt.Errorf("wait: %w", context.DeadlineExceeded), wire.Error{Code: wire.Unavailable, Message: "wait: context deadline exceeded", Retryable: true}},
+		{fmt.Errorf("wait: %w", context.DeadlineExceeded),
+			wire.Error{Code: wire.Unavailable, Message: "wait: context deadline exceeded", Retryable: true}},
 		{errors.New("disk on fire"), wire.Error{Code: wire.Unavailable, Message: "disk on fire"}},
 		{&rpc.RoleError{Role: "node"}, wire.Error{Code: wire.InvalidRequest, Message: "unauthorized role: node"}},
 		{&rpc.PayloadError{Err: wire.Errorf(wire.NotPaired, "who?")}, wire.Error{Code: wire.NotPaired, Message: "who?"}},
@@ -180,9 +195,11 @@ func TestIdleProperties(t *testing.T) {
 	s := set().Logging(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	ctx := chela.WithPrincipal(t.Context(), chela.Principal{ID: "p", Scopes: []chela.Scope{chela.ScopeWrite}})
 	for _, c := range []struct{ method, more string }{
-		{"m", `"legacy":false`}, {"m", `"legacy":{"x":1}`}, {"m", `"legacy":{"x":2}`}, {"read", `"tint":"red","hue":1`}, {"read", `"hue":1,"mood":"x"`},
+		{"m", `"legacy":false`}, {"m", `"legacy":{"x":1}`}, {"m", `"legacy":{"x":2}`}, {"read", `"tint":"red","hue":1`},
+		{"read", `"hue":1,"mood":"x"`},
 	} {
-		if _, err := s.Call(ctx, wire.RoleOperator, noPeer{}, c.method, json.RawMessage(`{"key":"a","text":"b",`+c.more+`}`)); err != nil {
+		if _, err := s.Call(ctx, wire.RoleOperator, noPeer{}, c.method,
+			json.RawMessage(`{"key":"a","text":"b",`+c.more+`}`)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,8 +222,10 @@ func TestIdleProperties(t *testing.T) {
 // required properties and no unknown ones.
 func FuzzCall(f *testing.F) {
 	for _, s := range []string{
-		`{"key":"a","text":"b"}`, `{"key":"a","text":"b","legacy":1}`, `{"key":null,"text":""}`, `{"key":"a","key":"b","text":""}`,
-		`{"KEY":"a","text":"b"}`, `{"key":"a","text":"b","in":{"deep":true,"x":1}}`, `[]`, `null`, ``, `{`, `"x"`, `{"key":"a","text":"b","file":"%"}`,
+		`{"key":"a","text":"b"}`, `{"key":"a","text":"b","legacy":1}`, `{"key":null,"text":""}`,
+		`{"key":"a","key":"b","text":""}`,
+		`{"KEY":"a","text":"b"}`, `{"key":"a","text":"b","in":{"deep":true,"x":1}}`, `[]`, `null`, ``, `{`, `"x"`,
+		`{"key":"a","text":"b","file":"%"}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -59,14 +59,17 @@ func (s paramSpec) accepted() map[string]bool {
 // properties of later versions of the protocol, too.
 func isRestricting(name string) bool {
 	lower := strings.ToLower(name)
-	return strings.Contains(lower, "expected") || strings.HasPrefix(lower, "disable") || strings.HasPrefix(lower, "deny") ||
-		strings.HasSuffix(name, "Deny") || strings.HasSuffix(name, "Allow") || strings.HasPrefix(name, "base") || strings.HasPrefix(name, "tools") ||
+	return strings.Contains(lower, "expected") || strings.HasPrefix(lower, "disable") ||
+		strings.HasPrefix(lower, "deny") ||
+		strings.HasSuffix(name, "Deny") || strings.HasSuffix(name, "Allow") || strings.HasPrefix(name, "base") ||
+		strings.HasPrefix(name, "tools") ||
 		slices.Contains(restricting[:], name)
 }
 
 // restricting are other names of conditions and prohibitions in OpenClaw's protocol.
 var restricting = [...]string{
-	"archivedOnly", "cwd", "incognito", "inputProvenance", "permissionMode", "sandbox", "sandboxMode", "sessionEffects", "suppressCommandInterpretation",
+	"archivedOnly", "cwd", "incognito", "inputProvenance", "permissionMode", "sandbox", "sandboxMode", "sessionEffects",
+	"suppressCommandInterpretation",
 	"suppressDelivery", "suppressPromptPersistence", "toolBindings", "toolOverrides", "visibility",
 }
 
@@ -88,7 +91,8 @@ func specOf(method string, t reflect.Type) paramSpec {
 	if t.Kind() != reflect.Struct {
 		panic(fmt.Sprintf("rpc: parameters of %s are %v, want a struct", method, t))
 	}
-	s := paramSpec{known: map[string]bool{}, idle: map[string]bool{}, refused: map[string]bool{}, types: map[string]string{}}
+	s := paramSpec{known: map[string]bool{}, idle: map[string]bool{}, refused: map[string]bool{},
+		types: map[string]string{}}
 	for f := range t.Fields() {
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || name == "-" {
@@ -127,7 +131,8 @@ func Params[P any](raw json.RawMessage, path string) (P, error) {
 		return p, err
 	}
 	for name, value := range wire.Members(raw) {
-		if kind := s.types[name]; kind != "" && string(bytes.TrimSpace(value)) == "null" { // which would be decoded as the zero value
+		// which would be decoded as the zero value
+		if kind := s.types[name]; kind != "" && string(bytes.TrimSpace(value)) == "null" {
 			return p, Invalid("at %s: must be %s", strings.TrimSuffix("/"+path, "/")+"/"+name, kind)
 		}
 	}

@@ -87,7 +87,8 @@ func (s *screen) question() string {
 	if r.SessionKey != s.feed.Session {
 		title += " in another session"
 	}
-	return ansi.Truncate(s.styles.Warn.Paint(title+": ")+ansi.Line(command), s.width) + "\n" + ansi.Wrap("  "+keys, s.width)
+	return ansi.Truncate(s.styles.Warn.Paint(title+": ")+ansi.Line(command), s.width) + "\n" +
+		ansi.Wrap("  "+keys, s.width)
 }
 
 // answerKeys returns the keys that answer a question.
@@ -99,7 +100,8 @@ func (s *screen) answerKeys(r wire.ApprovalRequest) string {
 	case s.turned && r.Once:
 		return bold("y") + " once  " + bold("n") + " no  " + bold("esc") + " back"
 	case s.turned:
-		return bold("y") + " once  " + bold("s") + " session  " + bold("a") + " always  " + bold("n") + " no  " + bold("esc") + " back"
+		return bold("y") + " once  " + bold("s") + " session  " + bold("a") + " always  " + bold("n") +
+			" no  " + bold("esc") + " back"
 	case s.input.Value() != "":
 		return s.styles.Dim.Paint("clear the input, then tab to answer")
 	}
@@ -108,7 +110,8 @@ func (s *screen) answerKeys(r wire.ApprovalRequest) string {
 
 // choices says what the decisions do.
 var choices = map[string]string{
-	wire.AllowOnce: "allow it once", wire.AllowSession: "allow it for its session", wire.AllowAlways: "allow it always", wire.Deny: "deny it",
+	wire.AllowOnce: "allow it once", wire.AllowSession: "allow it for its session",
+	wire.AllowAlways: "allow it always", wire.Deny: "deny it",
 }
 
 // answer handles a key that concerns a question. It reports false if the key goes to the

@@ -267,7 +267,8 @@ func (s *screen) showStored(m wire.Message, results map[string]wire.Message) {
 		}
 		for _, c := range m.Content {
 			if r, ok := results[c.ID]; ok && c.Type == wire.ContentCall {
-				s.printTool(feed.Tool{Name: c.Name, Label: chela.CallTitle(c.Name, c.Title, c.Arguments)}.Ended(attach.Text(r), r.IsError, r.Details))
+				s.printTool(feed.Tool{Name: c.Name, Label: chela.CallTitle(c.Name, c.Title, c.Arguments)}.Ended(attach.Text(r),
+					r.IsError, r.Details))
 				if p := feed.PlanOfCall(c.Arguments); c.Name == feed.PlanTool && !r.IsError && !feed.PlanOpen(p) {
 					s.planChanged(p)
 				}
@@ -498,7 +499,8 @@ func (s *screen) transmit() tea.Cmd {
 	}
 	s.sending = true
 	c, ctx := s.client, s.ctx
-	p := wire.ChatSend{SessionKey: s.feed.Session, Message: s.sent[i].text, Attachments: s.sent[i].files, IdempotencyKey: s.sent[i].run}
+	p := wire.ChatSend{SessionKey: s.feed.Session, Message: s.sent[i].text, Attachments: s.sent[i].files,
+		IdempotencyKey: s.sent[i].run}
 	return func() tea.Msg {
 		_, err := c.Chat(ctx, p)
 		return sent{p.IdempotencyKey, err}

@@ -17,7 +17,8 @@ func enableSequences(out *os.File) (reset func(), err error) {
 	if err := windows.GetConsoleMode(console, &mode); err != nil {
 		return nil, err
 	}
-	if err := windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING|windows.DISABLE_NEWLINE_AUTO_RETURN); err != nil {
+	if err := windows.SetConsoleMode(console, mode|windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING|
+		windows.DISABLE_NEWLINE_AUTO_RETURN); err != nil {
 		return nil, err
 	}
 	return func() { _ = windows.SetConsoleMode(console, mode) }, nil // it worked before

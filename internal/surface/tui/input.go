@@ -36,7 +36,15 @@ func newInput(p ansi.Palette) textarea.Model {
 	in.SetVirtualCursor(false)
 	in.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("shift+enter", "alt+enter", "ctrl+j"))
 	plain := lipgloss.NewStyle()
-	state := textarea.StyleState{Base: plain, Text: plain, CursorLine: plain, Prompt: plain, EndOfBuffer: plain, Placeholder: plain.Faint(p.Dim != ""), Selection: plain.Reverse(true)}
+	state := textarea.StyleState{
+		Base:        plain,
+		Text:        plain,
+		CursorLine:  plain,
+		Prompt:      plain,
+		EndOfBuffer: plain,
+		Placeholder: plain.Faint(p.Dim != ""),
+		Selection:   plain.Reverse(true),
+	}
 	in.SetStyles(textarea.Styles{Focused: state, Blurred: state})
 	return in
 }

@@ -126,7 +126,9 @@ func (m *marker) copy(w io.Writer, parts <-chan []byte) {
 
 // reply matches what begins as replies of terminals do, and as nothing that a person types
 // after Escape: reports of modes, attributes, the cursor position, the state, colors, names.
-var reply = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\x1b(\[[?>]|\[\d+;\d+R|\[\d+n|\]\d+;|P[>!\d])`) })
+var reply = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\x1b(\[[?>]|\[\d+;\d+R|\[\d+n|\]\d+;|P[>!\d])`)
+})
 
 // pause returns how long to wait for the rest of b; 0: it is complete.
 func pause(b []byte) time.Duration {

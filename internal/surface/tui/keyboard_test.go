@@ -68,19 +68,26 @@ func TestKeyboard(t *testing.T) {
 		{"keys at once", 0, []string{"\x1b[A\x1b[A\r"}, "\x1b[A\x1b[A\r"},
 		{"text at once", 0, []string{"hello"}, "hello"},
 		{"a paste that the terminal marks", 0, []string{a + "one\rtwo\r" + b + "\r"}, a + "one\rtwo\r" + b + "\r"},
-		{"a marked paste in parts", time.Second, []string{a + "one\rtwo", "\rthree\rfour", "\r\x1b[20", "1~", "x"}, a + "one\rtwo|\rthree\rfour|\r|" + b + "|x"},
+		{"a marked paste in parts", time.Second, []string{a + "one\rtwo", "\rthree\rfour", "\r\x1b[20", "1~", "x"},
+			a + "one\rtwo|\rthree\rfour|\r|" + b + "|x"},
 		{"a reply", 0, []string{"\x1b[?2026;2$y"}, "\x1b[?2026;2$y"},
-		{"a reply and text", 0, []string{"\x1b[?2026;2$yone\rtwo\x1b[?1u"}, "\x1b[?2026;2$y" + a + "one\rtwo" + b + "\x1b[?1u"},
+		{"a reply and text", 0, []string{"\x1b[?2026;2$yone\rtwo\x1b[?1u"}, "\x1b[?2026;2$y" + a +
+			"one\rtwo" + b + "\x1b[?1u"},
 		{"a reply in parts", time.Minute, []string{"\x1b[?20", "26;", "2$y", "x"}, "\x1b[?2026;2$y|x"},
-		{"a reply that was cut after its first character", 200 * time.Millisecond, []string{"\x1b", "[?2026;2$y", "x"}, "\x1b[?2026;2$y|x"},
+		{"a reply that was cut after its first character", 200 * time.Millisecond,
+			[]string{"\x1b", "[?2026;2$y", "x"}, "\x1b[?2026;2$y|x"},
 		{"a reply that was cut after its second character", time.Minute, []string{"\x1b[", "?1u"}, "\x1b[?1u"},
 		{"text before the begin of a reply", time.Minute, []string{"x\x1b[?1", "u"}, "x|\x1b[?1u"},
 		{"Escape", time.Second, []string{"\x1b", "x"}, "\x1b|x"},
-		{"the rest of a reply whose begin was taken for Escape", time.Second, []string{"\x1b", "[?2026;2$y", "x"}, "\x1b|\x1b[?2026;2$y|x"},
+		{"the rest of a reply whose begin was taken for Escape", time.Second, []string{"\x1b", "[?2026;2$y", "x"},
+			"\x1b|\x1b[?2026;2$y|x"},
 		{"a cursor position in parts", time.Minute, []string{"\x1b[1", "2;4", "0R", "x"}, "\x1b[12;40R|x"},
-		{"the rest of a cursor position whose begin was taken for Escape", time.Second, []string{"\x1b", "[12;40R", "x"}, "\x1b|\x1b[12;40R|x"},
-		{"the rest of a color whose begin was taken for a key", time.Second, []string{"\x1b]", "11;rgb:00/00/00\x1b\\", "x"}, "\x1b]|\x1b]11;rgb:00/00/00\x1b\\|x"},
-		{"attributes in single characters", 200 * time.Millisecond, strings.Split("\x1b[ ? 6 2 ; 2 2 c x", " "), "\x1b[?62;22c|x"},
+		{"the rest of a cursor position whose begin was taken for Escape", time.Second,
+			[]string{"\x1b", "[12;40R", "x"}, "\x1b|\x1b[12;40R|x"},
+		{"the rest of a color whose begin was taken for a key", time.Second, []string{"\x1b]", "11;rgb:00/00/00\x1b\\", "x"},
+			"\x1b]|\x1b]11;rgb:00/00/00\x1b\\|x"},
+		{"attributes in single characters", 200 * time.Millisecond, strings.Split("\x1b[ ? 6 2 ; 2 2 c x", " "),
+			"\x1b[?62;22c|x"},
 		{"Escape, then a bracket", time.Second, []string{"\x1b", "[", "1"}, "\x1b|[|1"},
 		{"what may be a color but is Enter", time.Second, []string{"\x1b]1", "2", "\r"}, "\x1b]12\r"},
 		{"Alt and a key", time.Second, []string{"\x1bx"}, "\x1bx"},
@@ -108,7 +115,8 @@ func TestKeyboard(t *testing.T) {
 }
 
 func FuzzMarker(f *testing.F) {
-	for _, s := range []string{"one\rtwo", "\x1b[200~a\x1b[201~", "\x1b[?1u", "\x1b", "\x1b[?", "\x1b[200~a", "x\x1b[?1\x1b[?2"} {
+	for _, s := range []string{"one\rtwo", "\x1b[200~a\x1b[201~", "\x1b[?1u", "\x1b", "\x1b[?",
+		"\x1b[200~a", "x\x1b[?1\x1b[?2"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

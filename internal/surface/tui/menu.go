@@ -21,7 +21,8 @@ const menuLines = 6
 // ownCommands returns the commands that the screen handles itself.
 func ownCommands() []wire.Command {
 	return []wire.Command{
-		{Name: "image", Aliases: []string{attach.Command}, Description: "send a picture: FILE and a message", AcceptsArgs: true},
+		{Name: "image", Aliases: []string{attach.Command}, Description: "send a picture: FILE and a message",
+			AcceptsArgs: true},
 		{Name: "quit", Aliases: []string{"/quit", "/exit"}, Description: "quit; unfinished work resumes at the next start"},
 	}
 }
@@ -38,7 +39,8 @@ func (m *menu) update(input string, all []wire.Command) {
 	}
 	name = strings.ToLower(name)
 	for _, c := range all {
-		if strings.HasPrefix(c.Name, name) || slices.ContainsFunc(c.Aliases, func(a string) bool { return strings.HasPrefix(a, "/"+name) }) {
+		if strings.HasPrefix(c.Name, name) ||
+			slices.ContainsFunc(c.Aliases, func(a string) bool { return strings.HasPrefix(a, "/"+name) }) {
 			m.matches = append(m.matches, c)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // planStep returns a step that changes the plan to one with the states.
 func planStep(states ...string) feed.Step {
 	p := wire.Plan{Steps: []wire.PlanStep{
-		{ID: "read", Step: "read the \x1b[2Jcode"}, {ID: "fix", Step: "fix the bug of the parser in the module", After: []string{"read"}},
+		{ID: "read", Step: "read the \x1b[2Jcode"},
+		{ID: "fix", Step: "fix the bug of the parser in the module", After: []string{"read"}},
 		{ID: "test", Step: "run the tests", After: []string{"fix", "read"}},
 	}}
 	for i := range p.Steps {
@@ -62,7 +63,13 @@ func TestPlanFolding(t *testing.T) {
 	if got := strings.Join(s.scroll.lines, "\n"); got != "▸ plan 3/3" {
 		t.Errorf("printed: %s", got)
 	}
-	s.step(feed.Step{Kind: feed.ToolEnded, Run: "r", Tool: feed.Tool{ID: "d", Name: "plan", Label: "plan 0/1", Failed: true, Output: `{"error":"a cycle"}`}})
+	s.step(feed.Step{Kind: feed.ToolEnded, Run: "r", Tool: feed.Tool{
+		ID:     "d",
+		Name:   "plan",
+		Label:  "plan 0/1",
+		Failed: true,
+		Output: `{"error":"a cycle"}`,
+	}})
 	if got := s.allText(); !strings.Contains(got, "✗ plan 0/1: a cycle") {
 		t.Errorf("a refused plan: %s", got)
 	}
@@ -73,7 +80,8 @@ func TestPlanFolding(t *testing.T) {
 		t.Errorf("printed unfolded:\n%s", got)
 	}
 	s.step(planStep("completed", "in_progress", "pending"))
-	for _, st := range s.feed.Steps(event(t, wire.EventSessionsChanged, wire.SessionsChanged{SessionKey: own, Reason: wire.ChangeReset, Row: &wire.Session{}})) {
+	for _, st := range s.feed.Steps(event(t, wire.EventSessionsChanged, wire.SessionsChanged{SessionKey: own,
+		Reason: wire.ChangeReset, Row: &wire.Session{}})) {
 		s.step(st)
 	}
 	shows("after a reset", "")
@@ -92,7 +100,8 @@ func event(t *testing.T, name string, payload any) wire.Event {
 func TestPlanInHistory(t *testing.T) {
 	s := alone(t)
 	p := planStep("completed", "in_progress", "pending").Plan
-	call := wire.Content{Type: wire.ContentCall, ID: "c", Name: "plan", Arguments: []byte(`{"steps":[{"title":"a","state":"completed"}]}`)}
+	call := wire.Content{Type: wire.ContentCall, ID: "c", Name: "plan",
+		Arguments: []byte(`{"steps":[{"title":"a","state":"completed"}]}`)}
 	s.showHistory(wire.History{SessionID: "s", Plan: &p, Messages: []wire.Message{
 		stored(1, wire.RoleUser, "r", "go"), stored(2, wire.RoleAssistant, "r", "", call),
 		{Role: wire.RoleToolResult, ToolCallID: "c", Content: wire.TextContent("ok"), Meta: wire.MessageMeta{Seq: 3}},

@@ -46,9 +46,17 @@ func (s *screen) allText() string {
 func press(s *screen, names ...string) (cmd tea.Cmd) {
 	for _, n := range names {
 		k := map[string]tea.Key{
-			"enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "tab": {Code: tea.KeyTab},
-			"ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl}, "ctrl+o": {Code: 'o', Mod: tea.ModCtrl},
-			"ctrl+j": {Code: 'j', Mod: tea.ModCtrl}, "left": {Code: tea.KeyLeft},
+			"enter":  {Code: tea.KeyEnter},
+			"esc":    {Code: tea.KeyEscape},
+			"up":     {Code: tea.KeyUp},
+			"down":   {Code: tea.KeyDown},
+			"tab":    {Code: tea.KeyTab},
+			"ctrl+c": {Code: 'c', Mod: tea.ModCtrl},
+			"ctrl+d": {Code: 'd', Mod: tea.ModCtrl},
+
+			"ctrl+o": {Code: 'o', Mod: tea.ModCtrl},
+			"ctrl+j": {Code: 'j', Mod: tea.ModCtrl},
+			"left":   {Code: tea.KeyLeft},
 		}[n]
 		if k.Code == 0 {
 			k = tea.Key{Code: []rune(n)[0], Text: n}
@@ -92,19 +100,27 @@ func TestAnswer(t *testing.T) {
 		{"of another session, no needs enter", other, nil, "tab n", false, ""},
 		{"of another session, no with enter", other, nil, "tab n enter", true, ""},
 		{"with text in the input, tab does not turn", own, nil, "x tab y", false, "xy"},
-		{"a question that takes the first place is not answered", other, func(s *screen) { press(s, "tab"); s.ask(approval("b", own)) }, "y", false, "y"},
-		{"the next question is not answered", own, func(s *screen) { s.ask(approval("b", own)); press(s, "tab"); s.withdraw("a") }, "y", false, "y"},
-		{"a question that comes last changes nothing", own, func(s *screen) { press(s, "tab"); s.ask(approval("b", other)) }, "y", true, ""},
-		{"a later question that is withdrawn changes nothing", own, func(s *screen) { s.ask(approval("b", other)); press(s, "tab"); s.withdraw("b") }, "y", true, ""},
-		{"pasted text turns back", own, func(s *screen) { press(s, "tab"); s.handle(tea.PasteMsg{Content: "x"}) }, "y", false, "xy"},
+		{"a question that takes the first place is not answered", other,
+			func(s *screen) { press(s, "tab"); s.ask(approval("b", own)) }, "y", false, "y"},
+		{"the next question is not answered", own,
+			func(s *screen) { s.ask(approval("b", own)); press(s, "tab"); s.withdraw("a") }, "y", false, "y"},
+		{"a question that comes last changes nothing", own, func(s *screen) { press(s, "tab"); s.ask(approval("b", other)) },
+			"y", true, ""},
+		{"a later question that is withdrawn changes nothing", own,
+			func(s *screen) { s.ask(approval("b", other)); press(s, "tab"); s.withdraw("b") }, "y", true, ""},
+		{"pasted text turns back", own, func(s *screen) { press(s, "tab"); s.handle(tea.PasteMsg{Content: "x"}) },
+			"y", false, "xy"},
 		{"the connection is lost", own, func(s *screen) { s.lost = true }, "tab y", false, "y"},
 		{"the connection was lost", own, func(s *screen) {
 			press(s, "tab")
 			s.handle(events{list: []wire.Event{{Name: client.EventLost}, {Name: client.EventResumed}}})
 		}, "y", false, "y"},
-		{"an action that can only be allowed once, session", own, func(s *screen) { s.asked[0].Request.Once = true }, "tab s enter", false, ""},
-		{"an action that can only be allowed once, always", own, func(s *screen) { s.asked[0].Request.Once = true }, "tab a enter", false, ""},
-		{"an action that can only be allowed once, no", own, func(s *screen) { s.asked[0].Request.Once = true }, "tab n", true, ""},
+		{"an action that can only be allowed once, session", own, func(s *screen) { s.asked[0].Request.Once = true },
+			"tab s enter", false, ""},
+		{"an action that can only be allowed once, always", own, func(s *screen) { s.asked[0].Request.Once = true },
+			"tab a enter", false, ""},
+		{"an action that can only be allowed once, no", own, func(s *screen) { s.asked[0].Request.Once = true },
+			"tab n", true, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := alone(t)
@@ -154,7 +170,8 @@ func TestTabs(t *testing.T) {
 			s.handle(tea.WindowSizeMsg{Width: 80, Height: 24})
 			s.joined = false // so that it stays
 			s.handle(tea.PasteMsg{Content: tt.pasted})
-			if all := regexp.MustCompile(" +\n").ReplaceAllString(s.allText(), "\n"); !strings.Contains(all, tt.shown) || strings.Contains(all, tab) {
+			if all := regexp.MustCompile(" +\n").ReplaceAllString(s.allText(), "\n"); !strings.Contains(all, tt.shown) ||
+				strings.Contains(all, tab) {
 				t.Errorf("shown %q, want %q in it", all, tt.shown)
 			}
 			for _, from := range []string{"the paste", "the history"} {
@@ -267,8 +284,14 @@ func TestQuestions(t *testing.T) {
 
 func TestDecisions(t *testing.T) {
 	for decision, want := range map[string]string{
-		wire.AllowOnce: "✓ allowed once: do a", wire.AllowSession: "✓ allowed for this session: do a", wire.AllowAlways: "✓ allowed always: do a", wire.Deny: "✗ denied: do a",
-		wire.ApprovalExpired: "✗ expired without an answer: do a", wire.ApprovalWithdrawn: "✗ withdrawn, the run was stopped: do a", "la\x1b[2Jter": "later: do a",
+		wire.AllowOnce:       "✓ allowed once: do a",
+		wire.AllowSession:    "✓ allowed for this session: do a",
+		wire.AllowAlways:     "✓ allowed always: do a",
+		wire.Deny:            "✗ denied: do a",
+		wire.ApprovalExpired: "✗ expired without an answer: do a",
+
+		wire.ApprovalWithdrawn: "✗ withdrawn, the run was stopped: do a",
+		"la\x1b[2Jter":         "later: do a",
 	} {
 		s := alone(t)
 		a := approval("a", own)
@@ -276,9 +299,11 @@ func TestDecisions(t *testing.T) {
 		s.ask(a)
 		s.ask(approval("b", own))
 		s.scroll.lines = nil
-		s.step(feed.Step{Kind: feed.ApprovalResolved, Approval: approval("x", own), Text: decision}) // an action that is not asked about
+		// an action that is not asked about
+		s.step(feed.Step{Kind: feed.ApprovalResolved, Approval: approval("x", own), Text: decision})
 		s.step(feed.Step{Kind: feed.ApprovalResolved, Approval: a, Text: decision})
-		if got := strings.TrimSpace(strings.Join(s.scroll.lines, "\n")); got != want || len(s.asked) != 1 || s.asked[0].ID != "b" {
+		if got := strings.TrimSpace(strings.Join(s.scroll.lines, "\n")); got != want ||
+			len(s.asked) != 1 || s.asked[0].ID != "b" {
 			t.Errorf("%s: printed %q, want %q; asked %v", decision, got, want, s.asked)
 		}
 	}
@@ -318,12 +343,17 @@ func TestStopAndQuit(t *testing.T) {
 		{"ctrl+c with a draft", func(s *screen) { press(s, "/") }, []string{"ctrl+c"}, false, false},
 		{"ctrl+c during a run", func(s *screen) { s.active = "r" }, []string{"ctrl+c"}, true, false},
 		{"ctrl+c with a message on its way", func(s *screen) { s.sent = []message{{}} }, []string{"ctrl+c"}, true, false},
-		{"ctrl+c during a run without a connection", func(s *screen) { s.active, s.lost = "r", true }, []string{"ctrl+c"}, false, true},
+		{"ctrl+c during a run without a connection", func(s *screen) { s.active, s.lost = "r", true },
+			[]string{"ctrl+c"}, false, true},
 		{"ctrl+c twice during a run", func(s *screen) { s.active = "r" }, []string{"ctrl+c", "ctrl+c"}, false, true},
-		{"ctrl+c twice with another key between", func(s *screen) { s.active = "r" }, []string{"ctrl+c", "left", "ctrl+c"}, true, false},
-		{"ctrl+c two seconds later", func(s *screen) { s.active = "r"; press(s, "ctrl+c"); s.stopping = false; time.Sleep(2 * time.Second) }, []string{"ctrl+c"}, true, false},
+		{"ctrl+c twice with another key between", func(s *screen) { s.active = "r" },
+			[]string{"ctrl+c", "left", "ctrl+c"}, true, false},
+		{"ctrl+c two seconds later",
+			func(s *screen) { s.active = "r"; press(s, "ctrl+c"); s.stopping = false; time.Sleep(2 * time.Second) },
+			[]string{"ctrl+c"}, true, false},
 		{"esc during a run", func(s *screen) { s.active = "r" }, []string{"esc"}, true, false},
-		{"esc during a run without a connection", func(s *screen) { s.active, s.lost = "r", true }, []string{"esc"}, false, false},
+		{"esc during a run without a connection", func(s *screen) { s.active, s.lost = "r", true },
+			[]string{"esc"}, false, false},
 		{"esc closes the menu first", func(s *screen) { s.active = "r"; press(s, "/") }, []string{"esc"}, false, false},
 		{"esc with the menu closed", func(s *screen) { s.active = "r"; press(s, "/", "esc") }, []string{"esc"}, true, false},
 		{"esc without a run", func(*screen) {}, []string{"esc"}, false, false},
@@ -362,11 +392,13 @@ func TestStoppingLine(t *testing.T) {
 	}{
 		{"esc", func(s *screen) { press(s, "esc") }, "stopping · ", again},
 		{"ctrl+c", func(s *screen) { press(s, "ctrl+c") }, "stopping; press ctrl+c again to quit", "ready"},
-		{"two seconds after ctrl+c", func(s *screen) { press(s, "ctrl+c"); time.Sleep(2 * time.Second) }, "stopping · ", again},
+		{"two seconds after ctrl+c", func(s *screen) { press(s, "ctrl+c"); time.Sleep(2 * time.Second) },
+			"stopping · ", again},
 		{"another key after ctrl+c", func(s *screen) { press(s, "ctrl+c", "left") }, "stopping · ", again},
 		{"esc, then the end", func(s *screen) { press(s, "esc"); ends(s) }, "ready · ", "stopping"},
 		{"ctrl+c, then the end", func(s *screen) { press(s, "ctrl+c"); ends(s) }, "ready · ", "stopping"},
-		{"the next message", func(s *screen) { press(s, "esc"); ends(s); s.send("on"); s.runStarted("x") }, "answering · ", "stopping"},
+		{"the next message", func(s *screen) { press(s, "esc"); ends(s); s.send("on"); s.runStarted("x") },
+			"answering · ", "stopping"},
 		{"a run that follows", func(s *screen) { press(s, "esc"); s.runStarted("x") }, "answering · ", "stopping"},
 		{"a message that was not taken", func(s *screen) {
 			ends(s)
@@ -374,7 +406,8 @@ func TestStoppingLine(t *testing.T) {
 			press(s, "esc")
 			s.step(feed.Step{Kind: feed.RunEnded, Run: "m", End: feed.End{State: wire.StateAborted}})
 		}, "ready · ", "stopping"},
-		{"the gateway refuses", func(s *screen) { press(s, "esc"); s.handle(failed{errors.New("no such run")}) }, "no such run", "stopping"},
+		{"the gateway refuses", func(s *screen) { press(s, "esc"); s.handle(failed{errors.New("no such run")}) },
+			"no such run", "stopping"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -393,7 +426,8 @@ func TestStoppingLine(t *testing.T) {
 func TestMenu(t *testing.T) {
 	s := alone(t)
 	s.commands = []wire.Command{
-		{Name: "new", Aliases: []string{"/new"}}, {Name: "status", Aliases: []string{"/status", "/info"}}, {Name: "think", AcceptsArgs: true, Description: "how\x1b[2J much"},
+		{Name: "new", Aliases: []string{"/new"}}, {Name: "status", Aliases: []string{"/status", "/info"}},
+		{Name: "think", AcceptsArgs: true, Description: "how\x1b[2J much"},
 	}
 	for i := range 7 {
 		s.commands = append(s.commands, wire.Command{Name: "x" + strconv.Itoa(i)})
@@ -430,7 +464,8 @@ func TestMenu(t *testing.T) {
 		var names []string
 		for i, l := range s.menu.view(s.styles, 80) {
 			name, selected := strings.CutPrefix(l, "› /")
-			if selected != strings.HasPrefix(l, "› /"+s.menu.matches[s.menu.selected].Name) || selected && !slices.Contains(tt.keys, "up") && tt.keys == nil && i != 0 {
+			if selected != strings.HasPrefix(l, "› /"+s.menu.matches[s.menu.selected].Name) ||
+				selected && !slices.Contains(tt.keys, "up") && tt.keys == nil && i != 0 {
 				t.Errorf("%q %v: line %q", tt.input, tt.keys, l)
 			}
 			names = append(names, strings.Fields(strings.TrimPrefix(name, "  /"))[0])
@@ -553,17 +588,26 @@ func TestLinesAroundTheInput(t *testing.T) {
 		set            func(s *screen)
 		header, footer string
 	}{
-		{"a new session", func(s *screen) { s.model = wire.SessionModel{Provider: "p", Model: "m"} }, "── main · p/m ─", "ready · ctrl+o details · ctrl+c quit"},
+		{"a new session", func(s *screen) { s.model = wire.SessionModel{Provider: "p", Model: "m"} }, "── main · p/m ─",
+			"ready · ctrl+o details · ctrl+c quit"},
 		{"another agent", func(s *screen) { s.feed.Session = "agent:ops:x" }, "── agent:ops:x ─", "ready"},
 		{"a session with a model of its own", func(s *screen) {
 			s.model = wire.SessionModel{Provider: "p", Model: "m"}
-			s.session = &wire.Session{Label: "La\x1b[2Jbel", Provider: "q", Model: "n", TotalTokens: 1500, ContextWindow: 6000, Cost: &cost}
+			s.session = &wire.Session{
+				Label:         "La\x1b[2Jbel",
+				Provider:      "q",
+				Model:         "n",
+				TotalTokens:   1500,
+				ContextWindow: 6000,
+				Cost:          &cost,
+			}
 		}, "── Label · q/n ─", "ready · context 1.5k/6k (25%) · $0.5000 · ctrl+o"},
 		{"a session with the default model", func(s *screen) {
 			s.model = wire.SessionModel{Provider: "p", Model: "m"}
 			s.session = &wire.Session{TotalTokens: 20, Cost: new(float64)}
 		}, "── main · p/m ─", "ready · context 20 · ctrl+o"},
-		{"an empty session", func(s *screen) { s.session = &wire.Session{ContextWindow: 6000, Cost: &cost} }, "── main ─", "ready · ctrl+o"},
+		{"an empty session", func(s *screen) { s.session = &wire.Session{ContextWindow: 6000, Cost: &cost} },
+			"── main ─", "ready · ctrl+o"},
 		{"subagents", func(s *screen) {
 			for _, id := range []string{"a", "b", "c"} {
 				s.subagentChanged(wire.Task{ID: id, Kind: "subagent", SessionKey: s.feed.Session})
@@ -574,8 +618,10 @@ func TestLinesAroundTheInput(t *testing.T) {
 		}, "", "ready · 2 subagents at work · ctrl+o"},
 		{"a run", func(s *screen) { s.active = "r" }, "", "answering · ctrl+o details · ctrl+c stop"},
 		{"a message on its way", func(s *screen) { s.sent = []message{{}} }, "", "answering · ctrl+o details · ctrl+c stop"},
-		{"a run that waits", func(s *screen) { s.active, s.suspended = "r", true }, "", "waiting for approval · ctrl+o details · ctrl+c stop"},
-		{"a question of another session", func(s *screen) { s.asked = []wire.Approval{{}} }, "", "a question waits · ctrl+o details · ctrl+c quit"},
+		{"a run that waits", func(s *screen) { s.active, s.suspended = "r", true }, "",
+			"waiting for approval · ctrl+o details · ctrl+c stop"},
+		{"a question of another session", func(s *screen) { s.asked = []wire.Approval{{}} }, "",
+			"a question waits · ctrl+o details · ctrl+c quit"},
 		{"no connection", func(s *screen) { s.active, s.lost = "r", true }, "", "disconnected · ctrl+o"},
 		{"a note", func(s *screen) { s.lost, s.note = true, "note" }, "", "note"},
 	} {
@@ -611,7 +657,11 @@ func TestQuit(t *testing.T) {
 
 func TestElapsed(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		1540 * time.Millisecond: "1.5s", 10 * time.Second: "10s", 59900 * time.Millisecond: "59s", time.Minute: "1m00s", 61*time.Minute + 5*time.Second: "61m05s",
+		1540 * time.Millisecond:        "1.5s",
+		10 * time.Second:               "10s",
+		59900 * time.Millisecond:       "59s",
+		time.Minute:                    "1m00s",
+		61*time.Minute + 5*time.Second: "61m05s",
 	} {
 		if got := elapsed(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
@@ -626,7 +676,8 @@ func TestToolOutput(t *testing.T) {
 		most int
 		want string
 	}{
-		{"1\n2\n3\n4\n\n", 4, "1 2 3 4"}, {"1\n2\n3\n4\n5", 4, "1 2 … 2 lines … 5"}, {"1\n2\n3\n4\n5\n6", 5, "1 2 … 2 lines … 5 6"},
+		{"1\n2\n3\n4\n\n", 4, "1 2 3 4"}, {"1\n2\n3\n4\n5", 4, "1 2 … 2 lines … 5"},
+		{"1\n2\n3\n4\n5\n6", 5, "1 2 … 2 lines … 5 6"},
 		{" \n", 4, "(no output)"}, {"a\x1b[2Jb", 4, "ab"},
 	} {
 		got := strings.ReplaceAll(strings.TrimPrefix(s.output(tt.in, tt.most), "  │ "), "\n  │ ", " ")
@@ -662,12 +713,14 @@ func TestTurn(t *testing.T) {
 				s.step(st)
 			}
 		}
-		steps(feed.Step{Kind: feed.RunStarted}, feed.Step{Kind: feed.Thinking, Text: "why "}, feed.Step{Kind: feed.Thinking, Text: "why \x1b[2Jnot"})
+		steps(feed.Step{Kind: feed.RunStarted}, feed.Step{Kind: feed.Thinking, Text: "why "},
+			feed.Step{Kind: feed.Thinking, Text: "why \x1b[2Jnot"})
 		time.Sleep(2 * time.Second)
 		shows("thinking", "✻ thinking  2.0s  why not", "working  2.0s  esc to stop")
 		steps(feed.Step{Kind: feed.Text, Text: "I look\n\nand"})
 		shows("text", "I look\n", "and", "!thinking", "!why not")
-		steps(feed.Step{Kind: feed.Text, Text: "I look\n\nand see"}, feed.Step{Kind: feed.TextEnded}, feed.Step{Kind: feed.ToolStarted, Tool: tool("a")}, feed.Step{Kind: feed.ToolStarted, Tool: tool("b")})
+		steps(feed.Step{Kind: feed.Text, Text: "I look\n\nand see"}, feed.Step{Kind: feed.TextEnded},
+			feed.Step{Kind: feed.ToolStarted, Tool: tool("a")}, feed.Step{Kind: feed.ToolStarted, Tool: tool("b")})
 		time.Sleep(3 * time.Second)
 		shows("tools", "and see\n", " call a  3.0s", " call b  3.0s", "!restarted", "working  5.0s")
 		steps(feed.Step{Kind: feed.ToolOutput, Tool: tool("b"), Text: "out\x1b[2Jput\n"})
@@ -680,26 +733,32 @@ func TestTurn(t *testing.T) {
 		shows("suspended", "? call a", "!working")
 		steps(feed.Step{Kind: feed.RunStarted})
 		shows("resumed", "working  5.0s", "!? call a")
-		steps(feed.Step{Kind: feed.ToolEnded, Tool: ended("a", `{"error": "no\u001b[2J a\nb"}`, true)}, feed.Step{Kind: feed.ToolEnded, Tool: ended("c", "unseen", false)})
+		steps(feed.Step{Kind: feed.ToolEnded, Tool: ended("a", `{"error": "no\u001b[2J a\nb"}`, true)},
+			feed.Step{Kind: feed.ToolEnded, Tool: ended("c", "unseen", false)})
 		shows("ended", "✗ call a: no a b  1.5s\n", "  │ all output", "✓ call c  1.5s\n  │ unseen")
 		press(s, "ctrl+o")
-		steps(feed.Step{Kind: feed.ToolEnded, Tool: ended("d", "later", false)}, feed.Step{Kind: feed.Notice, Text: " a no\x1b[2Jtice\n"})
+		steps(feed.Step{Kind: feed.ToolEnded, Tool: ended("d", "later", false)},
+			feed.Step{Kind: feed.Notice, Text: " a no\x1b[2Jtice\n"})
 		shows("hidden", "✓ call d", "!later", "tool output is hidden", "\na notice\n")
 		press(s, "ctrl+o", "ctrl+o", "ctrl+o")
 		if n := strings.Count(s.allText(), "  │ later"); n != 1 {
 			t.Errorf("output shown %d times", n)
 		}
-		steps(feed.Step{Kind: feed.Thinking, Text: "a second thought"}, feed.Step{Kind: feed.ToolStarted, Tool: tool("e")}, feed.Step{Kind: feed.Text, Text: "So "},
+		steps(feed.Step{Kind: feed.Thinking, Text: "a second thought"}, feed.Step{Kind: feed.ToolStarted, Tool: tool("e")},
+			feed.Step{Kind: feed.Text, Text: "So "},
 			feed.Step{Kind: feed.RunEnded, End: feed.End{State: wire.StateAborted, Footer: "12 tok\x1b[2Jens"}})
 		press(s, "left")
-		shows("stopped", "\na second thought\n", "■ call e\n", "\nSo\n", "\n\n■ stopped\n12 tokens\n", "ready", "!working", "!thinking")
-		steps(feed.Step{Kind: feed.RunStarted}, feed.Step{Kind: feed.Text, Text: "old"}, feed.Step{Kind: feed.Text, Text: "old\n\nand\n\nmore"}, feed.Step{Kind: feed.Text, Text: "other"})
+		shows("stopped", "\na second thought\n", "■ call e\n", "\nSo\n", "\n\n■ stopped\n12 tokens\n", "ready",
+			"!working", "!thinking")
+		steps(feed.Step{Kind: feed.RunStarted}, feed.Step{Kind: feed.Text, Text: "old"},
+			feed.Step{Kind: feed.Text, Text: "old\n\nand\n\nmore"}, feed.Step{Kind: feed.Text, Text: "other"})
 		shows("restarted", "the answer was restarted\n", "other")
 	})
 }
 
 func TestRunEnded(t *testing.T) {
-	question := wire.Approval{ID: "q", Request: wire.ApprovalRequest{Tool: "exec", Command: "make", SessionKey: own, RunID: "r"}}
+	question := wire.Approval{ID: "q",
+		Request: wire.ApprovalRequest{Tool: "exec", Command: "make", SessionKey: own, RunID: "r"}}
 	for _, tt := range []struct {
 		name   string
 		before []feed.Step
@@ -708,23 +767,40 @@ func TestRunEnded(t *testing.T) {
 		want   string
 	}{
 		{"an answer that was not streamed", nil, "r", feed.End{State: wire.StateFinal, Text: "all"}, "all"},
-		{"an answer that is on the screen", []feed.Step{{Kind: feed.Text, Text: "all"}, {Kind: feed.TextEnded}}, "r", feed.End{State: wire.StateFinal, Text: "all"}, "all"},
-		{"an answer that grew", []feed.Step{{Kind: feed.Text, Text: "al"}}, "r", feed.End{State: wire.StateFinal, Text: "all"}, "all"},
-		{"an answer after another message", []feed.Step{{Kind: feed.Text, Text: "I look"}, {Kind: feed.TextEnded}}, "r", feed.End{State: wire.StateFinal, Text: "all"}, "I look\n\nall"},
+		{"an answer that is on the screen", []feed.Step{{Kind: feed.Text, Text: "all"}, {Kind: feed.TextEnded}}, "r",
+			feed.End{State: wire.StateFinal, Text: "all"}, "all"},
+		{"an answer that grew", []feed.Step{{Kind: feed.Text, Text: "al"}}, "r",
+			feed.End{State: wire.StateFinal, Text: "all"}, "all"},
+		{"an answer after another message", []feed.Step{{Kind: feed.Text, Text: "I look"}, {Kind: feed.TextEnded}}, "r",
+			feed.End{State: wire.StateFinal, Text: "all"}, "I look\n\nall"},
 		{"a stopped run", nil, "r", feed.End{State: wire.StateAborted, Text: "none"}, "■ stopped"},
-		{"a run that was replaced while it waited", []feed.Step{{Kind: feed.Text, Text: "I wait"}, {Kind: feed.TextEnded}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wait"},
-		{"a run that was replaced while it wrote", []feed.Step{{Kind: feed.RunStarted}, {Kind: feed.Text, Text: "I wr"}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wr\n\n■ replaced by the next message"},
-		{"a run that was replaced while its call waited for an approval", []feed.Step{{Kind: feed.ToolStarted, Tool: feed.Tool{ID: "t", Label: "exec make"}}, {Kind: feed.Suspended}, {Kind: feed.ApprovalRequested, Approval: question}, {Kind: feed.RunStarted}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded},
+		{"a run that was replaced while it waited", []feed.Step{{Kind: feed.Text, Text: "I wait"}, {Kind: feed.TextEnded}},
+			"r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wait"},
+		{"a run that was replaced while it wrote", []feed.Step{{Kind: feed.RunStarted}, {Kind: feed.Text, Text: "I wr"}}, "r",
+			feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "I wr\n\n■ replaced by the next message"},
+		{"a run that was replaced while its call waited for an approval",
+			[]feed.Step{{Kind: feed.ToolStarted, Tool: feed.Tool{ID: "t", Label: "exec make"}}, {Kind: feed.Suspended},
+				{Kind: feed.ApprovalRequested, Approval: question}, {Kind: feed.RunStarted}}, "r",
+			feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded},
 			"? exec needs approval\n┃ make\n\n? exec make\n\nthe next message is answered first; the question stays open"},
-		{"a run that was replaced during a call", []feed.Step{{Kind: feed.ToolStarted, Tool: feed.Tool{ID: "t", Label: "exec make"}}, {Kind: feed.RunStarted}}, "r", feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "■ exec make\n\n■ replaced by the next message"},
-		{"the answer of a command during a call", []feed.Step{{Kind: feed.ToolStarted, Tool: feed.Tool{ID: "t", Label: "exec make"}}, {Kind: feed.RunStarted}}, "x", feed.End{State: wire.StateFinal, Text: "ok"}, "ok"},
-		{"the answer of a command during an answer", []feed.Step{{Kind: feed.RunStarted}, {Kind: feed.Text, Text: "I wr"}}, "x", feed.End{State: wire.StateFinal, Text: "ok"}, "ok"},
-		{"a failed run", nil, "r", feed.End{State: wire.StateError, Error: "no\x1b[2J quota", Model: "p/m"}, "✗ p/m: no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
-		{"an error that names its model", nil, "r", feed.End{State: wire.StateError, Error: "p/m has no quota", Model: "p/m"}, "✗ p/m has no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
-		{"an error without a model", nil, "r", feed.End{State: wire.StateError, Error: "no quota"}, "✗ no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
+		{"a run that was replaced during a call",
+			[]feed.Step{{Kind: feed.ToolStarted, Tool: feed.Tool{ID: "t", Label: "exec make"}}, {Kind: feed.RunStarted}}, "r",
+			feed.End{State: wire.StateAborted, Stop: wire.StopSuperseded}, "■ exec make\n\n■ replaced by the next message"},
+		{"the answer of a command during a call",
+			[]feed.Step{{Kind: feed.ToolStarted, Tool: feed.Tool{ID: "t", Label: "exec make"}}, {Kind: feed.RunStarted}}, "x",
+			feed.End{State: wire.StateFinal, Text: "ok"}, "ok"},
+		{"the answer of a command during an answer", []feed.Step{{Kind: feed.RunStarted}, {Kind: feed.Text, Text: "I wr"}},
+			"x", feed.End{State: wire.StateFinal, Text: "ok"}, "ok"},
+		{"a failed run", nil, "r", feed.End{State: wire.StateError, Error: "no\x1b[2J quota", Model: "p/m"},
+			"✗ p/m: no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
+		{"an error that names its model", nil, "r", feed.End{State: wire.StateError, Error: "p/m has no quota", Model: "p/m"},
+			"✗ p/m has no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
+		{"an error without a model", nil, "r", feed.End{State: wire.StateError, Error: "no quota"},
+			"✗ no quota\n  the failed message is not run again: /retry sends it, /model chooses a model"},
 		{"a limit", nil, "r", feed.End{State: wire.StateError, Error: "limit", Stop: wire.StopLimit}, "✗ limit"},
 		{"a message that was merged into the run", nil, "x", feed.End{State: wire.StateFinal}, ""},
-		{"an error of another run", nil, "x", feed.End{State: wire.StateError, Error: "no"}, "✗ no\n  the failed message is not run again: /retry sends it, /model chooses a model"},
+		{"an error of another run", nil, "x", feed.End{State: wire.StateError, Error: "no"},
+			"✗ no\n  the failed message is not run again: /retry sends it, /model chooses a model"},
 		{"the answer of a command during the run", nil, "x", feed.End{State: wire.StateFinal, Text: "ok"}, "ok"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -784,7 +860,8 @@ func TestSend(t *testing.T) {
 	if s.transmit() == nil {
 		t.Error("the second message is not sent again")
 	}
-	if s.handle(sent{run: b, err: &wire.Error{Message: "too\x1b[2J long"}}) != nil || !slices.Equal(runs(), []string{"a"}) {
+	if s.handle(sent{run: b, err: &wire.Error{Message: "too\x1b[2J long"}}) != nil ||
+		!slices.Equal(runs(), []string{"a"}) {
 		t.Errorf("after the second message was refused: %q", runs())
 	}
 	s.step(feed.Step{Kind: feed.RunStarted, Run: a})
@@ -801,7 +878,8 @@ func TestSend(t *testing.T) {
 		t.Errorf("after a picture that is not there: %q", runs())
 	}
 	s.userMessage(strings.Repeat("wi\x1b[2Jde ", 30))
-	want := "❯ a\n\n❯ b\n\n✗ not sent: too long\n\n❯ c\n\n✗ not sent: picture none.png: no such file\n\n❯ " + strings.Repeat("wide ", 14) + "wide\n  " + strings.Repeat("wide ", 14) + "wide "
+	want := "❯ a\n\n❯ b\n\n✗ not sent: too long\n\n❯ c\n\n✗ not sent: picture none.png: no such file\n\n❯ " +
+		strings.Repeat("wide ", 14) + "wide\n  " + strings.Repeat("wide ", 14) + "wide "
 	if d := cmp.Diff(want, strings.Join(s.scroll.lines, "\n")); d != "" {
 		t.Errorf("printed (-want +got)\n%s", d)
 	}
@@ -813,7 +891,8 @@ func TestProgress(t *testing.T) {
 		shows := func(want string) {
 			t.Helper()
 			lines := strings.Split(s.draw().Content, "\n")
-			if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, s.spinner()) }); i < 0 || lines[i] != s.spinner()+" "+want {
+			if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, s.spinner()) }); i < 0 ||
+				lines[i] != s.spinner()+" "+want {
 				t.Errorf("want %q\n%s", want, strings.Join(lines, "\n"))
 			}
 		}
@@ -849,7 +928,8 @@ func TestCursor(t *testing.T) {
 		t.Helper()
 		v := s.draw()
 		line := strings.Split(v.Content, "\n")[v.Cursor.Y]
-		if want := "  |"; !strings.HasPrefix(line+"|", want) && !strings.HasPrefix(line, "› ") && !strings.HasPrefix(line, "  end") {
+		if want := "  |"; !strings.HasPrefix(line+"|", want) && !strings.HasPrefix(line, "› ") &&
+			!strings.HasPrefix(line, "  end") {
 			t.Errorf("%s: the cursor is in line %q of\n%s", when, line, v.Content)
 		}
 	}
@@ -868,7 +948,8 @@ func TestCursor(t *testing.T) {
 
 // message returns a stored message.
 func stored(seq int64, role, run, text string, more ...wire.Content) wire.Message {
-	m := wire.Message{Role: role, Content: append(wire.TextContent(text), more...), Meta: wire.MessageMeta{Seq: seq, RunID: run}}
+	m := wire.Message{Role: role, Content: append(wire.TextContent(text), more...),
+		Meta: wire.MessageMeta{Seq: seq, RunID: run}}
 	if role == wire.RoleUser {
 		m.IdempotencyKey = run + ":user"
 	}
@@ -880,7 +961,8 @@ func TestShowHistory(t *testing.T) {
 	open := wire.Content{Type: wire.ContentCall, ID: "d", Name: "read", Arguments: []byte(`{"path": "b.go"}`)}
 	result := stored(3, wire.RoleToolResult, "r", `{"error": "gone"}`)
 	result.ToolCallID, result.IsError = "c", true
-	turn := []wire.Message{stored(1, wire.RoleUser, "r", "he\x1b[2Jllo"), stored(2, wire.RoleAssistant, "r", "I **look**", call, open), result}
+	turn := []wire.Message{stored(1, wire.RoleUser, "r", "he\x1b[2Jllo"),
+		stored(2, wire.RoleAssistant, "r", "I **look**", call, open), result}
 	command := []wire.Message{stored(2, wire.RoleUser, "c", "/x"), stored(2, wire.RoleAssistant, "", "an answer")}
 	for _, tt := range []struct {
 		name    string
@@ -890,29 +972,43 @@ func TestShowHistory(t *testing.T) {
 		drawn   string // in the drawing
 		active  string
 	}{
-		{"a turn", nil, wire.History{SessionID: "s", Messages: append(turn[:3:3], stored(4, wire.RoleAssistant, "r", "So"), stored(5, wire.RoleSystem, "", "a notice"))},
+		{"a turn", nil, wire.History{SessionID: "s", Messages: append(turn[:3:3], stored(4, wire.RoleAssistant, "r", "So"),
+			stored(5, wire.RoleSystem, "", "a notice"))},
 			"❯ hello\n\nI look\n\n✗ read a.go: gone\n\nSo\n\na notice", "ready", ""},
-		{"earlier messages", nil, wire.History{SessionID: "s", HasMore: true, NextOffset: 7, Messages: turn[:1]}, "… 7 earlier entries\n\n❯ hello", "ready", ""},
-		{"what is on the screen already", func(s *screen) { s.feed.Seq = 1 }, wire.History{SessionID: "s", HasMore: true, NextOffset: 7, Messages: turn}, "I look\n\n✗ read a.go: gone", "ready", ""},
-		{"another transcript", func(s *screen) { s.feed.ID, s.feed.Seq = "old", 9 }, wire.History{SessionID: "s", Messages: turn[:1]}, "❯ hello", "ready", ""},
+		{"earlier messages", nil, wire.History{SessionID: "s", HasMore: true, NextOffset: 7, Messages: turn[:1]},
+			"… 7 earlier entries\n\n❯ hello", "ready", ""},
+		{"what is on the screen already", func(s *screen) { s.feed.Seq = 1 }, wire.History{SessionID: "s", HasMore: true,
+			NextOffset: 7, Messages: turn}, "I look\n\n✗ read a.go: gone", "ready", ""},
+		{"another transcript", func(s *screen) { s.feed.ID, s.feed.Seq = "old", 9 },
+			wire.History{SessionID: "s", Messages: turn[:1]}, "❯ hello", "ready", ""},
 		{"a command and its answer", nil, wire.History{SessionID: "s", Messages: command}, "❯ /x\n\nan answer", "ready", ""},
-		{"an own command", func(s *screen) { s.feed.Own("c") }, wire.History{SessionID: "s", Messages: append(command[:2:2], stored(3, wire.RoleAssistant, "q", "next"))}, "next", "ready", ""},
-		{"a command that is on the screen already", func(s *screen) { s.feed.Seq = 2 }, wire.History{SessionID: "s", Messages: command}, "", "", ""},
-		{"an own message", func(s *screen) { s.feed.Own("r"); s.sent = []message{{run: "x"}, {run: "r"}} }, wire.History{SessionID: "s", Messages: turn[:1]}, "", "", ""},
-		{"a run in progress", func(s *screen) { s.active, s.suspended = "old", true }, wire.History{SessionID: "s", Messages: turn[:1], InFlight: &wire.InFlight{RunID: "r", Text: "I begin\n\nto", Seq: 7}},
+		{"an own command", func(s *screen) { s.feed.Own("c") },
+			wire.History{SessionID: "s", Messages: append(command[:2:2], stored(3, wire.RoleAssistant, "q", "next"))},
+			"next", "ready", ""},
+		{"a command that is on the screen already", func(s *screen) { s.feed.Seq = 2 },
+			wire.History{SessionID: "s", Messages: command}, "", "", ""},
+		{"an own message", func(s *screen) { s.feed.Own("r"); s.sent = []message{{run: "x"}, {run: "r"}} },
+			wire.History{SessionID: "s", Messages: turn[:1]}, "", "", ""},
+		{"a run in progress", func(s *screen) { s.active, s.suspended = "old", true },
+			wire.History{SessionID: "s", Messages: turn[:1],
+				InFlight: &wire.InFlight{RunID: "r", Text: "I begin\n\nto", Seq: 7}},
 			"❯ hello\n\nI begin", "\nto\n", "r"},
-		{"a run in progress without text", nil, wire.History{SessionID: "s", Messages: turn[:1], InFlight: &wire.InFlight{RunID: "r"}}, "❯ hello", "answering", "r"},
-		{"a run in progress whose text is stored", nil, wire.History{SessionID: "s", Messages: turn[:2], InFlight: &wire.InFlight{RunID: "r", Text: "I **look**"}}, "❯ hello\n\nI look", "answering", "r"},
+		{"a run in progress without text", nil, wire.History{SessionID: "s", Messages: turn[:1],
+			InFlight: &wire.InFlight{RunID: "r"}}, "❯ hello", "answering", "r"},
+		{"a run in progress whose text is stored", nil, wire.History{SessionID: "s", Messages: turn[:2],
+			InFlight: &wire.InFlight{RunID: "r", Text: "I **look**"}}, "❯ hello\n\nI look", "answering", "r"},
 		{"the rest of a message that was interrupted", func(s *screen) {
 			s.feed.Seq = 1
 			s.step(feed.Step{Kind: feed.RunStarted, Run: "r"})
 			s.step(feed.Step{Kind: feed.Text, Run: "r", Text: "So\n\nit"})
-		}, wire.History{SessionID: "s", Messages: []wire.Message{turn[0], stored(2, wire.RoleAssistant, "r", "So\n\nit is"), stored(3, wire.RoleAssistant, "q", "next")}}, "So\n\nit is\n\nnext", "ready", ""},
+		}, wire.History{SessionID: "s", Messages: []wire.Message{turn[0], stored(2, wire.RoleAssistant, "r", "So\n\nit is"),
+			stored(3, wire.RoleAssistant, "q", "next")}}, "So\n\nit is\n\nnext", "ready", ""},
 		{"the rest of a message that is in progress", func(s *screen) {
 			s.feed.Seq = 1
 			s.step(feed.Step{Kind: feed.RunStarted, Run: "r"})
 			s.step(feed.Step{Kind: feed.Text, Run: "r", Text: "So\n\nit"})
-		}, wire.History{SessionID: "s", Messages: turn[:1], InFlight: &wire.InFlight{RunID: "r", Text: "So\n\nit is", Seq: 9}}, "So", "\nit is\n", "r"},
+		}, wire.History{SessionID: "s", Messages: turn[:1], InFlight: &wire.InFlight{RunID: "r", Text: "So\n\nit is",
+			Seq: 9}}, "So", "\nit is\n", "r"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := alone(t)
@@ -924,7 +1020,8 @@ func TestShowHistory(t *testing.T) {
 			if d := cmp.Diff(tt.printed, strings.Join(s.scroll.lines, "\n")); d != "" {
 				t.Errorf("printed (-want +got)\n%s", d)
 			}
-			if v := s.draw().Content; !strings.Contains(v, tt.drawn) || !strings.Contains(v, "label · p/m") || s.active != tt.active || s.suspended {
+			if v := s.draw().Content; !strings.Contains(v, tt.drawn) || !strings.Contains(v, "label · p/m") ||
+				s.active != tt.active || s.suspended {
 				t.Errorf("active %q, drawn\n%s", s.active, v)
 			}
 			if last := tt.history.Messages[len(tt.history.Messages)-1].Meta.Seq; s.feed.Seq != last || s.feed.ID != "s" {
@@ -946,9 +1043,16 @@ func TestShowHistory(t *testing.T) {
 	})
 	t.Run("late events", func(t *testing.T) {
 		s := alone(t)
-		s.showHistory(wire.History{SessionID: "s", Messages: append(turn[:3:3], stored(4, wire.RoleAssistant, "r", "So")), InFlight: &wire.InFlight{RunID: "q", Text: "Now", Seq: 5}})
+		s.showHistory(wire.History{SessionID: "s", Messages: append(turn[:3:3], stored(4, wire.RoleAssistant, "r", "So")),
+			InFlight: &wire.InFlight{RunID: "q", Text: "Now", Seq: 5}})
 		late := func(run string, seq int64, text string) wire.Event {
-			b, err := wire.Encode(wire.Chat{RunID: run, SessionKey: own, Seq: seq, State: wire.StateDelta, Message: &wire.Message{Content: wire.TextContent(text)}})
+			b, err := wire.Encode(wire.Chat{
+				RunID:      run,
+				SessionKey: own,
+				Seq:        seq,
+				State:      wire.StateDelta,
+				Message:    &wire.Message{Content: wire.TextContent(text)},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -984,7 +1088,8 @@ func TestConnection(t *testing.T) {
 	}
 	s.handle(events{list: []wire.Event{{Name: client.EventResumed}}})
 	s.handle(events{list: []wire.Event{{Name: client.EventResumed}}})
-	if got := strings.Join(s.scroll.lines, "\n"); s.lost || s.note != "" || got != "connection lost; reconnecting\nreconnected" {
+	if got := strings.Join(s.scroll.lines, "\n"); s.lost || s.note != "" ||
+		got != "connection lost; reconnecting\nreconnected" {
 		t.Errorf("lost %v, note %q, printed %q", s.lost, s.note, got)
 	}
 }

@@ -45,7 +45,8 @@ func Run(parent context.Context, o Options) error {
 	}
 	defer keys.Close()
 	// Without a renderer, frames do nothing, but each would wake the process.
-	p := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(keys), tea.WithOutput(o.Out), tea.WithoutRenderer(), tea.WithFPS(1))
+	p := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(keys), tea.WithOutput(o.Out),
+		tea.WithoutRenderer(), tea.WithFPS(1))
 	sized := make(chan struct{})
 	go func() {
 		defer close(sized)

@@ -157,7 +157,8 @@ func (x *terminal) check() {
 	for _, l := range x.vt.lines[x.drawn():] {
 		shown = append(shown, l.String())
 	}
-	if d := cmp.Diff(strings.TrimRight(blanks.ReplaceAllString(ansi.Clean(v.Content), ""), "\n"), strings.TrimRight(strings.Join(shown, "\n"), "\n")); d != "" {
+	if d := cmp.Diff(strings.TrimRight(blanks.ReplaceAllString(ansi.Clean(v.Content), ""), "\n"),
+		strings.TrimRight(strings.Join(shown, "\n"), "\n")); d != "" {
 		x.t.Errorf("the terminal does not show the drawing (-want +got)\n%s", d)
 	}
 }
@@ -312,7 +313,8 @@ func workspace(t *testing.T, steps ...llmtest.Step) (*chelatest.Gateway, string)
 
 func TestConversation(t *testing.T) {
 	g, dir := workspace(t,
-		llmtest.Calls(llmtest.ToolCall("c1", "read", `{"path": "notes.txt"}`), llmtest.ToolCall("c2", "read", `{"path": "none.txt"}`)),
+		llmtest.Calls(llmtest.ToolCall("c1", "read", `{"path": "notes.txt"}`),
+			llmtest.ToolCall("c2", "read", `{"path": "none.txt"}`)),
 		llmtest.Say("# Notes\n\nThey say **hello**, 你好.\n\n- one\n- two\n\n```go\nfmt.Println(\"hi\")\n```\n\nThat is all."),
 	)
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("hello\n"), 0o600); err != nil {
@@ -340,7 +342,8 @@ func TestModelOutputIsCleaned(t *testing.T) {
 	x.types("hi")
 	x.sees("safe text evil")
 	x.idle()
-	if all := x.raw.String(); strings.Contains(all, "\x1b]") || strings.Contains(all, "\x1b[2J") || strings.Contains(all, "\u202e") {
+	if all := x.raw.String(); strings.Contains(all, "\x1b]") || strings.Contains(all, "\x1b[2J") ||
+		strings.Contains(all, "\u202e") {
 		t.Errorf("printed: %q", all)
 	}
 }
@@ -354,7 +357,8 @@ func TestApproval(t *testing.T) {
 		said string
 	}{
 		{"y allows once", []tea.KeyPressMsg{key('y')}, true, "✓ allowed once: writes made"},
-		{"s and enter allow for the session", []tea.KeyPressMsg{key('s'), enter}, true, "✓ allowed for this session: writes made"},
+		{"s and enter allow for the session", []tea.KeyPressMsg{key('s'), enter}, true,
+			"✓ allowed for this session: writes made"},
 		{"a and enter allow always", []tea.KeyPressMsg{key('a'), enter}, true, "✓ allowed always: writes made"},
 		{"n denies", []tea.KeyPressMsg{key('n')}, false, "✗ denied: writes made"},
 	} {
@@ -435,7 +439,8 @@ func TestApproval(t *testing.T) {
 	t.Run("a key press right after another client's decision does not answer the next question", func(t *testing.T) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) { // so that no time passes before the key press
-			g := chelatest.Start(t, chelatest.Options{Dir: dir, Model: llmtest.NewScript(call, call, llmtest.Say("done"), llmtest.Say("done"))})
+			g := chelatest.Start(t,
+				chelatest.Options{Dir: dir, Model: llmtest.NewScript(call, call, llmtest.Say("done"), llmtest.Say("done"))})
 			x := open(t, g, nil)
 			x.types("make it")
 			x.sees("? allow: writes made")
@@ -451,7 +456,8 @@ func TestApproval(t *testing.T) {
 				}
 				return list
 			}
-			if err := other.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: pending()[0].ID, Decision: wire.Deny}, nil); err != nil {
+			if err := other.Call(t.Context(), wire.MethodApprovalResolve,
+				wire.ApprovalResolve{ID: pending()[0].ID, Decision: wire.Deny}, nil); err != nil {
 				t.Fatal(err)
 			}
 			x.sees("✗ denied: writes made")
@@ -602,7 +608,8 @@ func (l *line) cut(to func(context.Context) (net.Conn, error)) {
 func (l *line) client(t *testing.T) *client.Client {
 	t.Helper()
 	c, err := client.Dial(t.Context(), client.Options{
-		Dial: l.dial, Caps: []string{wire.CapToolEvents}, Delay: func(int, error) time.Duration { return 5 * time.Millisecond },
+		Dial: l.dial, Caps: []string{wire.CapToolEvents},
+		Delay: func(int, error) time.Duration { return 5 * time.Millisecond },
 	})
 	if err != nil {
 		t.Fatalf("connect: %v", err)
@@ -657,14 +664,16 @@ type lossy struct{ net.Conn }
 
 func (c lossy) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	copy(b, bytes.ReplaceAll(b[:n], []byte(wire.EventSessionsChanged), bytes.Repeat([]byte("x"), len(wire.EventSessionsChanged))))
+	copy(b, bytes.ReplaceAll(b[:n], []byte(wire.EventSessionsChanged),
+		bytes.Repeat([]byte("x"), len(wire.EventSessionsChanged))))
 	return n, err
 }
 
 // TestAnotherGateway restarts the gateway while the screen is open.
 func TestAnotherGateway(t *testing.T) {
 	t.Run("every event arrives", func(t *testing.T) { anotherGateway(t, func(c net.Conn) net.Conn { return c }) })
-	t.Run("changes of the session do not arrive", func(t *testing.T) { anotherGateway(t, func(c net.Conn) net.Conn { return lossy{c} }) })
+	t.Run("changes of the session do not arrive",
+		func(t *testing.T) { anotherGateway(t, func(c net.Conn) net.Conn { return lossy{c} }) })
 }
 
 func anotherGateway(t *testing.T, wrap func(net.Conn) net.Conn) {
@@ -857,15 +866,18 @@ func TestFailedCommand(t *testing.T) {
 	x.sees("it failed")
 	x.idle()
 	t.Run("a command that failed has a mark, its exit code and the first lines of its output", func(t *testing.T) {
-		if got := x.printed(); !strings.Contains(got, "✗ exec ") || strings.Contains(got, "✓") || !strings.Contains(got, "exit code 1") ||
-			!strings.Contains(got, "  │ cat: none: No such file or directory\n  │ two\n  │ three\n  │ … 1 more line; ctrl+o shows the output\n") {
+		if got := x.printed(); !strings.Contains(got, "✗ exec ") || strings.Contains(got, "✓") ||
+			!strings.Contains(got, "exit code 1") ||
+			!strings.Contains(got,
+				"  │ cat: none: No such file or directory\n  │ two\n  │ three\n  │ … 1 more line; ctrl+o shows the output\n") {
 			t.Errorf("printed:\n%s", got)
 		}
 	})
 	t.Run("the history shows it in the same way", func(t *testing.T) {
 		y := open(t, g, nil)
 		y.sees("it failed")
-		if got := y.printed(); !strings.Contains(got, "✗ exec ") || !strings.Contains(got, "exit code 1\n  │ cat: none: No such") {
+		if got := y.printed(); !strings.Contains(got, "✗ exec ") ||
+			!strings.Contains(got, "exit code 1\n  │ cat: none: No such") {
 			t.Errorf("printed:\n%s", got)
 		}
 	})
@@ -885,7 +897,8 @@ func testBottom(t *testing.T, name string, cuts bool) {
 		}
 		return b.String()
 	}
-	g, _ := workspace(t, llmtest.Say(long(30)), llmtest.Call("c1", "exec", `{"command": "touch made"}`), llmtest.Say("done"))
+	g, _ := workspace(t, llmtest.Say(long(30)), llmtest.Call("c1", "exec", `{"command": "touch made"}`),
+		llmtest.Say("done"))
 	x := open(t, g, func(o *tui.Options) {
 		o.Getenv = func(key string) string { return map[string]string{"TERM": name}[key] }
 	})

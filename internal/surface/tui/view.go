@@ -76,7 +76,8 @@ func (s *screen) itemLines(it *item) []string {
 		return s.running(it)
 	case it.think:
 		text := strings.Fields(ansi.Clean(it.text[max(len(it.text)-400, 0):]))
-		line := ansi.Truncate("✻ thinking  "+elapsed(time.Since(it.began))+"  "+strings.Join(text[max(len(text)-12, 0):], " "), s.columns())
+		line := ansi.Truncate("✻ thinking  "+elapsed(time.Since(it.began))+"  "+
+			strings.Join(text[max(len(text)-12, 0):], " "), s.columns())
 		return []string{s.styles.Dim.Paint(line)}
 	}
 	if it.stale || it.lines == nil {
@@ -101,7 +102,8 @@ func (s *screen) running(it *item) []string {
 		return []string{s.waiting(it)}
 	}
 	took := "  " + elapsed(time.Since(it.began))
-	line := s.styles.Accent.Paint(s.spinner()) + " " + ansi.Truncate(ansi.Line(it.tool.Label), s.columns()-2-len(took)) + s.styles.Dim.Paint(took)
+	line := s.styles.Accent.Paint(s.spinner()) + " " + ansi.Truncate(ansi.Line(it.tool.Label), s.columns()-2-len(took)) +
+		s.styles.Dim.Paint(took)
 	lines := []string{line}
 	if s.detail && it.out != "" {
 		out := strings.Split(strings.TrimRight(it.out, "\n"), "\n")
@@ -124,7 +126,8 @@ func (s *screen) progress() string {
 	case s.active == "":
 		state = "waiting"
 	}
-	line := s.styles.Accent.Paint(s.spinner()) + " " + state + s.styles.Dim.Paint("  "+elapsed(time.Since(s.startedAt))+"  esc to stop")
+	line := s.styles.Accent.Paint(s.spinner()) + " " + state +
+		s.styles.Dim.Paint("  "+elapsed(time.Since(s.startedAt))+"  esc to stop")
 	if n := len(s.sent); n > 0 && s.active != "" {
 		line += s.styles.Dim.Paint("  " + strconv.Itoa(n) + " queued")
 	}

@@ -56,7 +56,8 @@ type Handler struct {
 // New returns a Handler.
 func New(o Options) *Handler {
 	return &Handler{
-		o: o, limit: access.NewLimiter(maxFailures, window, lockout), slots: make(chan struct{}, maxRequests), strange: make(chan struct{}, maxStrange),
+		o: o, limit: access.NewLimiter(maxFailures, window, lockout), slots: make(chan struct{}, maxRequests),
+		strange: make(chan struct{}, maxStrange),
 	}
 }
 
@@ -120,7 +121,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = c.SetReadDeadline(time.Time{})
 	ctx, cancel := context.WithTimeout(r.Context(), acceptTime)
 	defer cancel()
-	got, err := h.o.Accept(ctx, hooks, webhook.Request{Name: name, Header: r.Header, Query: r.URL.Query(), Body: body, Token: authentic})
+	got, err := h.o.Accept(ctx, hooks, webhook.Request{
+		Name:   name,
+		Header: r.Header,
+		Query:  r.URL.Query(),
+		Body:   body,
+		Token:  authentic,
+	})
 	switch {
 	case errors.Is(err, webhook.ErrUnauthorized):
 		h.refuse(w, from, name)
@@ -161,11 +168,13 @@ func credential(r *http.Request) (given bool, token string) {
 // refuse answers a request without a good token or signature.
 func (h *Handler) refuse(w http.ResponseWriter, from access.Source, name string) {
 	if h.limit.Add(from.Addr) {
-		h.o.Log.Warn("too many webhook requests with a wrong token", "from", from.String(), "locked out for", lockout.String())
+		h.o.Log.Warn("too many webhook requests with a wrong token", "from", from.String(),
+			"locked out for", lockout.String())
 	}
 	h.o.Log.Debug("webhook refused", "from", from.String(), "name", clip(name))
 	w.Header().Set("WWW-Authenticate", "Bearer")
-	access.Error(w, http.StatusUnauthorized, kindUnauthorized, "Unauthorized: send the token in the header Authorization: Bearer TOKEN")
+	access.Error(w, http.StatusUnauthorized, kindUnauthorized,
+		"Unauthorized: send the token in the header Authorization: Bearer TOKEN")
 }
 
 // enter takes a place for a request. If there is none, it answers the request.
@@ -205,7 +214,8 @@ func (h *Handler) fail(w http.ResponseWriter, name string, err error) {
 	case errors.Is(err, webhook.ErrBusy):
 		retry(w, http.StatusTooManyRequests, kindLimited, "too many requests are waiting; try again later", time.Second)
 		return
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, chela.ErrClosed), code == chela.CodeUnavailable:
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, chela.ErrClosed),
+		code == chela.CodeUnavailable:
 		retry(w, http.StatusServiceUnavailable, kindUnavailable, "the request was not accepted in time", time.Second)
 	case errors.Is(err, chela.ErrFull), code == chela.CodeFull:
 		retry(w, http.StatusServiceUnavailable, kindUnavailable, "the gateway cannot store the request", time.Minute)
@@ -219,7 +229,8 @@ func (h *Handler) fail(w http.ResponseWriter, name string, err error) {
 		access.Error(w, http.StatusConflict, "conflict", err.Error())
 	default:
 		h.o.Log.Error("webhook failed", "name", clip(name), "err", err)
-		access.Error(w, http.StatusInternalServerError, "internal", "the request could not be processed; the log of the gateway says why")
+		access.Error(w, http.StatusInternalServerError, "internal",
+			"the request could not be processed; the log of the gateway says why")
 	}
 }
 
@@ -234,7 +245,8 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool)
 	if v := r.Header.Get("Content-Type"); v != "" {
 		kind, _, err := mime.ParseMediaType(v)
 		if err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
-			access.Error(w, http.StatusUnsupportedMediaType, kindInvalid, "send the body as JSON, with Content-Type: application/json")
+			access.Error(w, http.StatusUnsupportedMediaType, kindInvalid,
+				"send the body as JSON, with Content-Type: application/json")
 			return nil, false
 		}
 	}
@@ -259,7 +271,8 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, bool)
 
 func tooLarge(w http.ResponseWriter, most int64) {
 	w.Header().Set("Connection", "close")
-	access.Error(w, http.StatusRequestEntityTooLarge, kindInvalid, "the body has more than "+strconv.FormatInt(most, 10)+" bytes (hooks.maxBodyBytes)")
+	access.Error(w, http.StatusRequestEntityTooLarge, kindInvalid, "the body has more than "+strconv.FormatInt(most, 10)+
+		" bytes (hooks.maxBodyBytes)")
 }
 
 // clip returns the beginning of a name, for a log.

@@ -56,7 +56,8 @@ func TestErrors(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer the-token")
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		if w.Code != tt.status || (w.Header().Get("Retry-After") != "") != tt.retry || strings.Contains(w.Body.String(), "private") || !json.Valid(w.Body.Bytes()) {
+		if w.Code != tt.status || (w.Header().Get("Retry-After") != "") != tt.retry ||
+			strings.Contains(w.Body.String(), "private") || !json.Valid(w.Body.Bytes()) {
 			t.Errorf("%v: %d %v %s", tt.err, w.Code, w.Header(), w.Body)
 		}
 	}

@@ -52,7 +52,8 @@ func New(base string) *Page {
 		}
 		b, err := dist.ReadFile(name)
 		sum := sha256.Sum256(b)
-		p.files[strings.TrimPrefix(name, "dist/")] = file{b, kind(name), `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+		p.files[strings.TrimPrefix(name, "dist/")] = file{b, kind(name),
+			`"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 		return err
 	})
 	if err != nil {

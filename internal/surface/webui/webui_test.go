@@ -44,11 +44,13 @@ func TestPage(t *testing.T) {
 		}
 		res := get(t, p, "GET", home)
 		html := body(t, res)
-		if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/html; charset=utf-8" || res.Header.Get("Cache-Control") != "no-cache" || res.Header.Get("X-Frame-Options") != "DENY" {
+		if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/html; charset=utf-8" ||
+			res.Header.Get("Cache-Control") != "no-cache" || res.Header.Get("X-Frame-Options") != "DENY" {
 			t.Errorf("the page: %d, %v", res.StatusCode, res.Header)
 		}
 		csp := res.Header.Get("Content-Security-Policy")
-		for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "connect-src 'self';", "frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'"} {
+		for _, want := range []string{"default-src 'none'", "script-src 'self';", "style-src 'self';", "connect-src 'self';",
+			"frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'"} {
 			if !strings.Contains(csp, want) {
 				t.Errorf("the policy lacks %s: %s", want, csp)
 			}
@@ -69,7 +71,8 @@ func TestPage(t *testing.T) {
 				t.Errorf("the page refers to %s; served: %v", m[1], p.Paths())
 			}
 		}
-		if strings.Contains(html, "<script>") || strings.Contains(html, "<style") || strings.Contains(html, " style=") || regexp.MustCompile(` on\w+=`).MatchString(html) {
+		if strings.Contains(html, "<script>") || strings.Contains(html, "<style") || strings.Contains(html, " style=") ||
+			regexp.MustCompile(` on\w+=`).MatchString(html) {
 			t.Errorf("the page has inline code:\n%s", html)
 		}
 	}
@@ -80,22 +83,30 @@ func TestFiles(t *testing.T) {
 	p := webui.New("")
 	scripts, size := 0, 0
 	kinds := map[string]string{ // on every machine
-		"": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
+		"":             "text/html; charset=utf-8",
+		".js":          "text/javascript; charset=utf-8",
+		".css":         "text/css; charset=utf-8",
+		".svg":         "image/svg+xml",
+		".webmanifest": "application/manifest+json",
 	}
 	for _, name := range p.Paths() {
 		res := get(t, p, "GET", name)
 		content := body(t, res)
 		tag := res.Header.Get("ETag")
-		if res.StatusCode != http.StatusOK || content == "" || tag == "" || res.Header.Get("Content-Type") != kinds[path.Ext(name)] || res.Header.Get("X-Content-Type-Options") != "nosniff" {
+		if res.StatusCode != http.StatusOK || content == "" || tag == "" ||
+			res.Header.Get("Content-Type") != kinds[path.Ext(name)] || res.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d, %d bytes, %v", name, res.StatusCode, len(content), res.Header)
 		}
-		if got, want := strings.Contains(res.Header.Get("Cache-Control"), "immutable"), strings.HasPrefix(name, "/assets/"); got != want {
+		if got, want := strings.Contains(res.Header.Get("Cache-Control"), "immutable"),
+			strings.HasPrefix(name, "/assets/"); got != want {
 			t.Errorf("%s: Cache-Control %q", name, res.Header.Get("Cache-Control"))
 		}
-		if res := get(t, p, "GET", name, "If-None-Match", tag); res.StatusCode != http.StatusNotModified || body(t, res) != "" {
+		if res := get(t, p, "GET", name, "If-None-Match", tag); res.StatusCode != http.StatusNotModified ||
+			body(t, res) != "" {
 			t.Errorf("%s, unchanged: %d", name, res.StatusCode)
 		}
-		if res := get(t, p, "HEAD", name); res.StatusCode != http.StatusOK || body(t, res) != "" || res.Header.Get("ETag") != tag {
+		if res := get(t, p, "HEAD", name); res.StatusCode != http.StatusOK || body(t, res) != "" ||
+			res.Header.Get("ETag") != tag {
 			t.Errorf("HEAD %s: %d, %v", name, res.StatusCode, res.Header)
 		}
 		if strings.HasSuffix(name, ".js") {
@@ -108,7 +119,8 @@ func TestFiles(t *testing.T) {
 	if scripts != 1 || size > 250_000 {
 		t.Errorf("%d scripts, %d bytes; want one of at most 250 kB", scripts, size)
 	}
-	for _, path := range []string{"/index.html", "/assets/", "/assets", "/x", "/assets/app.js", "/dist/index.html", "/../webui.go"} {
+	for _, path := range []string{"/index.html", "/assets/", "/assets", "/x", "/assets/app.js",
+		"/dist/index.html", "/../webui.go"} {
 		if res := get(t, p, "GET", path); res.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %d, want 404", path, res.StatusCode)
 		}

@@ -26,7 +26,8 @@ func Activity(messages []wire.Message) []wire.Activity {
 			status = "failed"
 		}
 		out = append(out, wire.Activity{MessageID: m.Meta.ID, Items: []wire.ActivityItem{{
-			ID: "tool:" + call.ID, Phase: wire.PhaseEnd, Kind: "tool", Title: chela.CallTitle(call.Name, call.Title, call.Arguments),
+			ID: "tool:" + call.ID, Phase: wire.PhaseEnd, Kind: "tool",
+			Title:  chela.CallTitle(call.Name, call.Title, call.Arguments),
 			Status: status, Name: call.Name, CallID: call.ID,
 		}}})
 	}

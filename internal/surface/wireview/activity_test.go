@@ -26,7 +26,8 @@ func TestActivity(t *testing.T) {
 			ID: "tool:" + call, Phase: "end", Kind: "tool", Title: title, Status: status, Name: name, CallID: call,
 		}}}
 	}
-	want := []wire.Activity{item("m1", "c1", "read", "read a", "completed"), item("m2", "c2", "exec", "exec false", "failed")}
+	want := []wire.Activity{item("m1", "c1", "read", "read a", "completed"),
+		item("m2", "c2", "exec", "exec false", "failed")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -15,11 +15,33 @@ import (
 func CronJob(j job.Job) wire.CronJob {
 	s := j.State
 	out := wire.CronJob{
-		ID: string(j.ID), Name: j.Name, Description: j.Description, DeclarationKey: j.DeclarationKey, DisplayName: j.DisplayName, Enabled: j.Enabled,
-		DeleteAfterRun: j.DeleteAfterRun, AgentID: string(j.Agent), SessionKey: j.Session, CreatedAt: wire.Millis(j.Created), UpdatedAt: wire.Millis(j.Updated),
-		Schedule: cronSchedule(j.Schedule), SessionTarget: j.Target, WakeMode: string(j.Wake), Payload: cronPayload(j.Payload), Delivery: cronDelivery(j.Delivery),
-		FailureAlert: cronAlert(j.FailureAlert), State: cronState(s), ConfigRevision: j.Revision(), NextRunAt: cronTime(s.Next), LastRunAt: cronTime(s.Last),
-		LastStatus: string(s.LastStatus), LastError: s.LastError, LastDelivery: string(s.Delivery),
+		ID:             string(j.ID),
+		Name:           j.Name,
+		Description:    j.Description,
+		DeclarationKey: j.DeclarationKey,
+		DisplayName:    j.DisplayName,
+		Enabled:        j.Enabled,
+		DeleteAfterRun: j.DeleteAfterRun,
+		AgentID:        string(j.Agent),
+		SessionKey:     j.Session,
+		CreatedAt:      wire.Millis(j.Created),
+
+		UpdatedAt:     wire.Millis(j.Updated),
+		Schedule:      cronSchedule(j.Schedule),
+		SessionTarget: j.Target,
+		WakeMode:      string(j.Wake),
+
+		Payload:        cronPayload(j.Payload),
+		Delivery:       cronDelivery(j.Delivery),
+		FailureAlert:   cronAlert(j.FailureAlert),
+		State:          cronState(s),
+		ConfigRevision: j.Revision(),
+
+		NextRunAt:    cronTime(s.Next),
+		LastRunAt:    cronTime(s.Last),
+		LastStatus:   string(s.LastStatus),
+		LastError:    s.LastError,
+		LastDelivery: string(s.Delivery),
 	}
 	if t := j.Trigger; t != nil {
 		out.Trigger = &wire.CronTrigger{Script: t.Script, Once: t.Once}
@@ -31,10 +53,26 @@ func CronJob(j job.Job) wire.CronJob {
 func CronSummary(j job.Job) wire.CronSummary {
 	s := j.State
 	return wire.CronSummary{
-		ID: string(j.ID), Name: j.Name, AgentID: string(j.Agent), UpdatedAt: wire.Millis(j.Updated), DeclarationKey: j.DeclarationKey, DisplayName: j.DisplayName,
-		Enabled: j.Enabled, NextRunAt: cronTime(s.Next), ScheduleKind: string(j.Schedule.Kind), Schedule: cronSchedule(j.Schedule), Trigger: j.Trigger != nil,
-		LastRunAt: cronTime(s.Last), LastStatus: cronText(string(s.LastStatus)), LastError: cronText(s.LastError), RunningAt: wire.Millis(s.Running),
-		AutoDisabled: cronDisabled(s.Disabled), LastDelivery: string(s.Delivery), EffectiveAgent: string(j.ForAgent()),
+		ID:             string(j.ID),
+		Name:           j.Name,
+		AgentID:        string(j.Agent),
+		UpdatedAt:      wire.Millis(j.Updated),
+		DeclarationKey: j.DeclarationKey,
+		DisplayName:    j.DisplayName,
+		Enabled:        j.Enabled,
+		NextRunAt:      cronTime(s.Next),
+		ScheduleKind:   string(j.Schedule.Kind),
+
+		Schedule:   cronSchedule(j.Schedule),
+		Trigger:    j.Trigger != nil,
+		LastRunAt:  cronTime(s.Last),
+		LastStatus: cronText(string(s.LastStatus)),
+		LastError:  cronText(s.LastError),
+
+		RunningAt:      wire.Millis(s.Running),
+		AutoDisabled:   cronDisabled(s.Disabled),
+		LastDelivery:   string(s.Delivery),
+		EffectiveAgent: string(j.ForAgent()),
 	}
 }
 
@@ -54,7 +92,14 @@ func cronText(s string) *string {
 }
 
 func cronSchedule(s job.Schedule) wire.CronSchedule {
-	out := wire.CronSchedule{Kind: string(s.Kind), At: s.At, EveryMs: s.EveryMs, AnchorMs: wire.Millis(s.AnchorMs), Expr: s.Expr, TZ: s.TZ}
+	out := wire.CronSchedule{
+		Kind:     string(s.Kind),
+		At:       s.At,
+		EveryMs:  s.EveryMs,
+		AnchorMs: wire.Millis(s.AnchorMs),
+		Expr:     s.Expr,
+		TZ:       s.TZ,
+	}
 	if s.StaggerMs != nil {
 		stagger := wire.Millis(*s.StaggerMs)
 		out.StaggerMs = &stagger
@@ -64,8 +109,16 @@ func cronSchedule(s job.Schedule) wire.CronSchedule {
 
 func cronPayload(p job.Payload) wire.CronPayload {
 	return wire.CronPayload{
-		Kind: string(p.Kind), Text: p.Text, Message: p.Message, Model: p.Model, Fallbacks: p.Fallbacks, Thinking: p.Thinking, TimeoutSeconds: p.TimeoutSeconds,
-		LightContext: p.Light, UnsafeExternal: p.Unsafe, ToolsAllow: p.Tools,
+		Kind:           string(p.Kind),
+		Text:           p.Text,
+		Message:        p.Message,
+		Model:          p.Model,
+		Fallbacks:      p.Fallbacks,
+		Thinking:       p.Thinking,
+		TimeoutSeconds: p.TimeoutSeconds,
+		LightContext:   p.Light,
+		UnsafeExternal: p.Unsafe,
+		ToolsAllow:     p.Tools,
 	}
 }
 
@@ -74,8 +127,14 @@ func cronDelivery(d *job.Delivery) *wire.CronDelivery {
 		return nil
 	}
 	return &wire.CronDelivery{
-		Mode: string(d.Mode), Channel: d.Channel, To: d.To, ThreadID: string(d.Thread), AccountID: d.Account, BestEffort: d.BestEffort,
-		Failure: cronDestination(d.Failure), Completion: cronDestination(d.Completion),
+		Mode:       string(d.Mode),
+		Channel:    d.Channel,
+		To:         d.To,
+		ThreadID:   string(d.Thread),
+		AccountID:  d.Account,
+		BestEffort: d.BestEffort,
+		Failure:    cronDestination(d.Failure),
+		Completion: cronDestination(d.Completion),
 	}
 }
 
@@ -106,20 +165,54 @@ func cronDisabled(d *job.Disabled) *wire.CronDisabled {
 
 func cronState(s job.State) wire.CronState {
 	return wire.CronState{
-		NextRunAt: wire.Millis(s.Next), ActivatedAt: wire.Millis(s.Activated), RunningAt: wire.Millis(s.Running), LastRunAt: wire.Millis(s.Last),
-		LastRunStatus: string(s.LastStatus), LastStatus: string(s.LastStatus), LastError: s.LastError, LastDurationMs: s.LastMs, ConsecutiveErrors: s.Errors,
-		ConsecutiveSkips: s.Skips, ScheduleErrors: s.BadSchedule, AutoDisabled: cronDisabled(s.Disabled), LastDelivered: s.Delivered, LastDelivery: string(s.Delivery),
-		LastDeliveryError: s.DeliveryErr, LastAlertAt: wire.Millis(s.AlertAt), LastCheckAt: wire.Millis(s.CheckAt), Checks: s.Checks, LastFiredAt: wire.Millis(s.FiredAt),
+		NextRunAt:     wire.Millis(s.Next),
+		ActivatedAt:   wire.Millis(s.Activated),
+		RunningAt:     wire.Millis(s.Running),
+		LastRunAt:     wire.Millis(s.Last),
+		LastRunStatus: string(s.LastStatus),
+		LastStatus:    string(s.LastStatus),
+		LastError:     s.LastError,
+
+		LastDurationMs:    s.LastMs,
+		ConsecutiveErrors: s.Errors,
+		ConsecutiveSkips:  s.Skips,
+		ScheduleErrors:    s.BadSchedule,
+		AutoDisabled:      cronDisabled(s.Disabled),
+
+		LastDelivered:     s.Delivered,
+		LastDelivery:      string(s.Delivery),
+		LastDeliveryError: s.DeliveryErr,
+		LastAlertAt:       wire.Millis(s.AlertAt),
+		LastCheckAt:       wire.Millis(s.CheckAt),
+
+		Checks:      s.Checks,
+		LastFiredAt: wire.Millis(s.FiredAt),
 	}
 }
 
 // CronEntry returns an ended run of a job as clients see it.
 func CronEntry(r job.Run) wire.CronEntry {
 	out := wire.CronEntry{
-		Time: wire.Millis(r.Ended), JobID: string(r.Job), Action: "finished", Status: string(r.Status), Error: r.Error, Summary: r.Summary,
-		Delivered: cronDelivered(r), Delivery: string(cmp.Or(r.Delivery, job.NotRequested)), DeliveryError: r.DeliveryErr, SessionID: r.SessionID, SessionKey: string(r.Session),
-		RunID: string(r.ID), RunAt: wire.Millis(r.Started), DurationMs: int64(max(0, r.Ended-r.Started)), NextRunAt: wire.Millis(r.Next), Fired: r.Fired, JobName: r.Name,
-		Usage: cronUsage(r.Usage),
+		Time:          wire.Millis(r.Ended),
+		JobID:         string(r.Job),
+		Action:        "finished",
+		Status:        string(r.Status),
+		Error:         r.Error,
+		Summary:       r.Summary,
+		Delivered:     cronDelivered(r),
+		Delivery:      string(cmp.Or(r.Delivery, job.NotRequested)),
+		DeliveryError: r.DeliveryErr,
+
+		SessionID:  r.SessionID,
+		SessionKey: string(r.Session),
+		RunID:      string(r.ID),
+		RunAt:      wire.Millis(r.Started),
+		DurationMs: int64(max(0, r.Ended-r.Started)),
+
+		NextRunAt: wire.Millis(r.Next),
+		Fired:     r.Fired,
+		JobName:   r.Name,
+		Usage:     cronUsage(r.Usage),
 	}
 	out.Provider, out.Model = cronModel(r.Model)
 	switch r.Status {
@@ -156,7 +249,13 @@ func cronUsage(u llm.Usage) *wire.CronUsage {
 	if u.Total() == 0 {
 		return nil
 	}
-	return &wire.CronUsage{Input: u.Input, Output: u.Output, Total: u.Total(), CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
+	return &wire.CronUsage{
+		Input:      u.Input,
+		Output:     u.Output,
+		Total:      u.Total(),
+		CacheRead:  u.CacheRead,
+		CacheWrite: u.CacheWrite,
+	}
 }
 
 // CronEvent returns an event about a job as clients see it.
@@ -171,12 +270,15 @@ func CronEvent(e job.Event) wire.CronEvent {
 		return out
 	}
 	out.JobID = string(r.Job)
-	out.RunID, out.RunAt, out.SessionKey, out.SessionID = string(r.ID), wire.Millis(r.Started), string(r.Session), r.SessionID
+	out.RunID, out.RunAt, out.SessionKey, out.SessionID = string(r.ID), wire.Millis(r.Started),
+		string(r.Session), r.SessionID
 	if r.Open() {
 		return out
 	}
 	entry := CronEntry(r)
-	out.DurationMs, out.Status, out.Error, out.Summary, out.Delivered, out.Delivery = entry.DurationMs, entry.Status, entry.Error, entry.Summary, entry.Delivered, entry.Delivery
-	out.DeliveryError, out.NextRunAt, out.Model, out.Provider, out.Usage = entry.DeliveryError, entry.NextRunAt, entry.Model, entry.Provider, entry.Usage
+	out.DurationMs, out.Status, out.Error, out.Summary, out.Delivered, out.Delivery = entry.DurationMs, entry.Status,
+		entry.Error, entry.Summary, entry.Delivered, entry.Delivery
+	out.DeliveryError, out.NextRunAt, out.Model, out.Provider, out.Usage = entry.DeliveryError, entry.NextRunAt,
+		entry.Model, entry.Provider, entry.Usage
 	return out
 }

@@ -10,9 +10,19 @@ import (
 // Heartbeat returns the outcome of a heartbeat.
 func Heartbeat(r heartbeat.Result) wire.Heartbeat {
 	return wire.Heartbeat{
-		Time: wire.At(r.Time), Status: string(r.Status), Channel: r.To.Channel, To: r.To.Peer.ID, AccountID: string(r.To.Account),
-		Preview: r.Preview, Reason: r.Reason, DurationMs: r.Duration.Milliseconds(), Silent: r.Silent, Indicator: r.Indicator,
-		AgentID: string(r.Agent), SessionKey: string(r.Session), RunID: string(r.Run),
+		Time:       wire.At(r.Time),
+		Status:     string(r.Status),
+		Channel:    r.To.Channel,
+		To:         r.To.Peer.ID,
+		AccountID:  string(r.To.Account),
+		Preview:    r.Preview,
+		Reason:     r.Reason,
+		DurationMs: r.Duration.Milliseconds(),
+		Silent:     r.Silent,
+		Indicator:  r.Indicator,
+		AgentID:    string(r.Agent),
+		SessionKey: string(r.Session),
+		RunID:      string(r.Run),
 	}
 }
 

@@ -170,7 +170,13 @@ func contents(parts []llm.Part) wire.Contents {
 				out = append(out, wire.Content{Type: wire.ContentThinking, Thinking: p.Text})
 			}
 		case llm.PartCall:
-			out = append(out, wire.Content{Type: wire.ContentCall, ID: p.Call.ID, Name: p.Call.Name, Arguments: p.Call.Args, Title: p.Call.Title})
+			out = append(out, wire.Content{
+				Type:      wire.ContentCall,
+				ID:        p.Call.ID,
+				Name:      p.Call.Name,
+				Arguments: p.Call.Args,
+				Title:     p.Call.Title,
+			})
 		case llm.PartImage:
 			c := wire.Content{Type: wire.ContentImage, MIME: p.MIME, Bytes: p.Size()}
 			if len(p.Data) <= MaxImage && len(p.Data) > 0 {
@@ -196,8 +202,15 @@ func Resolved(r approval.Request) wire.ApprovalResolved {
 
 func approvalRequest(r approval.Request) wire.ApprovalRequest {
 	return wire.ApprovalRequest{
-		Command: r.Text, Reason: r.Reason, Tool: r.Tool, Once: r.Once,
-		AgentID: string(r.Session.Agent()), SessionKey: string(r.Session), RunID: string(r.Run), RootRunID: string(r.Root), AskedKey: string(r.Asked),
+		Command:    r.Text,
+		Reason:     r.Reason,
+		Tool:       r.Tool,
+		Once:       r.Once,
+		AgentID:    string(r.Session.Agent()),
+		SessionKey: string(r.Session),
+		RunID:      string(r.Run),
+		RootRunID:  string(r.Root),
+		AskedKey:   string(r.Asked),
 	}
 }
 

@@ -44,8 +44,16 @@ func TestSilent(t *testing.T) {
 
 func TestRow(t *testing.T) {
 	t.Parallel()
-	rows := wireview.Rows{Model: func(session.Meta) wire.SessionModel { return wire.SessionModel{Provider: "mock", Model: "m1"} }}
-	m := session.Meta{Key: "agent:main:telegram:group:-1", ID: "t1", Updated: time.UnixMilli(7), NanoUSD: 5e8, Priced: true}
+	rows := wireview.Rows{Model: func(session.Meta) wire.SessionModel {
+		return wire.SessionModel{Provider: "mock", Model: "m1"}
+	}}
+	m := session.Meta{
+		Key:     "agent:main:telegram:group:-1",
+		ID:      "t1",
+		Updated: time.UnixMilli(7),
+		NanoUSD: 5e8,
+		Priced:  true,
+	}
 	for i, tc := range []struct {
 		active []run.Run
 		status string
@@ -89,7 +97,11 @@ func TestKind(t *testing.T) {
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[chela.Outcome]string{
-		"ok": wire.StatusOK, "timeout": wire.StatusTimeout, "error": wire.StatusError, "aborted": wire.StatusError, "superseded": wire.StatusError,
+		"ok":         wire.StatusOK,
+		"timeout":    wire.StatusTimeout,
+		"error":      wire.StatusError,
+		"aborted":    wire.StatusError,
+		"superseded": wire.StatusError,
 	} {
 		if got := wireview.Status(outcome); got != want {
 			t.Errorf("Status(%s) = %s, want %s", outcome, got, want)
@@ -119,10 +131,12 @@ func TestEvents(t *testing.T) {
 		text, want string
 	}{
 		{chela.OriginCron, weekday.ResultText(nil, "all is well\nreally"), `The scheduled job "weekday" has ended.`},
-		{chela.OriginCron, weekday.ResultText(errors.New("nobody is there"), "all is well"), `The scheduled job "weekday" has ended. It was to be sent elsewhere, but nobody is there.`},
+		{chela.OriginCron, weekday.ResultText(errors.New("nobody is there"), "all is well"),
+			`The scheduled job "weekday" has ended. It was to be sent elsewhere, but nobody is there.`},
 		{chela.OriginCron, "another text\nand more", "another text"},
 	} {
-		m, ok := wireview.Message(session.Entry{Kind: session.KindMessage, Origin: chela.Origin{Kind: tt.from}, Message: llm.User(llm.EventPrefix + tt.text)})
+		m, ok := wireview.Message(session.Entry{Kind: session.KindMessage, Origin: chela.Origin{Kind: tt.from},
+			Message: llm.User(llm.EventPrefix + tt.text)})
 		if !ok || len(m.Content) != 1 || m.Content[0].Text != tt.want {
 			t.Errorf("%q is shown as %+v, want %q", tt.text, m.Content, tt.want)
 		}
@@ -145,7 +159,8 @@ func TestOrigin(t *testing.T) {
 	} {
 		tt.e.Kind, tt.e.Message = session.KindMessage, llm.User(llm.EventPrefix+"first\nand more")
 		m, ok := wireview.Message(tt.e)
-		if isNotice := m.Meta.Kind == string(session.KindNotice); !ok || m.Role != tt.want || isNotice != (tt.want == wire.RoleSystem) {
+		if isNotice := m.Meta.Kind == string(session.KindNotice); !ok || m.Role != tt.want ||
+			isNotice != (tt.want == wire.RoleSystem) {
 			t.Errorf("%s: role %s, kind %s", tt.name, m.Role, m.Meta.Kind)
 		}
 		text := llm.EventPrefix + "first\nand more"

@@ -17,8 +17,14 @@ func Node(d pairing.Device, connected bool, now time.Time) wire.Node {
 	}
 	s := n.Surface()
 	w := wire.Node{
-		NodeClient: nodeClient(d, n), Caps: s.Caps, Commands: s.Commands, Approval: wire.NodeUnapproved, Paired: true, Connected: connected,
-		LastSeenAt: wire.At(d.LastSeen), ApprovedAt: wire.At(n.Since),
+		NodeClient: nodeClient(d, n),
+		Caps:       s.Caps,
+		Commands:   s.Commands,
+		Approval:   wire.NodeUnapproved,
+		Paired:     true,
+		Connected:  connected,
+		LastSeenAt: wire.At(d.LastSeen),
+		ApprovedAt: wire.At(n.Since),
 	}
 	if !d.LastSeen.IsZero() {
 		w.LastSeen = "connect"
@@ -40,7 +46,13 @@ func Node(d pairing.Device, connected bool, now time.Time) wire.Node {
 
 // NodeRequest returns a node's request for approval.
 func NodeRequest(d pairing.Device, r pairing.NodeRequest) wire.NodeRequest {
-	w := wire.NodeRequest{ID: r.ID, NodeClient: nodeClient(d, d.Node), Caps: r.Caps, Commands: r.Commands, Time: wire.At(r.Time)}
+	w := wire.NodeRequest{
+		ID:         r.ID,
+		NodeClient: nodeClient(d, d.Node),
+		Caps:       r.Caps,
+		Commands:   r.Commands,
+		Time:       wire.At(r.Time),
+	}
 	w.Required = Scopes(r.Scopes())
 	return w
 }
@@ -59,7 +71,12 @@ func PairedNode(d pairing.Device) wire.PairedNode {
 
 func nodeClient(d pairing.Device, n *pairing.Node) wire.NodeClient {
 	w := wire.NodeClient{
-		ID: d.ID, DisplayName: cmp.Or(d.Label, d.DisplayName), Platform: d.Platform, ClientID: d.ClientID, ClientMode: d.ClientMode, Family: d.Family,
+		ID:          d.ID,
+		DisplayName: cmp.Or(d.Label, d.DisplayName),
+		Platform:    d.Platform,
+		ClientID:    d.ClientID,
+		ClientMode:  d.ClientMode,
+		Family:      d.Family,
 	}
 	if n != nil {
 		w.Version = n.Version

@@ -10,7 +10,8 @@ import (
 
 // PlanOf returns a plan as clients see it.
 func PlanOf(p plan.Plan) wire.Plan {
-	out := wire.Plan{Phase: wire.PhaseUpdate, Title: fmt.Sprintf("plan %d/%d", p.Done(), len(p.Steps)), Steps: []wire.PlanStep{}, UpdatedAt: wire.At(p.Updated)}
+	out := wire.Plan{Phase: wire.PhaseUpdate, Title: fmt.Sprintf("plan %d/%d", p.Done(), len(p.Steps)),
+		Steps: []wire.PlanStep{}, UpdatedAt: wire.At(p.Updated)}
 	for _, s := range p.Steps {
 		out.Steps = append(out.Steps, wire.PlanStep{ID: s.ID, Step: s.Title, Status: string(s.State), After: s.After})
 	}

@@ -46,20 +46,54 @@ func (s Rows) Session(r store.Reader, m session.Meta) (wire.Session, error) {
 func (s Rows) Row(m session.Meta, active []run.Run, waiting int) wire.Session {
 	model := s.Model(m)
 	row := wire.Session{
-		Key: string(m.Key), Kind: Kind(m.Key, m.Address), AgentID: string(cmp.Or(m.Agent, m.Key.Agent())),
-		SessionID: m.ID, Label: m.Label, DisplayName: m.Label, Title: m.Title,
-		Channel: m.Address.Channel, AccountID: string(m.Address.Account),
-		Category: m.Category, Icon: m.Icon, Color: m.Color,
-		Main: m.Key == chela.MainSession(m.Key.Agent()), Background: background(m.Key),
-		CreatedAt: wire.At(m.Created), SinceAt: wire.At(m.Started), UpdatedAt: wire.At(m.Updated), ActiveAt: wire.At(m.Active),
-		AnsweredAt: wire.At(m.Answered), ReadAt: wire.At(m.Read), UnreadAt: wire.At(m.Unread), Unread: unread(m),
-		Archived: !m.Archived.IsZero(), ArchivedAt: wire.At(m.Archived), Pinned: !m.Pinned.IsZero(), PinnedAt: wire.At(m.Pinned),
-		Provider: model.Provider, Model: model.Model, ContextWindow: model.ContextWindow,
-		Levels: model.Levels, Options: model.Options, Default: model.Default,
-		Thinking: m.Think, Fast: llm.Fast(m.Fast).Wire(), Verbose: m.Verbose, UsageLine: m.Usage, QueueMode: m.Queue.Mode,
-		InputTokens: m.Tokens.Input, OutputTokens: m.Tokens.Output, CacheRead: m.Tokens.CacheRead, CacheWrite: m.Tokens.CacheWrite,
-		TotalTokens: m.Context, TotalFresh: m.Context > 0,
-		Runs: []string{}, Aborted: m.Aborted, Queued: waiting,
+		Key:         string(m.Key),
+		Kind:        Kind(m.Key, m.Address),
+		AgentID:     string(cmp.Or(m.Agent, m.Key.Agent())),
+		SessionID:   m.ID,
+		Label:       m.Label,
+		DisplayName: m.Label,
+		Title:       m.Title,
+		Channel:     m.Address.Channel,
+		AccountID:   string(m.Address.Account),
+		Category:    m.Category,
+		Icon:        m.Icon,
+		Color:       m.Color,
+		Main:        m.Key == chela.MainSession(m.Key.Agent()),
+		Background:  background(m.Key),
+		CreatedAt:   wire.At(m.Created),
+		SinceAt:     wire.At(m.Started),
+		UpdatedAt:   wire.At(m.Updated),
+		ActiveAt:    wire.At(m.Active),
+		AnsweredAt:  wire.At(m.Answered),
+		ReadAt:      wire.At(m.Read),
+		UnreadAt:    wire.At(m.Unread),
+		Unread:      unread(m),
+		Archived:    !m.Archived.IsZero(),
+		ArchivedAt:  wire.At(m.Archived),
+		Pinned:      !m.Pinned.IsZero(),
+
+		PinnedAt:      wire.At(m.Pinned),
+		Provider:      model.Provider,
+		Model:         model.Model,
+		ContextWindow: model.ContextWindow,
+		Levels:        model.Levels,
+		Options:       model.Options,
+		Default:       model.Default,
+		Thinking:      m.Think,
+		Fast:          llm.Fast(m.Fast).Wire(),
+		Verbose:       m.Verbose,
+		UsageLine:     m.Usage,
+		QueueMode:     m.Queue.Mode,
+		InputTokens:   m.Tokens.Input,
+		OutputTokens:  m.Tokens.Output,
+		CacheRead:     m.Tokens.CacheRead,
+
+		CacheWrite:  m.Tokens.CacheWrite,
+		TotalTokens: m.Context,
+		TotalFresh:  m.Context > 0,
+		Runs:        []string{},
+		Aborted:     m.Aborted,
+		Queued:      waiting,
 	}
 	row.ChatType, row.SessionExec = row.Kind, execOf(m)
 	if row.Main {
@@ -125,7 +159,11 @@ func background(key chela.SessionKey) bool {
 // SessionModel returns the model of a session; think is the default level.
 func SessionModel(m llm.Model, think llm.Level) wire.SessionModel {
 	out := wire.SessionModel{
-		Provider: m.Provider, Model: m.ID, ContextWindow: int64(m.Context), Levels: Levels(m), Default: string(cmp.Or(think, llm.Off)),
+		Provider:      m.Provider,
+		Model:         m.ID,
+		ContextWindow: int64(m.Context),
+		Levels:        Levels(m),
+		Default:       string(cmp.Or(think, llm.Off)),
 	}
 	for _, l := range out.Levels {
 		out.Options = append(out.Options, l.Label)
@@ -140,12 +178,27 @@ func Entry(m session.Meta) wire.SessionEntry {
 		send = sendAction(m.Send != session.SendOff)
 	}
 	return wire.SessionEntry{
-		SendPolicy: send,
-		SessionID:  m.ID, Label: m.Label, Category: m.Category, Icon: m.Icon, Color: m.Color,
-		Model: m.Model, Thinking: m.Think, Fast: llm.Fast(m.Fast).Wire(), Verbose: m.Verbose, UsageLine: m.Usage, QueueMode: m.Queue.Mode,
-		CreatedAt: wire.At(m.Created), SinceAt: wire.At(m.Started), UpdatedAt: wire.At(m.Updated),
-		ArchivedAt: wire.At(m.Archived), PinnedAt: wire.At(m.Pinned), ReadAt: wire.At(m.Read), UnreadAt: wire.At(m.Unread),
-		Compactions: m.Compactions, SessionExec: execOf(m),
+		SendPolicy:  send,
+		SessionID:   m.ID,
+		Label:       m.Label,
+		Category:    m.Category,
+		Icon:        m.Icon,
+		Color:       m.Color,
+		Model:       m.Model,
+		Thinking:    m.Think,
+		Fast:        llm.Fast(m.Fast).Wire(),
+		Verbose:     m.Verbose,
+		UsageLine:   m.Usage,
+		QueueMode:   m.Queue.Mode,
+		CreatedAt:   wire.At(m.Created),
+		SinceAt:     wire.At(m.Started),
+		UpdatedAt:   wire.At(m.Updated),
+		ArchivedAt:  wire.At(m.Archived),
+		PinnedAt:    wire.At(m.Pinned),
+		ReadAt:      wire.At(m.Read),
+		UnreadAt:    wire.At(m.Unread),
+		Compactions: m.Compactions,
+		SessionExec: execOf(m),
 	}
 }
 

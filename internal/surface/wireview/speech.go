@@ -14,11 +14,19 @@ const maxSpoken = (wire.MaxPayload - 64<<10) / 4 * 3
 // Spoken returns a recording as clients get it.
 func Spoken(a speech.Audio) (wire.TalkAudio, error) {
 	if len(a.Data) > maxSpoken {
-		return wire.TalkAudio{}, chela.Errorf(chela.CodeInvalid, "the recording is too large for one answer: say less at once")
+		return wire.TalkAudio{},
+			chela.Errorf(chela.CodeInvalid, "the recording is too large for one answer: say less at once")
 	}
 	format := SpokenFormat(a.Type)
 	note := format == "opus"
-	return wire.TalkAudio{Audio: a.Data, Provider: a.Provider, Format: format, Voice: &note, Type: a.Type, Extension: speech.Extension(a.Type)}, nil
+	return wire.TalkAudio{
+		Audio:     a.Data,
+		Provider:  a.Provider,
+		Format:    format,
+		Voice:     &note,
+		Type:      a.Type,
+		Extension: speech.Extension(a.Type),
+	}, nil
 }
 
 // SpokenFormat returns the format of recordings of a MIME type: mp3, opus or wav.

@@ -8,11 +8,28 @@ import (
 // Task returns a task as clients see it in lists and events.
 func Task(t task.Task) wire.Task {
 	out := wire.Task{
-		ID: t.ID, TaskID: t.ID, Kind: string(t.Kind), Runtime: "cli", Title: t.Title, AgentID: string(t.Agent),
-		SessionKey: string(t.Requester), OwnerKey: string(t.Requester), ChildSessionKey: string(t.Session), HasTranscript: t.Session != "",
-		RunID: string(t.Run), SourceID: string(t.Run), ParentTaskID: t.Parent,
-		CreatedAt: wire.At(t.Created), UpdatedAt: wire.At(t.Updated()), StartedAt: wire.At(t.Started), EndedAt: wire.At(t.Ended),
-		Summary: t.Summary, Error: t.Error, Delivery: string(t.Delivery), Execution: wire.TaskExecution{State: "unknown"},
+		ID:              t.ID,
+		TaskID:          t.ID,
+		Kind:            string(t.Kind),
+		Runtime:         "cli",
+		Title:           t.Title,
+		AgentID:         string(t.Agent),
+		SessionKey:      string(t.Requester),
+		OwnerKey:        string(t.Requester),
+		ChildSessionKey: string(t.Session),
+		HasTranscript:   t.Session != "",
+		RunID:           string(t.Run),
+		SourceID:        string(t.Run),
+		ParentTaskID:    t.Parent,
+		CreatedAt:       wire.At(t.Created),
+		UpdatedAt:       wire.At(t.Updated()),
+		StartedAt:       wire.At(t.Started),
+
+		EndedAt:   wire.At(t.Ended),
+		Summary:   t.Summary,
+		Error:     t.Error,
+		Delivery:  string(t.Delivery),
+		Execution: wire.TaskExecution{State: "unknown"},
 	}
 	switch t.Kind {
 	case task.Subagent, task.Cron:

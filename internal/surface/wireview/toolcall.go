@@ -15,8 +15,22 @@ func Output(r tool.Result) *wire.ToolOutput {
 func Called(c session.Call) wire.ToolCalled {
 	o := c.Outcome
 	return wire.ToolCalled{
-		Seq: c.Seq, ID: c.ID, Time: wire.At(c.Updated), Principal: o.Who, AgentID: string(c.Session.Agent()), SessionKey: string(c.Session),
-		RunID: string(c.Run), Tool: c.Wire.Name, Args: o.Ran, State: string(c.State), Effect: c.Effect,
-		Decision: string(o.Decision), Rule: o.Rule, Outcome: string(o.Result), DurationMs: o.Took.Milliseconds(), ApprovalID: c.Approval,
+		Seq:        c.Seq,
+		ID:         c.ID,
+		Time:       wire.At(c.Updated),
+		Principal:  o.Who,
+		AgentID:    string(c.Session.Agent()),
+		SessionKey: string(c.Session),
+		RunID:      string(c.Run),
+		Tool:       c.Wire.Name,
+		Args:       o.Ran,
+		State:      string(c.State),
+		Effect:     c.Effect,
+		Decision:   string(o.Decision),
+		Rule:       o.Rule,
+		Outcome:    string(o.Result),
+		DurationMs: o.Took.Milliseconds(),
+
+		ApprovalID: c.Approval,
 	}
 }

@@ -61,7 +61,8 @@ var order = map[string][][]string{
 		{"inbound"},
 	},
 	"internal/plugin": {
-		{"channel/chatjson", "llm/dialect", "sandbox/native/launch", "sandbox/stdio", "store/table", "tool/mcp/oauth", "tool/web/pdf"},
+		{"channel/chatjson", "llm/dialect", "sandbox/native/launch", "sandbox/stdio", "store/table",
+			"tool/mcp/oauth", "tool/web/pdf"},
 		{"store/sqlite/*"},
 		{"**"},
 	},
@@ -387,7 +388,8 @@ func checkVars(t *testing.T, fset *token.FileSet, from string, d *ast.GenDecl) {
 						t.Errorf("%s: package-level state %s", fset.Position(name.Pos()), name.Name)
 					}
 					if sel, ok := call.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "MustCompile" && !isSuite(from) {
-						t.Errorf("%s: %s is compiled at each start of the program: use sync.OnceValue", fset.Position(name.Pos()), name.Name)
+						t.Errorf("%s: %s is compiled at each start of the program: use sync.OnceValue",
+							fset.Position(name.Pos()), name.Name)
 					}
 				}
 			} else if _, ok := v.Type.(*ast.MapType); ok {

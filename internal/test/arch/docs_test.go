@@ -144,10 +144,20 @@ func usedKeys() []string {
 		}
 	}
 	return slices.DeleteFunc(all, func(p string) bool {
-		if p == "agents.defaults.mediaModels.image" || p == "agents.defaults.imageGenerationModel" || p == "agents.defaults.model" || p == "agents.defaults.models" || p == "agents.list[].model" || p == "agents.list[].sandbox.docker" || p == "agents.list[].subagents" || p == "agents.list[].heartbeat" || p == "agents.list[].memorySearch" || p == "agents.list[].compaction" || p == "agents.list[].contextPruning" || strings.HasSuffix(p, ".headers") && !strings.HasPrefix(p, "agents.list[].memorySearch.") {
+		if p == "agents.defaults.mediaModels.image" || p == "agents.defaults.imageGenerationModel" ||
+			p == "agents.defaults.model" || p == "agents.defaults.models" || p == "agents.list[].model" ||
+			p == "agents.list[].sandbox.docker" || p == "agents.list[].subagents" || p == "agents.list[].heartbeat" ||
+			p == "agents.list[].memorySearch" || p == "agents.list[].compaction" || p == "agents.list[].contextPruning" ||
+			strings.HasSuffix(p, ".headers") && !strings.HasPrefix(p, "agents.list[].memorySearch.") {
 			return false // documented as one value
 		}
-		return strings.HasPrefix(p, "agents.defaults.mediaModels.image.") || strings.HasPrefix(p, "agents.defaults.imageGenerationModel.") || strings.HasPrefix(p, "agents.defaults.model.") || strings.HasPrefix(p, "agents.defaults.models.") || strings.HasPrefix(p, "agents.list[].model.") || strings.HasPrefix(p, "agents.list[].sandbox.docker.") || strings.HasPrefix(p, "agents.list[].subagents.") || strings.HasPrefix(p, "agents.list[].heartbeat.") || strings.HasPrefix(p, "agents.list[].memorySearch.") || strings.HasPrefix(p, "agents.list[].compaction.") || strings.HasPrefix(p, "agents.list[].contextPruning.") || p == "agents.entries" || strings.HasSuffix(p, ".headers.*") ||
+		return strings.HasPrefix(p, "agents.defaults.mediaModels.image.") ||
+			strings.HasPrefix(p, "agents.defaults.imageGenerationModel.") || strings.HasPrefix(p, "agents.defaults.model.") ||
+			strings.HasPrefix(p, "agents.defaults.models.") || strings.HasPrefix(p, "agents.list[].model.") ||
+			strings.HasPrefix(p, "agents.list[].sandbox.docker.") || strings.HasPrefix(p, "agents.list[].subagents.") ||
+			strings.HasPrefix(p, "agents.list[].heartbeat.") || strings.HasPrefix(p, "agents.list[].memorySearch.") ||
+			strings.HasPrefix(p, "agents.list[].compaction.") || strings.HasPrefix(p, "agents.list[].contextPruning.") ||
+			p == "agents.entries" || strings.HasSuffix(p, ".headers.*") ||
 			slices.ContainsFunc(all, func(q string) bool { return strings.HasPrefix(q, p+".") || strings.HasPrefix(q, p+"[].") })
 	})
 }

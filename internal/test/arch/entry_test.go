@@ -24,13 +24,19 @@ var entryPoints = []struct {
 	{"net/http", "HandleFunc", nil},
 	{"net/http", "ListenAndServe", nil},
 	{"net/http", "Serve", nil},
-	{"net/http", "Server", []string{"internal/surface/gateway", "internal/surface/httpapi", "internal/plugin/tool/browser", "internal/surface/cli"}}, // the last ones: the proxy of a browser, and where a browser returns to after a login; both reach nothing of a gateway
+	// the last ones: the proxy of a browser, and where a browser returns to after a login; both reach
+	// nothing of a gateway
+	{"net/http", "Server", []string{"internal/surface/gateway", "internal/surface/httpapi", "internal/plugin/tool/browser",
+		"internal/surface/cli"}},
 	{"net", "Listen", []string{"internal/app/statedir", "internal/plugin/tool/browser"}},
 	{"net", "ListenConfig", []string{"internal/app/endpoint"}},
 	{"net", "ListenPacket", nil},
-	{"net", "ListenMulticastUDP", []string{"internal/app/beacon"}},                                            // tells where the port is, and takes nothing
-	{"net", "ListenUDP", []string{"internal/app/beacon"}},                                                     // for answers to a question
-	{"net", "ListenTCP", []string{"internal/plugin/sandbox/native", "internal/plugin/sandbox/native/launch"}}, // in the network of a cage
+	// tells where the port is, and takes nothing
+	{"net", "ListenMulticastUDP", []string{"internal/app/beacon"}},
+	// for answers to a question
+	{"net", "ListenUDP", []string{"internal/app/beacon"}},
+	// in the network of a cage
+	{"net", "ListenTCP", []string{"internal/plugin/sandbox/native", "internal/plugin/sandbox/native/launch"}},
 	{"net", "ListenUnix", nil},
 	{"github.com/coder/websocket", "Accept", []string{"internal/surface/gateway"}},
 }

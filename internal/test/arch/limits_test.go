@@ -27,7 +27,12 @@ func (clock) Import(path string) (*types.Package, error) {
 	d := types.NewNamed(name, types.Typ[types.Int64], nil)
 	p.Scope().Insert(name)
 	for unit, v := range map[string]time.Duration{
-		"Nanosecond": time.Nanosecond, "Microsecond": time.Microsecond, "Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour,
+		"Nanosecond":  time.Nanosecond,
+		"Microsecond": time.Microsecond,
+		"Millisecond": time.Millisecond,
+		"Second":      time.Second,
+		"Minute":      time.Minute,
+		"Hour":        time.Hour,
 	} {
 		p.Scope().Insert(types.NewConst(token.NoPos, p, unit, d, constant.MakeInt64(int64(v))))
 	}

@@ -14,13 +14,15 @@ import (
 // vague are words that say nothing to an engineer who does not know this
 // project. Each had several meanings here once. A type or a package is named by
 // the field's term instead: target, location, reservation, cooldown, executor.
-var vague = []string{"place", "desk", "book", "errand", "owe", "owed", "shape", "figure", "upkeep", "meter", "spoken", "wording", "legible", "mend", "stand", "keep"}
+var vague = []string{"place", "desk", "book", "errand", "owe", "owed", "shape", "figure", "upkeep", "meter", "spoken",
+	"wording", "legible", "mend", "stand", "keep"}
 
 // words splits an identifier into lower-case words.
 func words(name string) []string {
-	return strings.Fields(strings.ToLower(regexp.MustCompile(`[A-Z]+[a-z0-9]*|_`).ReplaceAllStringFunc(name, func(w string) string {
-		return " " + strings.Trim(w, "_")
-	})))
+	return strings.Fields(strings.ToLower(regexp.MustCompile(`[A-Z]+[a-z0-9]*|_`).ReplaceAllStringFunc(name,
+		func(w string) string {
+			return " " + strings.Trim(w, "_")
+		})))
 }
 
 // TestNames finds packages and types with vague names.

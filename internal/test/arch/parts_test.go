@@ -84,10 +84,21 @@ func TestNamedTools(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{"read": true, "write": true, "web_fetch": true}
 	for code, want := range map[string]int{
-		`var x = "web_fetch"`: 1, `func f(tool string) bool { return tool == "read" }`: 1, `func f(s spec) bool { return "read" != s.Name }`: 1,
-		`func f(s spec) { switch s.Name { case "read": } }`: 1, `var x = []string{"read", "write"}`: 2, `var x = map[string]int{"read": 1, "write": 2}`: 2,
-		`const readTool = "read"`: 1, `var x = call{Tool: "read"}`: 1, `func f() { tools.Get("read") }`: 1,
-		`var x = action == "read"`: 0, `var x = []string{"read", "mail"}`: 0, `const read = "read"`: 0, `func f() { os.Open("read") }`: 0,
+		`var x = "web_fetch"`:                                1,
+		`func f(tool string) bool { return tool == "read" }`: 1,
+		`func f(s spec) bool { return "read" != s.Name }`:    1,
+		`func f(s spec) { switch s.Name { case "read": } }`:  1,
+		`var x = []string{"read", "write"}`:                  2,
+
+		`var x = map[string]int{"read": 1, "write": 2}`: 2,
+		`const readTool = "read"`:                       1,
+		`var x = call{Tool: "read"}`:                    1,
+		`func f() { tools.Get("read") }`:                1,
+		`var x = action == "read"`:                      0,
+		`var x = []string{"read", "mail"}`:              0,
+		`const read = "read"`:                           0,
+
+		`func f() { os.Open("read") }`: 0,
 	} {
 		f, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+code, 0)
 		if err != nil {

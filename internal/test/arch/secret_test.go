@@ -47,10 +47,12 @@ func comparedSecrets(f *ast.File) (found []token.Pos) {
 				}
 			case *ast.CallExpr:
 				sel, ok := n.Fun.(*ast.SelectorExpr)
-				if !ok || !slices.Contains([]string{"Equal", "EqualFold", "Compare", "Contains", "Index"}, sel.Sel.Name) || slices.ContainsFunc(n.Args, isLiteral) {
+				if !ok || !slices.Contains([]string{"Equal", "EqualFold", "Compare", "Contains", "Index"}, sel.Sel.Name) ||
+					slices.ContainsFunc(n.Args, isLiteral) {
 					return true
 				}
-				if x, ok := sel.X.(*ast.Ident); ok && slices.Contains([]string{"strings", "bytes", "slices", "reflect", "cmp"}, x.Name) && slices.ContainsFunc(n.Args, secret) {
+				if x, ok := sel.X.(*ast.Ident); ok && slices.Contains([]string{"strings", "bytes", "slices", "reflect", "cmp"},
+					x.Name) && slices.ContainsFunc(n.Args, secret) {
 					found = append(found, n.Pos())
 				}
 			}

@@ -68,20 +68,22 @@ func checkUses(t *testing.T, in func(pkg string) bool, names []string, want map[
 // TestConstantTime lists where secrets and hashes of secrets are compared. A
 // function that no longer compares in constant time is missing.
 func TestConstantTime(t *testing.T) {
-	checkUses(t, func(string) bool { return true }, []string{"subtle.ConstantTimeCompare", "hmac.Equal"}, map[string]string{
-		"internal/kit/secret Equal subtle.ConstantTimeCompare":     "any two secrets",
-		"internal/core/pairing accepts subtle.ConstantTimeCompare": "the tokens of a device",
-		"internal/engine/webhook verify hmac.Equal":                "signatures of requests",
-		"internal/core/signature Valid hmac.Equal":                 "signatures of requests",
-		"internal/core/pairing Accept subtle.ConstantTimeCompare":  "invitations",
-	})
+	checkUses(t, func(string) bool { return true }, []string{"subtle.ConstantTimeCompare", "hmac.Equal"},
+		map[string]string{
+			"internal/kit/secret Equal subtle.ConstantTimeCompare":     "any two secrets",
+			"internal/core/pairing accepts subtle.ConstantTimeCompare": "the tokens of a device",
+			"internal/engine/webhook verify hmac.Equal":                "signatures of requests",
+			"internal/core/signature Valid hmac.Equal":                 "signatures of requests",
+			"internal/core/pairing Accept subtle.ConstantTimeCompare":  "invitations",
+		})
 }
 
 // TestPaths lists what accesses files of a workspace by their path. Everything else
 // uses an os.Root, because a path may lead elsewhere after it was checked.
 func TestPaths(t *testing.T) {
 	rooted := []string{
-		"internal/core/pathpolicy", "internal/core/prompt", "internal/plugin/tool/fs", "internal/plugin/tool/media", "internal/plugin/tool/message",
+		"internal/core/pathpolicy", "internal/core/prompt", "internal/plugin/tool/fs", "internal/plugin/tool/media",
+		"internal/plugin/tool/message",
 		"internal/surface/method/agents", "internal/surface/method/files",
 	}
 	names := []string{"filepath.Walk", "filepath.WalkDir", "filepath.Glob", "filepath.EvalSymlinks", "atomicfile.Write"}

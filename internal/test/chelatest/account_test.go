@@ -67,24 +67,26 @@ func TestAccounts(t *testing.T) {
 		time.Sleep(time.Hour)
 		b.sent("home", "hello")
 	})
-	with("the answer of a removed account waits until its age limit, then the owner is told", func(t *testing.T, b *accounts) {
-		b.configure(`{"home": null}`)
-		b.answer()
-		time.Sleep(23 * time.Hour)
-		const told = "the answer could not be delivered to postbox: channel postbox/home is not running"
-		if row, lines := b.row(), b.lines(); row.State != outbox.Pending || slices.Contains(lines, told) {
-			t.Errorf("the row is %s, transcript %q", row.State, lines)
-		}
-		time.Sleep(2 * time.Hour) // a row that waits is looked at every hour
-		row, lines := b.row(), b.lines()
-		if row.State != outbox.Failed || len(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l != told })) != 1 {
-			t.Errorf("the row is %s: %s, transcript %q", row.State, row.Error, lines)
-		}
-		b.configure(`{"home": {"number": "1"}}`)
-		time.Sleep(time.Hour)
-		b.sent("home")
-		b.sent("work")
-	})
+	with("the answer of a removed account waits until its age limit, then the owner is told",
+		func(t *testing.T, b *accounts) {
+			b.configure(`{"home": null}`)
+			b.answer()
+			time.Sleep(23 * time.Hour)
+			const told = "the answer could not be delivered to postbox: channel postbox/home is not running"
+			if row, lines := b.row(), b.lines(); row.State != outbox.Pending || slices.Contains(lines, told) {
+				t.Errorf("the row is %s, transcript %q", row.State, lines)
+			}
+			time.Sleep(2 * time.Hour) // a row that waits is looked at every hour
+			row, lines := b.row(), b.lines()
+			if row.State != outbox.Failed ||
+				len(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l != told })) != 1 {
+				t.Errorf("the row is %s: %s, transcript %q", row.State, row.Error, lines)
+			}
+			b.configure(`{"home": {"number": "1"}}`)
+			time.Sleep(time.Hour)
+			b.sent("home")
+			b.sent("work")
+		})
 }
 
 // accounts is a gateway with two accounts, one of which has a message.
@@ -97,7 +99,8 @@ type accounts struct {
 }
 
 func (b *accounts) address(account string) chela.Address {
-	return chela.Address{Channel: "postbox", Account: chela.AccountID(account), Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
+	return chela.Address{Channel: "postbox", Account: chela.AccountID(account),
+		Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
 }
 
 // configure changes the accounts.

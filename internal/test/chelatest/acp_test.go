@@ -36,7 +36,8 @@ func (g *Gateway) edit(o acp.Options) *editor {
 	g.t.Helper()
 	fromEditor, toAgent := io.Pipe()
 	fromAgent, toEditor := io.Pipe()
-	o.Client, o.In, o.Out, o.Log, o.Version = g.Client().Client, fromEditor, toEditor, slog.New(slog.DiscardHandler), "1.2.3"
+	o.Client, o.In, o.Out, o.Log, o.Version = g.Client().Client, fromEditor, toEditor,
+		slog.New(slog.DiscardHandler), "1.2.3"
 	done := make(chan error, 1)
 	go func() { done <- acp.Serve(context.WithoutCancel(g.t.Context()), o) }()
 	e := &editor{}
@@ -64,7 +65,8 @@ func (e *editor) SessionUpdate(_ context.Context, n sdk.SessionNotification) err
 }
 
 // RequestPermission implements sdk.Client.
-func (e *editor) RequestPermission(ctx context.Context, r sdk.RequestPermissionRequest) (out sdk.RequestPermissionResponse, _ error) {
+func (e *editor) RequestPermission(ctx context.Context,
+	r sdk.RequestPermissionRequest) (out sdk.RequestPermissionResponse, _ error) {
 	e.mu.Lock()
 	e.asked = append(e.asked, r)
 	option := e.option
@@ -137,26 +139,31 @@ func TestACP(t *testing.T) {
 	t.Run("ACP-01 an editor has a conversation", func(t *testing.T) {
 		t.Parallel()
 		long := strings.Repeat("All is well. ", 20)
-		model := llmtest.NewScript(llmtest.Think("Hm.", "", llmtest.Call("a", "write", `{"path":"a.txt","content":"x"}`)), llmtest.Say(long), llmtest.Say("two"))
+		model := llmtest.NewScript(llmtest.Think("Hm.", "", llmtest.Call("a", "write", `{"path":"a.txt","content":"x"}`)),
+			llmtest.Say(long), llmtest.Say("two"))
 		g := Start(t, Options{Model: model})
 		e := g.edit(acp.Options{})
 		id := e.session(t, "/elsewhere")
 		r, err := e.Prompt(t.Context(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{
 			sdk.TextBlock("How is "), sdk.ResourceLinkBlock("a.go", "file:///p/a.go"), sdk.TextBlock("?"),
-			sdk.ResourceBlock(sdk.EmbeddedResourceResource{TextResourceContents: &sdk.TextResourceContents{Uri: "file:///p/b.go", Text: "package b\n```"}}),
+			sdk.ResourceBlock(sdk.EmbeddedResourceResource{TextResourceContents: &sdk.TextResourceContents{Uri: "file:///p/b.go",
+				Text: "package b\n```"}}),
 		}})
 		if err != nil || r.StopReason != sdk.StopReasonEndTurn {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		waittest.Until(t, "the whole answer", func() bool { return strings.TrimSpace(e.text()) == strings.TrimSpace(long) })
 		asked := model.Requests()[0].Messages
-		if got := asked[len(asked)-1].PlainText(); !strings.Contains(got, "How is [a.go](file:///p/a.go)?file:///p/b.go\n\nFrom file:///p/b.go:\n````\npackage b\n```\n````") {
+		if got := asked[len(asked)-1].PlainText(); !strings.Contains(got,
+			"How is [a.go](file:///p/a.go)?file:///p/b.go\n\nFrom file:///p/b.go:\n````\npackage b\n```\n````") {
 			t.Errorf("the model was asked %q", got)
 		}
 		if !e.has(func(u sdk.SessionUpdate) bool {
-			return u.ToolCall != nil && u.ToolCall.ToolCallId == "a" && strings.Contains(u.ToolCall.Title, "a.txt") && u.ToolCall.Kind == sdk.ToolKindEdit
+			return u.ToolCall != nil && u.ToolCall.ToolCallId == "a" && strings.Contains(u.ToolCall.Title, "a.txt") &&
+				u.ToolCall.Kind == sdk.ToolKindEdit
 		}) || !e.has(func(u sdk.SessionUpdate) bool {
-			return u.ToolCallUpdate != nil && u.ToolCallUpdate.ToolCallId == "a" && u.ToolCallUpdate.Status != nil && *u.ToolCallUpdate.Status == sdk.ToolCallStatusCompleted
+			return u.ToolCallUpdate != nil && u.ToolCallUpdate.ToolCallId == "a" && u.ToolCallUpdate.Status != nil &&
+				*u.ToolCallUpdate.Status == sdk.ToolCallStatusCompleted
 		}) {
 			t.Errorf("updates %+v", e.updates)
 		}
@@ -173,13 +180,15 @@ func TestACP(t *testing.T) {
 			t.Errorf("a command: %v, %q", err, e.text())
 		}
 		other := g.edit(acp.Options{}) // the editor was started anew
-		if _, err := other.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/", McpServers: []sdk.McpServer{}}); err != nil || !strings.Contains(other.text(), "All is well.") {
+		if _, err := other.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/",
+			McpServers: []sdk.McpServer{}}); err != nil || !strings.Contains(other.text(), "All is well.") {
 			t.Errorf("loaded: %v, %q", err, other.text())
 		}
 		if _, err := other.prompt(t.Context(), id, "again"); err != nil {
 			t.Error(err)
 		}
-		waittest.Until(t, "the answer in both editors", func() bool { return strings.HasSuffix(e.text(), "two") && strings.HasSuffix(other.text(), "two") })
+		waittest.Until(t, "the answer in both editors",
+			func() bool { return strings.HasSuffix(e.text(), "two") && strings.HasSuffix(other.text(), "two") })
 	})
 	t.Run("ACP-02 cancel", func(t *testing.T) {
 		t.Parallel()
@@ -200,7 +209,8 @@ func TestACP(t *testing.T) {
 		if r := <-done; r.StopReason != sdk.StopReasonCancelled {
 			t.Errorf("%+v", r)
 		}
-		if r, err := e.prompt(t.Context(), id, "go on"); err != nil || r.StopReason != sdk.StopReasonEndTurn || e.text() != "later" {
+		if r, err := e.prompt(t.Context(), id, "go on"); err != nil || r.StopReason != sdk.StopReasonEndTurn ||
+			e.text() != "later" {
 			t.Errorf("%+v, %v, %q", r, err, e.text())
 		}
 	})
@@ -216,20 +226,24 @@ func TestACP(t *testing.T) {
 		}
 		cwd := "/p"
 		list, err := e.ListSessions(t.Context(), sdk.ListSessionsRequest{Cwd: &cwd})
-		if err != nil || len(list.Sessions) != 1 || list.Sessions[0].SessionId != id || list.Sessions[0].Cwd != "/p" || list.Sessions[0].Title == nil || list.NextCursor != nil {
+		if err != nil || len(list.Sessions) != 1 || list.Sessions[0].SessionId != id || list.Sessions[0].Cwd != "/p" ||
+			list.Sessions[0].Title == nil || list.NextCursor != nil {
 			t.Fatalf("%+v, %v", list, err)
 		}
-		if list, err = e.ListSessions(t.Context(), sdk.ListSessionsRequest{}); err != nil || len(list.Sessions) != 1 || !filepath.IsAbs(list.Sessions[0].Cwd) {
+		if list, err = e.ListSessions(t.Context(), sdk.ListSessionsRequest{}); err != nil || len(list.Sessions) != 1 ||
+			!filepath.IsAbs(list.Sessions[0].Cwd) {
 			t.Errorf("%+v, %v", list, err)
 		}
 		if _, err := e.ListSessions(t.Context(), sdk.ListSessionsRequest{Cursor: sdk.Ptr("x")}); err == nil {
 			t.Error("a wrong cursor is accepted")
 		}
 		other := g.edit(acp.Options{})
-		if _, err := other.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/p"}); err != nil || other.text() != "" {
+		if _, err := other.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/p"}); err != nil ||
+			other.text() != "" {
 			t.Errorf("resumed: %v, %q", err, other.text())
 		}
-		if _, err := other.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: "agent:main:nowhere", Cwd: "/p"}); err == nil {
+		if _, err := other.ResumeSession(t.Context(),
+			sdk.ResumeSessionRequest{SessionId: "agent:main:nowhere", Cwd: "/p"}); err == nil {
 			t.Error("an unknown session is resumed")
 		}
 		done := other.running(g, id)
@@ -245,19 +259,27 @@ func TestACP(t *testing.T) {
 		g := Start(t, Options{Model: llmtest.NewScript()})
 		e := g.edit(acp.Options{})
 		s, err := e.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: "/", McpServers: []sdk.McpServer{}})
-		if err != nil || len(s.ConfigOptions) == 0 || s.ConfigOptions[0].Select.Id != "model" || s.ConfigOptions[0].Select.CurrentValue != "mock/m" {
+		if err != nil || len(s.ConfigOptions) == 0 || s.ConfigOptions[0].Select.Id != "model" ||
+			s.ConfigOptions[0].Select.CurrentValue != "mock/m" {
 			t.Fatalf("%+v, %v", s.ConfigOptions[0].Select, err)
 		}
 		set := func(id sdk.SessionConfigId, value sdk.SessionConfigValueId) (sdk.SetSessionConfigOptionResponse, error) {
-			return e.SetSessionConfigOption(t.Context(), sdk.SetSessionConfigOptionRequest{ValueId: &sdk.SetSessionConfigOptionValueId{SessionId: s.SessionId, ConfigId: id, Value: value}})
+			return e.SetSessionConfigOption(t.Context(),
+				sdk.SetSessionConfigOptionRequest{ValueId: &sdk.SetSessionConfigOptionValueId{SessionId: s.SessionId, ConfigId: id,
+					Value: value}})
 		}
-		if r, err := set("model", "offline/assistant"); err != nil || r.ConfigOptions[0].Select.CurrentValue != "offline/assistant" {
+		if r, err := set("model", "offline/assistant"); err != nil ||
+			r.ConfigOptions[0].Select.CurrentValue != "offline/assistant" {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if _, err := e.prompt(t.Context(), s.SessionId, "hello"); err != nil || !strings.Contains(e.text(), "offline") {
 			t.Errorf("%v, %q", err, e.text())
 		}
-		for id, value := range map[sdk.SessionConfigId]sdk.SessionConfigValueId{"model": "nope/x", "thinking": "sideways", "mood": "good"} {
+		for id, value := range map[sdk.SessionConfigId]sdk.SessionConfigValueId{
+			"model":    "nope/x",
+			"thinking": "sideways",
+			"mood":     "good",
+		} {
 			if r, err := set(id, value); err == nil {
 				t.Errorf("%s %s: %+v", id, value, r)
 			}
@@ -271,7 +293,9 @@ func TestACP(t *testing.T) {
 			}
 			return llmtest.Call("x", "exec", `{"command":"echo hi"}`)
 		})
-		g := Start(t, Options{Model: model, Config: Config{"tools": json.RawMessage(`{"exec": {"host": "gateway", "ask": "always", "security": "full"}}`)}})
+		g := Start(t,
+			Options{Model: model,
+				Config: Config{"tools": json.RawMessage(`{"exec": {"host": "gateway", "ask": "always", "security": "full"}}`)}})
 		e := g.edit(acp.Options{Session: "agent:main:shared"})
 		if _, err := e.prompt(t.Context(), "agent:main:shared", "/whoami"); err != nil {
 			t.Errorf("a prompt before session/new: %v", err)
@@ -289,7 +313,8 @@ func TestACP(t *testing.T) {
 			}
 		}
 		ask := e.asked[0]
-		if ask.ToolCall.ToolCallId != "x" || ask.ToolCall.Title == nil || !strings.Contains(*ask.ToolCall.Title, "echo hi") || len(ask.Options) < 2 {
+		if ask.ToolCall.ToolCallId != "x" || ask.ToolCall.Title == nil || !strings.Contains(*ask.ToolCall.Title, "echo hi") ||
+			len(ask.Options) < 2 {
 			t.Errorf("asked %+v", ask)
 		}
 	})
@@ -298,17 +323,22 @@ func TestACP(t *testing.T) {
 		g := Start(t, Options{Model: llmtest.NewScript(llmtest.Status(401, "wrong key"))})
 		e := g.edit(acp.Options{})
 		id := e.session(t, "/")
-		_, err := e.NewSession(t.Context(), sdk.NewSessionRequest{Cwd: "/", McpServers: []sdk.McpServer{{Stdio: &sdk.McpServerStdio{Name: "x", Command: "x", Args: []string{}, Env: []sdk.EnvVariable{}}}}})
+		_, err := e.NewSession(t.Context(),
+			sdk.NewSessionRequest{Cwd: "/",
+				McpServers: []sdk.McpServer{{Stdio: &sdk.McpServerStdio{Name: "x", Command: "x", Args: []string{},
+					Env: []sdk.EnvVariable{}}}}})
 		if err == nil || !strings.Contains(err.Error(), "chela mcp add") {
 			t.Errorf("a server of the session: %v", err)
 		}
 		if _, err := e.prompt(t.Context(), id, " "); err == nil || !strings.Contains(err.Error(), "the prompt is empty") {
 			t.Errorf("an empty prompt: %v", err)
 		}
-		if _, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: "agent:main:acp-bridge:nowhere", Cwd: "/", McpServers: []sdk.McpServer{}}); err == nil || !strings.Contains(err.Error(), "there is no session") {
+		if _, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: "agent:main:acp-bridge:nowhere", Cwd: "/",
+			McpServers: []sdk.McpServer{}}); err == nil || !strings.Contains(err.Error(), "there is no session") {
 			t.Errorf("an unknown session: %v", err)
 		}
-		if _, err := e.prompt(t.Context(), "nope", "hi"); err == nil || !strings.Contains(err.Error(), "there is no session nope") {
+		if _, err := e.prompt(t.Context(), "nope", "hi"); err == nil ||
+			!strings.Contains(err.Error(), "there is no session nope") {
 			t.Errorf("a prompt for an unknown session: %v", err)
 		}
 		if _, err := e.prompt(t.Context(), id, "hi"); err == nil || !strings.Contains(err.Error(), "wrong key") {

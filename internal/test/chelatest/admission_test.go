@@ -30,7 +30,8 @@ func TestAdmission(t *testing.T) {
 		srv.Chat(9, "private")
 		srv.Chat(-100, "supergroup")
 		model = echoing()
-		conf := Config{"channels": json.RawMessage(fmt.Sprintf(`{"telegram": {"botToken": %q, "apiRoot": %q, %s}}`, telegramtest.Token, root, section))}
+		conf := Config{"channels": json.RawMessage(fmt.Sprintf(`{"telegram": {"botToken": %q, "apiRoot": %q, %s}}`,
+			telegramtest.Token, root, section))}
 		g := Start(t, Options{HTTP: hc, Model: model, Config: conf})
 		gateway = g
 		c := g.Client()
@@ -38,7 +39,8 @@ func TestAdmission(t *testing.T) {
 	}
 	wait := func() { time.Sleep(30 * time.Second) }
 	eve, bob := telegramtest.Person(8, "Eve"), telegramtest.Person(9, "Bob")
-	mention := telegramtest.Object{"entities": []telegramtest.Object{{"type": "mention", "offset": 0, "length": len("@" + telegramtest.BotName)}}}
+	mention := telegramtest.Object{
+		"entities": []telegramtest.Object{{"type": "mention", "offset": 0, "length": len("@" + telegramtest.BotName)}}}
 	last := func() string {
 		all := model.Requests()
 		var b strings.Builder
@@ -66,12 +68,14 @@ func TestAdmission(t *testing.T) {
 				t.Fatalf("requests %+v for %q", list.Requests, got)
 			}
 			var done wire.GuestDecided
-			c.must(wire.MethodGuestApprove, wire.GuestRequest{Channel: "telegram", Request: list.Requests[0].Request, Notify: true, Owner: true}, &done)
+			c.must(wire.MethodGuestApprove, wire.GuestRequest{Channel: "telegram", Request: list.Requests[0].Request,
+				Notify: true, Owner: true}, &done)
 			if done.ID != "8" || done.Notice != wire.GuestNotified {
 				t.Errorf("approved: %+v", done)
 			}
 			var twice wire.GuestDecided
-			if c.must(wire.MethodGuestApprove, wire.GuestRequest{Channel: "telegram", Request: list.Requests[0].Request}, &twice); twice.ID != "" {
+			if c.must(wire.MethodGuestApprove, wire.GuestRequest{Channel: "telegram", Request: list.Requests[0].Request},
+				&twice); twice.ID != "" {
 				t.Error("a code is approved twice")
 			}
 			wait()
@@ -117,7 +121,8 @@ func TestAdmission(t *testing.T) {
 			srv.Say(-100, eve, "@"+telegramtest.BotName+" what do you think?", mention)
 			wait()
 			got := last()
-			if n := strings.Count(got, "chatter"); n != 5 || !strings.Contains(got, "[Bob] chatter 29") || strings.Contains(got, "chatter 24") || !strings.Contains(got, "[Eve] what do you think?") {
+			if n := strings.Count(got, "chatter"); n != 5 || !strings.Contains(got, "[Bob] chatter 29") ||
+				strings.Contains(got, "chatter 24") || !strings.Contains(got, "[Eve] what do you think?") {
 				t.Errorf("the model sees %s", got)
 			}
 			if texts := srv.Texts(-100); len(texts) != 1 {
@@ -206,20 +211,24 @@ func TestAdmission(t *testing.T) {
 				return prompt, tools
 			}
 			prompt, tools := sent(-100, eve, mention)
-			if !strings.Contains(prompt, "Speak like a pirate.") || strings.Contains(prompt, "Speak plainly.") || slices.Contains(tools, "ls") || !slices.Contains(tools, "edit") {
+			if !strings.Contains(prompt, "Speak like a pirate.") || strings.Contains(prompt, "Speak plainly.") ||
+				slices.Contains(tools, "ls") || !slices.Contains(tools, "edit") {
 				t.Errorf("in the group: tools %q, prompt %s", tools, prompt)
 			}
-			if !strings.Contains(prompt, `The group is called "`) || !strings.Contains(prompt, "<name>tea") || strings.Contains(prompt, "<name>coffee") {
+			if !strings.Contains(prompt, `The group is called "`) || !strings.Contains(prompt, "<name>tea") ||
+				strings.Contains(prompt, "<name>coffee") {
 				t.Errorf("in the group: prompt %s", prompt)
 			}
 			if _, tools := sent(-100, bob, mention); !slices.Equal(tools, []string{"read"}) {
 				t.Errorf("tools of the other person: %q", tools)
 			}
 			topic := telegramtest.Object{"entities": mention["entities"], "message_thread_id": 5, "is_topic_message": true}
-			if prompt, tools := sent(-100, eve, topic); !strings.Contains(prompt, "Only about boats.") || slices.Contains(tools, "ls") {
+			if prompt, tools := sent(-100, eve, topic); !strings.Contains(prompt, "Only about boats.") ||
+				slices.Contains(tools, "ls") {
 				t.Errorf("in the topic: tools %q, prompt %s", tools, prompt)
 			}
-			if prompt, tools := sent(8, eve, nil); strings.Contains(prompt, "pirate") || !strings.Contains(prompt, "<name>coffee") || slices.Contains(tools, "edit") || !slices.Contains(tools, "ls") {
+			if prompt, tools := sent(8, eve, nil); strings.Contains(prompt, "pirate") ||
+				!strings.Contains(prompt, "<name>coffee") || slices.Contains(tools, "edit") || !slices.Contains(tools, "ls") {
 				t.Errorf("in private: tools %q", tools)
 			}
 		})
@@ -232,7 +241,9 @@ func TestAdmission(t *testing.T) {
 			wait()
 			own := srv.Messages(8)[0].ID
 			react := func(id int64, who telegramtest.Object) {
-				srv.Push(telegramtest.Object{"message_reaction": telegramtest.Object{"chat": telegramtest.Object{"id": 8, "type": "private"}, "message_id": id, "user": who, "date": 5, "old_reaction": []any{}, "new_reaction": []telegramtest.Object{{"type": "emoji", "emoji": "👍"}}}})
+				srv.Push(telegramtest.Object{"message_reaction": telegramtest.Object{"chat": telegramtest.Object{"id": 8,
+					"type": "private"}, "message_id": id, "user": who, "date": 5, "old_reaction": []any{},
+					"new_reaction": []telegramtest.Object{{"type": "emoji", "emoji": "👍"}}}})
 			}
 			react(own, eve)
 			react(own, eve)      // told once
@@ -244,7 +255,8 @@ func TestAdmission(t *testing.T) {
 			}
 			srv.Say(8, eve, "and now?", nil)
 			wait()
-			if got := last(); strings.Count(got, "reacted with 👍") != 1 || !strings.Contains(got, `Eve reacted with 👍 to your message "re: hello".`) {
+			if got := last(); strings.Count(got, "reacted with 👍") != 1 ||
+				!strings.Contains(got, `Eve reacted with 👍 to your message "re: hello".`) {
 				t.Errorf("the model sees\n%s", got)
 			}
 		})
@@ -262,7 +274,8 @@ func TestAdmission(t *testing.T) {
 				}}}}`, telegramtest.Token, root))
 			g := Start(t, Options{HTTP: hc, Model: echoing(), Dir: dir})
 			defer func() { g.Stop(); hc.CloseIdleConnections(); srv.Close() }()
-			srv.Push(telegramtest.Object{"message": telegramtest.Object{"message_id": 90, "date": 1, "chat": telegramtest.Object{"id": -100, "type": "group"}, "from": eve, "migrate_to_chat_id": -200}})
+			srv.Push(telegramtest.Object{"message": telegramtest.Object{"message_id": 90, "date": 1,
+				"chat": telegramtest.Object{"id": -100, "type": "group"}, "from": eve, "migrate_to_chat_id": -200}})
 			wait()
 			srv.Say(-200, eve, "hello", nil)
 			wait()
@@ -280,18 +293,21 @@ func TestAdmission(t *testing.T) {
 			srv, c, stop := begin(t, `"allowFrom": ["8"]`)
 			defer stop()
 			id := srv.AddFile("photos/1.jpg", photo(t, 1000))
-			pic := telegramtest.Object{"caption": "look", "photo": []telegramtest.Object{{"file_id": id, "file_unique_id": "u", "width": 200, "height": 200, "file_size": 1000}}}
+			pic := telegramtest.Object{"caption": "look", "photo": []telegramtest.Object{{"file_id": id, "file_unique_id": "u",
+				"width": 200, "height": 200, "file_size": 1000}}}
 			srv.Say(9, bob, "", pic)
 			wait()
 			if n := len(srv.Calls("getFile")); n != 0 {
 				t.Errorf("%d downloads for a stranger", n)
 			}
 			srv.Say(8, eve, "", pic)
-			srv.Say(8, eve, "", telegramtest.Object{"caption": "gone", "photo": []telegramtest.Object{{"file_id": "none", "file_unique_id": "v", "width": 2, "height": 2}}})
+			srv.Say(8, eve, "", telegramtest.Object{"caption": "gone",
+				"photo": []telegramtest.Object{{"file_id": "none", "file_unique_id": "v", "width": 2, "height": 2}}})
 			wait()
 			msgs := c.history("main")
 			text, _ := json.Marshal(msgs)
-			if len(srv.Calls("getFile")) < 2 || !strings.Contains(string(text), `"type":"image"`) || !strings.Contains(string(text), "it could not be downloaded") {
+			if len(srv.Calls("getFile")) < 2 || !strings.Contains(string(text), `"type":"image"`) ||
+				!strings.Contains(string(text), "it could not be downloaded") {
 				t.Errorf("%d downloads, history %.600s", len(srv.Calls("getFile")), text)
 			}
 		})
@@ -315,11 +331,13 @@ func TestPosts(t *testing.T) {
 	}
 	post := func(path, secret string) int {
 		t.Helper()
-		body, err := json.Marshal(telegramtest.Object{"update_id": 5, "message": srv.Said(8, telegramtest.Person(8, "Eve"), "posted", nil)})
+		body, err := json.Marshal(telegramtest.Object{"update_id": 5, "message": srv.Said(8, telegramtest.Person(8, "Eve"),
+			"posted", nil)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(g.URL(), "ws")+path, strings.NewReader(string(body)))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(g.URL(), "ws")+path,
+			strings.NewReader(string(body)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +358,8 @@ func TestPosts(t *testing.T) {
 	if got := post("/telegram-webhook", "a-secret-of-the-hook"); got != http.StatusOK {
 		t.Errorf("the right secret: %d", got)
 	}
-	if err := srv.Await(t.Context(), func() bool { return strings.Contains(strings.Join(srv.Texts(8), "|"), "re: posted") }); err != nil {
+	if err := srv.Await(t.Context(),
+		func() bool { return strings.Contains(strings.Join(srv.Texts(8), "|"), "re: posted") }); err != nil {
 		t.Errorf("%v: the chat shows %q", err, srv.Texts(8))
 	}
 }

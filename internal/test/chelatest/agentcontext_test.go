@@ -27,7 +27,8 @@ func TestAgentContext(t *testing.T) {
 				return llmtest.Say("ok")
 			})
 			conf := modelWindow(36_000, `{"contextPruning": {"mode": "cache-ttl", "ttl": "5m"}}`)
-			conf["agents.entries"] = json.RawMessage(`{"all": {"contextPruning": {"mode": "off"}}, "late": {"contextPruning": {"ttl": "1h"}}}`)
+			conf["agents.entries"] = json.RawMessage(
+				`{"all": {"contextPruning": {"mode": "off"}}, "late": {"contextPruning": {"ttl": "1h"}}}`)
 			c := Start(t, Options{Model: model, Config: conf, Tools: []tool.Tool{spewing(15_000)}}).Client()
 			// pruned returns the number of results that are trimmed after a pause.
 			pruned := func(agent string, pause time.Duration) (n int) {
@@ -84,7 +85,8 @@ func TestAgentContext(t *testing.T) {
 				wrote[agent] = append(wrote[agent], r.Model)
 			}
 		}
-		if len(wrote["main"]) == 0 || len(wrote["never"]) != 0 || len(wrote["other"]) == 0 || wrote["main"][0] != "m" || wrote["other"][0] != "small" {
+		if len(wrote["main"]) == 0 || len(wrote["never"]) != 0 || len(wrote["other"]) == 0 || wrote["main"][0] != "m" ||
+			wrote["other"][0] != "small" {
 			t.Errorf("models that wrote summaries: %v", wrote)
 		}
 		for _, r := range model.Requests() {

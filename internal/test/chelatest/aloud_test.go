@@ -77,17 +77,18 @@ func speaks(t *testing.T, tts string, f func(t *testing.T, h aloud)) {
 // newAloud starts a gateway with a state directory; "": a new one.
 func newAloud(t *testing.T, m *mouth, tts, dir string) aloud {
 	t.Helper()
-	h := aloud{&hearing{t: t, fake: &channeltest.Fake{}, model: llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
-		last := r.Messages[len(r.Messages)-1]
-		if text := last.PlainText(); last.Role == llm.RoleTool {
-			return llmtest.Say("done: " + text)
-		} else if say, ok := strings.CutPrefix(text, "call "); ok {
-			return llmtest.Call("c1", "tts", `{"text": "`+say+`"}`)
-		} else {
-			_, text, _ = strings.Cut("\n"+text, "buy") // of a transcript
-			return llmtest.Say("buy" + text)
-		}
-	})}, m}
+	h := aloud{&hearing{t: t, fake: &channeltest.Fake{},
+		model: llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+			last := r.Messages[len(r.Messages)-1]
+			if text := last.PlainText(); last.Role == llm.RoleTool {
+				return llmtest.Say("done: " + text)
+			} else if say, ok := strings.CutPrefix(text, "call "); ok {
+				return llmtest.Call("c1", "tts", `{"text": "`+say+`"}`)
+			} else {
+				_, text, _ = strings.Cut("\n"+text, "buy") // of a transcript
+				return llmtest.Say("buy" + text)
+			}
+		})}, m}
 	conf := Config{
 		"channels": json.RawMessage(`{"fake": {"dmPolicy": "allowlist", "allowFrom": ["boss"]}}`),
 		"tools":    json.RawMessage(`{"media": ` + speechModels + `}`),
@@ -99,7 +100,13 @@ func newAloud(t *testing.T, m *mouth, tts, dir string) aloud {
 	both := http.NewServeMux()
 	both.Handle("/v1/audio/speech", m)
 	both.Handle("/", h.ears)
-	h.Gateway = Start(t, Options{Model: h.model, Channels: map[string]channel.Channel{"fake": h.fake}, HTTP: overMemory(t, both), Config: conf, Dir: dir})
+	h.Gateway = Start(t, Options{
+		Model:    h.model,
+		Channels: map[string]channel.Channel{"fake": h.fake},
+		HTTP:     overMemory(t, both),
+		Config:   conf,
+		Dir:      dir,
+	})
 	return h
 }
 
@@ -145,12 +152,14 @@ func TestAloud(t *testing.T) {
 	})
 	t.Run("MD-04 what is said is cut after a sentence", func(t *testing.T) {
 		t.Parallel()
-		speaks(t, strings.Replace(fmt.Sprintf(mouthed, "always"), "{", `{"maxTextLength": 60, `, 1), func(t *testing.T, h aloud) {
-			got := h.last("buy" + strings.Repeat(" One more sentence follows.", 300))
-			if n := len(got); n < 2 || !strings.HasSuffix(got[n-1], "voice.ogg buy One more sentence follows. One more sentence follows.") {
-				t.Errorf("%q", got[len(got)-1])
-			}
-		})
+		speaks(t, strings.Replace(fmt.Sprintf(mouthed, "always"), "{", `{"maxTextLength": 60, `, 1),
+			func(t *testing.T, h aloud) {
+				got := h.last("buy" + strings.Repeat(" One more sentence follows.", 300))
+				if n := len(got); n < 2 ||
+					!strings.HasSuffix(got[n-1], "voice.ogg buy One more sentence follows. One more sentence follows.") {
+					t.Errorf("%q", got[len(got)-1])
+				}
+			})
 	})
 	t.Run("MD-06 the text is there when the service fails", func(t *testing.T) {
 		t.Parallel()
@@ -163,7 +172,8 @@ func TestAloud(t *testing.T) {
 				t.Errorf("%s", got)
 			}
 			h.mouth.set(func() { h.mouth.status = 0 })
-			if got := fmt.Sprint(h.last("buy [[tts:text]]only for the ear[[/tts:text]]")); got != "[buy audio/ogg voice.ogg only for the ear]" {
+			if got := fmt.Sprint(h.last("buy [[tts:text]]only for the ear[[/tts:text]]")); got !=
+				"[buy audio/ogg voice.ogg only for the ear]" {
 				t.Errorf("%s", got)
 			}
 		})
@@ -174,7 +184,8 @@ func TestAloud(t *testing.T) {
 			if got := h.last("buy milk and bread"); len(got) != 1 {
 				t.Errorf("to a text: %q", got)
 			}
-			if got := fmt.Sprint(h.last("", recording("buy milk and bread"))); got != "[buy milk and bread audio/ogg voice.ogg buy milk and bread]" {
+			if got := fmt.Sprint(h.last("", recording("buy milk and bread"))); got !=
+				"[buy milk and bread audio/ogg voice.ogg buy milk and bread]" {
 				t.Errorf("to a voice note: %s", got)
 			}
 		})
@@ -194,7 +205,8 @@ func TestAloud(t *testing.T) {
 		t.Parallel()
 		speaks(t, fmt.Sprintf(mouthed, "always"), func(t *testing.T, h aloud) {
 			got := h.last("call good night")
-			if len(got) != 2 || got[0] != "audio/ogg voice.ogg good night" || !strings.HasPrefix(got[1], "done: Sent as a voice message") {
+			if len(got) != 2 || got[0] != "audio/ogg voice.ogg good night" ||
+				!strings.HasPrefix(got[1], "done: Sent as a voice message") {
 				t.Errorf("%q", got)
 			}
 		})
@@ -208,7 +220,8 @@ func TestAloud(t *testing.T) {
 			if got := fmt.Sprint(h.last("/tts")); got != "[Voice: mouth, said aloud: off]" {
 				t.Errorf("status: %s", got)
 			}
-			if got := h.last("/tts provider nobody"); len(got) != 1 || !strings.Contains(got[0], `there is no provider "nobody" that speaks`) {
+			if got := h.last("/tts provider nobody"); len(got) != 1 ||
+				!strings.Contains(got[0], `there is no provider "nobody" that speaks`) {
 				t.Errorf("an unknown provider: %q", got)
 			}
 			if got := h.last("/tts loud"); len(got) != 1 || !strings.HasPrefix(got[0], "Usage: /tts") {
@@ -238,10 +251,12 @@ func TestAloud(t *testing.T) {
 			if got := fmt.Sprint(h.mouth.asked); got != "[t w mp3: hello]" {
 				t.Errorf("asked %s", got)
 			}
-			if err := c.Call(t.Context(), wire.MethodTTSConvert, wire.TTSConvert{Text: strings.Repeat("x", 4001)}, nil); err == nil || !strings.Contains(err.Error(), "tts.maxTextLength") {
+			if err := c.Call(t.Context(), wire.MethodTTSConvert, wire.TTSConvert{Text: strings.Repeat("x", 4001)}, nil); err ==
+				nil || !strings.Contains(err.Error(), "tts.maxTextLength") {
 				t.Errorf("a long text: %v", err)
 			}
-			if err := c.Call(t.Context(), wire.MethodTTSConvert, wire.TTSConvert{Text: "x", Provider: "nobody"}, nil); err == nil {
+			if err := c.Call(t.Context(), wire.MethodTTSConvert, wire.TTSConvert{Text: "x", Provider: "nobody"},
+				nil); err == nil {
 				t.Error("an unknown provider is accepted")
 			}
 		})

@@ -39,7 +39,8 @@ func TestApprovalKilled(t *testing.T) {
 			s := newKillTarget(t)
 			cmd, c := startSubprocess(t, s.dir, s.conf, tt.step)
 			// Events that are lost with the process are repeated below.
-			_ = c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "count", IdempotencyKey: "count"}, nil)
+			_ = c.Call(t.Context(), wire.MethodChatSend,
+				wire.ChatSend{SessionKey: "main", Message: "count", IdempotencyKey: "count"}, nil)
 			if q, ok := questioned(c); ok {
 				if tt.step == "" {
 					cmd.Process.Kill()

@@ -31,25 +31,26 @@ func TestApprovalLife(t *testing.T) {
 		_, err := os.Stat(filepath.Join(g.Dir, "workspace", name))
 		return err == nil
 	}
-	t.Run("AP-09 after allow-always by command, the same call is not asked about again, but one with other arguments is", func(t *testing.T) {
-		g := Start(t, Options{Model: shell()})
-		c := g.Client()
-		run := c.Send("main", "touch one")
-		c.Ask("main", "/approve "+c.question().ID[:8]+" allow-always")
-		if w := c.waited(run); w.Status != wire.StatusOK || !there(g, "one") {
-			t.Errorf("%+v", w)
-		}
-		for _, ev := range c.Ask("main", "touch one").Seen {
-			if ev.Name == wire.EventApprovalRequested {
-				t.Error("the same call was asked about again")
+	t.Run("AP-09 after allow-always by command, the same call is not asked about again, but one with other arguments is",
+		func(t *testing.T) {
+			g := Start(t, Options{Model: shell()})
+			c := g.Client()
+			run := c.Send("main", "touch one")
+			c.Ask("main", "/approve "+c.question().ID[:8]+" allow-always")
+			if w := c.waited(run); w.Status != wire.StatusOK || !there(g, "one") {
+				t.Errorf("%+v", w)
 			}
-		}
-		run = c.Send("main", "touch two")
-		c.decide(c.question().ID, wire.Deny)
-		if c.Await(run); there(g, "two") {
-			t.Error("other arguments were not asked about")
-		}
-	})
+			for _, ev := range c.Ask("main", "touch one").Seen {
+				if ev.Name == wire.EventApprovalRequested {
+					t.Error("the same call was asked about again")
+				}
+			}
+			run = c.Send("main", "touch two")
+			c.decide(c.question().ID, wire.Deny)
+			if c.Await(run); there(g, "two") {
+				t.Error("other arguments were not asked about")
+			}
+		})
 	t.Run("AP-11 E4 a script that was edited after the request is not run", func(t *testing.T) {
 		g := Start(t, Options{Model: shell()})
 		c := g.Client()
@@ -75,7 +76,8 @@ func TestApprovalLife(t *testing.T) {
 		c := g.Client()
 		run := c.Send("main", "touch made")
 		q := c.question()
-		cl, err := client.Dial(t.Context(), client.Options{Dial: g.Dial, Once: true, Scopes: []string{"operator.read", "operator.write"}})
+		cl, err := client.Dial(t.Context(),
+			client.Options{Dial: g.Dial, Once: true, Scopes: []string{"operator.read", "operator.write"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,10 +85,11 @@ func TestApprovalLife(t *testing.T) {
 		for method, params := range map[string]any{
 			wire.MethodApprovalResolve:    wire.ApprovalResolve{ID: q.ID, Decision: wire.AllowOnce},
 			wire.MethodAnyApprovalResolve: wire.AnyApprovalResolve{ID: q.ID, Kind: wire.ApprovalExec, Decision: wire.AllowOnce},
-			wire.MethodChatSend:           wire.ChatSend{SessionKey: "main", Message: "/approve " + q.ID + " allow-once", IdempotencyKey: "a1"},
-			wire.MethodApprovalList:       nil,
-			wire.MethodApprovalGet:        wire.ApprovalID{ID: q.ID},
-			wire.MethodApprovalHistory:    nil,
+			wire.MethodChatSend: wire.ChatSend{SessionKey: "main", Message: "/approve " + q.ID +
+				" allow-once", IdempotencyKey: "a1"},
+			wire.MethodApprovalList:    nil,
+			wire.MethodApprovalGet:     wire.ApprovalID{ID: q.ID},
+			wire.MethodApprovalHistory: nil,
 		} {
 			if err := cl.Call(t.Context(), method, params, nil); err == nil || !strings.Contains(err.Error(), "scope") {
 				t.Errorf("%s: %v", method, err)
@@ -94,7 +97,8 @@ func TestApprovalLife(t *testing.T) {
 		}
 		// An unknown id is rejected, whoever sends it.
 		for _, smuggled := range []string{"approved", "by", "decidedBy", "hash", "scopes", "force"} {
-			err := c.Call(t.Context(), wire.MethodApprovalResolve, map[string]any{"id": q.ID, "decision": wire.AllowOnce, smuggled: true}, nil)
+			err := c.Call(t.Context(), wire.MethodApprovalResolve,
+				map[string]any{"id": q.ID, "decision": wire.AllowOnce, smuggled: true}, nil)
 			if err == nil || !strings.Contains(err.Error(), smuggled) {
 				t.Errorf("with %s: %v", smuggled, err)
 			}
@@ -129,7 +133,8 @@ func TestApprovalLife(t *testing.T) {
 		if errs[0] != nil {
 			first = 1
 		}
-		if errs[first] != nil || errs[1-first] == nil || !strings.Contains(errs[1-first].Error(), "owner decided "+answers[first]+" at ") {
+		if errs[first] != nil || errs[1-first] == nil ||
+			!strings.Contains(errs[1-first].Error(), "owner decided "+answers[first]+" at ") {
 			t.Errorf("told %v", errs)
 		}
 		if there(g, "made") != (first == 0) {
@@ -142,7 +147,8 @@ func TestApprovalLife(t *testing.T) {
 		c.Send("work", "touch made")
 		q := c.question()
 		c.must(wire.MethodSessionsDelete, wire.SessionKey{Key: "work"}, nil)
-		if err := c.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: q.ID, Decision: wire.AllowOnce}, nil); err == nil {
+		if err := c.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: q.ID, Decision: wire.AllowOnce},
+			nil); err == nil {
 			t.Error("a withdrawn request could be decided")
 		}
 		var list []wire.Approval
@@ -157,7 +163,8 @@ func TestApprovalLife(t *testing.T) {
 		asker := g.Client()
 		go func() {
 			var d wire.ApprovalDecided
-			_ = asker.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "make tea", SessionKey: "work"}, &d)
+			_ = asker.Call(t.Context(), wire.MethodApprovalAsk,
+				wire.ApprovalAsk{ID: "mine", Command: "make tea", SessionKey: "work"}, &d)
 			decided <- d
 		}()
 		c.question()
@@ -208,14 +215,16 @@ func TestApprovalShown(t *testing.T) {
 	c := g.Client()
 	run := c.Send("main", "hidden")
 	q := c.question()
-	if want := `touch \u202emade \x1b[8m`; !strings.Contains(q.Request.Command, want) || strings.ContainsAny(q.Request.Command, "\u202e\x1b") {
+	if want := `touch \u202emade \x1b[8m`; !strings.Contains(q.Request.Command, want) ||
+		strings.ContainsAny(q.Request.Command, "\u202e\x1b") {
 		t.Errorf("request %q, want %q in it", q.Request.Command, want)
 	}
 	c.decide(q.ID, wire.Deny)
 	c.Await(run)
 	run = c.Send("main", "whole")
 	q = c.question()
-	if n := strings.Count(q.Request.Command, "a line of text\n"); n != 400 || !strings.Contains(q.Request.Command, "the end") {
+	if n := strings.Count(q.Request.Command, "a line of text\n"); n != 400 ||
+		!strings.Contains(q.Request.Command, "the end") {
 		t.Errorf("%d of 400 lines are shown", n)
 	}
 	c.decide(q.ID, wire.Deny)

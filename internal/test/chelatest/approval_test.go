@@ -63,7 +63,8 @@ func TestApprovals(t *testing.T) {
 		c := g.Client()
 		run := c.Send("main", append1)
 		q := c.question()
-		if !strings.Contains(q.Request.Command, append1) || q.Request.Tool != "exec" || q.Request.RunID != run || q.Request.Reason == "" {
+		if !strings.Contains(q.Request.Command, append1) || q.Request.Tool != "exec" || q.Request.RunID != run ||
+			q.Request.Reason == "" {
 			t.Errorf("asked %+v", q.Request)
 		}
 		if life := time.Duration(q.Expires-q.Created) * time.Millisecond; life <= 0 || life > 30*time.Minute {
@@ -76,7 +77,8 @@ func TestApprovals(t *testing.T) {
 		if end := c.Await(run); end.State != wire.StateFinal || !strings.HasPrefix(end.Text, "got: ") || count(g) != 1 {
 			t.Errorf("%s %q, ran %d times", end.State, end.Text, count(g))
 		}
-		if err := c.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: q.ID, Decision: wire.AllowOnce}, nil); err == nil || !strings.Contains(err.Error(), "decided") {
+		if err := c.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: q.ID, Decision: wire.AllowOnce},
+			nil); err == nil || !strings.Contains(err.Error(), "decided") {
 			t.Errorf("second decision: %v", err)
 		}
 		run = c.Send("main", append1) // it was allowed only once
@@ -91,7 +93,8 @@ func TestApprovals(t *testing.T) {
 		c := g.Client()
 		run := c.Send("main", append1)
 		c.decide(c.question().ID, wire.Deny)
-		if end := c.Await(run); end.State != wire.StateFinal || !strings.Contains(strings.ToLower(end.Text), "den") || count(g) != 0 {
+		if end := c.Await(run); end.State != wire.StateFinal || !strings.Contains(strings.ToLower(end.Text), "den") ||
+			count(g) != 0 {
 			t.Errorf("%s %q, ran %d times", end.State, end.Text, count(g))
 		}
 	})

@@ -40,7 +40,8 @@ type powers struct {
 
 // act is what a subagent tries: a denied tool of the sender, one of the agent, one of
 // the owner.
-const act = `exec {"command":"touch made"}` + "\n" + `write {"path":"made","content":"x"}` + "\n" + `grep {"pattern":"x"}` + "\n" + `ownersOnly {}`
+const act = `exec {"command":"touch made"}` + "\n" + `write {"path":"made","content":"x"}` + "\n" +
+	`grep {"pattern":"x"}` + "\n" + `ownersOnly {}`
 
 func newPowers(t *testing.T, o Options) *powers {
 	t.Helper()
@@ -58,7 +59,8 @@ func newPowers(t *testing.T, o Options) *powers {
 type ownersTool struct{}
 
 func (ownersTool) Spec() tool.Spec {
-	return tool.Spec{Name: "ownersOnly", Description: "Do something.", Schema: json.RawMessage(`{"type":"object"}`), OwnerOnly: true}
+	return tool.Spec{Name: "ownersOnly", Description: "Do something.", Schema: json.RawMessage(`{"type":"object"}`),
+		OwnerOnly: true}
 }
 
 func (ownersTool) Run(context.Context, tool.Call) (tool.Result, error) {
@@ -71,7 +73,13 @@ func (p *powers) say(who string, peer chela.Peer, text string) string {
 	p.sent++
 	a := chela.Address{Channel: "talk", Account: "default", Peer: peer}
 	before := len(p.fake.Texts(a))
-	err := p.fake.Say(p.t.Context(), chela.Inbound{ID: strconv.Itoa(p.sent), Address: a, Sender: chela.Sender{ID: who}, Text: text, Mentioned: true})
+	err := p.fake.Say(p.t.Context(), chela.Inbound{
+		ID:        strconv.Itoa(p.sent),
+		Address:   a,
+		Sender:    chela.Sender{ID: who},
+		Text:      text,
+		Mentioned: true,
+	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -88,9 +96,10 @@ func (p *powers) request(text string, child bool) (found *llm.Request) {
 	p.t.Helper()
 	waittest.Until(p.t, "a request with "+text, func() bool {
 		for _, r := range slices.Backward(p.Requests()) {
-			if strings.Contains(systemOf(r), "# Subagent Context") == child && slices.ContainsFunc(r.Messages, func(m *llm.Message) bool {
-				return m.Role == llm.RoleUser && m.PlainText() == text
-			}) {
+			if strings.Contains(systemOf(r), "# Subagent Context") == child &&
+				slices.ContainsFunc(r.Messages, func(m *llm.Message) bool {
+					return m.Role == llm.RoleUser && m.PlainText() == text
+				}) {
 				found = r
 				return true
 			}
@@ -131,7 +140,8 @@ func (p *powers) within(parent *llm.Request, label, task string) {
 
 // unavailable reports whether a call has the result that the tool is not available.
 func unavailable(result string) bool {
-	return strings.Contains(result, "there is no tool") || strings.Contains(result, "the configuration does not allow this tool here")
+	return strings.Contains(result, "there is no tool") ||
+		strings.Contains(result, "the configuration does not allow this tool here")
 }
 
 // untouched checks that nothing was created in a workspace.
@@ -237,11 +247,13 @@ func TestChildAuthority(t *testing.T) {
 		t.Parallel()
 		gate, started := make(chan struct{}), make(chan struct{})
 		p := &powers{fake: &channeltest.Fake{}}
-		p.tree = newTree(t, Options{Config: authorityConf, Channels: map[string]channel.Channel{"talk": p.fake}, Tools: []tool.Tool{blocking("stall", started, gate)}})
+		p.tree = newTree(t, Options{Config: authorityConf, Channels: map[string]channel.Channel{"talk": p.fake},
+			Tools: []tool.Tool{blocking("stall", started, gate)}})
 		group := chela.Peer{Kind: chela.Group, ID: "g"}
 		p.say("ann", group, task("stall {}\nthen say done", "label", "x"))
 		<-started
-		for _, text := range []string{`subagents {"action":"steer","target":"x","message":"` + "EVIL" + `"}`, "/steer x EVIL", "/subagents send x EVIL"} {
+		for _, text := range []string{`subagents {"action":"steer","target":"x","message":"` + "EVIL" + `"}`, "/steer x EVIL",
+			"/subagents send x EVIL"} {
 			if got := p.say("bob", group, text); !strings.Contains(got, "was started by somebody else") {
 				t.Errorf("bob: %q: %q", text, got)
 			}
@@ -249,7 +261,8 @@ func TestChildAuthority(t *testing.T) {
 		if got := p.say("ann", group, "/steer x use metric units"); !strings.Contains(got, "Sent to the subagent") {
 			t.Errorf("ann: %q", got)
 		}
-		if got := p.Ask("agent:main:talk:group:g", `subagents {"action":"steer","target":"x","message":"be quick"}`).Text; !strings.Contains(got, "accepted") {
+		if got := p.Ask("agent:main:talk:group:g",
+			`subagents {"action":"steer","target":"x","message":"be quick"}`).Text; !strings.Contains(got, "accepted") {
 			t.Errorf("the owner: %q", got)
 		}
 		close(gate)
@@ -260,7 +273,8 @@ func TestChildAuthority(t *testing.T) {
 				heard.WriteString(requestText(r))
 			}
 		}
-		if got := heard.String(); strings.Contains(got, "EVIL") || !strings.Contains(got, "use metric units") || !strings.Contains(got, "be quick") {
+		if got := heard.String(); strings.Contains(got, "EVIL") || !strings.Contains(got, "use metric units") ||
+			!strings.Contains(got, "be quick") {
 			t.Errorf("the subagent heard %q", got)
 		}
 	})
@@ -276,7 +290,8 @@ func TestChildAuthority(t *testing.T) {
 				t.Errorf("%q: %q", text, got)
 			}
 		}
-		if got := p.Ask("main", "/steer x "+strings.Repeat("x", 16<<10+1)).Text; !strings.Contains(got, "at most 16384 are allowed") {
+		if got := p.Ask("main", "/steer x "+strings.Repeat("x", 16<<10+1)).Text; !strings.Contains(got,
+			"at most 16384 are allowed") {
 			t.Errorf("a message of more than 16 KiB: %q", got)
 		}
 		if got := p.Ask("main", "/steer x be quick").Text; !strings.Contains(got, "Sent to the subagent") {
@@ -321,10 +336,12 @@ func TestChildAuthority(t *testing.T) {
 	t.Run(prefix+"a session in the sandbox", func(t *testing.T) {
 		t.Parallel()
 		tr := newTree(t, Options{Config: Config{
-			"agents.list":     json.RawMessage(`[{"id": "main", "sandbox": {"mode": "all"}}, {"id": "ops", "sandbox": {"mode": "off"}}]`),
+			"agents.list": json.RawMessage(
+				`[{"id": "main", "sandbox": {"mode": "all"}}, {"id": "ops", "sandbox": {"mode": "off"}}]`),
 			"agents.defaults": json.RawMessage(`{"subagents": {"allowAgents": ["ops"]}}`),
 		}})
-		if end := tr.Ask("main", task("say x", "agentId", "ops")); end.State != wire.StateFinal || !strings.Contains(end.Text, `this session is sandboxed, and a subagent of \"ops\" would not be`) {
+		if end := tr.Ask("main", task("say x", "agentId", "ops")); end.State != wire.StateFinal ||
+			!strings.Contains(end.Text, `this session is sandboxed, and a subagent of \"ops\" would not be`) {
 			t.Errorf("%s %q %s", end.State, end.Text, end.Error)
 		}
 		if end := tr.Ask("main", task("say x", "label", "x", "sandbox", "require")); !strings.Contains(end.Text, "accepted") {
@@ -332,7 +349,8 @@ func TestChildAuthority(t *testing.T) {
 		}
 		tr.waitEnded("x")
 		off := newTree(t, Options{Config: Config{"agents.defaults": json.RawMessage(`{"sandbox": {"mode": "off"}}`)}})
-		if end := off.Ask("main", task("say x", "sandbox", "require")); !strings.Contains(end.Text, "the subagent would not be sandboxed") {
+		if end := off.Ask("main", task("say x", "sandbox", "require")); !strings.Contains(end.Text,
+			"the subagent would not be sandboxed") {
 			t.Errorf("required, but off: %q %s", end.Text, end.Error)
 		}
 	})

@@ -143,7 +143,15 @@ func seed(b testing.TB, dir string) {
 	defer db.Close()
 	now := time.Now()
 	err = db.Update(context.Background(), store.Synced, func(tx store.Tx) error {
-		m := session.Meta{Key: chela.MainSession(chela.DefaultAgent), ID: "long", Agent: chela.DefaultAgent, Created: now, Started: now, Updated: now, Active: now}
+		m := session.Meta{
+			Key:     chela.MainSession(chela.DefaultAgent),
+			ID:      "long",
+			Agent:   chela.DefaultAgent,
+			Created: now,
+			Started: now,
+			Updated: now,
+			Active:  now,
+		}
 		if err := tx.Sessions().Put(m); err != nil {
 			return err
 		}

@@ -24,14 +24,20 @@ func TestBind(t *testing.T) {
 	}{
 		{"GW-22 loopback listens on 127.0.0.1 alone", `{"bind": "loopback", "auth": {"token": "a-token"}}`, "127.0.0.1"},
 		{"GW-22 loopback needs no token", `{"bind": "loopback", "auth": {"mode": "none"}}`, "127.0.0.1"},
-		{"GW-22 custom listens on its address alone", `{"bind": "custom", "customBindHost": "127.0.0.2", "auth": {"token": "a-token"}}`, "127.0.0.2"},
-		{"GW-22 custom of this machine needs no token", `{"bind": "custom", "customBindHost": "127.0.0.2", "auth": {"mode": "none"}}`, "127.0.0.2"},
-		{"GW-22 lan without a token is refused", `{"bind": "lan", "auth": {"mode": "none"}}`, "refusing to listen on 0.0.0.0 without authentication"},
-		{"GW-22 custom without a token is refused", `{"bind": "custom", "customBindHost": "192.0.2.1", "auth": {"mode": "none"}}`, "refusing to listen on 192.0.2.1 without authentication"},
+		{"GW-22 custom listens on its address alone",
+			`{"bind": "custom", "customBindHost": "127.0.0.2", "auth": {"token": "a-token"}}`, "127.0.0.2"},
+		{"GW-22 custom of this machine needs no token",
+			`{"bind": "custom", "customBindHost": "127.0.0.2", "auth": {"mode": "none"}}`, "127.0.0.2"},
+		{"GW-22 lan without a token is refused", `{"bind": "lan", "auth": {"mode": "none"}}`,
+			"refusing to listen on 0.0.0.0 without authentication"},
+		{"GW-22 custom without a token is refused",
+			`{"bind": "custom", "customBindHost": "192.0.2.1", "auth": {"mode": "none"}}`,
+			"refusing to listen on 192.0.2.1 without authentication"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g, err := chelatest.TryStart(t, chelatest.Options{
-				Listen: &endpoint.Listen{Port: -1, Insecure: true}, Config: chelatest.Config{"gateway": json.RawMessage(tt.section)},
+				Listen: &endpoint.Listen{Port: -1, Insecure: true},
+				Config: chelatest.Config{"gateway": json.RawMessage(tt.section)},
 			})
 			if !slices.Contains(all, tt.want) {
 				if err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -39,7 +39,8 @@ func (*caged) Spec() tool.Spec {
 // Plan implements tool.Planner.
 func (*caged) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 	with := strings.Join(c.Rights, ",")
-	return tool.Plan{Effect: tool.Acts, Text: "fetch " + string(c.Args) + " with " + with, Hash: "h" + with + string(c.Args)}, nil
+	return tool.Plan{Effect: tool.Acts, Text: "fetch " + string(c.Args) + " with " + with,
+		Hash: "h" + with + string(c.Args)}, nil
 }
 
 func (f *caged) Run(_ context.Context, c tool.Call) (tool.Result, error) {
@@ -84,7 +85,8 @@ func TestBlocked(t *testing.T) {
 					Wrap: func(s store.Store) store.Store { st = s; return s },
 					Config: Config{
 						"channels": json.RawMessage(`{"chat": {"allowFrom": ["p"]}}`),
-						"agents":   json.RawMessage(`{"list": [{"id": "main", "default": true}, {"id": "ops"}], "defaults": {"model": "mock/m"}}`),
+						"agents": json.RawMessage(
+							`{"list": [{"id": "main", "default": true}, {"id": "ops"}], "defaults": {"model": "mock/m"}}`),
 					},
 				})
 				c := g.Client()
@@ -166,7 +168,14 @@ func TestBlocked(t *testing.T) {
 		spawn := func(id chela.RunID) approval.Request {
 			t.Helper()
 			err := st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-				rootRun := run.Run{ID: "root-" + id, Session: root.Key, SessionID: root.ID, State: run.OK, Started: time.Now(), Ended: time.Now()}
+				rootRun := run.Run{
+					ID:        "root-" + id,
+					Session:   root.Key,
+					SessionID: root.ID,
+					State:     run.OK,
+					Started:   time.Now(),
+					Ended:     time.Now(),
+				}
 				if err := tx.Runs().Put(rootRun); err != nil {
 					return err
 				}
@@ -189,7 +198,8 @@ func TestBlocked(t *testing.T) {
 			synctest.Wait()
 			r, err := store.Get(t.Context(), st, func(rd store.Reader) (run.Run, error) { return rd.Runs().Get(id) })
 			call, rights := fetch.take(t)
-			if err != nil || r.State != run.OK || r.Text != "fetched" || call != q.Call || !slices.Equal(rights, []string{"net:example.org"}) {
+			if err != nil || r.State != run.OK || r.Text != "fetched" || call != q.Call ||
+				!slices.Equal(rights, []string{"net:example.org"}) {
 				t.Errorf("run %s is %s: %q %s, %v; ran with %q", id, r.State, r.Text, r.Error, err, rights)
 			}
 		}
@@ -198,11 +208,14 @@ func TestBlocked(t *testing.T) {
 			t.Errorf("requested in %s for %s", q.Asked, q.Session)
 		}
 		shown := chat.Texts(person)[said:]
-		if len(shown) != 1 || !strings.Contains(shown[0], "/approve "+q.ID) || !strings.Contains(shown[0], "with net:example.org") {
+		if len(shown) != 1 || !strings.Contains(shown[0], "/approve "+q.ID) ||
+			!strings.Contains(shown[0], "with net:example.org") {
 			t.Fatalf("shown in the chat: %q", shown)
 		}
 		say("2", "/approve allow-once") // the sender may write, not decide
-		if q, err := store.Get(t.Context(), st, func(r store.Reader) (approval.Request, error) { return r.Approvals().Get(q.ID) }); err != nil || q.Decision != approval.Pending {
+		if q, err := store.Get(t.Context(), st, func(r store.Reader) (approval.Request, error) {
+			return r.Approvals().Get(q.ID)
+		}); err != nil || q.Decision != approval.Pending {
 			t.Errorf("decided %q by %s, %v", q.Decision, q.By, err)
 		}
 		c.Ask(string(root.Key), "/approve allow-always") // without an id: the one that this chat was asked about
@@ -231,7 +244,8 @@ func blocked(t *testing.T, st store.Store, fetch *caged, id chela.RunID) (q appr
 		}
 		q = pending[0]
 		k, err := r.Calls().Call(q.Call)
-		if row.State != run.Suspended || row.Waits != run.WaitsApproval || k.State != session.Waiting || !slices.Equal(k.Rights, q.Rights) {
+		if row.State != run.Suspended || row.Waits != run.WaitsApproval || k.State != session.Waiting ||
+			!slices.Equal(k.Rights, q.Rights) {
 			t.Errorf("run is %s, its call %s with %q", row.State, k.State, k.Rights)
 		}
 		return err
@@ -239,7 +253,8 @@ func blocked(t *testing.T, st store.Store, fetch *caged, id chela.RunID) (q appr
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.Call != call || q.Run != id || !slices.Equal(q.Rights, []string{"net:example.org"}) || q.Hash != `hnet:example.org{"url":"x"}` {
+	if q.Call != call || q.Run != id || !slices.Equal(q.Rights, []string{"net:example.org"}) ||
+		q.Hash != `hnet:example.org{"url":"x"}` {
 		t.Errorf("requested %+v for call %s", q, call)
 	}
 	return q

@@ -21,7 +21,10 @@ func TestBrowser(t *testing.T) {
 		_, _ = w.Write([]byte("<title>Tea</title><p>Green tea costs 4.20 EUR.</p><button>Order</button>"))
 	}))
 	defer site.Close()
-	g := chelatest.Start(t, chelatest.Options{Config: chelatest.Config{"browser": json.RawMessage(`{"noSandbox":true,"headless":true,"ssrfPolicy":{"allowedHostnames":["127.0.0.1"]}}`)}})
+	g := chelatest.Start(t,
+		chelatest.Options{
+			Config: chelatest.Config{
+				"browser": json.RawMessage(`{"noSandbox":true,"headless":true,"ssrfPolicy":{"allowedHostnames":["127.0.0.1"]}}`)}})
 	c := g.Client()
 	request := func(method, path string, query map[string]string, body any) (out map[string]any) {
 		t.Helper()
@@ -29,7 +32,8 @@ func TestBrowser(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Call(t.Context(), wire.MethodBrowserRequest, wire.BrowserRequest{Method: method, Path: path, Query: query, Body: raw}, &out); err != nil {
+		if err := c.Call(t.Context(), wire.MethodBrowserRequest,
+			wire.BrowserRequest{Method: method, Path: path, Query: query, Body: raw}, &out); err != nil {
 			t.Fatal(method, path, err)
 		}
 		return out
@@ -42,10 +46,12 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("opened %v", opened)
 	}
 	shot := request("GET", "/snapshot", map[string]string{"format": "ai", "targetId": opened["targetId"].(string)}, nil)
-	if text, _ := shot["snapshot"].(string); shot["format"] != "ai" || !strings.Contains(text, "Green tea costs 4.20 EUR.") || !strings.Contains(text, `button "Order" [ref=`) {
+	if text, _ := shot["snapshot"].(string); shot["format"] != "ai" ||
+		!strings.Contains(text, "Green tea costs 4.20 EUR.") || !strings.Contains(text, `button "Order" [ref=`) {
 		t.Errorf("snapshot %v", shot)
 	}
-	if err := c.Call(t.Context(), wire.MethodBrowserRequest, wire.BrowserRequest{Method: "POST", Path: "/cookies/set"}, nil); err == nil || !strings.Contains(err.Error(), "not supported") {
+	if err := c.Call(t.Context(), wire.MethodBrowserRequest, wire.BrowserRequest{Method: "POST", Path: "/cookies/set"},
+		nil); err == nil || !strings.Contains(err.Error(), "not supported") {
 		t.Error(err)
 	}
 	if s := request("POST", "/stop", nil, nil); s["running"] != false {

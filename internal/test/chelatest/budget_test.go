@@ -44,17 +44,25 @@ func TestBudgets(t *testing.T) {
 		want string // in the one message
 	}{
 		{"the same call", func(n int) llmtest.Step { return one(n, "ls", `{"path":"."}`) }, "ls was called"},
-		{"two alternating calls", func(n int) llmtest.Step { return one(n, "ls", [...]string{`{"path":"."}`, `{}`}[n%2]) }, "alternately with another call"},
+		{"two alternating calls", func(n int) llmtest.Step { return one(n, "ls", [...]string{`{"path":"."}`, `{}`}[n%2]) },
+			"alternately with another call"},
 		{"three alternating calls", func(n int) llmtest.Step {
 			return one(n, "ls", [...]string{`{"path":"."}`, `{}`, `{"path":"memory/.."}`}[n%3])
 		}, "had no new results"},
-		{"a failing call", func(n int) llmtest.Step { return one(n, "read", `{"path":"none"}`) }, "20 tool calls in a row failed"},
-		{"different failing calls", func(n int) llmtest.Step { return one(n, "read", fmt.Sprintf(`{"path":"none%d"}`, n)) }, "20 tool calls in a row failed"},
-		{"unknown tools", func(n int) llmtest.Step { return one(n, fmt.Sprint("tool", n), `{}`) }, "20 tool calls in a row failed"},
-		{"invalid arguments", func(n int) llmtest.Step { return one(n, "read", fmt.Sprintf(`{"pfad":%d}`, n)) }, "20 tool calls in a row failed"},
-		{"a denied tool", func(n int) llmtest.Step { return one(n, "edit", fmt.Sprintf(`{"path":"x%d"}`, n)) }, "20 tool calls in a row failed"},
-		{"the same call with changing results", func(n int) llmtest.Step { return one(n, "count", `{}`) }, "100 calls of count with the same arguments"},
-		{"different calls", func(n int) llmtest.Step { return one(n, "count", fmt.Sprintf(`{"n":%d}`, n)) }, "120 tool calls"},
+		{"a failing call", func(n int) llmtest.Step { return one(n, "read", `{"path":"none"}`) },
+			"20 tool calls in a row failed"},
+		{"different failing calls", func(n int) llmtest.Step { return one(n, "read", fmt.Sprintf(`{"path":"none%d"}`, n)) },
+			"20 tool calls in a row failed"},
+		{"unknown tools", func(n int) llmtest.Step { return one(n, fmt.Sprint("tool", n), `{}`) },
+			"20 tool calls in a row failed"},
+		{"invalid arguments", func(n int) llmtest.Step { return one(n, "read", fmt.Sprintf(`{"pfad":%d}`, n)) },
+			"20 tool calls in a row failed"},
+		{"a denied tool", func(n int) llmtest.Step { return one(n, "edit", fmt.Sprintf(`{"path":"x%d"}`, n)) },
+			"20 tool calls in a row failed"},
+		{"the same call with changing results", func(n int) llmtest.Step { return one(n, "count", `{}`) },
+			"100 calls of count with the same arguments"},
+		{"different calls", func(n int) llmtest.Step { return one(n, "count", fmt.Sprintf(`{"n":%d}`, n)) },
+			"120 tool calls"},
 		{"ten calls at once", func(n int) llmtest.Step {
 			var calls []llm.ToolCall
 			for i := range 10 {
@@ -62,7 +70,9 @@ func TestBudgets(t *testing.T) {
 			}
 			return llmtest.Calls(calls...)
 		}, "120 tool calls"},
-		{"alternating failures and successes", func(n int) llmtest.Step { return one(n, [...]string{"none", "count"}[n%2], fmt.Sprintf(`{"n":%d}`, n)) }, "120 tool calls"},
+		{"alternating failures and successes", func(n int) llmtest.Step {
+			return one(n, [...]string{"none", "count"}[n%2], fmt.Sprintf(`{"n":%d}`, n))
+		}, "120 tool calls"},
 		{"many tokens", func(n int) llmtest.Step {
 			s := one(n, "count", fmt.Sprintf(`{"n":%d}`, n))
 			s.Usage = &llm.Usage{Input: 150_000, Output: 50_000}
@@ -73,16 +83,18 @@ func TestBudgets(t *testing.T) {
 			t.Parallel()
 			count := 0
 			model := endlessModel(tt.call)
-			g := Start(t, Options{Model: model, Tools: []tool.Tool{done{"count", func(context.Context, tool.Call) (tool.Result, error) {
-				count++
-				return tool.Text(fmt.Sprint(count)), nil
-			}}}, Config: Config{
-				"tools":           json.RawMessage(`{"deny": ["edit"]}`),
-				"agents.defaults": json.RawMessage(`{"model": "mock/m", "budget": {"toolCalls": 120, "tokens": 1000000}}`),
-			}})
+			g := Start(t,
+				Options{Model: model, Tools: []tool.Tool{done{"count", func(context.Context, tool.Call) (tool.Result, error) {
+					count++
+					return tool.Text(fmt.Sprint(count)), nil
+				}}}, Config: Config{
+					"tools":           json.RawMessage(`{"deny": ["edit"]}`),
+					"agents.defaults": json.RawMessage(`{"model": "mock/m", "budget": {"toolCalls": 120, "tokens": 1000000}}`),
+				}})
 			c := g.Client()
 			end := c.Ask("main", "go on for ever")
-			if asked := len(model.Requests()); end.State != wire.StateError || !strings.Contains(end.Error, tt.want) || asked > most {
+			if asked := len(model.Requests()); end.State != wire.StateError ||
+				!strings.Contains(end.Error, tt.want) || asked > most {
 				t.Errorf("%s after %d model calls: %q, want %q", end.State, asked, end.Error, tt.want)
 			}
 			c.checkNoticeOnce(end)
@@ -105,7 +117,8 @@ func TestBudgets(t *testing.T) {
 			run := c.Send("main", "go on for ever")
 			time.Sleep(6 * time.Hour)
 			end := c.Await(run)
-			if took := time.Since(begun); end.State != wire.StateError || !strings.Contains(end.Error, "4h0m0s of work") || took > 7*time.Hour {
+			if took := time.Since(begun); end.State != wire.StateError || !strings.Contains(end.Error, "4h0m0s of work") ||
+				took > 7*time.Hour {
 				t.Errorf("%s after %v: %q", end.State, took, end.Error)
 			}
 			c.checkNoticeOnce(end)
@@ -146,7 +159,8 @@ func TestPolling(t *testing.T) {
 	t.Run("LOOPDET-04 a silent command is polled at most twenty times", func(t *testing.T) {
 		t.Parallel()
 		got, end := watch(t, "sleep 600", 60)
-		if len(got) != 21 || !strings.Contains(got[9], "process has polled 10 times with the same result") || !strings.Contains(got[20], "blocked: process has polled 20 times") {
+		if len(got) != 21 || !strings.Contains(got[9], "process has polled 10 times with the same result") ||
+			!strings.Contains(got[20], "blocked: process has polled 20 times") {
 			t.Errorf("%d polls: %.300q", len(got), got)
 		}
 		if end.State != wire.StateError || !strings.Contains(end.Error, "even after it was blocked") {
@@ -190,13 +204,15 @@ func TestDirectCallsRepeated(t *testing.T) {
 		var ran atomic.Int64
 		g := Start(t, Options{
 			Model: model, Tools: []tool.Tool{sameTool{&ran}}, Listen: &endpoint.Listen{Port: -1}, Config: Config{
-				"tools": json.RawMessage(`{"loopDetection": {"enabled": true}}`), "gateway": json.RawMessage(`{"auth": {"token": "a-token"}}`),
+				"tools":   json.RawMessage(`{"loopDetection": {"enabled": true}}`),
+				"gateway": json.RawMessage(`{"auth": {"token": "a-token"}}`),
 			},
 		})
 		c := g.Client()
 		direct := map[string]func() string{
 			"over HTTP": func() string {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(g.URL(), "ws")+"/tools/invoke", strings.NewReader(`{"tool":"same"}`))
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(g.URL(), "ws")+
+					"/tools/invoke", strings.NewReader(`{"tool":"same"}`))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -39,13 +39,15 @@ func TestBundledHooks(t *testing.T) {
 	t.Run("boot-md carries out BOOT.md once for each start, and its answer goes nowhere", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			o := Options{Dir: t.TempDir(), Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"boot-md": {"enabled": true}}}}`)}}
+			o := Options{Dir: t.TempDir(),
+				Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"boot-md": {"enabled": true}}}}`)}}
 			writeFiles(t, o.Dir, map[string]string{"workspace/BOOT.md": "water the plants"})
 			for range 2 {
 				h := hookedWith(t, "", Options{Dir: o.Dir, Config: o.Config})
 				time.Sleep(time.Second)
 				got := h.prompts()
-				if len(got) != 1 || !strings.Contains(got[0], "water the plants") || !strings.Contains(got[0], "The gateway has started") {
+				if len(got) != 1 || !strings.Contains(got[0], "water the plants") ||
+					!strings.Contains(got[0], "The gateway has started") {
 					t.Errorf("the model got %q", got)
 				}
 				c := h.Client()
@@ -75,7 +77,9 @@ func TestBundledHooks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			dir, model := t.TempDir(), uses()
 			writeFiles(t, dir, map[string]string{"workspace/BOOT.md": "water the plants"})
-			g := Start(t, Options{Dir: dir, Model: model, Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"boot-md": {"enabled": true}}}}`)}})
+			g := Start(t,
+				Options{Dir: dir, Model: model,
+					Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"boot-md": {"enabled": true}}}}`)}})
 			time.Sleep(time.Second)
 			if n := len(model.Requests()); n != 0 {
 				t.Errorf("%d model calls", n)
@@ -90,8 +94,9 @@ func TestBundledHooks(t *testing.T) {
 		}
 		dir := t.TempDir()
 		writeFiles(t, dir, map[string]string{
-			"workspace/packages/a/AGENTS.md": "extra rules of a", "workspace/packages/a/NOTES.md": "notes of a", "workspace/packages/b/SOUL.md": "not in the pattern",
-			"credentials/key.txt": "a stored key",
+			"workspace/packages/a/AGENTS.md": "extra rules of a", "workspace/packages/a/NOTES.md": "notes of a",
+			"workspace/packages/b/SOUL.md": "not in the pattern",
+			"credentials/key.txt":          "a stored key",
 		})
 		link := filepath.Join(dir, "workspace", "packages", "c", "AGENTS.md")
 		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
@@ -101,11 +106,17 @@ func TestBundledHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		var system string
-		model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step { system = systemOf(r); return llmtest.Say("ok") })
-		g := Start(t, Options{Dir: dir, Model: model, Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"bootstrap-extra-files": {
+		model := llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+			system = systemOf(r)
+			return llmtest.Say("ok")
+		})
+		g := Start(t,
+			Options{Dir: dir, Model: model,
+				Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"bootstrap-extra-files": {
 			"enabled": true, "paths": ["packages/*/AGENTS.md", "packages/*/NOTES.md"]}}}}`)}})
 		g.Client().Ask("main", "hi")
-		if !strings.Contains(system, "extra rules of a") || strings.Contains(system, "notes of a") || strings.Contains(system, "not in the pattern") || strings.Contains(system, "a stored key") {
+		if !strings.Contains(system, "extra rules of a") || strings.Contains(system, "notes of a") ||
+			strings.Contains(system, "not in the pattern") || strings.Contains(system, "a stored key") {
 			t.Errorf("%s", system)
 		}
 	})
@@ -121,34 +132,37 @@ func TestGatewayHooks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			on := func(name string) hook.Hook[hook.Gateway, hook.None] {
-				return hook.Hook[hook.Gateway, hook.None]{Name: name, Func: func(ctx context.Context, g hook.Gateway) (hook.None, error) {
-					select {
-					case <-time.After(takes[name]):
-					case <-ctx.Done():
-						return hook.None{}, ctx.Err()
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					ended = append(ended, name+" "+string(g.Reason))
-					return hook.None{}, nil
-				}}
-			}
-			begun := time.Now()
-			g := Start(t, Options{Model: uses(), Listen: &endpoint.Listen{Listener: llmtest.Pipe()}, Hooks: func(p *hook.Points) {
-				p.GatewayStart.Add(on("start"))
-				p.GatewayStop.Add(on("stop"))
-				p.GatewayPreRestart.Add(on("restart"))
-				p.SessionEnd.Add(hook.Hook[hook.SessionEnd, hook.None]{Name: "end", Func: func(ctx context.Context, e hook.SessionEnd) (hook.None, error) {
-					select {
-					case <-time.After(takes["end"]):
+				return hook.Hook[hook.Gateway, hook.None]{Name: name,
+					Func: func(ctx context.Context, g hook.Gateway) (hook.None, error) {
+						select {
+						case <-time.After(takes[name]):
+						case <-ctx.Done():
+							return hook.None{}, ctx.Err()
+						}
 						mu.Lock()
 						defer mu.Unlock()
-						ended = append(ended, "end "+e.Reason)
-					case <-ctx.Done():
-					}
-					return hook.None{}, nil
+						ended = append(ended, name+" "+string(g.Reason))
+						return hook.None{}, nil
+					}}
+			}
+			begun := time.Now()
+			g := Start(t, Options{Model: uses(), Listen: &endpoint.Listen{Listener: llmtest.Pipe()},
+				Hooks: func(p *hook.Points) {
+					p.GatewayStart.Add(on("start"))
+					p.GatewayStop.Add(on("stop"))
+					p.GatewayPreRestart.Add(on("restart"))
+					p.SessionEnd.Add(hook.Hook[hook.SessionEnd, hook.None]{Name: "end",
+						Func: func(ctx context.Context, e hook.SessionEnd) (hook.None, error) {
+							select {
+							case <-time.After(takes["end"]):
+								mu.Lock()
+								defer mu.Unlock()
+								ended = append(ended, "end "+e.Reason)
+							case <-ctx.Done():
+							}
+							return hook.None{}, nil
+						}})
 				}})
-			}})
 			if waited := time.Since(begun); waited > time.Second {
 				t.Errorf("the start took %s", waited)
 			}
@@ -178,10 +192,19 @@ func TestGatewayHooks(t *testing.T) {
 		most    time.Duration
 		ended   []string
 	}{
-		{"hooks that take their time are waited for", false, map[string]time.Duration{"start": 9 * time.Second, "stop": 4 * time.Second, "end": time.Second}, 6 * time.Second, []string{"end shutdown", "start ", "stop shutdown"}},
-		{"a stop waits five seconds for hooks that hang", false, map[string]time.Duration{"start": time.Hour, "stop": time.Hour, "end": time.Hour}, 14 * time.Second, nil},
-		{"a restart waits longer for its hooks", true, map[string]time.Duration{"restart": 9 * time.Second, "stop": time.Second}, 11 * time.Second, []string{"end restart", "restart restart", "start ", "stop restart"}},
-		{"a restart does not wait for ever", true, map[string]time.Duration{"restart": time.Hour, "stop": time.Second}, 19 * time.Second, []string{"end restart", "start ", "stop restart"}},
+		{"hooks that take their time are waited for", false, map[string]time.Duration{
+			"start": 9 * time.Second,
+			"stop":  4 * time.Second,
+			"end":   time.Second,
+		}, 6 * time.Second, []string{"end shutdown", "start ", "stop shutdown"}},
+		{"a stop waits five seconds for hooks that hang", false,
+			map[string]time.Duration{"start": time.Hour, "stop": time.Hour, "end": time.Hour}, 14 * time.Second, nil},
+		{"a restart waits longer for its hooks", true, map[string]time.Duration{
+			"restart": 9 * time.Second,
+			"stop":    time.Second,
+		}, 11 * time.Second, []string{"end restart", "restart restart", "start ", "stop restart"}},
+		{"a restart does not wait for ever", true, map[string]time.Duration{"restart": time.Hour, "stop": time.Second},
+			19 * time.Second, []string{"end restart", "start ", "stop restart"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -223,28 +246,32 @@ func TestHookFolders(t *testing.T) {
 			g.Stop()
 		})
 	})
-	t.Run("resolve_exec_env adds variables to a command, those of a later hook win, and other tools get none", func(t *testing.T) {
-		t.Parallel()
-		if runtime.GOOS == "windows" {
-			t.Skip("needs a shell")
-		}
-		var seen []string
-		adds := func(name string, env map[string]string) hook.Hook[hook.ResolveExecEnv, hook.ExecEnv] {
-			return hook.Hook[hook.ResolveExecEnv, hook.ExecEnv]{Name: name, Func: func(_ context.Context, e hook.ResolveExecEnv) (hook.ExecEnv, error) {
-				seen = append(seen, e.Tool+" "+e.Command)
-				return hook.ExecEnv{Env: env}, nil
-			}}
-		}
-		c := Start(t, Options{Model: uses(), Config: Config{"tools.exec": json.RawMessage(`{"security": "full", "ask": "off"}`)}, Hooks: func(p *hook.Points) {
-			p.ResolveExecEnv.Add(adds("a", map[string]string{"GREETING": "hello", "NAME": "Ada"}))
-			p.ResolveExecEnv.Add(adds("b", map[string]string{"NAME": "Bob"}))
-		}}).Client()
-		if end := c.Ask("main", `exec {"command": "echo $GREETING, $NAME"}`); !strings.Contains(end.Text, "hello, Bob") {
-			t.Errorf("%q %s", end.Text, end.Error)
-		}
-		c.Ask("main", `read {"path": "AGENTS.md"}`)
-		if len(seen) != 2 || seen[0] != "exec echo $GREETING, $NAME" {
-			t.Errorf("the hooks saw %q", seen)
-		}
-	})
+	t.Run("resolve_exec_env adds variables to a command, those of a later hook win, and other tools get none",
+		func(t *testing.T) {
+			t.Parallel()
+			if runtime.GOOS == "windows" {
+				t.Skip("needs a shell")
+			}
+			var seen []string
+			adds := func(name string, env map[string]string) hook.Hook[hook.ResolveExecEnv, hook.ExecEnv] {
+				return hook.Hook[hook.ResolveExecEnv, hook.ExecEnv]{Name: name,
+					Func: func(_ context.Context, e hook.ResolveExecEnv) (hook.ExecEnv, error) {
+						seen = append(seen, e.Tool+" "+e.Command)
+						return hook.ExecEnv{Env: env}, nil
+					}}
+			}
+			c := Start(t,
+				Options{Model: uses(), Config: Config{"tools.exec": json.RawMessage(`{"security": "full", "ask": "off"}`)},
+					Hooks: func(p *hook.Points) {
+						p.ResolveExecEnv.Add(adds("a", map[string]string{"GREETING": "hello", "NAME": "Ada"}))
+						p.ResolveExecEnv.Add(adds("b", map[string]string{"NAME": "Bob"}))
+					}}).Client()
+			if end := c.Ask("main", `exec {"command": "echo $GREETING, $NAME"}`); !strings.Contains(end.Text, "hello, Bob") {
+				t.Errorf("%q %s", end.Text, end.Error)
+			}
+			c.Ask("main", `read {"path": "AGENTS.md"}`)
+			if len(seen) != 2 || seen[0] != "exec echo $GREETING, $NAME" {
+				t.Errorf("the hooks saw %q", seen)
+			}
+		})
 }

@@ -36,7 +36,8 @@ func encodings(s string) []string {
 	back := []byte(s)
 	slices.Reverse(back)
 	return []string{
-		s, base64.StdEncoding.EncodeToString([]byte(s)), base64.StdEncoding.EncodeToString([]byte("x" + s)), hex.EncodeToString([]byte(s)),
+		s, base64.StdEncoding.EncodeToString([]byte(s)), base64.StdEncoding.EncodeToString([]byte("x" + s)),
+		hex.EncodeToString([]byte(s)),
 		strings.ToUpper(hex.EncodeToString([]byte(s))), url.QueryEscape(s), string(back),
 	}
 }
@@ -73,7 +74,9 @@ func TestCanary(t *testing.T) {
 				fmt.Fprintf(&lines, "%s %s\n", control, e)
 			}
 		}
-		site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, lines.String()) }))
+		site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, lines.String())
+		}))
 		defer site.Close()
 		found := filepath.Join(state, "workspace", "found.txt")
 		plant(t, found, lines.String())
@@ -81,8 +84,14 @@ func TestCanary(t *testing.T) {
 		log := &logged{}
 		model := uses()
 		g := Start(t, Options{
-			Dir: state, File: file, Model: model, Config: Config{"models": json.RawMessage(models)}, Env: map[string]string{"FROM_ENV": inEnv}, Dial: noHosts, Environ: []string{"FROM_ENV=" + inEnv},
-			Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			Dir:     state,
+			File:    file,
+			Model:   model,
+			Config:  Config{"models": json.RawMessage(models)},
+			Env:     map[string]string{"FROM_ENV": inEnv},
+			Dial:    noHosts,
+			Environ: []string{"FROM_ENV=" + inEnv},
+			Log:     slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		})
 		c := g.Client()
 		sinks, background := map[string][]byte{}, 0
@@ -108,7 +117,8 @@ func TestCanary(t *testing.T) {
 					end = c.answered(strings.Replace(do.call, `"yieldMs":1500`, later, 1), wire.AllowOnce, do.asks)
 				}
 			}
-			if end.State != wire.StateFinal || !strings.Contains(end.Text, control) || strings.Contains(do.call, "found.txt") && strings.Count(end.Text, "[redacted]") < 20 {
+			if end.State != wire.StateFinal || !strings.Contains(end.Text, control) ||
+				strings.Contains(do.call, "found.txt") && strings.Count(end.Text, "[redacted]") < 20 {
 				t.Errorf("%s: %s %q %s", do.call, end.State, end.Text, end.Error)
 			}
 			runs = append(runs, end.Run)
@@ -154,7 +164,16 @@ func TestCanary(t *testing.T) {
 			methods++
 			params := map[string]any{}
 			for name, v := range map[string]any{
-				"key": "main", "sessionKey": "main", "agentId": "main", "keys": []string{"main"}, "query": "control", "runId": runs[0], "id": runs[0], "path": "found.txt", "name": "AGENTS.md", "limit": 100,
+				"key":        "main",
+				"sessionKey": "main",
+				"agentId":    "main",
+				"keys":       []string{"main"},
+				"query":      "control",
+				"runId":      runs[0],
+				"id":         runs[0],
+				"path":       "found.txt",
+				"name":       "AGENTS.md",
+				"limit":      100,
 			} {
 				if slices.Contains(m.Params, name) {
 					params[name] = v
@@ -167,7 +186,8 @@ func TestCanary(t *testing.T) {
 					continue
 				}
 				answered++
-				if !slices.Contains([]string{wire.MethodAgentsFilesGet, wire.MethodWorkspaceGet, wire.MethodFilesGet}, m.Method) { // a person reads an own file as it is
+				// a person reads an own file as it is
+				if !slices.Contains([]string{wire.MethodAgentsFilesGet, wire.MethodWorkspaceGet, wire.MethodFilesGet}, m.Method) {
 					add(m.Method, answer)
 				}
 			}
@@ -211,7 +231,8 @@ func TestCanary(t *testing.T) {
 				}
 			}
 		}
-		for _, sink := range []string{"events", "requests", wire.MethodChatHistory, wire.MethodSessionsExport, "files stopped: chela.db"} {
+		for _, sink := range []string{"events", "requests", wire.MethodChatHistory, wire.MethodSessionsExport,
+			"files stopped: chela.db"} {
 			if !bytes.Contains(sinks[sink], []byte(control)) {
 				t.Errorf("%s has nothing of what the tools printed", sink)
 			}
@@ -228,7 +249,11 @@ func TestClientsPlan(t *testing.T) {
 		var asked wire.ApprovalAsked
 		go func() {
 			_ = c.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{
-				ID: "mine", Command: "curl -H 'Authorization: " + canary + "' x", Env: map[string]string{"TOKEN": canary}, Dir: "/" + canary, Warning: "it has " + canary,
+				ID:      "mine",
+				Command: "curl -H 'Authorization: " + canary + "' x",
+				Env:     map[string]string{"TOKEN": canary},
+				Dir:     "/" + canary,
+				Warning: "it has " + canary,
 			}, &asked)
 		}()
 		q := c.question()
@@ -243,7 +268,8 @@ func TestClientsPlan(t *testing.T) {
 				t.Errorf("%s: %s", sink, text)
 			}
 		}
-		if n := strings.Count(q.Request.Command, "[redacted]"); n != 3 || !strings.Contains(q.Request.Reason, "it has [redacted]") {
+		if n := strings.Count(q.Request.Command, "[redacted]"); n != 3 ||
+			!strings.Contains(q.Request.Reason, "it has [redacted]") {
 			t.Errorf("asked %+v", q.Request)
 		}
 		c.decide("mine", wire.Deny)
@@ -259,8 +285,10 @@ func TestEnvironment(t *testing.T) {
 	t.Run("E5 a command gets allow-listed variables only, in the sandbox and outside, and no secret", func(t *testing.T) {
 		var hostile []string
 		for _, name := range []string{
-			"LD_PRELOAD", "BASH_ENV", "NODE_OPTIONS", "PYTHONPATH", "PERL5OPT", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN",
-			"CHELA_GATEWAY_TOKEN", "OPENCLAW_GATEWAY_TOKEN", "CHELA_STATE_DIR", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "HTTPS_PROXY", "RANDOM_NAME", "DB_PASSWORD", "IFS", "ENV", "PS4", "EDITOR",
+			"LD_PRELOAD", "BASH_ENV", "NODE_OPTIONS", "PYTHONPATH", "PERL5OPT", "GIT_SSH_COMMAND", "GIT_CONFIG_GLOBAL",
+			"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN",
+			"CHELA_GATEWAY_TOKEN", "OPENCLAW_GATEWAY_TOKEN", "CHELA_STATE_DIR", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS",
+			"HTTPS_PROXY", "RANDOM_NAME", "DB_PASSWORD", "IFS", "ENV", "PS4", "EDITOR",
 		} {
 			hostile = append(hostile, name+"=cnry-env-1234")
 		}
@@ -270,7 +298,8 @@ func TestEnvironment(t *testing.T) {
 		})
 		c := g.Client()
 		allowed := []string{
-			"PATH", "HOME", "USER", "LOGNAME", "LANG", "TERM", "TMPDIR", "SHELL", "TZ", "PWD", "OLDPWD", "SHLVL", "_", "CHELA_SHELL", "OPENCLAW_SHELL", "CHELA_RUN", "PAGER",
+			"PATH", "HOME", "USER", "LOGNAME", "LANG", "TERM", "TMPDIR", "SHELL", "TZ", "PWD", "OLDPWD", "SHLVL", "_",
+			"CHELA_SHELL", "OPENCLAW_SHELL", "CHELA_RUN", "PAGER",
 			// of the sandbox: its proxy, and caches of toolchains
 			"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 			"NPM_CONFIG_UPDATE_NOTIFIER", "NO_UPDATE_NOTIFIER", "PIP_DISABLE_PIP_VERSION_CHECK",

@@ -49,7 +49,8 @@ func (k *coding) view(f func(store.Reader) error) {
 func codingConf(dir, more string, flags ...string) json.RawMessage {
 	self, _ := os.Executable()
 	env, _ := json.Marshal(acptest.Env(dir, flags...))
-	return json.RawMessage(`{"enabled": true, "agents": {"fake": {"command": ` + strconv.Quote(self) + `, "env": ` + string(env) + `}}` + more + `}`)
+	return json.RawMessage(`{"enabled": true, "agents": {"fake": {"command": ` + strconv.Quote(self) + `, "env": ` +
+		string(env) + `}}` + more + `}`)
 }
 
 // newCoding starts a gateway. more are further members of the section acp.
@@ -68,7 +69,9 @@ func newCoding(t *testing.T, more string, flags ...string) *coding {
 		}),
 		Channels: map[string]channel.Channel{"talk": k.fake}, Wrap: func(s store.Store) store.Store { k.st = s; return s },
 		Config: Config{
-			"acp": codingConf(k.dir, more, flags...), "channels": json.RawMessage(`{"talk": {"allowFrom": ["boss", "ada"], "groupAllowFrom": ["boss", "ada"], "groupPolicy": "allowlist"}}`),
+			"acp": codingConf(k.dir, more, flags...),
+			"channels": json.RawMessage(
+				`{"talk": {"allowFrom": ["boss", "ada"], "groupAllowFrom": ["boss", "ada"], "groupPolicy": "allowlist"}}`),
 			"commands": json.RawMessage(`{"ownerAllowFrom": ["talk:boss"]}`),
 		},
 	}
@@ -133,7 +136,8 @@ func (k *coding) gets(a chela.Address, n int, answer string) {
 // logged waits until the agent has recorded a line.
 func (k *coding) logged(word, text string) {
 	k.t.Helper()
-	waittest.Until(k.t, "the agent to record "+word+" "+text, func() bool { return slices.Contains(acptest.Lines(k.dir, word), text) })
+	waittest.Until(k.t, "the agent to record "+word+" "+text,
+		func() bool { return slices.Contains(acptest.Lines(k.dir, word), text) })
 }
 
 // key returns the session of the only coding agent.
@@ -173,7 +177,8 @@ func TestCodingAgents(t *testing.T) {
 	t.Run("ACP-03 after /acp spawn the messages of the chat go to the agent, and commands stay", func(t *testing.T) {
 		k, dir := newCoding(t, ""), t.TempDir()
 		k.says(ownerChat, "hello", "model: hello")
-		k.says(ownerChat, "/acp spawn fake --bind here --cwd "+dir, "Messages in this chat go to fake now, which works in "+dir)
+		k.says(ownerChat, "/acp spawn fake --bind here --cwd "+dir,
+			"Messages in this chat go to fake now, which works in "+dir)
 		k.says(ownerChat, "tool first", "There are two files. first")
 		k.says(ownerChat, "second count", "second This is prompt 2.")
 		k.says(ownerChat, "/status", "acp/fake")
@@ -211,7 +216,8 @@ func TestCodingAgents(t *testing.T) {
 				}
 				got = append(got, text)
 			}
-			want := []string{"user: tool", "assistant: coding_agent List the folder", "toolResult: a.txt b.txt", "assistant: There are two files. "}
+			want := []string{"user: tool", "assistant: coding_agent List the folder", "toolResult: a.txt b.txt",
+				"assistant: There are two files. "}
 			if !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)
 			}
@@ -246,7 +252,13 @@ func TestCodingAgents(t *testing.T) {
 		group := chela.Address{Channel: "talk", Peer: chela.Peer{Kind: chela.Group, ID: "g"}}
 		in := func(who, text string) chela.Inbound {
 			k.sent++
-			return chela.Inbound{ID: strconv.Itoa(k.sent), Address: group, Sender: chela.Sender{ID: who}, Text: text, Mentioned: true}
+			return chela.Inbound{
+				ID:        strconv.Itoa(k.sent),
+				Address:   group,
+				Sender:    chela.Sender{ID: who},
+				Text:      text,
+				Mentioned: true,
+			}
 		}
 		k.write(otherChat, "/acp spawn fake")
 		k.says(otherChat, "hello", "model: hello")
@@ -297,7 +309,8 @@ func TestCodingAgents(t *testing.T) {
 			}
 			entries, err := r.Sessions().Entries(m.ID, 0, 0)
 			for _, e := range entries {
-				if e.Message != nil && e.Message.Role == llm.RoleUser && strings.Contains(e.Message.PlainText(), "There are two files. ready") {
+				if e.Message != nil && e.Message.Role == llm.RoleUser &&
+					strings.Contains(e.Message.PlainText(), "There are two files. ready") {
 					n++
 				}
 			}
@@ -309,7 +322,8 @@ func TestCodingAgents(t *testing.T) {
 	})
 	t.Run("a client with fewer scopes, and a session in the sandbox, hand nothing over", func(t *testing.T) {
 		k := newCoding(t, "")
-		if end := k.with(wire.ScopeRead, wire.ScopeWrite).Ask("main", "hand over count"); !strings.Contains(end.Text, "only the owner may hand a task over") {
+		if end := k.with(wire.ScopeRead, wire.ScopeWrite).Ask("main", "hand over count"); !strings.Contains(end.Text,
+			"only the owner may hand a task over") {
 			t.Errorf("a client with fewer scopes: %+v", end)
 		}
 		k.Client.Close()
@@ -436,24 +450,25 @@ func TestCodingAgents(t *testing.T) {
 		}
 		k.logged("prompt", "later")
 	})
-	t.Run("an agent that dies is explained, its message is not sent again, and the next one starts it", func(t *testing.T) {
-		k := newCoding(t, "", "load")
-		k.says(ownerChat, "/acp spawn fake", "go to fake")
-		k.says(ownerChat, "first", "first")
-		k.says(ownerChat, "die", "the program ended with exit status 3. It printed last: \"out of cheese\"")
-		k.says(ownerChat, "next", "next")
-		if got := acptest.Lines(k.dir, "prompt"); !slices.Equal(got, []string{"first", "die", "next"}) {
-			t.Errorf("the agent got %q", got)
-		}
-		if got := acptest.Lines(k.dir, "load"); len(got) != 1 {
-			t.Errorf("conversations that were loaded: %q", got)
-		}
-		for _, text := range k.fake.Texts(ownerChat) {
-			if strings.Contains(text, "replayed") || strings.Contains(text, "does not remember") {
-				t.Errorf("the chat got %q", text)
+	t.Run("an agent that dies is explained, its message is not sent again, and the next one starts it",
+		func(t *testing.T) {
+			k := newCoding(t, "", "load")
+			k.says(ownerChat, "/acp spawn fake", "go to fake")
+			k.says(ownerChat, "first", "first")
+			k.says(ownerChat, "die", "the program ended with exit status 3. It printed last: \"out of cheese\"")
+			k.says(ownerChat, "next", "next")
+			if got := acptest.Lines(k.dir, "prompt"); !slices.Equal(got, []string{"first", "die", "next"}) {
+				t.Errorf("the agent got %q", got)
 			}
-		}
-	})
+			if got := acptest.Lines(k.dir, "load"); len(got) != 1 {
+				t.Errorf("conversations that were loaded: %q", got)
+			}
+			for _, text := range k.fake.Texts(ownerChat) {
+				if strings.Contains(text, "replayed") || strings.Contains(text, "does not remember") {
+					t.Errorf("the chat got %q", text)
+				}
+			}
+		})
 	t.Run("an agent that cannot load its conversation says so once", func(t *testing.T) {
 		k := newCoding(t, "")
 		k.says(ownerChat, "/acp spawn fake", "go to fake")
@@ -487,7 +502,8 @@ func TestCodingAgents(t *testing.T) {
 	t.Run("an agent without an account says how to get one", func(t *testing.T) {
 		k := newCoding(t, "", "login")
 		k.says(ownerChat, "/acp spawn fake", "go to fake")
-		k.says(ownerChat, "hello", "it is not logged in (Authentication required); its ways to log in: Sign in (run acptest login)")
+		k.says(ownerChat, "hello",
+			"it is not logged in (Authentication required); its ways to log in: Sign in (run acptest login)")
 		k.ended()
 	})
 	t.Run("an agent of another version of the protocol is refused", func(t *testing.T) {

@@ -21,7 +21,8 @@ import (
 func TestCommands(t *testing.T) {
 	t.Run("CMD-01 a level that is set alone is acknowledged, stored and survives a restart; inside a text it applies to one run", func(t *testing.T) {
 		model := echoing()
-		o := Options{Dir: t.TempDir(), Model: model, Config: section("models", `{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}]}}}`)}
+		o := Options{Dir: t.TempDir(), Model: model,
+			Config: section("models", `{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}]}}}`)}
 		g := Start(t, o)
 		c := g.Client()
 		sends := func(session, text, want string, level llm.Level) {
@@ -33,7 +34,8 @@ func TestCommands(t *testing.T) {
 			}
 		}
 		sends("main", "before", "before", llm.Off)
-		if end := c.Ask("main", "/think high"); end.Text != "Thinking: high." || !isCommand(final(t, end)) || len(model.Requests()) != 1 {
+		if end := c.Ask("main", "/think high"); end.Text != "Thinking: high." || !isCommand(final(t, end)) ||
+			len(model.Requests()) != 1 {
 			t.Errorf("/think high: %q after %d requests", end.Text, len(model.Requests()))
 		}
 		g.Stop()
@@ -78,7 +80,8 @@ func TestCommands(t *testing.T) {
 		c := Start(t, Options{Model: echoing()}).Client()
 		c.Ask("main", "hi")
 		end := c.Ask("main", "/think high")
-		if !strings.Contains(end.Text, "mock/m does not support the thinking level high") || !strings.Contains(end.Text, "off") {
+		if !strings.Contains(end.Text, "mock/m does not support the thinking level high") ||
+			!strings.Contains(end.Text, "off") {
 			t.Errorf("answer %q", end.Text)
 		}
 		if s := c.describe("main"); s.Thinking == "high" {
@@ -123,7 +126,8 @@ func TestCommands(t *testing.T) {
 			}
 		})
 	}
-	t.Run("THINK-03 verbose shows tools on a channel: on shows their labels, full also their output", func(t *testing.T) { think03(t, false) })
+	t.Run("THINK-03 verbose shows tools on a channel: on shows their labels, full also their output",
+		func(t *testing.T) { think03(t, false) })
 	t.Run("THINK-03 verbose is on by default", func(t *testing.T) { think03(t, true) })
 }
 
@@ -153,7 +157,8 @@ func think03(t *testing.T, on bool) {
 		say := func(text string) []string {
 			before := len(fake.Texts(here))
 			n++
-			err := fake.Say(t.Context(), chela.Inbound{ID: string(rune('a' + n)), Address: here, Sender: chela.Sender{ID: "p"}, Text: text})
+			err := fake.Say(t.Context(),
+				chela.Inbound{ID: string(rune('a' + n)), Address: here, Sender: chela.Sender{ID: "p"}, Text: text})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,12 +175,14 @@ func think03(t *testing.T, on bool) {
 			t.Errorf("quiet: %q", got)
 		}
 		say("/verbose on")
-		if got := say("go"); len(got) != 2 || !strings.HasPrefix(got[0], "🔧 ") || strings.Contains(got[0], "word") || got[1] != "done" {
+		if got := say("go"); len(got) != 2 || !strings.HasPrefix(got[0], "🔧 ") ||
+			strings.Contains(got[0], "word") || got[1] != "done" {
 			t.Errorf("on: %q", got)
 		}
 		say("/verbose full")
 		got := say("go")
-		if len(got) != 3 || !strings.HasPrefix(got[0], "🔧 ") || !strings.Contains(got[1], "word") || len(got[1]) > len(long)/2 || got[2] != "done" {
+		if len(got) != 3 || !strings.HasPrefix(got[0], "🔧 ") || !strings.Contains(got[1], "word") ||
+			len(got[1]) > len(long)/2 || got[2] != "done" {
 			t.Errorf("full: %q", got)
 		}
 		g.Stop()
@@ -206,7 +213,8 @@ func TestUsage(t *testing.T) {
 				t.Errorf("%s: session %+v", w, s)
 			}
 		}
-		if stored[0] != stored[1] || stored[0].Input != told.Input || stored[0].Output != told.Output || stored[0].CacheRead != told.CacheRead {
+		if stored[0] != stored[1] || stored[0].Input != told.Input || stored[0].Output != told.Output ||
+			stored[0].CacheRead != told.CacheRead {
 			t.Errorf("stored %+v and %+v, reported %+v", stored[0], stored[1], told)
 		}
 	})
@@ -221,7 +229,8 @@ func TestUsage(t *testing.T) {
 			t.Errorf("unexpected footer: %q", footer(final(t, end)))
 		}
 		c.Ask("main", "/usage tokens")
-		for i, shown := range []string{"in 200 · out 2 · cached 1k", "in 300 · out 3 · cached 2k", "in 400 · out 4 · cached 3k"} {
+		for i, shown := range []string{"in 200 · out 2 · cached 1k", "in 300 · out 3 · cached 2k",
+			"in 400 · out 4 · cached 3k"} {
 			got := footer(final(t, c.Ask("main", "again")))
 			ms := c.messages("main")
 			u := ms[len(ms)-1].Usage

@@ -24,7 +24,8 @@ func TestCompactionKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")
 	}
-	for _, step := range []string{"flush.begin:1", "flush.end:1", "compact.summarize:1", "compact.commit:1", "compact.committed:1"} {
+	for _, step := range []string{"flush.begin:1", "flush.end:1", "compact.summarize:1", "compact.commit:1",
+		"compact.committed:1"} {
 		t.Run("killed at "+step, func(t *testing.T) {
 			t.Parallel()
 			srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, r llmtest.ReceivedRequest) llmtest.Step {
@@ -47,7 +48,8 @@ func TestCompactionKill(t *testing.T) {
 			cmd, cl := startSubprocess(t, dir, conf, step)
 			sent := 0
 			for ; sent < 12; sent++ {
-				if _, err := cl.Client.Send(t.Context(), "main", filler(sent, 2000)+fmt.Sprintf(" The order is ORD-77-%d.", sent)); err != nil {
+				if _, err := cl.Client.Send(t.Context(), "main", filler(sent, 2000)+
+					fmt.Sprintf(" The order is ORD-77-%d.", sent)); err != nil {
 					break
 				}
 				if ended(cl) {
@@ -144,7 +146,8 @@ func TestCompactionFaults(t *testing.T) {
 		k := &talker{}
 		once := true
 		g := Start(t, Options{
-			Model: k.script(), Config: windowed(100_000, noFlush), Wrap: func(s store.Store) store.Store { st.Store = s; return st },
+			Model: k.script(), Config: windowed(100_000, noFlush),
+			Wrap: func(s store.Store) store.Store { st.Store = s; return st },
 			Step: func(name string) {
 				if name == "compact.commit" && once {
 					once = false
@@ -183,14 +186,18 @@ func TestCompactionFaults(t *testing.T) {
 			return llmtest.Say(goodSummary)
 		}}
 		st := &fullStore{}
-		g := Start(t, Options{Model: k.script(), Config: windowed(100_000, noFlush), Wrap: func(s store.Store) store.Store { st.Store = s; return st }})
+		g := Start(t, Options{Model: k.script(), Config: windowed(100_000, noFlush), Wrap: func(s store.Store) store.Store {
+			st.Store = s
+			return st
+		}})
 		c, other := g.Client(), g.Client()
 		long(c)
 		first := c.Send("main", "/compact")
 		<-held
 		second, message := c.Send("main", "/compact"), c.Send("main", "and now?")
 		var out wire.SessionCompacted
-		if other.must(wire.MethodSessionsCompact, wire.SessionsCompact{Key: "main"}, &out); out.Compacted || out.Reason != "a run is in progress" {
+		if other.must(wire.MethodSessionsCompact, wire.SessionsCompact{Key: "main"}, &out); out.Compacted ||
+			out.Reason != "a run is in progress" {
 			t.Errorf("%+v", out)
 		}
 		close(free)
@@ -215,7 +222,10 @@ func TestCompactionFaults(t *testing.T) {
 			return llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangBody}}
 		}}
 		st := &fullStore{}
-		c := Start(t, Options{Model: k.script(), Config: windowed(100_000, noFlush), Wrap: func(s store.Store) store.Store { st.Store = s; return st }}).Client()
+		c := Start(t, Options{Model: k.script(), Config: windowed(100_000, noFlush), Wrap: func(s store.Store) store.Store {
+			st.Store = s
+			return st
+		}}).Client()
 		long(c)
 		run := c.Send("main", "/compact")
 		<-held

@@ -84,7 +84,8 @@ func isSummary(r *llm.Request) bool {
 // windowed is a configuration with a model of a window, and of compactions.
 func windowed(window int, compaction string) Config {
 	return Config{
-		"models":          json.RawMessage(fmt.Sprintf(`{"providers": {"mock": {"models": [{"id": "m", "contextWindow": %d}]}}}`, window)),
+		"models": json.RawMessage(
+			fmt.Sprintf(`{"providers": {"mock": {"models": [{"id": "m", "contextWindow": %d}]}}}`, window)),
 		"agents.defaults": json.RawMessage(fmt.Sprintf(`{"compaction": %s}`, compaction)),
 	}
 }
@@ -122,48 +123,51 @@ func withFile(t *testing.T, name, text string) string {
 
 func TestCompaction(t *testing.T) {
 	t.Parallel()
-	t.Run("COMPACT-01 a long conversation is compacted after a turn, and the next request begins with the summary", func(t *testing.T) {
-		t.Parallel()
-		k := &talker{window: 33_000, summary: func(int, *llm.Request) llmtest.Step { return llmtest.Say(goodSummary + " ORD-77-1") }}
-		model := k.script()
-		g := Start(t, Options{Model: model, Config: windowed(33_000, noFlush)})
-		c := g.Client()
-		for i := range 9 {
-			if end := c.Ask("main", filler(i, 2500)+" The number of the order is ORD-77-"+fmt.Sprint(i)); end.Text != "ok" {
-				t.Fatalf("%s %q", end.State, end.Error)
+	t.Run("COMPACT-01 a long conversation is compacted after a turn, and the next request begins with the summary",
+		func(t *testing.T) {
+			t.Parallel()
+			k := &talker{window: 33_000,
+				summary: func(int, *llm.Request) llmtest.Step { return llmtest.Say(goodSummary + " ORD-77-1") }}
+			model := k.script()
+			g := Start(t, Options{Model: model, Config: windowed(33_000, noFlush)})
+			c := g.Client()
+			for i := range 9 {
+				if end := c.Ask("main", filler(i, 2500)+" The number of the order is ORD-77-"+fmt.Sprint(i)); end.Text != "ok" {
+					t.Fatalf("%s %q", end.State, end.Error)
+				}
 			}
-		}
-		c.until("main", 1)
-		c.Ask("main", "what now?")
-		all := model.Requests()
-		last := all[len(all)-1]
-		first := last.Messages[0].PlainText()
-		if !strings.Contains(first, goodSummary) || !strings.Contains(first, "ORD-77-0") || len(first) > 4000 {
-			t.Errorf("the first message is %.600q", first)
-		}
-		if last.Messages[len(last.Messages)-1].PlainText() != "what now?" || len(last.Messages) < 4 {
-			t.Errorf("%d messages", len(last.Messages))
-		}
-		if lines := c.lines("main"); !strings.Contains(lines[0], "message 0") {
-			t.Errorf("the history begins with %.60q", lines[0])
-		}
-		explained := c.Ask("main", "/compact explain").Text
-		for _, want := range []string{"the context was almost full", "Summary by mock/m", "Exam: the summary had", "ORD-77-0"} {
-			if !strings.Contains(explained, want) {
-				t.Errorf("%q is missing in %s", want, explained)
+			c.until("main", 1)
+			c.Ask("main", "what now?")
+			all := model.Requests()
+			last := all[len(all)-1]
+			first := last.Messages[0].PlainText()
+			if !strings.Contains(first, goodSummary) || !strings.Contains(first, "ORD-77-0") || len(first) > 4000 {
+				t.Errorf("the first message is %.600q", first)
 			}
-		}
+			if last.Messages[len(last.Messages)-1].PlainText() != "what now?" || len(last.Messages) < 4 {
+				t.Errorf("%d messages", len(last.Messages))
+			}
+			if lines := c.lines("main"); !strings.Contains(lines[0], "message 0") {
+				t.Errorf("the history begins with %.60q", lines[0])
+			}
+			explained := c.Ask("main", "/compact explain").Text
+			for _, want := range []string{"the context was almost full", "Summary by mock/m",
+				"Exam: the summary had", "ORD-77-0"} {
+				if !strings.Contains(explained, want) {
+					t.Errorf("%q is missing in %s", want, explained)
+				}
+			}
 
-		before := len(model.Requests())
-		c.Ask("main", "/compact undo")
-		g.Stop()
-		k.window = 0
-		c = Start(t, Options{Dir: g.Dir, Model: model, Config: windowed(300_000, noFlush)}).Client()
-		c.Ask("main", "and now?")
-		if got := model.Requests()[before].Messages; !strings.Contains(got[0].PlainText(), "message 0") || len(got) < 20 {
-			t.Errorf("after undo, %d messages begin with %.60q", len(got), got[0].PlainText())
-		}
-	})
+			before := len(model.Requests())
+			c.Ask("main", "/compact undo")
+			g.Stop()
+			k.window = 0
+			c = Start(t, Options{Dir: g.Dir, Model: model, Config: windowed(300_000, noFlush)}).Client()
+			c.Ask("main", "and now?")
+			if got := model.Requests()[before].Messages; !strings.Contains(got[0].PlainText(), "message 0") || len(got) < 20 {
+				t.Errorf("after undo, %d messages begin with %.60q", len(got), got[0].PlainText())
+			}
+		})
 	t.Run("COMPACT-08 the hint of /compact is in the request for the summary", func(t *testing.T) {
 		t.Parallel()
 		k := &talker{}
@@ -189,28 +193,29 @@ func TestCompaction(t *testing.T) {
 			t.Errorf("explain: %q", got)
 		}
 	})
-	t.Run("COMPACT-10 after an overflow the conversation is compacted, and the same message is sent once", func(t *testing.T) {
-		t.Parallel()
-		k := &talker{window: 20_000}
-		model := k.script()
-		c := Start(t, Options{Model: model, Config: windowed(200_000, noFlush)}).Client()
-		for i := range 4 {
-			c.Ask("main", filler(i, 3000))
-		}
-		end := c.Ask("main", filler(4, 3000)+" the last one")
-		if end.State != wire.StateFinal || end.Text != "ok" {
-			t.Errorf("%s %q %s", end.State, end.Text, end.Error)
-		}
-		users := 0
-		for _, l := range c.lines("main") {
-			if strings.HasPrefix(l, "user: ") && strings.Contains(l, "the last one") {
-				users++
+	t.Run("COMPACT-10 after an overflow the conversation is compacted, and the same message is sent once",
+		func(t *testing.T) {
+			t.Parallel()
+			k := &talker{window: 20_000}
+			model := k.script()
+			c := Start(t, Options{Model: model, Config: windowed(200_000, noFlush)}).Client()
+			for i := range 4 {
+				c.Ask("main", filler(i, 3000))
 			}
-		}
-		if all := model.Requests(); users != 1 || !strings.Contains(all[len(all)-1].Messages[0].PlainText(), "<summary>") {
-			t.Errorf("%d messages of the user", users)
-		}
-	})
+			end := c.Ask("main", filler(4, 3000)+" the last one")
+			if end.State != wire.StateFinal || end.Text != "ok" {
+				t.Errorf("%s %q %s", end.State, end.Text, end.Error)
+			}
+			users := 0
+			for _, l := range c.lines("main") {
+				if strings.HasPrefix(l, "user: ") && strings.Contains(l, "the last one") {
+					users++
+				}
+			}
+			if all := model.Requests(); users != 1 || !strings.Contains(all[len(all)-1].Messages[0].PlainText(), "<summary>") {
+				t.Errorf("%d messages of the user", users)
+			}
+		})
 	t.Run("a model that overflows for ever ends with one clear message", func(t *testing.T) {
 		t.Parallel()
 		calls := 0
@@ -250,7 +255,8 @@ func TestCompaction(t *testing.T) {
 		}
 		all := model.Requests()
 		first := all[len(all)-1].Messages[0].PlainText()
-		if !strings.Contains(first, "messages before this point could not be summarized") || !strings.Contains(first, "+44 20 7946 0958") {
+		if !strings.Contains(first, "messages before this point could not be summarized") ||
+			!strings.Contains(first, "+44 20 7946 0958") {
 			t.Errorf("%.500q", first)
 		}
 	})
@@ -275,7 +281,8 @@ func TestCompaction(t *testing.T) {
 			}
 			c.Ask("main", "/compact")
 			explained := c.Ask("main", "/compact explain").Text
-			if len(k.summaries()) != 2 || !strings.Contains(explained, "Summary by mock/m, 2 model calls") || !strings.Contains(explained, "Rejected:") {
+			if len(k.summaries()) != 2 || !strings.Contains(explained, "Summary by mock/m, 2 model calls") ||
+				!strings.Contains(explained, "Rejected:") {
 				t.Errorf("%d calls: %s", len(k.summaries()), explained)
 			}
 		})
@@ -290,7 +297,8 @@ func TestCompaction(t *testing.T) {
 		calls := c.describe("main").InputTokens
 		var out wire.SessionCompacted
 		c.must(wire.MethodSessionsCompact, wire.SessionsCompact{Key: "main"}, &out)
-		if !out.Compacted || out.Result == nil || !strings.Contains(out.Result.Summary, goodSummary) || out.Result.FirstKept == "" || out.Result.TokensBefore <= out.Result.TokensAfter {
+		if !out.Compacted || out.Result == nil || !strings.Contains(out.Result.Summary, goodSummary) ||
+			out.Result.FirstKept == "" || out.Result.TokensBefore <= out.Result.TokensAfter {
 			t.Errorf("%+v %+v", out, out.Result)
 		}
 		if now := c.describe("main").InputTokens; now <= calls {
@@ -320,7 +328,9 @@ func TestCompaction(t *testing.T) {
 		t.Parallel()
 		k := &talker{}
 		model := k.script()
-		c := Start(t, Options{Dir: withFile(t, "AGENTS.md", "# Me\n\n## Red Lines\nNever touch the piano.\n\n## Other\nElse.\n"), Model: model, Config: windowed(100_000, noFlush)}).Client()
+		c := Start(t,
+			Options{Dir: withFile(t, "AGENTS.md", "# Me\n\n## Red Lines\nNever touch the piano.\n\n## Other\nElse.\n"),
+				Model: model, Config: windowed(100_000, noFlush)}).Client()
 		for i := range 4 {
 			c.Ask("main", filler(i, 500))
 		}
@@ -328,7 +338,9 @@ func TestCompaction(t *testing.T) {
 		c.Ask("main", "go on")
 		all := model.Requests()
 		first := all[len(all)-1].Messages[0].PlainText()
-		if !strings.Contains(first, "</summary>\n\n[From AGENTS.md, which still holds:]\n\n## Red Lines\nNever touch the piano.") || strings.Contains(first, "Else.") {
+		if !strings.Contains(first,
+			"</summary>\n\n[From AGENTS.md, which still holds:]\n\n## Red Lines\nNever touch the piano.") ||
+			strings.Contains(first, "Else.") {
 			t.Errorf("%s", first)
 		}
 		c.Ask("main", "again")
@@ -337,36 +349,38 @@ func TestCompaction(t *testing.T) {
 			t.Errorf("the next request begins with other bytes: %s", again)
 		}
 	})
-	t.Run("COMPACT-06 ids and links that the summary dropped are put back, and stay the same after a restart", func(t *testing.T) {
-		t.Parallel()
-		k := &talker{}
-		model := k.script()
-		g := Start(t, Options{Model: model, Config: windowed(100_000, noFlush)})
-		c := g.Client()
-		for i := range 4 {
-			c.Ask("main", filler(i, 500)+" See a1b2-XYZ and https://ci.example.com/jobs/7?x=1.")
-		}
-		var out wire.SessionCompacted
-		c.must(wire.MethodSessionsCompact, wire.SessionsCompact{Key: "main"}, &out)
-		if out.Result == nil || !strings.Contains(out.Result.Summary, "a1b2-XYZ") || !strings.Contains(out.Result.Summary, "https://ci.example.com/jobs/7?x=1") {
-			t.Errorf("%+v", out.Result)
-		}
-		if !strings.Contains(k.summaries()[0].Messages[0].PlainText(), "Copy ids, hashes, links") {
-			t.Error("the request does not ask for literal ids")
-		}
-		made := len(model.Requests())
-		c.Ask("main", "one")
-		g.Stop()
-		c = Start(t, Options{Dir: g.Dir, Model: model, Config: windowed(100_000, noFlush)}).Client()
-		c.Ask("main", "two")
-		all := model.Requests()
-		one, two := all[made].Messages, all[made+1].Messages
-		for i, m := range one {
-			if two[i].PlainText() != m.PlainText() {
-				t.Errorf("after a restart message %d is %q", i, two[i].PlainText())
+	t.Run("COMPACT-06 ids and links that the summary dropped are put back, and stay the same after a restart",
+		func(t *testing.T) {
+			t.Parallel()
+			k := &talker{}
+			model := k.script()
+			g := Start(t, Options{Model: model, Config: windowed(100_000, noFlush)})
+			c := g.Client()
+			for i := range 4 {
+				c.Ask("main", filler(i, 500)+" See a1b2-XYZ and https://ci.example.com/jobs/7?x=1.")
 			}
-		}
-	})
+			var out wire.SessionCompacted
+			c.must(wire.MethodSessionsCompact, wire.SessionsCompact{Key: "main"}, &out)
+			if out.Result == nil || !strings.Contains(out.Result.Summary, "a1b2-XYZ") ||
+				!strings.Contains(out.Result.Summary, "https://ci.example.com/jobs/7?x=1") {
+				t.Errorf("%+v", out.Result)
+			}
+			if !strings.Contains(k.summaries()[0].Messages[0].PlainText(), "Copy ids, hashes, links") {
+				t.Error("the request does not ask for literal ids")
+			}
+			made := len(model.Requests())
+			c.Ask("main", "one")
+			g.Stop()
+			c = Start(t, Options{Dir: g.Dir, Model: model, Config: windowed(100_000, noFlush)}).Client()
+			c.Ask("main", "two")
+			all := model.Requests()
+			one, two := all[made].Messages, all[made+1].Messages
+			for i, m := range one {
+				if two[i].PlainText() != m.PlainText() {
+					t.Errorf("after a restart message %d is %q", i, two[i].PlainText())
+				}
+			}
+		})
 	t.Run("between the calls of a turn, a conversation that has become too long is compacted", func(t *testing.T) {
 		t.Parallel()
 		k := &talker{window: 32_000, summary: func(int, *llm.Request) llmtest.Step {
@@ -380,7 +394,9 @@ func TestCompaction(t *testing.T) {
 			}
 			return llmtest.Say("done")
 		}
-		c := Start(t, Options{Dir: withFile(t, "big.txt", strings.Repeat("lorem ipsum dolor sit amet\n", 500)), Model: k.script(), Config: windowed(32_000, `{"memoryFlush": {"enabled": false}, "midTurnPrecheck": {"enabled": true}}`)}).Client()
+		c := Start(t, Options{Dir: withFile(t, "big.txt", strings.Repeat("lorem ipsum dolor sit amet\n", 500)),
+			Model:  k.script(),
+			Config: windowed(32_000, `{"memoryFlush": {"enabled": false}, "midTurnPrecheck": {"enabled": true}}`)}).Client()
 		end := c.Ask("main", "read big.txt six times")
 		if end.Text != "done" || len(k.summaries()) == 0 {
 			t.Errorf("%s %q %s, %d summaries", end.State, end.Text, end.Error, len(k.summaries()))
@@ -390,13 +406,15 @@ func TestCompaction(t *testing.T) {
 		t.Parallel()
 		k := &talker{}
 		fake := &channeltest.Fake{}
-		conf := windowed(30_000, `{"model": "mock/small", "thinkingLevel": "off", "notifyUser": true, "memoryFlush": {"enabled": false}}`)
+		conf := windowed(30_000,
+			`{"model": "mock/small", "thinkingLevel": "off", "notifyUser": true, "memoryFlush": {"enabled": false}}`)
 		conf["models"] = json.RawMessage(`{"providers": {"mock": {"models": [{"id": "m", "contextWindow": 30000}, {"id": "small", "contextWindow": 30000}]}}}`)
 		conf["channels"] = json.RawMessage(`{"talk": {"allowFrom": ["ann"]}}`)
 		Start(t, Options{Model: k.script(), Config: conf, Channels: map[string]channel.Channel{"talk": fake}})
 		a := chela.Address{Channel: "talk", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
 		say := func(id, text string) {
-			if err := fake.Say(t.Context(), chela.Inbound{ID: id, Address: a, Sender: chela.Sender{ID: "ann"}, Text: text}); err != nil {
+			if err := fake.Say(t.Context(),
+				chela.Inbound{ID: id, Address: a, Sender: chela.Sender{ID: "ann"}, Text: text}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -474,7 +492,8 @@ func TestMemoryFlush(t *testing.T) {
 		}
 		end := c.Ask("main", "short question")
 		all := model.Requests()
-		if last := all[len(all)-1]; isFlush(last) || len(last.Messages) != 2*asked+1 && !strings.Contains(last.Messages[0].PlainText(), "<summary>") {
+		if last := all[len(all)-1]; isFlush(last) || len(last.Messages) != 2*asked+
+			1 && !strings.Contains(last.Messages[0].PlainText(), "<summary>") {
 			t.Errorf("after %d messages the next request has %d", asked, len(last.Messages))
 		}
 		for i := range 6 {

@@ -22,7 +22,9 @@ import (
 // to it instead of any host "example.…".
 func site(t *testing.T) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	t.Helper()
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("hello"))
+	}))
 	t.Cleanup(site.Close)
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !strings.Contains(addr, "example.") {
@@ -60,14 +62,16 @@ func TestConfined(t *testing.T) {
 		g := confined(t, nil)
 		c := g.Client()
 		file := filepath.Join(g.Dir, "workspace", "a.txt")
-		if got := c.runs("main", "echo one > a.txt; cat a.txt | tr a-z A-Z; cd /tmp && touch b"); !strings.Contains(got, "ONE") {
+		if got := c.runs("main", "echo one > a.txt; cat a.txt | tr a-z A-Z; cd /tmp && touch b"); !strings.Contains(got,
+			"ONE") {
 			t.Errorf("answered %q", got)
 		}
 		if b, err := os.ReadFile(file); err != nil || string(b) != "one\n" {
 			t.Errorf("%q, %v", b, err)
 		}
 		for command, reason := range map[string]string{
-			"cat ~/letter": "outside the workspace", "echo x > ~/x": "outside the workspace", "cat .env": "private", "sudo ls": "outside of the sandbox",
+			"cat ~/letter": "outside the workspace", "echo x > ~/x": "outside the workspace", "cat .env": "private",
+			"sudo ls": "outside of the sandbox",
 		} {
 			run, q := c.prompts("main", command)
 			if !strings.Contains(q.Request.Reason, reason) {
@@ -82,8 +86,10 @@ func TestConfined(t *testing.T) {
 		c := g.Client()
 		ws := filepath.Join(g.Dir, "workspace")
 		for _, args := range [][]string{
-			{"init", "-q", "."}, {"config", "user.name", "a"}, {"config", "user.email", "a@b"}, {"add", "AGENTS.md"}, {"commit", "-qm", "first"},
-			{"config", "core.fsmonitor", "touch hit; echo x >> AGENTS.md; echo fsmonitor >&2"}, {"config", "diff.external", "touch hit; echo external >&2"}, {"config", "core.pager", "touch hit; cat"},
+			{"init", "-q", "."}, {"config", "user.name", "a"}, {"config", "user.email", "a@b"}, {"add", "AGENTS.md"},
+			{"commit", "-qm", "first"},
+			{"config", "core.fsmonitor", "touch hit; echo x >> AGENTS.md; echo fsmonitor >&2"},
+			{"config", "diff.external", "touch hit; echo external >&2"}, {"config", "core.pager", "touch hit; cat"},
 			{"config", "diff.x.textconv", "touch hit; cat"}, {"config", "alias.status", "!touch hit"},
 		} {
 			cmd := exec.Command("git", args...)
@@ -93,12 +99,18 @@ func TestConfined(t *testing.T) {
 			}
 		}
 		file := filepath.Join(ws, "AGENTS.md")
-		if err := errors.Join(os.WriteFile(file, []byte("changed\n"), 0o600), os.WriteFile(filepath.Join(ws, ".gitattributes"), []byte("* diff=x\n"), 0o600)); err != nil {
+		if err := errors.Join(os.WriteFile(file, []byte("changed\n"), 0o600),
+			os.WriteFile(filepath.Join(ws, ".gitattributes"), []byte("* diff=x\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		for command, want := range map[string]string{
-			"git status": "modified:   AGENTS.md", "git diff": "external", "git log": "first", "git show HEAD | head -3; git blame AGENTS.md": "Author: a",
-			"cd . && git --no-pager diff --no-ext-diff && git status --short": "changed", "git -C . status": "modified:   AGENTS.md",
+			"git status": "modified:   AGENTS.md",
+			"git diff":   "external",
+			"git log":    "first",
+			"git show HEAD | head -3; git blame AGENTS.md":                    "Author: a",
+			"cd . && git --no-pager diff --no-ext-diff && git status --short": "changed",
+
+			"git -C . status": "modified:   AGENTS.md",
 		} {
 			if got := c.runs("main", command); !strings.Contains(got, want) {
 				t.Errorf("%s: answered %q", command, got)
@@ -117,8 +129,10 @@ func TestConfined(t *testing.T) {
 	})
 	t.Run("what a command makes and other programs would run is renamed, and the model is told", func(t *testing.T) {
 		g := confined(t, nil)
-		got := g.Client().runs("main", "mkdir -p .idea lib/.git/hooks && echo x > .idea/a && echo x > lib/.git/hooks/pre-push")
-		if !strings.Contains(got, "renamed to NAME.blocked, because other programs run what has such a name: .idea, lib/.git/hooks/pre-push;") {
+		got := g.Client().runs("main",
+			"mkdir -p .idea lib/.git/hooks && echo x > .idea/a && echo x > lib/.git/hooks/pre-push")
+		if !strings.Contains(got,
+			"renamed to NAME.blocked, because other programs run what has such a name: .idea, lib/.git/hooks/pre-push;") {
 			t.Errorf("answered %q", got)
 		}
 		if b, err := os.ReadFile(filepath.Join(g.Dir, "workspace", ".idea.blocked", "a")); err != nil || string(b) != "x\n" {
@@ -137,7 +151,8 @@ func TestConfined(t *testing.T) {
 		g := confined(t, nil)
 		c := g.Client()
 		run, q := c.prompts("main", "curl -sS http://example.org/a") // it succeeds with any page
-		if want := "connect to example.org"; !strings.Contains(q.Request.Reason, want) || !strings.Contains(q.Request.Command, want) {
+		if want := "connect to example.org"; !strings.Contains(q.Request.Reason, want) ||
+			!strings.Contains(q.Request.Command, want) {
 			t.Errorf("asked %+v", q.Request)
 		}
 		c.decide(q.ID, wire.AllowSession)
@@ -147,7 +162,10 @@ func TestConfined(t *testing.T) {
 		if got := c.runs("main", "curl -sSf http://example.org/b"); !strings.Contains(got, "got: hello") {
 			t.Errorf("another command of the session: %q", got)
 		}
-		for session, url := range map[string]string{"main": "http://example.com/", "agent:main:other": "http://example.org/a"} {
+		for session, url := range map[string]string{
+			"main":             "http://example.com/",
+			"agent:main:other": "http://example.org/a",
+		} {
 			run, q := c.prompts(session, "curl -sSf "+url)
 			c.decide(q.ID, wire.AllowOnce)
 			if end := c.Await(run); !strings.Contains(end.Text, "got: hello") {

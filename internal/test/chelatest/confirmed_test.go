@@ -49,13 +49,15 @@ func TestConfirmed(t *testing.T) {
 		f, chat, st := newFamily(), new(channeltest.Fake), new(commits)
 		g := Start(t, Options{
 			Model: f, Config: Config{"channels": json.RawMessage(`{"chat": {"allowFrom": ["ann"]}}`)},
-			Channels: map[string]channel.Channel{"chat": chat.Plain()}, Wrap: func(s store.Store) store.Store { st.Store = s; return st },
+			Channels: map[string]channel.Channel{"chat": chat.Plain()},
+			Wrap:     func(s store.Store) store.Store { st.Store = s; return st },
 		})
 		c := g.Client()
 		ann := chela.Address{Channel: "chat", Account: "default", Peer: direct("ann")}
 		chat.Fail(channeltest.Permanent(), channeltest.Permanent())
 		for _, id := range []string{"1", "2"} {
-			if err := chat.Say(t.Context(), chela.Inbound{ID: id, Address: ann, Sender: chela.Sender{ID: "ann"}, Text: "say hello " + id}); err != nil {
+			if err := chat.Say(t.Context(),
+				chela.Inbound{ID: id, Address: ann, Sender: chela.Sender{ID: "ann"}, Text: "say hello " + id}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)
@@ -74,14 +76,28 @@ func TestConfirmed(t *testing.T) {
 		c.must(wire.MethodCronAdd, daily, &job)
 		now := time.Now()
 		err := st.Store.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-			phone := pairing.Device{ID: "phone", Created: now, Approved: now, Grants: []pairing.Grant{{Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeRead}, Created: now, Generation: 1}}, Generation: 1}
+			phone := pairing.Device{
+				ID:       "phone",
+				Created:  now,
+				Approved: now,
+				Grants: []pairing.Grant{{Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeRead}, Created: now,
+					Generation: 1}},
+				Generation: 1,
+			}
 			if err := tx.Devices().PutDevice(phone); err != nil {
 				return err
 			}
-			if err := tx.Devices().PutRequest(pairing.Request{ID: "pad", Device: "pad", Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeRead}, Time: now.Add(time.Hour)}); err != nil {
+			if err := tx.Devices().PutRequest(pairing.Request{
+				ID:     "pad",
+				Device: "pad",
+				Role:   wire.RoleOperator,
+				Scopes: []chela.Scope{chela.ScopeRead},
+				Time:   now.Add(time.Hour),
+			}); err != nil {
 				return err
 			}
-			_, err := approval.Ask(tx.Approvals(), chela.Principal{ID: "owner", Scopes: []chela.Scope{chela.ScopeAdmin}}, approval.Request{ID: "asked", Session: "agent:main:main", Text: "ls"}, now)
+			_, err := approval.Ask(tx.Approvals(), chela.Principal{ID: "owner", Scopes: []chela.Scope{chela.ScopeAdmin}},
+				approval.Request{ID: "asked", Session: "agent:main:main", Text: "ls"}, now)
 			return err
 		})
 		if err != nil {

@@ -25,7 +25,13 @@ func TestControlUIReconnects(t *testing.T) {
 	g := Start(t, Options{Model: llmtest.NewScript(steps...)})
 	var session string
 	for i := range cuts {
-		c, err := client.Dial(t.Context(), client.Options{Dial: g.Dial, ID: "openclaw-control-ui", Mode: wire.ModeWebchat, Version: "2026.9.6", Once: true})
+		c, err := client.Dial(t.Context(), client.Options{
+			Dial:    g.Dial,
+			ID:      "openclaw-control-ui",
+			Mode:    wire.ModeWebchat,
+			Version: "2026.9.6",
+			Once:    true,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +39,8 @@ func TestControlUIReconnects(t *testing.T) {
 			t.Errorf("hello %d: the Control UI is %q", i, got)
 		}
 		message := map[string]any{
-			"sessionKey": "main", "message": fmt.Sprintf("message %d", i), "idempotencyKey": fmt.Sprint("run-", i), "deliver": false,
+			"sessionKey": "main", "message": fmt.Sprintf("message %d", i), "idempotencyKey": fmt.Sprint("run-", i),
+			"deliver": false,
 		}
 		if i > 0 {
 			message["__controlUiReconnectResume"], message["sessionId"] = true, session
@@ -79,7 +86,8 @@ func TestAgentModel(t *testing.T) {
 	url, hc := service.Pipe()
 	c := Start(t, Options{HTTP: hc, Config: Config{
 		"agents.defaults": json.RawMessage(`{"model": "mock/m"}`),
-		"models.providers": json.RawMessage(fmt.Sprintf(`{"mock": {"baseUrl": %q, "api": "openai-completions", "apiKey": "none",
+		"models.providers": json.RawMessage(
+			fmt.Sprintf(`{"mock": {"baseUrl": %q, "api": "openai-completions", "apiKey": "none",
 			"models": [{"id": "m", "name": "m"}, {"id": "m2", "name": "m2"}]}}`, url+"/v1")),
 	}}).Client()
 	for _, tt := range []struct {
@@ -93,11 +101,14 @@ func TestAgentModel(t *testing.T) {
 		{"the session's model again", map[string]any{"deliver": false, "lane": "main"}, "I am m"},
 		{"a model of an unknown provider", map[string]any{"model": "nowhere/m3"}, "nowhere"},
 		{"the session, by its id", map[string]any{"sessionKey": "", "sessionId": "ID"}, "I am m"},
-		{"another session's id", map[string]any{"sessionKey": "", "sessionId": "none"}, "no session with the id none: not found"},
+		{"another session's id", map[string]any{"sessionKey": "", "sessionId": "none"},
+			"no session with the id none: not found"},
 		{"the transcript that was seen", map[string]any{"expectedExistingSessionId": "ID"}, "I am m"},
 		{"another transcript", map[string]any{"expectedExistingSessionId": "none"}, "active branch changed"},
-		{"a recipient without a session", map[string]any{"sessionKey": "", "to": "+15550100"}, "a recipient does not name a session"},
-		{"a prohibition", map[string]any{"disableMessageTool": true}, "invalid agent params: at root: property 'disableMessageTool' is not supported"},
+		{"a recipient without a session", map[string]any{"sessionKey": "", "to": "+15550100"},
+			"a recipient does not name a session"},
+		{"a prohibition", map[string]any{"disableMessageTool": true},
+			"invalid agent params: at root: property 'disableMessageTool' is not supported"},
 		{"a directory", map[string]any{"cwd": "/"}, "invalid agent params: at root: property 'cwd' is not supported"},
 		{"an unknown property", map[string]any{"bogus": 1}, "invalid agent params: at root: unexpected property 'bogus'"},
 	} {

@@ -16,50 +16,52 @@ import (
 // format checks the requests of the next engine.
 func TestCrash(t *testing.T) {
 	for _, w := range []llmtest.Wire{llmtest.Anthropic, llmtest.OpenAI} {
-		t.Run("HYG-01 HYG-07 "+string(w)+" accepts the requests after a crash, with calls, arguments and results", func(t *testing.T) {
-			srv := llmtest.NewServer(t, w,
-				llmtest.Calls(
-					llmtest.ToolCall("call_1", "write", `{"path":"a.txt","content":"alpha and omega"}`),
-					llmtest.ToolCall("call_2", "read", `{"path":"a.txt"}`),
-				),
-				llmtest.Say("first answer"),
-				llmtest.Call("call_3", "write", `{"path":"b.txt","content":"beta"}`), // killed during this call
-				llmtest.Say("second answer"),
-				llmtest.Say("third answer"),
-			)
-			url, hc := srv.Listen()
-			dir := t.TempDir()
-			conf := modelConfig(w, url)
-			crash(t, dir, conf)
+		t.Run("HYG-01 HYG-07 "+string(w)+" accepts the requests after a crash, with calls, arguments and results",
+			func(t *testing.T) {
+				srv := llmtest.NewServer(t, w,
+					llmtest.Calls(
+						llmtest.ToolCall("call_1", "write", `{"path":"a.txt","content":"alpha and omega"}`),
+						llmtest.ToolCall("call_2", "read", `{"path":"a.txt"}`),
+					),
+					llmtest.Say("first answer"),
+					llmtest.Call("call_3", "write", `{"path":"b.txt","content":"beta"}`), // killed during this call
+					llmtest.Say("second answer"),
+					llmtest.Say("third answer"),
+				)
+				url, hc := srv.Listen()
+				dir := t.TempDir()
+				conf := modelConfig(w, url)
+				crash(t, dir, conf)
 
-			c := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client()
-			if w := c.waited("second"); w.Status != wire.StatusOK {
-				t.Errorf("the interrupted run ended %s: %s", w.Status, w.Error)
-			}
-			if end := c.Ask("main", "third"); end.Text != "third answer" {
-				t.Errorf("next: %s %q %s", end.State, end.Text, end.Error)
-			}
-			rs := srv.Requests()
-			last := string(rs[len(rs)-1].Body)
-			at := 0
-			for _, part := range []string{
-				`alpha and omega`, `1\talpha and omega`, `first answer`, `second`, `beta`, `outcome is unknown`, `second answer`, `third`,
-			} {
-				i := strings.Index(last[at:], part)
-				if i < 0 {
-					t.Fatalf("%q is missing or misplaced in the last request", part)
+				c := Start(t, Options{Dir: dir, HTTP: hc, Config: conf}).Client()
+				if w := c.waited("second"); w.Status != wire.StatusOK {
+					t.Errorf("the interrupted run ended %s: %s", w.Status, w.Error)
 				}
-				at += i
-			}
-			if n := strings.Count(last, `"is_error":true`); w == llmtest.Anthropic && n != 1 {
-				t.Errorf("%d results are marked as errors, want that of the interrupted call", n)
-			}
-			for _, id := range []string{"call_1", "call_2", "call_3"} {
-				if n := strings.Count(last, id); n != 2 {
-					t.Errorf("%s is in the last request %d times, want a call and a result", id, n)
+				if end := c.Ask("main", "third"); end.Text != "third answer" {
+					t.Errorf("next: %s %q %s", end.State, end.Text, end.Error)
 				}
-			}
-		})
+				rs := srv.Requests()
+				last := string(rs[len(rs)-1].Body)
+				at := 0
+				for _, part := range []string{
+					`alpha and omega`, `1\talpha and omega`, `first answer`, `second`, `beta`, `outcome is unknown`,
+					`second answer`, `third`,
+				} {
+					i := strings.Index(last[at:], part)
+					if i < 0 {
+						t.Fatalf("%q is missing or misplaced in the last request", part)
+					}
+					at += i
+				}
+				if n := strings.Count(last, `"is_error":true`); w == llmtest.Anthropic && n != 1 {
+					t.Errorf("%d results are marked as errors, want that of the interrupted call", n)
+				}
+				for _, id := range []string{"call_1", "call_2", "call_3"} {
+					if n := strings.Count(last, id); n != 2 {
+						t.Errorf("%s is in the last request %d times, want a call and a result", id, n)
+					}
+				}
+			})
 	}
 }
 

@@ -15,8 +15,14 @@ func addJobs(b *testing.B, c *Client, n int) {
 	b.Helper()
 	for i := range n {
 		c.must(wire.MethodCronAdd, map[string]any{
-			"name": fmt.Sprintf("job %04d", i), "schedule": map[string]any{"kind": "cron", "expr": fmt.Sprintf("%d 9 1 1 *", i%60), "tz": "UTC"},
-			"sessionTarget": "isolated", "wakeMode": "now", "payload": map[string]any{"kind": "agentTurn", "message": fmt.Sprintf("Summarize feed number %d in two sentences.", i)},
+			"name":          fmt.Sprintf("job %04d", i),
+			"schedule":      map[string]any{"kind": "cron", "expr": fmt.Sprintf("%d 9 1 1 *", i%60), "tz": "UTC"},
+			"sessionTarget": "isolated",
+			"wakeMode":      "now",
+			"payload": map[string]any{
+				"kind":    "agentTurn",
+				"message": fmt.Sprintf("Summarize feed number %d in two sentences.", i),
+			},
 			"delivery": map[string]any{"mode": "none"},
 		}, nil)
 	}
@@ -54,8 +60,13 @@ func BenchmarkCronDue(b *testing.B) {
 		slot := time.Now().Add(1500 * time.Millisecond).Truncate(time.Second).Add(time.Second)
 		for i := range due {
 			c.must(wire.MethodCronAdd, map[string]any{
-				"name": fmt.Sprint("due ", i), "schedule": map[string]any{"kind": "at", "at": slot.UTC().Format(time.RFC3339)}, "sessionTarget": "isolated",
-				"wakeMode": "now", "payload": map[string]any{"kind": "agentTurn", "message": "say done"}, "delivery": map[string]any{"mode": "none"},
+				"name":          fmt.Sprint("due ", i),
+				"schedule":      map[string]any{"kind": "at", "at": slot.UTC().Format(time.RFC3339)},
+				"sessionTarget": "isolated",
+				"wakeMode":      "now",
+				"payload":       map[string]any{"kind": "agentTurn", "message": "say done"},
+
+				"delivery": map[string]any{"mode": "none"},
 			}, nil)
 		}
 		for range due {

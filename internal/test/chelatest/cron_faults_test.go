@@ -58,15 +58,18 @@ func TestCronFaults(t *testing.T) {
 		if runs := s.runs(j.ID); len(runs) != 1 || runs[0].Delivery != "unknown" {
 			t.Errorf("%+v", runs)
 		}
-		if got := s.phone.Texts(ann); len(got) != 2 || !strings.HasPrefix(got[1], "I don't know whether the message that begins ") {
+		if got := s.phone.Texts(ann); len(got) != 2 ||
+			!strings.HasPrefix(got[1], "I don't know whether the message that begins ") {
 			t.Errorf("messages: %q", got)
 		}
 	})
 	// R11: one result is told once, in every way in which it can be delivered.
 	for i, delivery := range []string{
-		``, `,"delivery":{"mode":"none"}`, `,"delivery":{"mode":"announce"}`, `,"delivery":{"mode":"announce","channel":"last"}`,
+		``, `,"delivery":{"mode":"none"}`, `,"delivery":{"mode":"announce"}`,
+		`,"delivery":{"mode":"announce","channel":"last"}`,
 		`,"delivery":{"mode":"announce","channel":"phone"}`, `,"delivery":{"mode":"announce","channel":"phone","to":"ann"}`,
-		`,"delivery":{"mode":"announce","channel":"phone","to":"ann","bestEffort":true}`, `,"delivery":{"mode":"announce","channel":"phone","to":"phone:ann"}`,
+		`,"delivery":{"mode":"announce","channel":"phone","to":"ann","bestEffort":true}`,
+		`,"delivery":{"mode":"announce","channel":"phone","to":"phone:ann"}`,
 		`,"delivery":{"mode":"announce","channel":"phone","to":"ann","failureDestination":{"channel":"phone","to":"bob"}}`,
 	} {
 		for _, target := range []string{"isolated", "current", "session:reports"} {
@@ -85,35 +88,38 @@ func TestCronFaults(t *testing.T) {
 			})
 		}
 	}
-	schedule(t, "CR-12 R9 a turn that never ends is given up after two hours, and the job runs again", "", func(t *testing.T, s *scheduled) {
-		s.say("ann", "hello")
-		j := s.add(`{"name":"stuck","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"slow 30000","timeoutSeconds":80000},"sessionTarget":"isolated","wakeMode":"now","failureAlert":{"after":1}}`)
-		from := time.Now()
-		time.Sleep(4*time.Hour + 10*time.Minute)
-		turns := s.turns("slow", from)
-		if len(turns) != 2 || turns[1]-turns[0] < 7200 || turns[1]-turns[0] > 10800 {
-			t.Errorf("turns at %v", turns)
-		}
-		runs := s.runs(j.ID)
-		if len(runs) != 1 || runs[0].Status != "error" || !strings.Contains(runs[0].Error, "stuck") {
-			t.Errorf("%+v", runs)
-		}
-		if texts := strings.Join(s.phone.Texts(ann), "\n"); strings.Count(texts, "stuck: the turn") != 1 {
-			t.Errorf("ann got %s", texts)
-		}
-	})
+	schedule(t, "CR-12 R9 a turn that never ends is given up after two hours, and the job runs again", "",
+		func(t *testing.T, s *scheduled) {
+			s.say("ann", "hello")
+			j := s.add(`{"name":"stuck","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"slow 30000","timeoutSeconds":80000},"sessionTarget":"isolated","wakeMode":"now","failureAlert":{"after":1}}`)
+			from := time.Now()
+			time.Sleep(4*time.Hour + 10*time.Minute)
+			turns := s.turns("slow", from)
+			if len(turns) != 2 || turns[1]-turns[0] < 7200 || turns[1]-turns[0] > 10800 {
+				t.Errorf("turns at %v", turns)
+			}
+			runs := s.runs(j.ID)
+			if len(runs) != 1 || runs[0].Status != "error" || !strings.Contains(runs[0].Error, "stuck") {
+				t.Errorf("%+v", runs)
+			}
+			if texts := strings.Join(s.phone.Texts(ann), "\n"); strings.Count(texts, "stuck: the turn") != 1 {
+				t.Errorf("ann got %s", texts)
+			}
+		})
 	schedule(t, "CR-14 a failing job does not disturb another one", "", func(t *testing.T, s *scheduled) {
 		bad := s.add(`{"name":"bad","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"hang","timeoutSeconds":30},"sessionTarget":"isolated","wakeMode":"now","failureAlert":false}`, in(time.Minute))
 		good := s.add(`{"name":"good","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`, in(time.Minute))
 		time.Sleep(2 * time.Minute)
-		if b, g := s.job(bad.ID).State, s.job(good.ID).State; b.LastRunStatus != "error" || g.LastRunStatus != "ok" || g.LastDurationMs > 1000 {
+		if b, g := s.job(bad.ID).State, s.job(good.ID).State; b.LastRunStatus != "error" || g.LastRunStatus != "ok" ||
+			g.LastDurationMs > 1000 {
 			t.Errorf("%+v, %+v", b, g)
 		}
 	})
 	schedule(t, "a session that is removed while its job waits", "", func(t *testing.T, s *scheduled) {
 		j := s.add(`{"name":"x","sessionKey":"agent:main:other","schedule":{"kind":"at","at":%q},"payload":{"kind":"systemEvent","text":"wake up"},"sessionTarget":"main","wakeMode":"now"}`, in(time.Minute))
 		s.Ask("agent:main:other", "hello")
-		if err := s.Client.Call(t.Context(), wire.MethodSessionsDelete, map[string]any{"key": "agent:main:other"}, nil); err != nil {
+		if err := s.Client.Call(t.Context(), wire.MethodSessionsDelete, map[string]any{"key": "agent:main:other"},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -122,20 +128,21 @@ func TestCronFaults(t *testing.T) {
 		}
 		equal(t, "turns", len(s.turns("wake up", time.Now())), 1)
 	})
-	schedule(t, "an agent that is removed", `agents: {list: [{id: "main", default: true}, {id: "ops"}]}`, func(t *testing.T, s *scheduled) {
-		s.say("ann", "hello")
-		j := s.add(`{"name":"x","agentId":"ops","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"phone","to":"ann"}}`, in(time.Hour))
-		s.stop()
-		s.config("")
-		s.start()
-		time.Sleep(time.Hour + time.Minute)
-		if got := s.job(j.ID).State; got.LastRunStatus != "error" || !strings.Contains(got.LastError, `no agent "ops"`) {
-			t.Errorf("%+v", got)
-		}
-		if texts := s.phone.Texts(ann); len(texts) != 2 || !strings.Contains(texts[1], `no agent "ops"`) {
-			t.Errorf("ann got %q", texts)
-		}
-	})
+	schedule(t, "an agent that is removed", `agents: {list: [{id: "main", default: true}, {id: "ops"}]}`,
+		func(t *testing.T, s *scheduled) {
+			s.say("ann", "hello")
+			j := s.add(`{"name":"x","agentId":"ops","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"phone","to":"ann"}}`, in(time.Hour))
+			s.stop()
+			s.config("")
+			s.start()
+			time.Sleep(time.Hour + time.Minute)
+			if got := s.job(j.ID).State; got.LastRunStatus != "error" || !strings.Contains(got.LastError, `no agent "ops"`) {
+				t.Errorf("%+v", got)
+			}
+			if texts := s.phone.Texts(ann); len(texts) != 2 || !strings.Contains(texts[1], `no agent "ops"`) {
+				t.Errorf("ann got %q", texts)
+			}
+		})
 	var mu sync.Mutex
 	full := false
 	t.Run("R25 a full disk delays a claim", func(t *testing.T) {

@@ -91,7 +91,8 @@ func newScheduledWith(t *testing.T, conf string, f func(*Options)) *scheduled {
 			fmt.Sscan(rest, &n)
 			return llmtest.Step{Parts: []llm.Part{llm.Text("done: " + word)}, Delay: time.Duration(n) * time.Second}
 		case "tell":
-			return llmtest.Call("c"+fmt.Sprint(len(s.starts)), "message", fmt.Sprintf(`{"action":"send","channel":"phone","to":"ann","message":%q}`, rest))
+			return llmtest.Call("c"+fmt.Sprint(len(s.starts)), "message",
+				fmt.Sprintf(`{"action":"send","channel":"phone","to":"ann","message":%q}`, rest))
 		}
 		return llmtest.Say("done: " + cmp.Or(word, line))
 	})
@@ -190,7 +191,8 @@ func (s *scheduled) say(who, text string) {
 	s.t.Helper()
 	a := ann
 	a.Peer.ID = who
-	if err := s.phone.Say(s.t.Context(), chela.Inbound{Address: a, Sender: chela.Sender{ID: who}, Text: text, Mentioned: true}); err != nil {
+	if err := s.phone.Say(s.t.Context(),
+		chela.Inbound{Address: a, Sender: chela.Sender{ID: who}, Text: text, Mentioned: true}); err != nil {
 		s.t.Fatal(err)
 	}
 	time.Sleep(5 * time.Second)
@@ -237,53 +239,60 @@ func TestCron(t *testing.T) {
 		equal(t, "turns", s.turns("make tea", from), []float64{1200})
 		equal(t, "runs", len(s.runs(j.ID)), 1)
 	})
-	schedule(t, "only sessions of jobs are deleted after cron.sessionRetention", `cron: {sessionRetention: "1h"}`, func(t *testing.T, s *scheduled) {
-		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":1800000},"payload":{"kind":"agentTurn","message":"tick"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
-		s.Ask("agent:main:work", "what does agent:main:cron:x mean?")
-		s.Ask("agent:main:plan:cron:y", "and this key?")
-		s.Ask("agent:main:cron:gone", "the job is gone")
-		time.Sleep(5 * time.Hour)
-		var list wire.SessionList
-		s.must(wire.MethodSessionsList, wire.SessionsList{}, &list)
-		var keys []string
-		for _, r := range list.Sessions {
-			keys = append(keys, r.Key)
-		}
-		slices.Sort(keys)
-		equal(t, "sessions", keys, []string{"agent:main:cron:" + j.ID, "agent:main:plan:cron:y", "agent:main:work"})
-		if got := s.messages("agent:main:work"); len(got) != 2 {
-			t.Errorf("the session has %d messages", len(got))
-		}
-	})
+	schedule(t, "only sessions of jobs are deleted after cron.sessionRetention", `cron: {sessionRetention: "1h"}`,
+		func(t *testing.T, s *scheduled) {
+			j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":1800000},"payload":{"kind":"agentTurn","message":"tick"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+			s.Ask("agent:main:work", "what does agent:main:cron:x mean?")
+			s.Ask("agent:main:plan:cron:y", "and this key?")
+			s.Ask("agent:main:cron:gone", "the job is gone")
+			time.Sleep(5 * time.Hour)
+			var list wire.SessionList
+			s.must(wire.MethodSessionsList, wire.SessionsList{}, &list)
+			var keys []string
+			for _, r := range list.Sessions {
+				keys = append(keys, r.Key)
+			}
+			slices.Sort(keys)
+			equal(t, "sessions", keys, []string{"agent:main:cron:" + j.ID, "agent:main:plan:cron:y", "agent:main:work"})
+			if got := s.messages("agent:main:work"); len(got) != 2 {
+				t.Errorf("the session has %d messages", len(got))
+			}
+		})
 	schedule(t, "CR-02 a run of 90 seconds does not shift the grid", "", func(t *testing.T, s *scheduled) {
 		from := time.Now()
 		s.add(`{"name":"x","schedule":{"kind":"every","everyMs":300000},"payload":{"kind":"agentTurn","message":"slow 90"},"sessionTarget":"isolated","wakeMode":"now"}`)
 		time.Sleep(16 * time.Minute)
 		equal(t, "turns", s.turns("slow 90", from), []float64{300, 600, 900})
 	})
-	schedule(t, "CR-08 a failing job pauses longer and longer, and a success ends that", "agents: {defaults: {model: {fallbacks: []}}}", func(t *testing.T, s *scheduled) {
-		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":10000},"payload":{"kind":"agentTurn","message":"fail"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"},"failureAlert":false}`)
-		from := time.Now()
-		time.Sleep(25 * time.Minute)
-		turns := s.turns("fail", from)
-		want := []float64{30, 60, 300, 900}
-		if len(turns) < 5 {
-			t.Fatalf("turns at %v", turns)
-		}
-		for i, w := range want {
-			if gap := turns[i+1] - turns[i]; gap < w || gap > w+20 {
-				t.Errorf("pause %d: %v s, want %v; turns at %v", i+1, gap, w, turns)
+	schedule(t, "CR-08 a failing job pauses longer and longer, and a success ends that",
+		"agents: {defaults: {model: {fallbacks: []}}}", func(t *testing.T, s *scheduled) {
+			j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":10000},"payload":{"kind":"agentTurn","message":"fail"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"},"failureAlert":false}`)
+			from := time.Now()
+			time.Sleep(25 * time.Minute)
+			turns := s.turns("fail", from)
+			want := []float64{30, 60, 300, 900}
+			if len(turns) < 5 {
+				t.Fatalf("turns at %v", turns)
 			}
-		}
-		if got := s.job(j.ID); got.State.ConsecutiveErrors != 5 || got.State.LastRunStatus != "error" {
-			t.Errorf("%+v", got.State)
-		}
-		ask[wire.CronJob](s, wire.MethodCronUpdate, map[string]any{"id": j.ID, "patch": map[string]any{"payload": map[string]any{"kind": "agentTurn", "message": "fine"}}})
-		time.Sleep(70 * time.Minute)
-		if got := s.job(j.ID); got.State.ConsecutiveErrors != 0 || got.State.LastRunStatus != "ok" || time.Until(got.State.NextRunAt.Time()) > 11*time.Second {
-			t.Errorf("after a success: %+v", got.State)
-		}
-	})
+			for i, w := range want {
+				if gap := turns[i+1] - turns[i]; gap < w || gap > w+20 {
+					t.Errorf("pause %d: %v s, want %v; turns at %v", i+1, gap, w, turns)
+				}
+			}
+			if got := s.job(j.ID); got.State.ConsecutiveErrors != 5 || got.State.LastRunStatus != "error" {
+				t.Errorf("%+v", got.State)
+			}
+			ask[wire.CronJob](s, wire.MethodCronUpdate,
+				map[string]any{
+					"id":    j.ID,
+					"patch": map[string]any{"payload": map[string]any{"kind": "agentTurn", "message": "fine"}},
+				})
+			time.Sleep(70 * time.Minute)
+			if got := s.job(j.ID); got.State.ConsecutiveErrors != 0 || got.State.LastRunStatus != "ok" ||
+				time.Until(got.State.NextRunAt.Time()) > 11*time.Second {
+				t.Errorf("after a success: %+v", got.State)
+			}
+		})
 	schedule(t, "CR-10 three missed slots are one run", "", func(t *testing.T, s *scheduled) {
 		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`)
 		time.Sleep(time.Minute)
@@ -297,40 +306,45 @@ func TestCron(t *testing.T) {
 			t.Errorf("next after %v", next)
 		}
 	})
-	schedule(t, "missed slots are left out with the policy skip, and a person is told about a job that had no other", `cron: {missedRuns: "skip"}`, func(t *testing.T, s *scheduled) {
-		s.say("ann", "hello")
-		r := s.add(`{"name":"hourly","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`)
-		o := s.add(`{"name":"once","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"call bob"},"sessionTarget":"isolated","wakeMode":"now"}`, in(time.Hour))
-		s.restart(3*time.Hour + 10*time.Minute)
-		time.Sleep(time.Minute)
-		equal(t, "turns", len(s.turns("report", time.Now()))+len(s.turns("call bob", time.Now())), 0)
-		for _, id := range []string{r.ID, o.ID} {
-			if runs := s.runs(id); len(runs) != 1 || runs[0].Status != "skipped" {
-				t.Errorf("%+v", runs)
+	schedule(t, "missed slots are left out with the policy skip, and a person is told about a job that had no other",
+		`cron: {missedRuns: "skip"}`, func(t *testing.T, s *scheduled) {
+			s.say("ann", "hello")
+			r := s.add(`{"name":"hourly","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`)
+			o := s.add(`{"name":"once","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"call bob"},"sessionTarget":"isolated","wakeMode":"now"}`, in(time.Hour))
+			s.restart(3*time.Hour + 10*time.Minute)
+			time.Sleep(time.Minute)
+			equal(t, "turns", len(s.turns("report", time.Now()))+len(s.turns("call bob", time.Now())), 0)
+			for _, id := range []string{r.ID, o.ID} {
+				if runs := s.runs(id); len(runs) != 1 || runs[0].Status != "skipped" {
+					t.Errorf("%+v", runs)
+				}
 			}
-		}
-		if texts := strings.Join(s.phone.Texts(ann), "\n"); strings.Count(texts, "⚠️") != 1 || !strings.Contains(texts, `"once" did not run`) {
-			t.Errorf("ann got %s", texts)
-		}
-	})
-	schedule(t, "missed slots run one after the other with the policy all", `cron: {missedRuns: "all"}`, func(t *testing.T, s *scheduled) {
-		s.add(`{"name":"x","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`)
-		s.restart(15*time.Hour + 10*time.Minute)
-		from := time.Now()
-		time.Sleep(2 * time.Minute)
-		if turns := s.turns("report", from); len(turns) != 10 {
-			t.Errorf("turns at %v", turns)
-		}
-	})
-	schedule(t, "missed slots of a job that fails are as far apart as its failures", `cron: {missedRuns: "all"}, agents: {defaults: {model: {fallbacks: []}}}`, func(t *testing.T, s *scheduled) {
-		s.add(`{"name":"x","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"fail"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"},"failureAlert":false}`)
-		s.restart(4*time.Hour + 10*time.Minute)
-		from := time.Now()
-		time.Sleep(10 * time.Minute)
-		if turns := s.turns("fail", from); len(turns) != 4 || turns[1]-turns[0] < 30 || turns[2]-turns[1] < 60 || turns[3]-turns[2] < 300 {
-			t.Errorf("turns at %v", turns)
-		}
-	})
+			if texts := strings.Join(s.phone.Texts(ann), "\n"); strings.Count(texts, "⚠️") != 1 ||
+				!strings.Contains(texts, `"once" did not run`) {
+				t.Errorf("ann got %s", texts)
+			}
+		})
+	schedule(t, "missed slots run one after the other with the policy all", `cron: {missedRuns: "all"}`,
+		func(t *testing.T, s *scheduled) {
+			s.add(`{"name":"x","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`)
+			s.restart(15*time.Hour + 10*time.Minute)
+			from := time.Now()
+			time.Sleep(2 * time.Minute)
+			if turns := s.turns("report", from); len(turns) != 10 {
+				t.Errorf("turns at %v", turns)
+			}
+		})
+	schedule(t, "missed slots of a job that fails are as far apart as its failures",
+		`cron: {missedRuns: "all"}, agents: {defaults: {model: {fallbacks: []}}}`, func(t *testing.T, s *scheduled) {
+			s.add(`{"name":"x","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"fail"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"},"failureAlert":false}`)
+			s.restart(4*time.Hour + 10*time.Minute)
+			from := time.Now()
+			time.Sleep(10 * time.Minute)
+			if turns := s.turns("fail", from); len(turns) != 4 || turns[1]-turns[0] < 30 || turns[2]-turns[1] < 60 ||
+				turns[3]-turns[2] < 300 {
+				t.Errorf("turns at %v", turns)
+			}
+		})
 	schedule(t, "CR-11 five missed jobs begin at least 5 s apart", "", func(t *testing.T, s *scheduled) {
 		for i := range 5 {
 			s.add(`{"name":"x%d","schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`, i)
@@ -349,29 +363,32 @@ func TestCron(t *testing.T) {
 		}
 	})
 	for n, want := range map[int]float64{1: 60, 2: 30} {
-		schedule(t, fmt.Sprintf("CR-13 two due jobs with maxConcurrentRuns %d", n), fmt.Sprintf("cron: {maxConcurrentRuns: %d}", n), func(t *testing.T, s *scheduled) {
-			at := in(time.Minute)
-			for i := range 2 {
-				s.add(`{"name":"x%d","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"slow 30"},"sessionTarget":"isolated","wakeMode":"now"}`, i, at)
-			}
-			time.Sleep(time.Minute)
-			from := time.Now()
-			time.Sleep(3 * time.Minute)
-			turns := s.turns("slow 30", from)
-			equal(t, "turns", len(turns), 2)
-			if len(turns) == 2 && turns[1]-turns[0]+30 != want {
-				t.Errorf("turns at %v", turns)
+		schedule(t, fmt.Sprintf("CR-13 two due jobs with maxConcurrentRuns %d", n),
+			fmt.Sprintf("cron: {maxConcurrentRuns: %d}", n), func(t *testing.T, s *scheduled) {
+				at := in(time.Minute)
+				for i := range 2 {
+					s.add(`{"name":"x%d","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"slow 30"},"sessionTarget":"isolated","wakeMode":"now"}`, i, at)
+				}
+				time.Sleep(time.Minute)
+				from := time.Now()
+				time.Sleep(3 * time.Minute)
+				turns := s.turns("slow 30", from)
+				equal(t, "turns", len(turns), 2)
+				if len(turns) == 2 && turns[1]-turns[0]+30 != want {
+					t.Errorf("turns at %v", turns)
+				}
+			})
+	}
+	schedule(t, "CR-18 a turn that takes too long is stopped and counts as a failure", "",
+		func(t *testing.T, s *scheduled) {
+			j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":60000},"payload":{"kind":"agentTurn","message":"hang","timeoutSeconds":2},"sessionTarget":"isolated","wakeMode":"now","failureAlert":false}`)
+			time.Sleep(70 * time.Second)
+			got := s.job(j.ID)
+			if got.State.LastRunStatus != "error" || !strings.Contains(got.State.LastError, "timed out") ||
+				got.State.LastDurationMs < 2000 || got.State.LastDurationMs > 2500 || got.State.ConsecutiveErrors != 1 {
+				t.Errorf("%+v", got.State)
 			}
 		})
-	}
-	schedule(t, "CR-18 a turn that takes too long is stopped and counts as a failure", "", func(t *testing.T, s *scheduled) {
-		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":60000},"payload":{"kind":"agentTurn","message":"hang","timeoutSeconds":2},"sessionTarget":"isolated","wakeMode":"now","failureAlert":false}`)
-		time.Sleep(70 * time.Second)
-		got := s.job(j.ID)
-		if got.State.LastRunStatus != "error" || !strings.Contains(got.State.LastError, "timed out") || got.State.LastDurationMs < 2000 || got.State.LastDurationMs > 2500 || got.State.ConsecutiveErrors != 1 {
-			t.Errorf("%+v", got.State)
-		}
-	})
 	schedule(t, "CR-19 CR-32 events of the main session", "", func(t *testing.T, s *scheduled) {
 		s.say("ann", "hello")
 		from := time.Now()
@@ -387,24 +404,27 @@ func TestCron(t *testing.T) {
 		}
 		s.say("ann", "anything else?")
 		last := s.model.Requests()[len(s.model.Requests())-1]
-		if all := fmt.Sprint(last.Messages[len(last.Messages)-1].PlainText(), last.Messages[len(last.Messages)-2].PlainText()); !strings.Contains(all, "stand up") {
+		if all := fmt.Sprint(last.Messages[len(last.Messages)-1].PlainText(),
+			last.Messages[len(last.Messages)-2].PlainText()); !strings.Contains(all, "stand up") {
 			t.Errorf("the next turn does not contain the event: %s", all)
 		}
 	})
-	schedule(t, "CR-20 CR-21 one message, none for NO_REPLY, none besides what the model sent", "", func(t *testing.T, s *scheduled) {
-		for i, text := range []string{"report", "quiet", "tell the result is 42"} {
-			s.add(`{"name":"x%d","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":%q},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"phone","to":"ann"}}`,
-				i, in(time.Duration(i+1)*time.Minute), text)
-		}
-		time.Sleep(5 * time.Minute)
-		equal(t, "messages", s.phone.Texts(ann), []string{"done: report", "the result is 42"})
-		page := ask[wire.CronPage](s, wire.MethodCronList, map[string]any{"includeDisabled": true, "sortBy": "name", "sortDir": "asc"})
-		var got []string
-		for _, j := range page.Jobs {
-			got = append(got, j.State.LastDelivery)
-		}
-		equal(t, "deliveries", got, []string{"delivered", "not-requested", "delivered"})
-	})
+	schedule(t, "CR-20 CR-21 one message, none for NO_REPLY, none besides what the model sent", "",
+		func(t *testing.T, s *scheduled) {
+			for i, text := range []string{"report", "quiet", "tell the result is 42"} {
+				s.add(`{"name":"x%d","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":%q},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"phone","to":"ann"}}`,
+					i, in(time.Duration(i+1)*time.Minute), text)
+			}
+			time.Sleep(5 * time.Minute)
+			equal(t, "messages", s.phone.Texts(ann), []string{"done: report", "the result is 42"})
+			page := ask[wire.CronPage](s, wire.MethodCronList,
+				map[string]any{"includeDisabled": true, "sortBy": "name", "sortDir": "asc"})
+			var got []string
+			for _, j := range page.Jobs {
+				got = append(got, j.State.LastDelivery)
+			}
+			equal(t, "deliveries", got, []string{"delivered", "not-requested", "delivered"})
+		})
 	schedule(t, "CR-24 a disabled job runs by hand", "", func(t *testing.T, s *scheduled) {
 		j := s.add(`{"name":"x","enabled":false,"schedule":{"kind":"every","everyMs":60000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`)
 		from := time.Now()
@@ -424,29 +444,32 @@ func TestCron(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	schedule(t, "CR-25 nothing runs while the schedule is off", "cron: {enabled: false}", func(t *testing.T, s *scheduled) {
-		s.add(`{"name":"x","schedule":{"kind":"every","everyMs":60000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`)
-		time.Sleep(5 * time.Minute)
-		equal(t, "turns", len(s.turns("report", time.Now())), 0)
-		if st := ask[wire.CronStatus](s, wire.MethodCronStatus, nil); st.Enabled || st.Jobs != 1 {
-			t.Errorf("%+v", st)
-		}
-	})
-	schedule(t, "CR-27 CR-37 the agent, the model and the level of the job", `agents: {list: [{id: "main", default: true}, {id: "ops"}]}`, func(t *testing.T, s *scheduled) {
-		j := s.add(`{"name":"x","agentId":"ops","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"report","model":"mock/big","thinking":"high"},"sessionTarget":"isolated","wakeMode":"now"}`, in(time.Minute))
-		time.Sleep(2 * time.Minute)
-		r := s.model.Requests()[0]
-		runs := s.runs(j.ID)
-		if len(runs) != 1 || runs[0].SessionKey != "agent:ops:cron:"+j.ID || r.Model != "big" || r.Thinking != llm.High || !strings.Contains(fmt.Sprint(r.System), "workspace-ops") {
-			t.Errorf("%+v, model %s, level %q, system %.300s", runs, r.Model, r.Thinking, fmt.Sprint(r.System))
-		}
-		list := ask[wire.SessionList](s, wire.MethodSessionsList, map[string]any{})
-		for _, m := range list.Sessions {
-			if m.Key == "agent:ops:cron:"+j.ID && m.Thinking != "" {
-				t.Errorf("the session keeps the level: %+v", m)
+	schedule(t, "CR-25 nothing runs while the schedule is off", "cron: {enabled: false}",
+		func(t *testing.T, s *scheduled) {
+			s.add(`{"name":"x","schedule":{"kind":"every","everyMs":60000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`)
+			time.Sleep(5 * time.Minute)
+			equal(t, "turns", len(s.turns("report", time.Now())), 0)
+			if st := ask[wire.CronStatus](s, wire.MethodCronStatus, nil); st.Enabled || st.Jobs != 1 {
+				t.Errorf("%+v", st)
 			}
-		}
-	})
+		})
+	schedule(t, "CR-27 CR-37 the agent, the model and the level of the job",
+		`agents: {list: [{id: "main", default: true}, {id: "ops"}]}`, func(t *testing.T, s *scheduled) {
+			j := s.add(`{"name":"x","agentId":"ops","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"report","model":"mock/big","thinking":"high"},"sessionTarget":"isolated","wakeMode":"now"}`, in(time.Minute))
+			time.Sleep(2 * time.Minute)
+			r := s.model.Requests()[0]
+			runs := s.runs(j.ID)
+			if len(runs) != 1 || runs[0].SessionKey != "agent:ops:cron:"+j.ID || r.Model != "big" || r.Thinking != llm.High ||
+				!strings.Contains(fmt.Sprint(r.System), "workspace-ops") {
+				t.Errorf("%+v, model %s, level %q, system %.300s", runs, r.Model, r.Thinking, fmt.Sprint(r.System))
+			}
+			list := ask[wire.SessionList](s, wire.MethodSessionsList, map[string]any{})
+			for _, m := range list.Sessions {
+				if m.Key == "agent:ops:cron:"+j.ID && m.Thinking != "" {
+					t.Errorf("the session keeps the level: %+v", m)
+				}
+			}
+		})
 	schedule(t, "CR-28 one alert an hour after two failures", "", func(t *testing.T, s *scheduled) {
 		s.add(`{"name":"broken","schedule":{"kind":"every","everyMs":60000},"payload":{"kind":"agentTurn","message":"fail"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"phone","to":"ann"},"failureAlert":{"after":2}}`)
 		time.Sleep(50 * time.Minute)
@@ -472,7 +495,8 @@ func TestCron(t *testing.T) {
 		s.start()
 		from := time.Now()
 		time.Sleep(11 * time.Minute)
-		if runs := s.runs(j.ID); len(runs) != 1 || runs[0].Status != "error" || runs[0].Delivery != "not-delivered" || !strings.Contains(runs[0].Error, "phone") {
+		if runs := s.runs(j.ID); len(runs) != 1 || runs[0].Status != "error" || runs[0].Delivery != "not-delivered" ||
+			!strings.Contains(runs[0].Error, "phone") {
 			t.Errorf("%+v", runs)
 		}
 		if told := s.turns(`The scheduled job "lost" has ended`, from); len(told) != 1 {
@@ -483,22 +507,24 @@ func TestCron(t *testing.T) {
 		name, text string
 		starts     int
 	}{{"permanent", "fail", 1}, {"transient", "busy", 4}} {
-		schedule(t, "CR-34 a one-shot with a failure that is "+tt.name, `agents: {defaults: {model: {fallbacks: []}}}, models: {retry: {attempts: 1}}`, func(t *testing.T, s *scheduled) {
-			s.say("ann", "hello")
-			j := s.add(`{"name":"once","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":%q},"sessionTarget":"isolated","wakeMode":"now","failureAlert":false}`, in(time.Minute), tt.text)
-			for range 4 {
-				time.Sleep(30 * time.Minute)
-				s.restart(time.Second)
-			}
-			runs := s.runs(j.ID)
-			equal(t, "runs", len(runs), tt.starts)
-			if got := s.job(j.ID); got.Enabled || got.State.LastRunStatus != "error" {
-				t.Errorf("%+v", got)
-			}
-			if texts := strings.Join(s.phone.Texts(ann), "\n"); strings.Count(texts, "⚠️") != 1 || !strings.Contains(texts, `"once" failed`) {
-				t.Errorf("ann got %s", texts)
-			}
-		})
+		schedule(t, "CR-34 a one-shot with a failure that is "+tt.name,
+			`agents: {defaults: {model: {fallbacks: []}}}, models: {retry: {attempts: 1}}`, func(t *testing.T, s *scheduled) {
+				s.say("ann", "hello")
+				j := s.add(`{"name":"once","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":%q},"sessionTarget":"isolated","wakeMode":"now","failureAlert":false}`, in(time.Minute), tt.text)
+				for range 4 {
+					time.Sleep(30 * time.Minute)
+					s.restart(time.Second)
+				}
+				runs := s.runs(j.ID)
+				equal(t, "runs", len(runs), tt.starts)
+				if got := s.job(j.ID); got.Enabled || got.State.LastRunStatus != "error" {
+					t.Errorf("%+v", got)
+				}
+				if texts := strings.Join(s.phone.Texts(ann), "\n"); strings.Count(texts, "⚠️") != 1 ||
+					!strings.Contains(texts, `"once" failed`) {
+					t.Errorf("ann got %s", texts)
+				}
+			})
 	}
 	schedule(t, "CR-35 two starts are at least 2 s apart", "", func(t *testing.T, s *scheduled) {
 		from := time.Now()
@@ -524,32 +550,38 @@ func TestCron(t *testing.T) {
 			t.Errorf("%+v", runs)
 		}
 	})
-	schedule(t, "a job with one slot that gets another one during its run runs then", "", func(t *testing.T, s *scheduled) {
-		from := time.Now()
-		j := s.add(`{"name":"x","deleteAfterRun":true,"schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"slow 30"},"sessionTarget":"isolated","wakeMode":"now"}`, in(time.Minute))
-		time.Sleep(70 * time.Second)
-		ask[wire.CronJob](s, wire.MethodCronUpdate, map[string]any{"id": j.ID, "patch": map[string]any{"schedule": map[string]any{"kind": "at", "at": in(time.Minute)}}})
-		time.Sleep(50 * time.Second)
-		if got := s.job(j.ID); !got.Enabled || got.NextRunAt == nil || got.State.LastRunStatus != "ok" {
-			t.Errorf("after the first run: %+v", got)
-		}
-		time.Sleep(time.Minute)
-		equal(t, "turns", s.turns("slow 30", from), []float64{60, 130})
-		if page := ask[wire.CronPage](s, wire.MethodCronList, map[string]any{"includeDisabled": true}); page.Total != 0 {
-			t.Errorf("it was not deleted: %+v", page.Jobs)
-		}
-	})
-	schedule(t, "a job with one slot that comes during a run by hand ends with that run", "", func(t *testing.T, s *scheduled) {
-		from := time.Now()
-		j := s.add(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"slow 30"},"sessionTarget":"isolated","wakeMode":"now"}`, in(time.Minute))
-		time.Sleep(50 * time.Second)
-		ask[wire.CronStarted](s, wire.MethodCronRun, map[string]string{"id": j.ID})
-		time.Sleep(10 * time.Minute)
-		equal(t, "turns", s.turns("slow 30", from), []float64{50})
-		if got := s.job(j.ID); got.Enabled || got.State.RunningAt != 0 {
-			t.Errorf("%+v", got)
-		}
-	})
+	schedule(t, "a job with one slot that gets another one during its run runs then", "",
+		func(t *testing.T, s *scheduled) {
+			from := time.Now()
+			j := s.add(`{"name":"x","deleteAfterRun":true,"schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"slow 30"},"sessionTarget":"isolated","wakeMode":"now"}`, in(time.Minute))
+			time.Sleep(70 * time.Second)
+			ask[wire.CronJob](s, wire.MethodCronUpdate,
+				map[string]any{
+					"id":    j.ID,
+					"patch": map[string]any{"schedule": map[string]any{"kind": "at", "at": in(time.Minute)}},
+				})
+			time.Sleep(50 * time.Second)
+			if got := s.job(j.ID); !got.Enabled || got.NextRunAt == nil || got.State.LastRunStatus != "ok" {
+				t.Errorf("after the first run: %+v", got)
+			}
+			time.Sleep(time.Minute)
+			equal(t, "turns", s.turns("slow 30", from), []float64{60, 130})
+			if page := ask[wire.CronPage](s, wire.MethodCronList, map[string]any{"includeDisabled": true}); page.Total != 0 {
+				t.Errorf("it was not deleted: %+v", page.Jobs)
+			}
+		})
+	schedule(t, "a job with one slot that comes during a run by hand ends with that run", "",
+		func(t *testing.T, s *scheduled) {
+			from := time.Now()
+			j := s.add(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"slow 30"},"sessionTarget":"isolated","wakeMode":"now"}`, in(time.Minute))
+			time.Sleep(50 * time.Second)
+			ask[wire.CronStarted](s, wire.MethodCronRun, map[string]string{"id": j.ID})
+			time.Sleep(10 * time.Minute)
+			equal(t, "turns", s.turns("slow 30", from), []float64{50})
+			if got := s.job(j.ID); got.Enabled || got.State.RunningAt != 0 {
+				t.Errorf("%+v", got)
+			}
+		})
 	schedule(t, "a deleted session does not leave its job running", "", func(t *testing.T, s *scheduled) {
 		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000},"payload":{"kind":"agentTurn","message":"slow 300"},"sessionTarget":"isolated","wakeMode":"now","failureAlert":false}`)
 		time.Sleep(11 * time.Minute)
@@ -602,24 +634,25 @@ func TestCron(t *testing.T) {
 			t.Error("a job of the file does not run")
 		}
 	})
-	schedule(t, "CR-17 the newest runs of a job are kept", "cron: {runLog: {keepLines: 3}}", func(t *testing.T, s *scheduled) {
-		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000},"payload":{"kind":"agentTurn","message":"tick"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
-		s.add(`{"name":"y","schedule":{"kind":"every","everyMs":1800000},"payload":{"kind":"agentTurn","message":"tock"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
-		time.Sleep(55 * time.Minute)
-		s.must(wire.MethodCronUpdate, json.RawMessage(fmt.Sprintf(`{"id":%q,"patch":{"enabled":false}}`, j.ID)), nil)
-		times := func() (all []wire.Millis) {
-			for _, e := range s.runs(j.ID) {
-				all = append(all, e.Time)
+	schedule(t, "CR-17 the newest runs of a job are kept", "cron: {runLog: {keepLines: 3}}",
+		func(t *testing.T, s *scheduled) {
+			j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000},"payload":{"kind":"agentTurn","message":"tick"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+			s.add(`{"name":"y","schedule":{"kind":"every","everyMs":1800000},"payload":{"kind":"agentTurn","message":"tock"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+			time.Sleep(55 * time.Minute)
+			s.must(wire.MethodCronUpdate, json.RawMessage(fmt.Sprintf(`{"id":%q,"patch":{"enabled":false}}`, j.ID)), nil)
+			times := func() (all []wire.Millis) {
+				for _, e := range s.runs(j.ID) {
+					all = append(all, e.Time)
+				}
+				slices.Sort(all)
+				return all
 			}
-			slices.Sort(all)
-			return all
-		}
-		before := times()
-		time.Sleep(2 * time.Hour)
-		if after := times(); len(before) != 5 || !slices.Equal(after, before[2:]) {
-			t.Errorf("of the runs at %v, those at %v are kept", before, after)
-		}
-	})
+			before := times()
+			time.Sleep(2 * time.Hour)
+			if after := times(); len(before) != 5 || !slices.Equal(after, before[2:]) {
+				t.Errorf("of the runs at %v, those at %v are kept", before, after)
+			}
+		})
 	schedule(t, "a watched file", "", func(t *testing.T, s *scheduled) {
 		file := filepath.Join(s.o.Dir, "workspace", "inbox.txt")
 		write := func(text string) {
@@ -668,29 +701,31 @@ func TestCronInterrupted(t *testing.T) {
 
 // TestCronRemoved removes jobs whose answers wait to be sent.
 func TestCronRemoved(t *testing.T) {
-	schedule(t, "the answer of a job that is removed is not sent, unless it is being sent", "", func(t *testing.T, s *scheduled) {
-		const at = `{"name":%q,"schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":%[1]q},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"phone","to":"direct:ann"}}`
-		s.phone.Latency = 10 * time.Second
-		first, second := s.add(at, "first"), s.add(at, "second")
-		run := func(id string) {
-			ask[wire.CronStarted](s, wire.MethodCronRun, map[string]any{"id": id, "mode": "force"})
-		}
-		run(first.ID)
-		time.Sleep(time.Second)
-		run(second.ID)
-		time.Sleep(time.Second)
-		for _, id := range []string{first.ID, second.ID} {
-			ask[any](s, wire.MethodCronRemove, map[string]string{"id": id})
-		}
-		time.Sleep(5 * time.Minute)
-		equal(t, "messages", s.phone.Texts(ann), []string{"done: first"})
-		if r := s.runs(first.ID); len(r) != 1 || r[0].Delivery != "delivered" {
-			t.Errorf("the first job: %+v", r)
-		}
-		if r := s.runs(second.ID); len(r) != 1 || r[0].Status != "ok" || r[0].Delivery != "not-delivered" || r[0].DeliveryError != "the job was removed" {
-			t.Errorf("the second job: %+v", r)
-		}
-	})
+	schedule(t, "the answer of a job that is removed is not sent, unless it is being sent", "",
+		func(t *testing.T, s *scheduled) {
+			const at = `{"name":%q,"schedule":{"kind":"every","everyMs":3600000},"payload":{"kind":"agentTurn","message":%[1]q},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"phone","to":"direct:ann"}}`
+			s.phone.Latency = 10 * time.Second
+			first, second := s.add(at, "first"), s.add(at, "second")
+			run := func(id string) {
+				ask[wire.CronStarted](s, wire.MethodCronRun, map[string]any{"id": id, "mode": "force"})
+			}
+			run(first.ID)
+			time.Sleep(time.Second)
+			run(second.ID)
+			time.Sleep(time.Second)
+			for _, id := range []string{first.ID, second.ID} {
+				ask[any](s, wire.MethodCronRemove, map[string]string{"id": id})
+			}
+			time.Sleep(5 * time.Minute)
+			equal(t, "messages", s.phone.Texts(ann), []string{"done: first"})
+			if r := s.runs(first.ID); len(r) != 1 || r[0].Delivery != "delivered" {
+				t.Errorf("the first job: %+v", r)
+			}
+			if r := s.runs(second.ID); len(r) != 1 || r[0].Status != "ok" || r[0].Delivery != "not-delivered" ||
+				r[0].DeliveryError != "the job was removed" {
+				t.Errorf("the second job: %+v", r)
+			}
+		})
 }
 
 // TestCronClock sets the wall clock of the schedule.
@@ -732,100 +767,110 @@ func TestCronClock(t *testing.T) {
 			})
 		})
 	}
-	shifted(t, "CR-07 a clock that jumps forward is noticed within a minute", func(t *testing.T, s *scheduled, set func(time.Duration)) {
-		s.add(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`, time.Now().Add(3*time.Hour).UTC().Format(time.RFC3339))
-		time.Sleep(5 * time.Minute)
-		set(4 * time.Hour)
-		from := time.Now()
-		time.Sleep(70 * time.Second)
-		if turns := s.turns("report", from); len(turns) != 1 || turns[0] > 60 {
-			t.Errorf("turns at %v", turns)
-		}
-	})
-	shifted(t, "a time from now counts from the clock of the schedule", func(t *testing.T, s *scheduled, set func(time.Duration)) {
-		set(6 * time.Hour)
-		from := time.Now()
-		j := s.add(`{"name":"x","schedule":{"kind":"at","at":"20m"},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
-		time.Sleep(time.Minute)
-		ask[wire.CronJob](s, wire.MethodCronUpdate, map[string]any{"id": j.ID, "patch": map[string]any{"schedule": map[string]any{"kind": "at", "at": "30m"}}})
-		time.Sleep(40 * time.Minute)
-		if turns := s.turns("report", from); len(turns) != 1 || turns[0] < 1860 || turns[0] > 1861 {
-			t.Errorf("turns at %v", turns)
-		}
-	})
-	shifted(t, "an interval goes on when the clock is set back", func(t *testing.T, s *scheduled, set func(time.Duration)) {
-		set(6 * time.Hour)
-		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000,"anchorMs":1000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
-		time.Sleep(31 * time.Minute)
-		set(0)
-		from := time.Now()
-		time.Sleep(61 * time.Minute)
-		if turns := s.turns("report", from); len(turns) != 10 {
-			t.Errorf("turns at %v, want four before and six after the change", turns)
-		}
-		equal(t, "runs", len(s.runs(j.ID)), 10)
-	})
-	shifted(t, "an interval goes on when the clock was set back while the gateway was not running", func(t *testing.T, s *scheduled, set func(time.Duration)) {
-		set(6 * time.Hour)
-		s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000,"anchorMs":1000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
-		time.Sleep(31 * time.Minute)
-		s.stop()
-		set(0)
-		s.start()
-		from := time.Now()
-		time.Sleep(31 * time.Minute)
-		if turns := s.turns("report", from); len(turns) != 7 {
-			t.Errorf("turns at %v, want four before and three after the change", turns)
-		}
-	})
-	shifted(t, "a pause after failures is kept when the clock is set back, and gets no longer", func(t *testing.T, s *scheduled, set func(time.Duration)) {
-		set(6 * time.Hour)
-		s.add(`{"name":"x","schedule":{"kind":"every","everyMs":10000},"payload":{"kind":"agentTurn","message":"fail"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"},"failureAlert":false}`)
-		from := time.Now()
-		time.Sleep(140 * time.Second) // three failures, the next run is in 5 min
-		set(0)
-		time.Sleep(8 * time.Minute)
-		if turns := s.turns("fail", from); len(turns) != 4 || turns[3]-turns[2] < 300 {
-			t.Errorf("turns at %v", turns)
-		}
-	})
-	shifted(t, "a job that is enabled after the clock was set back runs", func(t *testing.T, s *scheduled, set func(time.Duration)) {
-		set(6 * time.Hour)
-		j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000,"anchorMs":1000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
-		time.Sleep(11 * time.Minute)
-		ask[wire.CronJob](s, wire.MethodCronUpdate, map[string]any{"id": j.ID, "patch": map[string]any{"enabled": false}})
-		set(0)
-		got := ask[wire.CronJob](s, wire.MethodCronUpdate, map[string]any{"id": j.ID, "patch": map[string]any{"enabled": true}})
-		if next := time.Until(got.State.NextRunAt.Time()); next > 10*time.Minute {
-			t.Errorf("it runs in %s", next)
-		}
-	})
-	shifted(t, "a job with one slot that was repeated does not run again when the clock was before its slot", func(t *testing.T, s *scheduled, set func(time.Duration)) {
-		set(6 * time.Hour)
-		j := s.add(`{"name":"x","schedule":{"kind":"at","at":"10s"},"deleteAfterRun":false,"payload":{"kind":"agentTurn","message":"try"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
-		time.Sleep(2 * time.Minute)
-		set(0)
-		time.Sleep(8 * time.Minute)
-		list := s.runs(j.ID)
-		if n := len(list); n < 2 || list[n-1].Status != "ok" {
-			t.Fatalf("runs %+v", list)
-		}
-		set(6 * time.Hour)
-		time.Sleep(2 * time.Minute)
-		equal(t, "runs after the clock was set right", len(s.runs(j.ID)), len(list))
-	})
-	shifted(t, "no slot of an expression runs twice when the clock is set back", func(t *testing.T, s *scheduled, set func(time.Duration)) {
-		j := s.add(`{"name":"x","schedule":{"kind":"cron","expr":"*/10 * * * *"},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
-		time.Sleep(time.Hour + time.Minute)
-		before := len(s.runs(j.ID))
-		set(-30 * time.Minute)
-		time.Sleep(28 * time.Minute)
-		equal(t, "runs while the local time repeats", len(s.runs(j.ID)), before)
-		time.Sleep(32 * time.Minute)
-		if n := len(s.runs(j.ID)) - before; n < 3 || n > 4 {
-			t.Errorf("%d runs afterwards: %+v", n, s.runs(j.ID))
-		}
-	})
+	shifted(t, "CR-07 a clock that jumps forward is noticed within a minute",
+		func(t *testing.T, s *scheduled, set func(time.Duration)) {
+			s.add(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now"}`, time.Now().Add(3*time.Hour).UTC().Format(time.RFC3339))
+			time.Sleep(5 * time.Minute)
+			set(4 * time.Hour)
+			from := time.Now()
+			time.Sleep(70 * time.Second)
+			if turns := s.turns("report", from); len(turns) != 1 || turns[0] > 60 {
+				t.Errorf("turns at %v", turns)
+			}
+		})
+	shifted(t, "a time from now counts from the clock of the schedule",
+		func(t *testing.T, s *scheduled, set func(time.Duration)) {
+			set(6 * time.Hour)
+			from := time.Now()
+			j := s.add(`{"name":"x","schedule":{"kind":"at","at":"20m"},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+			time.Sleep(time.Minute)
+			ask[wire.CronJob](s, wire.MethodCronUpdate,
+				map[string]any{"id": j.ID, "patch": map[string]any{"schedule": map[string]any{"kind": "at", "at": "30m"}}})
+			time.Sleep(40 * time.Minute)
+			if turns := s.turns("report", from); len(turns) != 1 || turns[0] < 1860 || turns[0] > 1861 {
+				t.Errorf("turns at %v", turns)
+			}
+		})
+	shifted(t, "an interval goes on when the clock is set back",
+		func(t *testing.T, s *scheduled, set func(time.Duration)) {
+			set(6 * time.Hour)
+			j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000,"anchorMs":1000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+			time.Sleep(31 * time.Minute)
+			set(0)
+			from := time.Now()
+			time.Sleep(61 * time.Minute)
+			if turns := s.turns("report", from); len(turns) != 10 {
+				t.Errorf("turns at %v, want four before and six after the change", turns)
+			}
+			equal(t, "runs", len(s.runs(j.ID)), 10)
+		})
+	shifted(t, "an interval goes on when the clock was set back while the gateway was not running",
+		func(t *testing.T, s *scheduled, set func(time.Duration)) {
+			set(6 * time.Hour)
+			s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000,"anchorMs":1000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+			time.Sleep(31 * time.Minute)
+			s.stop()
+			set(0)
+			s.start()
+			from := time.Now()
+			time.Sleep(31 * time.Minute)
+			if turns := s.turns("report", from); len(turns) != 7 {
+				t.Errorf("turns at %v, want four before and three after the change", turns)
+			}
+		})
+	shifted(t, "a pause after failures is kept when the clock is set back, and gets no longer",
+		func(t *testing.T, s *scheduled, set func(time.Duration)) {
+			set(6 * time.Hour)
+			s.add(`{"name":"x","schedule":{"kind":"every","everyMs":10000},"payload":{"kind":"agentTurn","message":"fail"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"},"failureAlert":false}`)
+			from := time.Now()
+			time.Sleep(140 * time.Second) // three failures, the next run is in 5 min
+			set(0)
+			time.Sleep(8 * time.Minute)
+			if turns := s.turns("fail", from); len(turns) != 4 || turns[3]-turns[2] < 300 {
+				t.Errorf("turns at %v", turns)
+			}
+		})
+	shifted(t, "a job that is enabled after the clock was set back runs",
+		func(t *testing.T, s *scheduled, set func(time.Duration)) {
+			set(6 * time.Hour)
+			j := s.add(`{"name":"x","schedule":{"kind":"every","everyMs":600000,"anchorMs":1000},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+			time.Sleep(11 * time.Minute)
+			ask[wire.CronJob](s, wire.MethodCronUpdate, map[string]any{"id": j.ID, "patch": map[string]any{"enabled": false}})
+			set(0)
+			got := ask[wire.CronJob](s, wire.MethodCronUpdate,
+				map[string]any{"id": j.ID, "patch": map[string]any{"enabled": true}})
+			if next := time.Until(got.State.NextRunAt.Time()); next > 10*time.Minute {
+				t.Errorf("it runs in %s", next)
+			}
+		})
+	shifted(t, "a job with one slot that was repeated does not run again when the clock was before its slot",
+		func(t *testing.T, s *scheduled, set func(time.Duration)) {
+			set(6 * time.Hour)
+			j := s.add(`{"name":"x","schedule":{"kind":"at","at":"10s"},"deleteAfterRun":false,"payload":{"kind":"agentTurn","message":"try"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+			time.Sleep(2 * time.Minute)
+			set(0)
+			time.Sleep(8 * time.Minute)
+			list := s.runs(j.ID)
+			if n := len(list); n < 2 || list[n-1].Status != "ok" {
+				t.Fatalf("runs %+v", list)
+			}
+			set(6 * time.Hour)
+			time.Sleep(2 * time.Minute)
+			equal(t, "runs after the clock was set right", len(s.runs(j.ID)), len(list))
+		})
+	shifted(t, "no slot of an expression runs twice when the clock is set back",
+		func(t *testing.T, s *scheduled, set func(time.Duration)) {
+			j := s.add(`{"name":"x","schedule":{"kind":"cron","expr":"*/10 * * * *"},"payload":{"kind":"agentTurn","message":"report"},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`)
+			time.Sleep(time.Hour + time.Minute)
+			before := len(s.runs(j.ID))
+			set(-30 * time.Minute)
+			time.Sleep(28 * time.Minute)
+			equal(t, "runs while the local time repeats", len(s.runs(j.ID)), before)
+			time.Sleep(32 * time.Minute)
+			if n := len(s.runs(j.ID)) - before; n < 3 || n > 4 {
+				t.Errorf("%d runs afterwards: %+v", n, s.runs(j.ID))
+			}
+		})
 }
 
 // TestCronWebhook delivers results to a server on this machine.
@@ -881,7 +926,8 @@ func TestCronWebhook(t *testing.T) {
 			if !allowed {
 				want = "not-delivered"
 			}
-			waittest.Until(t, "the end of the delivery", func() bool { r := s.runs(id); return len(r) == 1 && r[0].Delivery == want })
+			waittest.Until(t, "the end of the delivery",
+				func() bool { r := s.runs(id); return len(r) == 1 && r[0].Delivery == want })
 			mu.Lock()
 			defer mu.Unlock()
 			if !allowed {
@@ -895,10 +941,12 @@ func TestCronWebhook(t *testing.T) {
 				t.Fatalf("%d requests", len(got))
 			}
 			h, b := got[0].header, got[0].body
-			if h.Get("Authorization") != "Bearer s3cret-token" || h.Get("Content-Type") != "application/json" || !strings.HasPrefix(h.Get("X-Chela-Signature"), "v1=") || h.Get("Idempotency-Key") == "" {
+			if h.Get("Authorization") != "Bearer s3cret-token" || h.Get("Content-Type") != "application/json" ||
+				!strings.HasPrefix(h.Get("X-Chela-Signature"), "v1=") || h.Get("Idempotency-Key") == "" {
 				t.Errorf("headers %v", h)
 			}
-			if b["jobId"] != id || b["status"] != "ok" || b["summary"] != "the result" || b["action"] != "finished" || b["runId"] != ran.RunID || strings.Contains(got[0].raw, "principal") {
+			if b["jobId"] != id || b["status"] != "ok" || b["summary"] != "the result" || b["action"] != "finished" ||
+				b["runId"] != ran.RunID || strings.Contains(got[0].raw, "principal") {
 				t.Errorf("body %s", got[0].raw)
 			}
 		})

@@ -46,7 +46,11 @@ func (c wordModel) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Eve
 			}
 		}
 		yield(llm.Event{Kind: llm.Done, Message: &llm.Message{
-			Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(text.String())}, Provider: "mock", Model: r.Model, Stop: llm.StopEnd,
+			Role:     llm.RoleAssistant,
+			Parts:    []llm.Part{llm.Text(text.String())},
+			Provider: "mock",
+			Model:    r.Model,
+			Stop:     llm.StopEnd,
 		}}, nil)
 	}
 }
@@ -103,7 +107,8 @@ func watch(g *Gateway, rnd *rand.Rand, cuts int, sessions []string) (*eventRecor
 	s.cuts = cuts // from here on
 	for _, key := range sessions {
 		// It is safe to subscribe twice.
-		if err := s.c.Repeat(context.Background(), wire.MethodSessionsMessagesSubscribe, wire.SessionKey{Key: key}, nil); err != nil {
+		if err := s.c.Repeat(context.Background(), wire.MethodSessionsMessagesSubscribe,
+			wire.SessionKey{Key: key}, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -140,7 +140,8 @@ func damage(rnd *rand.Rand, s dbFiles) (dbFiles, string) {
 	}
 	block := b[at/512*512:]
 	block = block[:min(len(block), 512<<rnd.IntN(4))]
-	kind := [...]string{"a flipped bit", "a flipped bit", "a flipped bit", "zeros", "noise", "another block", "a missing end"}[rnd.IntN(7)]
+	kind := [...]string{"a flipped bit", "a flipped bit", "a flipped bit", "zeros", "noise", "another block",
+		"a missing end"}[rnd.IntN(7)]
 	switch kind {
 	case "a flipped bit":
 		b[at] ^= 1 << rnd.IntN(8)
@@ -234,7 +235,8 @@ func usedDatabase(t *testing.T) []dbFiles {
 		here := chela.Address{Channel: "chat", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
 		g := Start(t, Options{
 			Dir: dir, Channels: map[string]channel.Channel{"chat": chat},
-			Config: Config{"channels": json.RawMessage(`{"chat": {"allowFrom": ["p"]}}`), "tools": json.RawMessage(`{"exec": {"mode": "ask"}}`)},
+			Config: Config{"channels": json.RawMessage(`{"chat": {"allowFrom": ["p"]}}`),
+				"tools": json.RawMessage(`{"exec": {"mode": "ask"}}`)},
 			Model: llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
 				if name, size, ok := strings.Cut(r.Messages[len(r.Messages)-1].PlainText(), " write "); ok {
 					n, _ := strconv.Atoi(size)
@@ -256,7 +258,8 @@ func usedDatabase(t *testing.T) []dbFiles {
 				c.decide(c.question().ID, wire.Deny)
 				c.Await(run)
 			case 5:
-				in := chela.Inbound{ID: fmt.Sprint(n, i), Address: here, Sender: chela.Sender{ID: "p"}, Text: fmt.Sprintf("%d write %d", i, 2000)}
+				in := chela.Inbound{ID: fmt.Sprint(n, i), Address: here, Sender: chela.Sender{ID: "p"},
+					Text: fmt.Sprintf("%d write %d", i, 2000)}
 				if err := chat.Say(t.Context(), in); err != nil {
 					t.Fatal(err)
 				}

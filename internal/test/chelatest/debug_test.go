@@ -48,7 +48,8 @@ func TestDebugCommand(t *testing.T) {
 		say("hi", "home")
 		say("/debug show", "```\nagents.defaults.model = \"mock/home\"\n```")
 		say("/config get agents.defaults.model", "home…")
-		if got := r.say(inGroup("g", func(in *chela.Inbound) { in.Text = "/debug show" })); !strings.Contains(got, "mock/home") {
+		if got := r.say(inGroup("g", func(in *chela.Inbound) { in.Text = "/debug show" })); !strings.Contains(got,
+			"mock/home") {
 			t.Errorf("of the owner in a group: %q", got)
 		}
 		for text, want := range map[string]string{

@@ -31,7 +31,8 @@ func TestDiscord(t *testing.T) {
 		})
 		g := Start(t, Options{
 			Model: model, HTTP: client,
-			Config: section("channels", `{"discord": {"token": "`+discordtest.Token+`", "apiRoot": "`+platform.Root()+`", "allowFrom": ["`+ann+`"]}}`),
+			Config: section("channels", `{"discord": {"token": "`+discordtest.Token+`", "apiRoot": "`+platform.Root()+
+				`", "allowFrom": ["`+ann+`"]}}`),
 		})
 		defer g.Stop()
 		if err := platform.Connected(t.Context()); err != nil {
@@ -59,13 +60,15 @@ func TestDiscord(t *testing.T) {
 		if len(typed) == 0 || len(sent) != 1 || !typed[0].Time.Before(sent[0].Time) {
 			t.Errorf("%d times typing, %d messages", len(typed), len(sent))
 		}
-		if got := say(discordtest.Post{Channel: platform.DM(eve), Person: eve, Text: "hello"}); !strings.Contains(got, "Your code: ") || len(platform.Requests("POST", dm+"/messages")) != 1 {
+		if got := say(discordtest.Post{Channel: platform.DM(eve), Person: eve, Text: "hello"}); !strings.Contains(got,
+			"Your code: ") || len(platform.Requests("POST", dm+"/messages")) != 1 {
 			t.Errorf("the answer to a stranger: %q", got)
 		}
 		if got := say(discordtest.Post{Channel: room, Person: ann, Text: "hello all"}); got != "" {
 			t.Errorf("the answer to a message without a mention: %q", got)
 		}
-		if got := say(discordtest.Post{Channel: room, Person: ann, Text: "<@" + discordtest.Self + "> hello you"}); got == "" {
+		if got := say(discordtest.Post{Channel: room, Person: ann, Text: "<@" + discordtest.Self + "> hello you"}); got ==
+			"" {
 			t.Error("no answer to a mention")
 		}
 		if n := len(model.Requests()); n != 2 {
@@ -78,7 +81,8 @@ func TestDiscord(t *testing.T) {
 // TestDiscordThread starts a subagent in a thread of its own.
 func TestDiscordThread(t *testing.T) {
 	const ann, room = "7001", "7101"
-	start := func(t *testing.T, platform *discordtest.Server, spawned *string) (g *Gateway, say func(channel, text string) []string) {
+	start := func(t *testing.T, platform *discordtest.Server,
+		spawned *string) (g *Gateway, say func(channel, text string) []string) {
 		platform.AddUser(discordtest.User{ID: ann, Username: "ann"})
 		platform.AddGuild("7100", discordtest.Channel{ID: room, Name: "general"})
 		model := llmtest.ScriptFunc(func(_ int, q *llm.Request) llmtest.Step {
@@ -94,13 +98,15 @@ func TestDiscordThread(t *testing.T) {
 			case strings.Contains(last.PlainText(), "there are 7"):
 				return llmtest.Say("main: it counted 7")
 			case strings.Contains(last.PlainText(), "please"):
-				return llmtest.Call("c1", "sessions_spawn", `{"task": "count the ships", "label": "ships", "thread": true, "mode": "session"}`)
+				return llmtest.Call("c1", "sessions_spawn",
+					`{"task": "count the ships", "label": "ships", "thread": true, "mode": "session"}`)
 			}
 			return llmtest.Say("main: hello")
 		})
 		g = Start(t, Options{
 			Model: model, HTTP: platform.Client(),
-			Config: section("channels", `{"discord": {"token": "`+discordtest.Token+`", "apiRoot": "`+platform.Root()+`", "allowFrom": ["`+ann+`"], "groupPolicy": "open", "groups": {"*": {"requireMention": false}}}}`),
+			Config: section("channels", `{"discord": {"token": "`+discordtest.Token+`", "apiRoot": "`+platform.Root()+
+				`", "allowFrom": ["`+ann+`"], "groupPolicy": "open", "groups": {"*": {"requireMention": false}}}}`),
 		})
 		if err := platform.Connected(t.Context()); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,8 @@ import (
 // messages are acknowledged, the process keeps running, and it continues when
 // there is space again.
 func TestFullDisk(t *testing.T) {
-	t.Run("REC-08 on a full disk the user gets one message, and the database and the configuration are not damaged", fullDisk)
+	t.Run("REC-08 on a full disk the user gets one message, and the database and the configuration are not damaged",
+		fullDisk)
 }
 
 func fullDisk(t *testing.T) {
@@ -119,7 +120,8 @@ func fullDisk(t *testing.T) {
 	}
 	for id := range accepted {
 		var w wire.AgentWaited
-		if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: fmt.Sprint("m", id+1), TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil || w.Status != "ok" {
+		if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: fmt.Sprint("m", id+1),
+			TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil || w.Status != "ok" {
 			t.Errorf("m%d was accepted and ended %q: %v %s", id+1, w.Status, err, w.Error)
 		}
 	}
@@ -130,7 +132,8 @@ func fullDisk(t *testing.T) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	db, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "chela.db"), Log: slog.New(slog.DiscardHandler)})
+	db, err := sqlite.Open(t.Context(),
+		sqlite.Options{Path: filepath.Join(dir, "chela.db"), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

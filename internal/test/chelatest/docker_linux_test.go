@@ -83,7 +83,8 @@ func TestDocker(t *testing.T) {
 		if end := s.Ask("main", execCall("echo a", "")); !strings.Contains(end.Text, "a") || log(dir) != "" {
 			t.Errorf("main: %q %s", end.Text, log(dir))
 		}
-		if got := s.say(groupOf("g1"), "boss", execCall("echo b", "")); !strings.Contains(got, "b") || !strings.Contains(log(dir), "[sh] [-lc] [echo b]") && !strings.Contains(log(dir), "[/bin/sh] [-lc] [echo b]") {
+		if got := s.say(groupOf("g1"), "boss", execCall("echo b", "")); !strings.Contains(got, "b") ||
+			!strings.Contains(log(dir), "[sh] [-lc] [echo b]") && !strings.Contains(log(dir), "[/bin/sh] [-lc] [echo b]") {
 			t.Errorf("group: %q %s", got, log(dir))
 		}
 	})
@@ -91,11 +92,14 @@ func TestDocker(t *testing.T) {
 		dir := t.TempDir()
 		t.Setenv("SECRET", "1")
 		s := newDocker(t, dir, "", `"mode": "all"`)
-		if got := s.Ask("main", execCall("env", "")).Text; strings.Contains(got, "SECRET") || !strings.Contains(got, "CHELA_SHELL=exec") {
+		if got := s.Ask("main", execCall("env", "")).Text; strings.Contains(got, "SECRET") ||
+			!strings.Contains(got, "CHELA_SHELL=exec") {
 			t.Errorf("env: %q", got)
 		}
-		for _, want := range []string{"[--network] [none]", "[--read-only]", "[--cap-drop] [ALL]", "[--security-opt] [no-new-privileges]", "[--tmpfs] [/tmp]", "[--tmpfs] [/var/tmp]", "[--tmpfs] [/run]",
-			"[--label] [chela.sandbox=1]", "[--label] [chela.sessionKey=agent:main]", "[--label] [chela.createdAtMs=", "[--label] [chela.configHash=", "[sleep] [infinity]", ":/workspace]"} {
+		for _, want := range []string{"[--network] [none]", "[--read-only]", "[--cap-drop] [ALL]",
+			"[--security-opt] [no-new-privileges]", "[--tmpfs] [/tmp]", "[--tmpfs] [/var/tmp]", "[--tmpfs] [/run]",
+			"[--label] [chela.sandbox=1]", "[--label] [chela.sessionKey=agent:main]", "[--label] [chela.createdAtMs=",
+			"[--label] [chela.configHash=", "[sleep] [infinity]", ":/workspace]"} {
 			if !strings.Contains(log(dir), want) {
 				t.Errorf("no %s in\n%s", want, log(dir))
 			}
@@ -112,10 +116,14 @@ func TestDocker(t *testing.T) {
 			"binds": ["`+bound+`:/bound:ro"], "dangerouslyAllowExternalBindSources": true}`)
 		s.Ask("main", execCall("true", ""))
 		for _, want := range []string{
-			"[--name] [own-", "[--network] [inner]", "[--user] [7:8]", "[--security-opt] [no-new-privileges]", "[--tmpfs] [/t1] [--tmpfs] [/t2]",
-			"[--cap-drop] [A] [--cap-drop] [B]", "[--pids-limit] [99]", "[--memory] [2147483648]", "[--memory-swap] [4294967296]", "[--cpus] [1.5]", "[--gpus] [all]",
-			"[--ulimit] [core=0] [--ulimit] [nofile=1048576:2097152] [--ulimit] [nproc=1000000]", "[--security-opt] [seccomp=/sec.json]", "[--security-opt] [apparmor=armor]",
-			"[--dns] [1.1.1.1] [--dns] [9.9.9.9]", "[--add-host] [a:1.2.3.4]", "[-e] [ONE=1] [-e] [TWO=2]", ":/w]", "[-v] [" + bound + ":/bound:ro]", "[-w] [/w] [mine:1] [sleep] [infinity]",
+			"[--name] [own-", "[--network] [inner]", "[--user] [7:8]", "[--security-opt] [no-new-privileges]",
+			"[--tmpfs] [/t1] [--tmpfs] [/t2]",
+			"[--cap-drop] [A] [--cap-drop] [B]", "[--pids-limit] [99]", "[--memory] [2147483648]",
+			"[--memory-swap] [4294967296]", "[--cpus] [1.5]", "[--gpus] [all]",
+			"[--ulimit] [core=0] [--ulimit] [nofile=1048576:2097152] [--ulimit] [nproc=1000000]",
+			"[--security-opt] [seccomp=/sec.json]", "[--security-opt] [apparmor=armor]",
+			"[--dns] [1.1.1.1] [--dns] [9.9.9.9]", "[--add-host] [a:1.2.3.4]", "[-e] [ONE=1] [-e] [TWO=2]", ":/w]",
+			"[-v] [" + bound + ":/bound:ro]", "[-w] [/w] [mine:1] [sleep] [infinity]",
 		} {
 			if !strings.Contains(log(dir), want) {
 				t.Errorf("no %s in\n%s", want, log(dir))
@@ -164,7 +172,8 @@ func TestDocker(t *testing.T) {
 				t.Errorf("%s: no %s in %s", call, want, got)
 			}
 		}
-		if got := strings.Join(s.offered(), " "); strings.Contains(got, "write") || strings.Contains(got, "edit") || strings.Contains(got, "apply_patch") {
+		if got := strings.Join(s.offered(), " "); strings.Contains(got, "write") || strings.Contains(got, "edit") ||
+			strings.Contains(got, "apply_patch") {
 			t.Errorf("tools: %s", got)
 		}
 		if err := os.WriteFile(filepath.Join(s.Dir, "workspace", "x.txt"), []byte("here\n"), 0o600); err != nil {
@@ -186,24 +195,31 @@ func TestDocker(t *testing.T) {
 		state, file := t.TempDir(), filepath.Join(t.TempDir(), "chela.json")
 		plant(t, file, "{}")
 		for conf, want := range map[string]string{
-			`"binds": ["` + state + `:/x"], "dangerouslyAllowExternalBindSources": true`:                            "no sandbox shows " + state,
-			`"binds": ["` + state + `/credentials:/x"], "dangerouslyAllowExternalBindSources": true`:                "no sandbox shows " + state,
-			`"binds": ["` + filepath.Dir(file) + `:/x"], "dangerouslyAllowExternalBindSources": true`:               "no sandbox shows " + file,
-			`"binds": ["` + state + `/workspace/sub:/x"]`:                                                           "",
-			`"binds": ["` + filepath.Dir(file) + `:/x"]}}, "workspace": "` + filepath.Dir(file) + `", "x": {"x": {`: "no sandbox shows " + file,
-			`"binds": []}, "workspaceAccess": "rw"}, "workspace": "` + filepath.Dir(file) + `", "x": {"x": {`:       "the workspace holds " + file,
-			`"binds": ["/var/run/docker.sock:/sock"], "dangerouslyAllowExternalBindSources": true`:                  "docker.sock",
-			`"binds": ["/var:/x"], "dangerouslyAllowExternalBindSources": true`:                                     "/var/run",
-			`"binds": ["` + home + `:/x"], "dangerouslyAllowExternalBindSources": true`:                             home,
-			`"binds": ["` + link + `/new:/x"], "dangerouslyAllowExternalBindSources": true`:                         "/etc",
-			`"binds": ["` + state + `/workspace/sub:/x:other"]`:                                                     "want HOST:CONTAINER",
+			`"binds": ["` + state +
+				`:/x"], "dangerouslyAllowExternalBindSources": true`: "no sandbox shows " + state,
+			`"binds": ["` + state +
+				`/credentials:/x"], "dangerouslyAllowExternalBindSources": true`: "no sandbox shows " + state,
+			`"binds": ["` + filepath.Dir(file) +
+				`:/x"], "dangerouslyAllowExternalBindSources": true`: "no sandbox shows " + file,
+			`"binds": ["` + state + `/workspace/sub:/x"]`: "",
+			`"binds": ["` + filepath.Dir(file) + `:/x"]}}, "workspace": "` + filepath.Dir(file) +
+				`", "x": {"x": {`: "no sandbox shows " + file,
+			`"binds": []}, "workspaceAccess": "rw"}, "workspace": "` + filepath.Dir(file) +
+				`", "x": {"x": {`: "the workspace holds " + file,
+			`"binds": ["/var/run/docker.sock:/sock"], "dangerouslyAllowExternalBindSources": true`: "docker.sock",
+			`"binds": ["/var:/x"], "dangerouslyAllowExternalBindSources": true`:                    "/var/run",
+			`"binds": ["` + home + `:/x"], "dangerouslyAllowExternalBindSources": true`:            home,
+			`"binds": ["` + link + `/new:/x"], "dangerouslyAllowExternalBindSources": true`:        "/etc",
+			`"binds": ["` + state +
+				`/workspace/sub:/x:other"]`: "want HOST:CONTAINER",
 			`"binds": ["sub:/x"]`: "want HOST:CONTAINER",
 			`"binds": ["` + state + `/workspace/sub:/workspace/x"]`: "the sandbox itself uses /workspace",
 			`"binds": ["` + t.TempDir() + `:/x"]`:                   "outside the workspaces",
 			`"workdir": "relative"`:                                 "docker.workdir",
 			`"network": "host"`:                                     "docker.network host is refused",
 		} {
-			g, err := TryStart(t, Options{Dir: state, File: file, Config: section("agents.defaults", `{"sandbox": {"mode": "all", "docker": {`+conf+`}}}`)})
+			g, err := TryStart(t, Options{Dir: state, File: file, Config: section("agents.defaults",
+				`{"sandbox": {"mode": "all", "docker": {`+conf+`}}}`)})
 			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", conf, err)
 			}
@@ -218,7 +234,8 @@ func TestDocker(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "noimage"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Ask("main", execCall("true", "")).Text; !strings.Contains(got, "docker build -t chela-sandbox:bookworm-slim") {
+		if got := s.Ask("main", execCall("true", "")).Text; !strings.Contains(got,
+			"docker build -t chela-sandbox:bookworm-slim") {
 			t.Errorf("got %q", got)
 		}
 	})
@@ -226,37 +243,41 @@ func TestDocker(t *testing.T) {
 		dir := t.TempDir()
 		s := newDocker(t, dir, "", `"mode": "all", "docker": {"setupCommand": "echo set up"}`)
 		plant(t, filepath.Join(dir, "nostart"), "")
-		if got := s.Ask("main", execCall("true", "")).Text; !strings.Contains(got, "no start today") || count(dir, "rm") != 1 || count(dir, "exec") != 0 {
+		if got := s.Ask("main", execCall("true", "")).Text; !strings.Contains(got, "no start today") ||
+			count(dir, "rm") != 1 || count(dir, "exec") != 0 {
 			t.Errorf("got %q\n%s", got, log(dir))
 		}
 		if err := os.Remove(filepath.Join(dir, "nostart")); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Ask("main", execCall("echo up", "")).Text; !strings.Contains(got, "up") || strings.Count(log(dir), "[echo set up]") != 1 {
+		if got := s.Ask("main", execCall("echo up", "")).Text; !strings.Contains(got, "up") ||
+			strings.Count(log(dir), "[echo set up]") != 1 {
 			t.Errorf("later: %q\n%s", got, log(dir))
 		}
 	})
-	t.Run("SB-08 SB-11 changed settings: a new container; setupCommand runs once; recreate removes it", func(t *testing.T) {
-		dir, state := t.TempDir(), t.TempDir()
-		s := newDocker(t, dir, state, `"mode": "all", "docker": {"setupCommand": "echo set up"}`)
-		s.Ask("main", execCall("true", ""))
-		s.Ask("main", execCall("true", ""))
-		if n := strings.Count(log(dir), "[echo set up]"); n != 1 || count(dir, "create") != 1 {
-			t.Errorf("set up %d times: %s", n, log(dir))
-		}
-		s.Client.Close()
-		s.Gateway.Stop()
-		s = newDocker(t, dir, state, `"mode": "all", "docker": {"setupCommand": "echo set up", "memory": "3g"}`)
-		s.Ask("main", execCall("true", ""))
-		if count(dir, "rm") != 1 || count(dir, "create") != 2 || !strings.Contains(log(dir), "[3g]") {
-			t.Errorf("after the change: %s", log(dir))
-		}
-		var r wire.SandboxRecreated
-		s.must(wire.MethodSandboxRecreate, wire.SandboxRecreate{All: true}, &r)
-		if left, _ := filepath.Glob(filepath.Join(dir, "c-*")); r.Removed != 1 || len(r.Names) != 1 || !strings.HasPrefix(r.Names[0], "chela-sbx-") || len(left) != 0 {
-			t.Errorf("removed %d, left %q", r.Removed, left)
-		}
-	})
+	t.Run("SB-08 SB-11 changed settings: a new container; setupCommand runs once; recreate removes it",
+		func(t *testing.T) {
+			dir, state := t.TempDir(), t.TempDir()
+			s := newDocker(t, dir, state, `"mode": "all", "docker": {"setupCommand": "echo set up"}`)
+			s.Ask("main", execCall("true", ""))
+			s.Ask("main", execCall("true", ""))
+			if n := strings.Count(log(dir), "[echo set up]"); n != 1 || count(dir, "create") != 1 {
+				t.Errorf("set up %d times: %s", n, log(dir))
+			}
+			s.Client.Close()
+			s.Gateway.Stop()
+			s = newDocker(t, dir, state, `"mode": "all", "docker": {"setupCommand": "echo set up", "memory": "3g"}`)
+			s.Ask("main", execCall("true", ""))
+			if count(dir, "rm") != 1 || count(dir, "create") != 2 || !strings.Contains(log(dir), "[3g]") {
+				t.Errorf("after the change: %s", log(dir))
+			}
+			var r wire.SandboxRecreated
+			s.must(wire.MethodSandboxRecreate, wire.SandboxRecreate{All: true}, &r)
+			if left, _ := filepath.Glob(filepath.Join(dir, "c-*")); r.Removed != 1 || len(r.Names) != 1 ||
+				!strings.HasPrefix(r.Names[0], "chela-sbx-") || len(left) != 0 {
+				t.Errorf("removed %d, left %q", r.Removed, left)
+			}
+		})
 	t.Run("two sessions make their containers at the same time", func(t *testing.T) {
 		dir := t.TempDir()
 		s := newDocker(t, dir, "", `"mode": "all", "scope": "session"`)
@@ -296,36 +317,42 @@ func TestDocker(t *testing.T) {
 			t.Errorf("%d containers; after one was removed by hand: %+v\n%s", len(left), r, log(dir))
 		}
 	})
-	t.Run("SB-08 a container in which a command runs is kept when the settings change, and created again afterwards", func(t *testing.T) {
-		dir := t.TempDir()
-		s := newDocker(t, dir, "", `"mode": "all"`)
-		_, id, _ := strings.Cut(s.Ask("main", execCall("sleep 600", `, "background": true`)).Text, "sessionId ")
-		id, _, _ = strings.Cut(id, ",")
-		s.patch(`{"agents": {"list": [{"id": "main", "sandbox": {"docker": {"memory": "3g"}}}]}}`)
-		for range 2 {
-			if got := s.Ask("main", execCall("echo beside", "")).Text; !strings.Contains(got, "beside") || count(dir, "rm") != 0 || count(dir, "create") != 1 {
-				t.Errorf("while a command runs: %q\n%s", got, log(dir))
+	t.Run("SB-08 a container in which a command runs is kept when the settings change, and created again afterwards",
+		func(t *testing.T) {
+			dir := t.TempDir()
+			s := newDocker(t, dir, "", `"mode": "all"`)
+			_, id, _ := strings.Cut(s.Ask("main", execCall("sleep 600", `, "background": true`)).Text, "sessionId ")
+			id, _, _ = strings.Cut(id, ",")
+			s.patch(`{"agents": {"list": [{"id": "main", "sandbox": {"docker": {"memory": "3g"}}}]}}`)
+			for range 2 {
+				if got := s.Ask("main", execCall("echo beside", "")).Text; !strings.Contains(got, "beside") ||
+					count(dir, "rm") != 0 || count(dir, "create") != 1 {
+					t.Errorf("while a command runs: %q\n%s", got, log(dir))
+				}
 			}
-		}
-		kept, _ := filepath.Glob(filepath.Join(dir, "c-*"))
-		state, err := os.ReadFile(strings.Join(kept, " "))
-		list, lerr := os.ReadFile(filepath.Join(s.Dir, "sandbox", "docker.json"))
-		if _, hash, _ := strings.Cut(strings.TrimSpace(string(state)), " "); err != nil || lerr != nil || !strings.Contains(string(list), `"`+hash+`"`) {
-			t.Errorf("the container is %q, %v; listed as %s, %v", state, err, list, lerr)
-		}
-		if got := s.Ask("main", `process {"action":"kill","sessionId":"`+id+`"}`).Text; !strings.Contains(got, "Ended") {
-			t.Fatalf("the command was not ended: %q", got)
-		}
-		for range 2 {
-			if got := s.Ask("main", execCall("echo after", "")).Text; !strings.Contains(got, "after") || count(dir, "rm") != 1 || count(dir, "create") != 2 || !strings.Contains(log(dir), "[3g]") {
-				t.Errorf("afterwards: %q\n%s", got, log(dir))
+			kept, _ := filepath.Glob(filepath.Join(dir, "c-*"))
+			state, err := os.ReadFile(strings.Join(kept, " "))
+			list, lerr := os.ReadFile(filepath.Join(s.Dir, "sandbox", "docker.json"))
+			if _, hash, _ := strings.Cut(strings.TrimSpace(string(state)), " "); err != nil || lerr != nil ||
+				!strings.Contains(string(list), `"`+hash+`"`) {
+				t.Errorf("the container is %q, %v; listed as %s, %v", state, err, list, lerr)
 			}
-		}
-	})
+			if got := s.Ask("main", `process {"action":"kill","sessionId":"`+id+`"}`).Text; !strings.Contains(got, "Ended") {
+				t.Fatalf("the command was not ended: %q", got)
+			}
+			for range 2 {
+				if got := s.Ask("main", execCall("echo after", "")).Text; !strings.Contains(got, "after") ||
+					count(dir, "rm") != 1 ||
+					count(dir, "create") != 2 || !strings.Contains(log(dir), "[3g]") {
+					t.Errorf("afterwards: %q\n%s", got, log(dir))
+				}
+			}
+		})
 	t.Run("podman is called like docker", func(t *testing.T) {
 		dir := t.TempDir()
 		s := newContainers(t, "podman", dir, "", `"mode": "all"`)
-		if got := s.Ask("main", execCall("echo in a pod", "")).Text; !strings.Contains(got, "in a pod") || count(dir, "create") != 1 {
+		if got := s.Ask("main", execCall("echo in a pod", "")).Text; !strings.Contains(got, "in a pod") ||
+			count(dir, "create") != 1 {
 			t.Errorf("got %q\n%s", got, log(dir))
 		}
 		if mapped := strings.Contains(log(dir), "[--userns] [keep-id]"); mapped != (os.Geteuid() != 0) {
@@ -341,7 +368,9 @@ func TestDocker(t *testing.T) {
 			dir := t.TempDir()
 			s := newDocker(t, dir, "", `"mode": "all", "prune": `+conf)
 			s.Ask("main", execCall("true", ""))
-			b := docker.New(docker.Options{Program: "docker", Host: host.Broker{}, State: s.Dir, Getenv: func(string) string { return dir + ":/usr/bin:/bin" }})
+			b := docker.New(docker.Options{Program: "docker", Host: host.Broker{}, State: s.Dir, Getenv: func(string) string {
+				return dir + ":/usr/bin:/bin"
+			}})
 			for _, age := range slices.Sorted(maps.Keys(want)) {
 				if n, err := b.Prune(t.Context(), time.Now().Add(age)); n != want[age] || err != nil {
 					t.Errorf("%s after %v: %d, %v; want %d", conf, age, n, err, want[age])
@@ -353,7 +382,9 @@ func TestDocker(t *testing.T) {
 		dir := t.TempDir()
 		s := newDocker(t, dir, "", `"mode": "all"`)
 		s.Ask("main", execCall("true", ""))
-		b := docker.New(docker.Options{Program: "docker", Host: host.Broker{}, State: s.Dir, Getenv: func(string) string { return dir + ":/usr/bin:/bin" }})
+		b := docker.New(docker.Options{Program: "docker", Host: host.Broker{}, State: s.Dir, Getenv: func(string) string {
+			return dir + ":/usr/bin:/bin"
+		}})
 		if n, err := b.Prune(t.Context(), time.Now().Add(23*time.Hour)); n != 0 || err != nil {
 			t.Errorf("after 23 hours: %d, %v", n, err)
 		}
@@ -361,7 +392,8 @@ func TestDocker(t *testing.T) {
 			t.Errorf("after 25 hours: %d, %v", n, err)
 		}
 		list, err := os.ReadFile(filepath.Join(s.Dir, "sandbox", "docker.json"))
-		if left, _ := filepath.Glob(filepath.Join(dir, "c-*")); len(left) != 0 || err != nil || strings.TrimSpace(string(list)) != "[]" {
+		if left, _ := filepath.Glob(filepath.Join(dir, "c-*")); len(left) != 0 || err != nil ||
+			strings.TrimSpace(string(list)) != "[]" {
 			t.Errorf("left %q; list %s, %v", left, list, err)
 		}
 	})

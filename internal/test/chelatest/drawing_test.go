@@ -39,7 +39,8 @@ func (b *brush) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Model, Prompt string
 		N             int
 	}
-	if err != nil || json.Unmarshal(body, &in) != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/images/generations" || r.Header.Get("Authorization") != "Bearer secret" ||
+	if err != nil || json.Unmarshal(body, &in) != nil || r.Method != http.MethodPost ||
+		r.URL.Path != "/v1/images/generations" || r.Header.Get("Authorization") != "Bearer secret" ||
 		r.Header.Get("Content-Type") != "application/json" || in.Prompt == "" || in.N != 1 {
 		b.t.Errorf("%s %s %v: %s, %v", r.Method, r.URL, r.Header, body, err)
 	}
@@ -62,7 +63,8 @@ func (b *brush) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := png.Encode(&data, image.NewGray(image.Rect(0, 0, 4, 4))); err != nil {
 		b.t.Error(err)
 	}
-	fmt.Fprintf(w, `{"data":[{"b64_json":%q}],"usage":{"input_tokens":10,"output_tokens":1000}}`, base64.StdEncoding.EncodeToString(data.Bytes()))
+	fmt.Fprintf(w, `{"data":[{"b64_json":%q}],"usage":{"input_tokens":10,"output_tokens":1000}}`,
+		base64.StdEncoding.EncodeToString(data.Bytes()))
 }
 
 // atelier is a gateway with a chat and a service that draws.
@@ -75,24 +77,31 @@ const drawn = `{"model": {"primary": "mock/m"}, "imageGenerationModel": {"primar
 
 func newAtelier(t *testing.T, b *brush, defaults, dir string) atelier {
 	t.Helper()
-	h := atelier{&hearing{t: t, fake: &channeltest.Fake{}, model: llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
-		last := r.Messages[len(r.Messages)-1]
-		text := last.PlainText()
-		switch {
-		case last.Role == llm.RoleTool:
-			return llmtest.Say("tool: " + text)
-		case strings.HasPrefix(text, "draw "):
-			return llmtest.Call("call_draw", "image_generate", fmt.Sprintf(`{"prompt":%q}`, strings.TrimPrefix(text, "draw ")))
-		}
-		return llmtest.Say("told: " + text)
-	})}, b}
+	h := atelier{&hearing{t: t, fake: &channeltest.Fake{},
+		model: llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+			last := r.Messages[len(r.Messages)-1]
+			text := last.PlainText()
+			switch {
+			case last.Role == llm.RoleTool:
+				return llmtest.Say("tool: " + text)
+			case strings.HasPrefix(text, "draw "):
+				return llmtest.Call("call_draw", "image_generate", fmt.Sprintf(`{"prompt":%q}`, strings.TrimPrefix(text, "draw ")))
+			}
+			return llmtest.Say("told: " + text)
+		})}, b}
 	both := http.NewServeMux()
 	both.Handle("/v1/images/", b)
-	h.Gateway = Start(t, Options{Model: h.model, Channels: map[string]channel.Channel{"fake": h.fake}, HTTP: overMemory(t, both), Dir: dir, Config: Config{
-		"channels":        json.RawMessage(`{"fake": {"dmPolicy": "allowlist", "allowFrom": ["boss"]}}`),
-		"agents.defaults": json.RawMessage(defaults),
-		"models":          json.RawMessage(`{"providers": {"brush": {"baseUrl": "http://brush.invalid/v1", "apiKey": "secret", "models": [{"id": "b1", "cost": {"input": 5, "output": 40}}]}}}`),
-	}})
+	h.Gateway = Start(t, Options{
+		Model:    h.model,
+		Channels: map[string]channel.Channel{"fake": h.fake},
+		HTTP:     overMemory(t, both),
+		Dir:      dir,
+		Config: Config{
+			"channels":        json.RawMessage(`{"fake": {"dmPolicy": "allowlist", "allowFrom": ["boss"]}}`),
+			"agents.defaults": json.RawMessage(defaults),
+			"models":          json.RawMessage(`{"providers": {"brush": {"baseUrl": "http://brush.invalid/v1", "apiKey": "secret", "models": [{"id": "b1", "cost": {"input": 5, "output": 40}}]}}}`),
+		},
+	})
 	return h
 }
 
@@ -126,7 +135,8 @@ func TestDrawing(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			got = h.shown()[1:]
-			if len(got) != 2 || got[0] != "image/png picture.png" || !strings.HasPrefix(got[1], "told: ") || !strings.Contains(got[1], "The picture was drawn by brush/b1.\n\n[task ") {
+			if len(got) != 2 || got[0] != "image/png picture.png" || !strings.HasPrefix(got[1], "told: ") ||
+				!strings.Contains(got[1], "The picture was drawn by brush/b1.\n\n[task ") {
 				t.Errorf("after the picture: %q", got)
 			}
 			if !slices.Equal(b.asked, []string{"b1: a cat"}) {
@@ -178,7 +188,8 @@ func TestDrawing(t *testing.T) {
 			h.say(directVoice, "draw a cat")
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if got := h.shown(); len(got) != 2 || !strings.Contains(got[1], "could not be drawn: brush/b1: status 400: your prompt was refused") {
+			if got := h.shown(); len(got) != 2 ||
+				!strings.Contains(got[1], "could not be drawn: brush/b1: status 400: your prompt was refused") {
 				t.Errorf("the chat shows %q", got)
 			}
 			h.Stop()
@@ -203,13 +214,16 @@ func TestDrawing(t *testing.T) {
 	t.Run("MD-02 without a model that draws there is no tool", func(t *testing.T) {
 		t.Parallel()
 		for defaults, want := range map[string]bool{
-			`{}`: false, `{"imageGenerationModel":"brush/b1"}`: true, `{"mediaModels":{"image":{"primary":"brush/b1"}}}`: true, `{"mediaModels":{"image":{"command":"true"}}}`: true,
+			`{}`: false, `{"imageGenerationModel":"brush/b1"}`: true, `{"mediaModels":{"image":{"primary":"brush/b1"}}}`: true,
+			`{"mediaModels":{"image":{"command":"true"}}}`: true,
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				h := newAtelier(t, &brush{t: t}, strings.Replace(defaults, "{", `{"model":{"primary":"mock/m"}`+map[bool]string{true: ",", false: ""}[want], 1), "")
+				h := newAtelier(t, &brush{t: t}, strings.Replace(defaults, "{", `{"model":{"primary":"mock/m"}`+
+					map[bool]string{true: ",", false: ""}[want], 1), "")
 				h.say(directVoice, "hello")
 				for _, r := range h.model.Requests() {
-					if has := slices.ContainsFunc(r.Tools, func(s llm.ToolSpec) bool { return s.Name == "image_generate" }); has != want {
+					if has := slices.ContainsFunc(r.Tools, func(s llm.ToolSpec) bool { return s.Name == "image_generate" }); has !=
+						want {
 						t.Errorf("%s: offered: %v", defaults, has)
 					}
 				}

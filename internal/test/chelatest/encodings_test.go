@@ -32,7 +32,8 @@ func inUTF16(s string) string {
 func TestEncodings(t *testing.T) {
 	t.Parallel()
 	for name, encode := range map[string]func(string) string{
-		"UTF-8": func(s string) string { return s }, "UTF-8 with a mark": func(s string) string { return "\ufeff" + s }, "Latin-1": inLatin1, "UTF-16": inUTF16,
+		"UTF-8": func(s string) string { return s }, "UTF-8 with a mark": func(s string) string { return "\ufeff" + s },
+		"Latin-1": inLatin1, "UTF-16": inUTF16,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,15 +42,18 @@ func TestEncodings(t *testing.T) {
 			write("USER.md", "Jürgen Müßig wohnt in Köln und mag Züge.\r\n")
 			write("MEMORY.md", "- Die Mutter von Jürgen heißt Käthe.\r\n")
 			write("memory/2026-01-01.md", "# Tag\r\n\r\nDer Schlüssel liegt beim Bäcker.\r\n")
-			write("agents/prüfer.md", "---\r\nname: checker\r\ndescription: prüft Rechnungen für Käufer\r\n---\r\nSei höflich.\r\n")
-			write("skills/zug/SKILL.md", "---\r\nname: zug\r\ndescription: findet Züge nach München\r\n---\r\nFrage höflich.\r\n")
+			write("agents/prüfer.md",
+				"---\r\nname: checker\r\ndescription: prüft Rechnungen für Käufer\r\n---\r\nSei höflich.\r\n")
+			write("skills/zug/SKILL.md",
+				"---\r\nname: zug\r\ndescription: findet Züge nach München\r\n---\r\nFrage höflich.\r\n")
 			write("skills/bahn/skill.md", "---\r\nname: bahn\r\ndescription: fährt über Köln\r\n---\r\n")
 			write("hooks/gruß/hook.md", "---\r\nname: gruss\r\ndescription: grüßt jeden für sich\r\nmetadata:\r\n  openclaw:\r\n    events: command:new, message:sent\r\n---\r\n")
 			model := sayOK()
 			c := Start(t, Options{Dir: dir, Model: model}).Client()
 			c.Ask("main", "hi")
 			prompt, _ := json.Marshal(model.Requests())
-			for _, want := range []string{"Jürgen Müßig wohnt in Köln", "Jürgen heißt Käthe", "prüft Rechnungen für Käufer", "findet Züge nach München", "fährt über Köln"} {
+			for _, want := range []string{"Jürgen Müßig wohnt in Köln", "Jürgen heißt Käthe", "prüft Rechnungen für Käufer",
+				"findet Züge nach München", "fährt über Köln"} {
 				if !strings.Contains(string(prompt), want) {
 					t.Errorf("the prompt has no %q", want)
 				}
@@ -66,7 +70,8 @@ func TestEncodings(t *testing.T) {
 			}
 			var hooks wire.HooksStatus
 			c.must(wire.MethodHooksStatus, wire.HooksGet{}, &hooks)
-			if list, _ := json.Marshal(hooks); !strings.Contains(string(list), "grüßt jeden für sich") || !strings.Contains(string(list), `"command:new","message:sent"`) {
+			if list, _ := json.Marshal(hooks); !strings.Contains(string(list), "grüßt jeden für sich") ||
+				!strings.Contains(string(list), `"command:new","message:sent"`) {
 				t.Errorf("the hooks: %s", list)
 			}
 		})

@@ -168,7 +168,8 @@ func (e *entry) control(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w wire.AgentWaited
-	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil {
+	if err := c.Call(t.Context(), wire.MethodAgentWait,
+		wire.AgentWait{RunID: run, TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil {
 		t.Fatal(err)
 	}
 	if e.state() == before || e.model.n.Load() == 0 {
@@ -178,7 +179,8 @@ func (e *entry) control(t *testing.T) {
 	before = e.state()
 	for _, r := range e.routes {
 		if r.StartsWork && r.For != httpapi.Platform { // see TestPosts
-			e.refusedHTTP(t, r.Pattern, r, "", func(req *http.Request) { req.Header.Set("Authorization", "Bearer "+tokenFor(r)) }, http.StatusOK)
+			e.refusedHTTP(t, r.Pattern, r, "",
+				func(req *http.Request) { req.Header.Set("Authorization", "Bearer "+tokenFor(r)) }, http.StatusOK)
 		}
 	}
 	if e.state() == before {
@@ -275,7 +277,8 @@ func (e *entry) declared(t *testing.T) {
 	}
 	for _, r := range e.routes {
 		switch method, _ := at(r); {
-		case r.StartsWork && (r.For != httpapi.Credential && r.For != httpapi.WebhookToken && r.For != httpapi.Platform || method != http.MethodPost):
+		case r.StartsWork && (r.For != httpapi.Credential && r.For != httpapi.WebhookToken && r.For != httpapi.Platform ||
+			method != http.MethodPost):
 			t.Errorf("route %s starts work for %s", r.Pattern, r.For)
 		case !r.StartsWork && method != http.MethodGet:
 			t.Errorf("route %s: only GET has no effect", r.Pattern)
@@ -307,7 +310,8 @@ func (e *entry) withoutScope(t *testing.T) {
 		}
 		e.quiet(t, m.Method, func() {
 			err := c.Call(t.Context(), m.Method, plausible(m), nil)
-			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.Forbidden || we.Detail() != wire.DetailMissingScope {
+			if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.Forbidden ||
+				we.Detail() != wire.DetailMissingScope {
 				t.Errorf("%s without %s: %v", m.Method, m.Scope, err)
 			}
 		})
@@ -380,7 +384,8 @@ func (e *entry) otherAgent(t *testing.T) {
 		e.quiet(t, m.Method, func() {
 			var out json.RawMessage
 			err := c.Call(t.Context(), m.Method, p, &out)
-			if err == nil && m.Scope != chela.ScopeRead && !bytes.Contains(out, []byte(`"deleted":false`)) && !bytes.Contains(out, []byte(`"ok":false`)) {
+			if err == nil && m.Scope != chela.ScopeRead && !bytes.Contains(out, []byte(`"deleted":false`)) &&
+				!bytes.Contains(out, []byte(`"ok":false`)) {
 				t.Errorf("%s for an unknown agent: %s", m.Method, out)
 			}
 		})
@@ -388,7 +393,8 @@ func (e *entry) otherAgent(t *testing.T) {
 }
 
 // refusedHTTP makes a request that must be answered with one of the statuses.
-func (e *entry) refusedHTTP(t *testing.T, what string, r httpapi.Route, query string, change func(*http.Request), statuses ...int) {
+func (e *entry) refusedHTTP(t *testing.T, what string, r httpapi.Route, query string,
+	change func(*http.Request), statuses ...int) {
 	t.Helper()
 	method, path := at(r)
 	path, _, _ = strings.Cut(path, "{") // a request for a part of the pattern
@@ -425,8 +431,11 @@ func at(r httpapi.Route) (method, path string) {
 // upgrade makes a request one for a WebSocket.
 func upgrade(r *http.Request) {
 	for name, value := range map[string]string{
-		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-		"Authorization": "Bearer " + entryPointToken,
+		"Connection":            "Upgrade",
+		"Upgrade":               "websocket",
+		"Sec-WebSocket-Version": "13",
+		"Sec-WebSocket-Key":     "dGhlIHNhbXBsZSBub25jZQ==",
+		"Authorization":         "Bearer " + entryPointToken,
 	} {
 		r.Header.Set(name, value)
 	}
@@ -445,7 +454,8 @@ func (e *entry) foreign(t *testing.T) {
 		for what, way := range ways {
 			for _, r := range e.routes {
 				want := http.StatusForbidden
-				if r.For == httpapi.Capability && what == "null origin" { // pages of the canvas have no origin; this one has no capability
+				// pages of the canvas have no origin; this one has no capability
+				if r.For == httpapi.Capability && what == "null origin" {
 					want = http.StatusUnauthorized
 				}
 				e.refusedHTTP(t, r.Pattern+", "+what, r, "", func(req *http.Request) {
@@ -459,7 +469,8 @@ func (e *entry) foreign(t *testing.T) {
 			}
 		}
 		for _, r := range e.routes {
-			e.refusedHTTP(t, r.Pattern+" with a token in the URL", r, "?token="+entryPointToken, func(*http.Request) {}, http.StatusBadRequest)
+			e.refusedHTTP(t, r.Pattern+" with a token in the URL", r, "?token="+entryPointToken,
+				func(*http.Request) {}, http.StatusBadRequest)
 		}
 	})
 }
@@ -519,7 +530,8 @@ func request(t *testing.T, method string, params any) string {
 
 // noCredential calls each method instead of connecting.
 func (e *entry) noCredential(t *testing.T) {
-	connect := wire.Connect{MinProtocol: 4, MaxProtocol: 4, Client: wire.ClientInfo{ID: "cli", Version: "1", Platform: "linux", Mode: wire.ModeCLI}}
+	connect := wire.Connect{MinProtocol: 4, MaxProtocol: 4,
+		Client: wire.ClientInfo{ID: "cli", Version: "1", Platform: "linux", Mode: wire.ModeCLI}}
 	e.quiet(t, "without a credential", func() {
 		for _, m := range e.methods {
 			call := request(t, m.Method, plausible(m))
@@ -537,7 +549,8 @@ func (e *entry) noCredential(t *testing.T) {
 				e.refusedHTTP(t, r.Pattern, r, "", func(*http.Request) {}, http.StatusUnauthorized)
 			}
 			if r.For == httpapi.WebhookToken { // the gateway's own token is another one
-				e.refusedHTTP(t, r.Pattern, r, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+entryPointToken) }, http.StatusUnauthorized)
+				e.refusedHTTP(t, r.Pattern, r, "",
+					func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+entryPointToken) }, http.StatusUnauthorized)
 			}
 		}
 	})
@@ -547,13 +560,17 @@ func (e *entry) noCredential(t *testing.T) {
 // this machine is locked out, which is a refusal, too.
 func (e *entry) wrongCredential(t *testing.T) {
 	connect := wire.Connect{
-		MinProtocol: 4, MaxProtocol: 4, Client: wire.ClientInfo{ID: "cli", Version: "1", Platform: "linux", Mode: wire.ModeCLI},
-		Scopes: []string{wire.ScopeAdmin}, Auth: &wire.Auth{Token: entryPointToken + "x"},
+		MinProtocol: 4,
+		MaxProtocol: 4,
+		Client:      wire.ClientInfo{ID: "cli", Version: "1", Platform: "linux", Mode: wire.ModeCLI},
+		Scopes:      []string{wire.ScopeAdmin},
+		Auth:        &wire.Auth{Token: entryPointToken + "x"},
 	}
 	e.quiet(t, "with a wrong credential", func() {
 		for _, r := range e.routes {
 			if r.For == httpapi.Credential || r.For == httpapi.WebhookToken || r.For == httpapi.Capability {
-				e.refusedHTTP(t, r.Pattern, r, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") }, http.StatusUnauthorized, http.StatusTooManyRequests)
+				e.refusedHTTP(t, r.Pattern, r, "", func(r *http.Request) { r.Header.Set("Authorization", "Bearer x") },
+					http.StatusUnauthorized, http.StatusTooManyRequests)
 			}
 		}
 		for _, m := range e.methods {
@@ -580,10 +597,12 @@ func (e *entry) page(t *testing.T) {
 	for _, r := range e.routes {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.Pattern, r.For, yes[r.StartsWork])
 	}
-	b.WriteString("\n## Methods\n\nThe handshake accepts the shared secret or a device's token and grants a role and scopes.\n\n" +
-		"| method | role | scope | may start a model or tool |\n|---|---|---|---|\n")
+	b.WriteString(
+		"\n## Methods\n\nThe handshake accepts the shared secret or a device's token and grants a role and scopes.\n\n" +
+			"| method | role | scope | may start a model or tool |\n|---|---|---|---|\n")
 	for _, m := range e.methods {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Method, m.Role, strings.TrimPrefix(string(m.Scope), "operator."), yes[m.StartsWork])
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Method, m.Role, strings.TrimPrefix(string(m.Scope), "operator."),
+			yes[m.StartsWork])
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {

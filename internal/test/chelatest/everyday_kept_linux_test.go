@@ -29,7 +29,8 @@ echo needle >> a.txt; echo OTHER=hidden-value >> .env
 		t.Fatal(err)
 	}
 	prepare(t, setup, ws, "HOME="+home)
-	g := Start(t, Options{Dir: home, Model: executes(), Dial: noHosts, Environ: []string{"PATH=" + os.Getenv("PATH"), "GOTOOLCHAIN=local"}})
+	g := Start(t, Options{Dir: home, Model: executes(), Dial: noHosts, Environ: []string{"PATH=" + os.Getenv("PATH"),
+		"GOTOOLCHAIN=local"}})
 	c := g.Client()
 	const as = "git -c user.name=a -c user.email=a@example.com "
 	const without = " -- . ':(exclude).env' ':(exclude)*.pem' ':(exclude)*.key'"
@@ -41,12 +42,14 @@ echo needle >> a.txt; echo OTHER=hidden-value >> .env
 		{"KEPT-01", "git", "git config --global --list", "", gone},
 		{"KEPT-02", "git", "git diff", without, "hidden-value"},
 		{"KEPT-02", "git", "git diff" + without, "+needle", "hidden-value"},
-		{"KEPT-02", "git", "echo more >> src/x.txt; " + as + "stash push" + without, "Saved working directory", "hidden-value"},
+		{"KEPT-02", "git", "echo more >> src/x.txt; " + as + "stash push" + without,
+			"Saved working directory", "hidden-value"},
 		{"KEPT-02", "git", "git stash pop", "Dropped", "hidden-value"},
 		{"KEPT-02", "git", "git add -A" + without + " && " + as + "commit -m two", "files changed", "hidden-value"},
 		{"KEPT-03", "grep", "grep -rn needle .", "left out private files", "hidden-value"},
 		{"KEPT-03", "grep", "grep -rn needle . --exclude=.env --exclude=server.pem", "src/x.txt:1:needle", "exit code"},
-		{"KEPT-03", "find", "find . -path ./.git -prune -o -type f -print0 | xargs -0 grep -n needle", "src/x.txt:1:needle", "hidden-value"},
+		{"KEPT-03", "find", "find . -path ./.git -prune -o -type f -print0 | xargs -0 grep -n needle",
+			"src/x.txt:1:needle", "hidden-value"},
 		{"KEPT-08", "git", "git remote add origin https://git.example/r", "Chela protects .git/config: ", ""},
 		{"KEPT-08", "git", "git config core.abbrev 9; true", "Chela protects .git/config: ", ""},
 		{"KEPT-08", "git", "git init -q clone", "", "protects"},
@@ -73,7 +76,8 @@ echo needle >> a.txt; echo OTHER=hidden-value >> .env
 			}
 		})
 	}
-	for _, command := range []string{"cat .env", "echo x > ~/x", "ssh host", "gpg --export-secret-keys", "dpkg -i x.deb", "apt install x", "ls $HOME", "git diff --no-index .env a.txt"} {
+	for _, command := range []string{"cat .env", "echo x > ~/x", "ssh host", "gpg --export-secret-keys", "dpkg -i x.deb",
+		"apt install x", "ls $HOME", "git diff --no-index .env a.txt"} {
 		t.Run("KEPT-05 "+command+" still asks", func(t *testing.T) {
 			c.t = t
 			if asked, answer := c.execute("main", command, wire.Deny); len(asked) == 0 {
@@ -123,7 +127,8 @@ git branch other; echo needle >> a.txt
 			if len(asked) > 0 && tt.want != "" {
 				t.Errorf("it asks: %s", asked[0].Request.Reason)
 			}
-			if !strings.Contains(answer, tt.want) || strings.Contains(answer, "hidden-value") || strings.Contains(answer, "M .env") || strings.Contains(answer, "private file") {
+			if !strings.Contains(answer, tt.want) || strings.Contains(answer, "hidden-value") ||
+				strings.Contains(answer, "M .env") || strings.Contains(answer, "private file") {
 				t.Errorf("the answer: %s", answer)
 			}
 		})
@@ -147,9 +152,11 @@ git init -q ..; git -C "$OTHER" worktree add -q "$1/linked"
 		t.Fatal(err)
 	}
 	prepare(t, setup, ws, "HOME="+home, "OTHER="+other)
-	c := Start(t, Options{Dir: home, Model: executes(), Dial: noHosts, Environ: []string{"PATH=" + os.Getenv("PATH")}}).Client()
+	c := Start(t, Options{Dir: home, Model: executes(), Dial: noHosts,
+		Environ: []string{"PATH=" + os.Getenv("PATH")}}).Client()
 	for command, want := range map[string]string{
-		"git status": "the workspace is a folder of the repository " + home, "cd linked && git log": "the repository of this working tree is " + other,
+		"git status":           "the workspace is a folder of the repository " + home,
+		"cd linked && git log": "the repository of this working tree is " + other,
 	} {
 		t.Run("KEPT-07 "+command, func(t *testing.T) {
 			c.t = t

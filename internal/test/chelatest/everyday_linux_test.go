@@ -26,7 +26,8 @@ func TestEveryday(t *testing.T) {
 	prepare(t, filepath.Join("testdata", "everyday", "setup.sh"), ws, "HOME="+home)
 	g := Start(t, Options{
 		Dir: home, Model: executes(), Dial: noHosts, Environ: []string{"PATH=" + os.Getenv("PATH"), "GOTOOLCHAIN=local"},
-		Config: Config{"agents.defaults": json.RawMessage(`{"skipBootstrap": true}`), "tools.exec": json.RawMessage(`{"backgroundMs": 600000}`)},
+		Config: Config{"agents.defaults": json.RawMessage(`{"skipBootstrap": true}`),
+			"tools.exec": json.RawMessage(`{"backgroundMs": 600000}`)},
 	})
 	c := g.Client()
 	ran, asks := 0, 0

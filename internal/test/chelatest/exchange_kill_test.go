@@ -23,8 +23,10 @@ import (
 // TestExchangeKill kills the engine at each step of an exchange. The next engine goes
 // on: the message is read once, the reply comes once, and so does each further turn.
 func TestExchangeKill(t *testing.T) {
-	inTime := []string{"ask the session work", "what is it?", `"reply":"forty-two"`, "told", "REPLY_SKIP", "turn=1/5", "has ended", "announced"}
-	late := []string{"ask work, but do not wait long", "what is it, after a while?", `"status":"timeout"`, "told", "<reply>", "passed on", "has ended", "announced"}
+	inTime := []string{"ask the session work", "what is it?", `"reply":"forty-two"`, "told", "REPLY_SKIP", "turn=1/5",
+		"has ended", "announced"}
+	late := []string{"ask work, but do not wait long", "what is it, after a while?", `"status":"timeout"`, "told",
+		"<reply>", "passed on", "has ended", "announced"}
 	for _, c := range []struct {
 		step string
 		want []string // in the transcripts, each once
@@ -49,7 +51,8 @@ func TestExchangeKill(t *testing.T) {
 		t.Run("the reply comes once after a kill at "+c.step+" of: "+c.want[0], func(t *testing.T) {
 			t.Parallel()
 			talk := &exchangeModel{told: make(chan struct{})}
-			srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, r llmtest.ReceivedRequest) llmtest.Step { return talk.answer(r.Body) })
+			srv := llmtest.ServerFunc(t, llmtest.OpenAI,
+				func(_ int, r llmtest.ReceivedRequest) llmtest.Step { return talk.answer(r.Body) })
 			url, _ := srv.Listen()
 			dir := t.TempDir()
 			conf := modelConfig(llmtest.OpenAI, url)
@@ -109,9 +112,11 @@ func (m *exchangeModel) answer(body []byte) llmtest.Step {
 		}
 		return llmtest.Say("told")
 	case strings.Contains(text, "ask the session work"):
-		return llmtest.Call("call_1", "sessions_send", `{"sessionKey": "agent:main:work", "message": "what is it?", "timeoutSeconds": 600}`)
+		return llmtest.Call("call_1", "sessions_send",
+			`{"sessionKey": "agent:main:work", "message": "what is it?", "timeoutSeconds": 600}`)
 	case strings.Contains(text, "ask work, but"):
-		return llmtest.Call("call_1", "sessions_send", `{"sessionKey": "agent:main:work", "message": "what is it, after a while?", "timeoutSeconds": 0.2}`)
+		return llmtest.Call("call_1", "sessions_send",
+			`{"sessionKey": "agent:main:work", "message": "what is it, after a while?", "timeoutSeconds": 0.2}`)
 	case strings.Contains(text, "has ended"):
 		return llmtest.Say("announced")
 	case strings.Contains(text, "turn=1/5"):

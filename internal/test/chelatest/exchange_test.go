@@ -76,7 +76,8 @@ func send(target, text string, timeout int) string {
 // say lets a person write in a direct chat.
 func (k *talkers) say(id string, a chela.Address, text string) {
 	k.t.Helper()
-	if err := k.chat.Say(k.t.Context(), chela.Inbound{ID: id, Address: a, Sender: chela.Sender{ID: a.Peer.ID}, Text: text}); err != nil {
+	if err := k.chat.Say(k.t.Context(),
+		chela.Inbound{ID: id, Address: a, Sender: chela.Sender{ID: a.Peer.ID}, Text: text}); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -146,42 +147,47 @@ func (k *talkers) turns() (turns []string) {
 
 func TestExchange(t *testing.T) {
 	const guest, work = "agent:guest:main", "agent:main:work"
-	talk(t, "XSESS-02 a message with a timeout returns the reply, and one without returns at once", nil, func(t *testing.T, k *talkers) {
-		end := k.Ask("main", send(guest, "say forty-two", 20))
-		if !strings.Contains(end.Text, `"status":"ok","reply":"forty-two"`) || !strings.Contains(end.Text, `"sessionKey":"agent:guest:main"`) {
-			t.Errorf("with a timeout: %q", end.Text)
-		}
-		end = k.Ask("main", send(guest, "hold it\nsay later", 0))
-		if !strings.Contains(end.Text, `"status":"accepted"`) || strings.Contains(end.Text, "later\"") {
-			t.Errorf("without: %q", end.Text)
-		}
-		k.release("it")
-		k.settle()
-		if got := k.asked("sourceSession=agent:guest:main"); len(got) == 0 {
-			t.Error("the reply did not reach the sender")
-		}
-	})
-	const secret = "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKlMnOpQrStUvWxYz" // not one of the configuration
-	talk(t, "LG-01 the answer, a late one and what is announced reach the other agent without a key", nil, func(t *testing.T, k *talkers) {
-		texts := []string{k.Ask("main", send(guest, "say it is "+secret, 20)).Text}
-		k.settle()
-		k.Ask("main", send(guest, "hold it\nsay now "+secret, 1))
-		time.Sleep(5 * time.Second)
-		k.release("it")
-		k.settle()
-		texts = append(texts, k.asked("")...)
-		found := 0
-		for _, text := range texts {
-			text = strings.NewReplacer("say it is "+secret, "", "say now "+secret, "").Replace(text) // what the sender wrote itself
-			found += strings.Count(text, "[redacted]")
-			if strings.Contains(text, secret) {
-				t.Errorf("a model reads %q", text)
+	talk(t, "XSESS-02 a message with a timeout returns the reply, and one without returns at once", nil,
+		func(t *testing.T, k *talkers) {
+			end := k.Ask("main", send(guest, "say forty-two", 20))
+			if !strings.Contains(end.Text, `"status":"ok","reply":"forty-two"`) ||
+				!strings.Contains(end.Text, `"sessionKey":"agent:guest:main"`) {
+				t.Errorf("with a timeout: %q", end.Text)
 			}
-		}
-		if found < 2 {
-			t.Errorf("%d marks in %q", found, texts)
-		}
-	})
+			end = k.Ask("main", send(guest, "hold it\nsay later", 0))
+			if !strings.Contains(end.Text, `"status":"accepted"`) || strings.Contains(end.Text, "later\"") {
+				t.Errorf("without: %q", end.Text)
+			}
+			k.release("it")
+			k.settle()
+			if got := k.asked("sourceSession=agent:guest:main"); len(got) == 0 {
+				t.Error("the reply did not reach the sender")
+			}
+		})
+	// not one of the configuration
+	const secret = "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKlMnOpQrStUvWxYz"
+	talk(t, "LG-01 the answer, a late one and what is announced reach the other agent without a key", nil,
+		func(t *testing.T, k *talkers) {
+			texts := []string{k.Ask("main", send(guest, "say it is "+secret, 20)).Text}
+			k.settle()
+			k.Ask("main", send(guest, "hold it\nsay now "+secret, 1))
+			time.Sleep(5 * time.Second)
+			k.release("it")
+			k.settle()
+			texts = append(texts, k.asked("")...)
+			found := 0
+			for _, text := range texts {
+				// what the sender wrote itself
+				text = strings.NewReplacer("say it is "+secret, "", "say now "+secret, "").Replace(text)
+				found += strings.Count(text, "[redacted]")
+				if strings.Contains(text, secret) {
+					t.Errorf("a model reads %q", text)
+				}
+			}
+			if found < 2 {
+				t.Errorf("%d marks in %q", found, texts)
+			}
+		})
 	talk(t, "a message is marked as inter-session, and never as a user's", nil, func(t *testing.T, k *talkers) {
 		k.Ask("main", send(guest, "/stop this and that", 20))
 		got := k.asked("[Inter-session message] sourceSession=agent:main:main sourceTool=sessions_send isUser=false\n/stop this and that\n")
@@ -213,7 +219,8 @@ func TestExchange(t *testing.T) {
 		if got := k.turns(); !slices.Equal(got, want) {
 			t.Errorf("turns: %q, want %q", got, want)
 		}
-		if got := k.asked("The exchange with that session has ended"); len(got) != 1 || !strings.Contains(got[0], "Your reply: hello\nThe latest answer: answer to") {
+		if got := k.asked("The exchange with that session has ended"); len(got) != 1 ||
+			!strings.Contains(got[0], "Your reply: hello\nThe latest answer: answer to") {
 			t.Errorf("announced: %q", got)
 		}
 	})
@@ -245,51 +252,58 @@ func TestExchange(t *testing.T) {
 			}
 		}
 	})
-	talk(t, "the target announces the outcome in its chat, and ANNOUNCE_SKIP posts nothing", nil, func(t *testing.T, k *talkers) {
-		ann := chela.Address{Channel: "chat", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
-		k.say("1", ann, "say hi")
-		k.settle()
-		k.Ask(work, send("agent:main:main", "say say REPLY_SKIP", 20))
-		k.settle()
-		got := k.chat.Texts(ann)
-		if len(got) != 2 || got[0] != "hi" || !strings.Contains(got[1], "has ended") {
-			t.Fatalf("posted %q", got)
-		}
-		k.Ask(work, send("agent:main:main", "say say REPLY_SKIP\nsay ANNOUNCE_SKIP", 20))
-		k.settle()
-		if got := k.chat.Texts(ann); len(got) != 2 {
-			t.Errorf("ANNOUNCE_SKIP posted %q", got)
-		}
-		if got := k.asked("has ended"); len(got) != 2 {
-			t.Errorf("announced: %q", got)
-		}
-	})
-	talk(t, "a session cannot send to itself, to a thread, to a session that does not exist, or nowhere", nil, func(t *testing.T, k *talkers) {
-		for call, want := range map[string]string{
-			send("main", "say x", 1):                                                    "cannot send messages to itself",
-			send("agent:main:chat:group:g:thread:7", "say x", 1):                        "is the session of a thread; send the message to agent:main:chat:group:g",
-			send("agent:main:chat:group:g:topic:7", "say x", 1):                         "send the message to agent:main:chat:group:g",
-			send("agent:main:nobody", "say x", 1):                                       "there is no session agent:main:nobody",
-			send("agent:nobody:main", "say x", 1):                                       "there is no session agent:nobody:main",
-			`sessions_send {"message": "x"}`:                                            "sessionKey, label or agentId is required",
-			`sessions_send {"sessionKey": "a", "label": "b", "message":"x"}`:            "give one of them",
-			`sessions_send {"label": "b", "message": "x"}`:                              `no session with the label`,
-			`sessions_send {"agentId": "guest", "message": " "}`:                        "message is required",
-			`sessions_send {"agentId": "guest", "message": "x", "timeoutSeconds": 601}`: "600",
-		} {
-			if end := k.Ask("main", call); !strings.Contains(end.Text, want) || !strings.Contains(end.Text, "error") {
-				t.Errorf("%s: %q, want %q", call, end.Text, want)
+	talk(t, "the target announces the outcome in its chat, and ANNOUNCE_SKIP posts nothing", nil,
+		func(t *testing.T, k *talkers) {
+			ann := chela.Address{Channel: "chat", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
+			k.say("1", ann, "say hi")
+			k.settle()
+			k.Ask(work, send("agent:main:main", "say say REPLY_SKIP", 20))
+			k.settle()
+			got := k.chat.Texts(ann)
+			if len(got) != 2 || got[0] != "hi" || !strings.Contains(got[1], "has ended") {
+				t.Fatalf("posted %q", got)
 			}
-		}
-		if got := k.asked("[Inter-session"); len(got) > 0 {
-			t.Errorf("sent: %q", got)
-		}
-	})
+			k.Ask(work, send("agent:main:main", "say say REPLY_SKIP\nsay ANNOUNCE_SKIP", 20))
+			k.settle()
+			if got := k.chat.Texts(ann); len(got) != 2 {
+				t.Errorf("ANNOUNCE_SKIP posted %q", got)
+			}
+			if got := k.asked("has ended"); len(got) != 2 {
+				t.Errorf("announced: %q", got)
+			}
+		})
+	talk(t, "a session cannot send to itself, to a thread, to a session that does not exist, or nowhere", nil,
+		func(t *testing.T, k *talkers) {
+			for call, want := range map[string]string{
+				send("main", "say x", 1): "cannot send messages to itself",
+				send("agent:main:chat:group:g:thread:7", "say x",
+					1): "is the session of a thread; send the message to agent:main:chat:group:g",
+				send("agent:main:chat:group:g:topic:7", "say x",
+					1): "send the message to agent:main:chat:group:g",
+				send("agent:main:nobody", "say x",
+					1): "there is no session agent:main:nobody",
+				send("agent:nobody:main", "say x",
+					1): "there is no session agent:nobody:main",
+				`sessions_send {"message": "x"}`:                                            "sessionKey, label or agentId is required",
+				`sessions_send {"sessionKey": "a", "label": "b", "message":"x"}`:            "give one of them",
+				`sessions_send {"label": "b", "message": "x"}`:                              `no session with the label`,
+				`sessions_send {"agentId": "guest", "message": " "}`:                        "message is required",
+				`sessions_send {"agentId": "guest", "message": "x", "timeoutSeconds": 601}`: "600",
+			} {
+				if end := k.Ask("main", call); !strings.Contains(end.Text, want) || !strings.Contains(end.Text, "error") {
+					t.Errorf("%s: %q, want %q", call, end.Text, want)
+				}
+			}
+			if got := k.asked("[Inter-session"); len(got) > 0 {
+				t.Errorf("sent: %q", got)
+			}
+		})
 	talk(t, "the target can be named by its label or its agent", nil, func(t *testing.T, k *talkers) {
 		for _, s := range []string{work, "agent:guest:other", "agent:guest:main"} {
 			k.Ask(s, "say plan")
 			label := "desk"
-			k.must(wire.MethodSessionsPatch, map[string]any{"key": s, "label": label + map[string]string{"agent:guest:main": "2"}[s]}, nil)
+			k.must(wire.MethodSessionsPatch,
+				map[string]any{"key": s, "label": label + map[string]string{"agent:guest:main": "2"}[s]}, nil)
 		}
 		for args, want := range map[string]string{
 			`"agentId": "guest"`:                        `"sessionKey":"agent:guest:main"`,
@@ -299,7 +313,8 @@ func TestExchange(t *testing.T) {
 			`"sessionKey": "other", "agentId": "guest"`: `"sessionKey":"agent:guest:other"`,
 			`"label": "desk"`:                           "several sessions have the label",
 		} {
-			if end := k.Ask("main", `sessions_send {"message": "say yes", "timeoutSeconds": 20, `+args+`}`); !strings.Contains(end.Text, want) {
+			if end := k.Ask("main", `sessions_send {"message": "say yes", "timeoutSeconds": 20, `+args+
+				`}`); !strings.Contains(end.Text, want) {
 				t.Errorf("%s: %q, want %q", args, end.Text, want)
 			}
 		}
@@ -350,22 +365,23 @@ func TestExchange(t *testing.T) {
 			return nil
 		})
 	})
-	talk(t, "a reply for a sender that was deleted after it stopped waiting ends the turn", nil, func(t *testing.T, k *talkers) {
-		k.Ask(work, "say plan")
-		k.Ask("agent:main:asker", send(work, "hold it\nsay forty-two", 1))
-		k.must(wire.MethodSessionsDelete, map[string]any{"key": "agent:main:asker"}, nil)
-		k.release("it")
-		k.settle()
-		k.view(func(r store.Reader) error {
-			if active, err := r.Runs().Active(""); len(active) > 0 || err != nil {
-				t.Errorf("still running: %+v, %v", active, err)
+	talk(t, "a reply for a sender that was deleted after it stopped waiting ends the turn", nil,
+		func(t *testing.T, k *talkers) {
+			k.Ask(work, "say plan")
+			k.Ask("agent:main:asker", send(work, "hold it\nsay forty-two", 1))
+			k.must(wire.MethodSessionsDelete, map[string]any{"key": "agent:main:asker"}, nil)
+			k.release("it")
+			k.settle()
+			k.view(func(r store.Reader) error {
+				if active, err := r.Runs().Active(""); len(active) > 0 || err != nil {
+					t.Errorf("still running: %+v, %v", active, err)
+				}
+				return nil
+			})
+			if end := k.Ask(work, "say next"); end.Text != "next" {
+				t.Errorf("then: %+v", end)
 			}
-			return nil
 		})
-		if end := k.Ask(work, "say next"); end.Text != "next" {
-			t.Errorf("then: %+v", end)
-		}
-	})
 	talk(t, "a run without a visible text returns no_reply, and nothing follows", nil, func(t *testing.T, k *talkers) {
 		for _, text := range []string{"say NO_REPLY", "say REPLY_SKIP", "say"} {
 			end := k.Ask("main", send(guest, text, 20))
@@ -378,35 +394,36 @@ func TestExchange(t *testing.T) {
 			t.Errorf("then: %q", got)
 		}
 	})
-	talk(t, "a reply that comes after the timeout reaches the sender once, and its answer the chat", nil, func(t *testing.T, k *talkers) {
-		ann := chela.Address{Channel: "chat", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
-		say := func(id, text string) {
-			k.say(id, ann, text)
+	talk(t, "a reply that comes after the timeout reaches the sender once, and its answer the chat", nil,
+		func(t *testing.T, k *talkers) {
+			ann := chela.Address{Channel: "chat", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
+			say := func(id, text string) {
+				k.say(id, ann, text)
+				k.settle()
+			}
+			say("1", send(guest, "hold it\nsay forty-two", 2)+"\nthen say no reply yet")
+			if got := k.chat.Texts(ann); !slices.Equal(got, []string{"no reply yet"}) {
+				t.Fatalf("before the reply: %q", got)
+			}
+			k.release("it")
 			k.settle()
-		}
-		say("1", send(guest, "hold it\nsay forty-two", 2)+"\nthen say no reply yet")
-		if got := k.chat.Texts(ann); !slices.Equal(got, []string{"no reply yet"}) {
-			t.Fatalf("before the reply: %q", got)
-		}
-		k.release("it")
-		k.settle()
-		got := k.chat.Texts(ann)
-		if len(got) != 2 || !strings.Contains(got[1], "<reply>\nforty-two\n</reply>") {
-			t.Errorf("after it: %q", got)
-		}
-		if got := k.turns(); len(got) != 0 {
-			t.Errorf("turns: %q", got)
-		}
-		if got := k.asked("has ended"); len(got) != 1 {
-			t.Errorf("announced: %q", got)
-		}
-		say("2", send(guest, "hold that\nsay NO_REPLY", 2)+"\nthen say no reply yet")
-		k.release("that")
-		k.settle()
-		if got := k.asked("there will be no reply (no_reply)"); len(got) != 1 {
-			t.Errorf("told: %q", got)
-		}
-	})
+			got := k.chat.Texts(ann)
+			if len(got) != 2 || !strings.Contains(got[1], "<reply>\nforty-two\n</reply>") {
+				t.Errorf("after it: %q", got)
+			}
+			if got := k.turns(); len(got) != 0 {
+				t.Errorf("turns: %q", got)
+			}
+			if got := k.asked("has ended"); len(got) != 1 {
+				t.Errorf("announced: %q", got)
+			}
+			say("2", send(guest, "hold that\nsay NO_REPLY", 2)+"\nthen say no reply yet")
+			k.release("that")
+			k.settle()
+			if got := k.asked("there will be no reply (no_reply)"); len(got) != 1 {
+				t.Errorf("told: %q", got)
+			}
+		})
 	for _, mode := range queue.Modes {
 		conf := Config{"messages.queue": json.RawMessage(fmt.Sprintf(`{"mode": %q}`, mode))}
 		talk(t, "a message to a busy session follows its queue mode "+string(mode), conf, func(t *testing.T, k *talkers) {
@@ -420,7 +437,8 @@ func TestExchange(t *testing.T) {
 			for len(texts) < 2 {
 				ev := <-k.Events()
 				var chat wire.Chat
-				if ev.Name == wire.EventChat && ev.Decode(&chat) == nil && chat.State == wire.StateFinal && (chat.RunID == busy || chat.RunID == asking) {
+				if ev.Name == wire.EventChat && ev.Decode(&chat) == nil && chat.State == wire.StateFinal &&
+					(chat.RunID == busy || chat.RunID == asking) {
 					texts[chat.RunID] = chat.Message.Text()
 				}
 			}
@@ -431,7 +449,8 @@ func TestExchange(t *testing.T) {
 				t.Errorf("the sender gets %q", texts[asking])
 			}
 			k.settle()
-			if n, want := len(k.asked("say joined\n\n")), map[bool]int{true: 2, false: 1}[mode == queue.SteerBacklog]; n != want {
+			if n, want := len(k.asked("say joined\n\n")),
+				map[bool]int{true: 2, false: 1}[mode == queue.SteerBacklog]; n != want {
 				t.Errorf("the message was answered %d times, want %d", n, want)
 			}
 			if got := k.turns(); len(got) != 5 {
@@ -439,7 +458,8 @@ func TestExchange(t *testing.T) {
 			}
 			k.view(func(r store.Reader) error {
 				for _, row := range k.runs(r, "agent:main:main") {
-					if strings.HasSuffix(string(row.ID), ":1") && strings.HasSuffix(string(row.Parent), ":later") != (mode == queue.SteerBacklog) {
+					if strings.HasSuffix(string(row.ID), ":1") &&
+						strings.HasSuffix(string(row.Parent), ":later") != (mode == queue.SteerBacklog) {
 						t.Errorf("the reply is that of the run %s", row.Parent)
 					}
 				}
@@ -449,7 +469,8 @@ func TestExchange(t *testing.T) {
 	}
 	talk(t, "a sender with fewer scopes gives the target no more, and steers no run with more",
 		Config{"messages.queue": json.RawMessage(`{"mode": "steer"}`)}, func(t *testing.T, k *talkers) {
-			cl, err := client.Dial(t.Context(), client.Options{Dial: k.g.Dial, Once: true, Scopes: []string{wire.ScopeRead, wire.ScopeWrite}})
+			cl, err := client.Dial(t.Context(),
+				client.Options{Dial: k.g.Dial, Once: true, Scopes: []string{wire.ScopeRead, wire.ScopeWrite}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -492,7 +513,8 @@ func TestExchange(t *testing.T) {
 		k.Ask(guest, "say plan")
 		k.must(wire.MethodSessionsPatch, map[string]any{"key": guest, "label": "desk"}, nil)
 		const call = `sessions_send {"label": "desk", "message": "say fine", "timeoutSeconds": 60}`
-		if end := k.Ask("main", call); !strings.Contains(end.Text, `there is no session with the label`) || strings.Contains(end.Text, guest) {
+		if end := k.Ask("main", call); !strings.Contains(end.Text, `there is no session with the label`) ||
+			strings.Contains(end.Text, guest) {
 			t.Errorf("that of another agent: %q", end.Text)
 		}
 		k.Ask(work, "say plan")
@@ -501,56 +523,61 @@ func TestExchange(t *testing.T) {
 			t.Errorf("with one of its own: %q", end.Text)
 		}
 	})
-	talk(t, "at most 20 messages of other sessions wait for a session", Config{"session.agentToAgent": json.RawMessage(`{"maxPingPongTurns": 0}`)}, func(t *testing.T, k *talkers) {
-		k.Send(guest, "hold it\nsay free")
-		k.waitHeld(t, "it")
-		for i := range 22 {
-			want := `"status":"accepted"`
-			if i >= 20 {
-				want = "20 messages of other sessions wait for the session " + guest
+	talk(t, "at most 20 messages of other sessions wait for a session",
+		Config{"session.agentToAgent": json.RawMessage(`{"maxPingPongTurns": 0}`)}, func(t *testing.T, k *talkers) {
+			k.Send(guest, "hold it\nsay free")
+			k.waitHeld(t, "it")
+			for i := range 22 {
+				want := `"status":"accepted"`
+				if i >= 20 {
+					want = "20 messages of other sessions wait for the session " + guest
+				}
+				if end := k.Ask("main", send(guest, fmt.Sprint("say ", i), 0)); !strings.Contains(end.Text, want) {
+					t.Errorf("message %d: %q, want %q", i+1, end.Text, want)
+				}
 			}
-			if end := k.Ask("main", send(guest, fmt.Sprint("say ", i), 0)); !strings.Contains(end.Text, want) {
-				t.Errorf("message %d: %q, want %q", i+1, end.Text, want)
+			k.release("it")
+			k.settle()
+			if end := k.Ask("main", send(guest, "say again", 60)); !strings.Contains(end.Text, `"reply":"again"`) {
+				t.Errorf("when they are answered: %q", end.Text)
 			}
-		}
-		k.release("it")
-		k.settle()
-		if end := k.Ask("main", send(guest, "say again", 60)); !strings.Contains(end.Text, `"reply":"again"`) {
-			t.Errorf("when they are answered: %q", end.Text)
-		}
-	})
+		})
 	for how, call := range map[string]string{
 		"at once": send(guest, `say say read {"path":"AGENTS.md"}`, 30), "late": send(guest, "hold it\nsay done", 1),
 	} {
-		talk(t, "the steps of an exchange have no more tools than the run that began it: "+how, nil, func(t *testing.T, k *talkers) {
-			message, err := json.Marshal("go\n" + call)
-			if err != nil {
-				t.Fatal(err)
-			}
-			k.must(wire.MethodCronAdd, json.RawMessage(fmt.Sprintf(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":%s,
+		talk(t, "the steps of an exchange have no more tools than the run that began it: "+how, nil,
+			func(t *testing.T, k *talkers) {
+				message, err := json.Marshal("go\n" + call)
+				if err != nil {
+					t.Fatal(err)
+				}
+				k.must(wire.MethodCronAdd,
+					json.RawMessage(
+						fmt.Sprintf(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":%s,
 				"toolsAllow":["sessions_send"]},"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"none"}}`,
-				time.Now().Add(time.Second).UTC().Format(time.RFC3339), message)), nil)
-			k.settle()
-			if how == "late" {
-				k.release("it")
+							time.Now().Add(time.Second).UTC().Format(time.RFC3339), message)), nil)
 				k.settle()
-			}
-			steps := 0
-			for _, r := range k.Requests() {
-				if strings.Contains(requestText(r), "sourceTool=sessions_send") {
-					steps++
+				if how == "late" {
+					k.release("it")
+					k.settle()
 				}
-				if got := toolNames(r); !slices.Equal(got, []string{"sessions_send"}) {
-					t.Errorf("%.200q has %q", r.Messages[len(r.Messages)-1].PlainText(), got)
+				steps := 0
+				for _, r := range k.Requests() {
+					if strings.Contains(requestText(r), "sourceTool=sessions_send") {
+						steps++
+					}
+					if got := toolNames(r); !slices.Equal(got, []string{"sessions_send"}) {
+						t.Errorf("%.200q has %q", r.Messages[len(r.Messages)-1].PlainText(), got)
+					}
 				}
-			}
-			if steps < 2 {
-				t.Errorf("%d requests of steps", steps)
-			}
-		})
+				if steps < 2 {
+					t.Errorf("%d requests of steps", steps)
+				}
+			})
 	}
 	talk(t, "a message of a client with the id of a step is no step", nil, func(t *testing.T, k *talkers) {
-		k.must(wire.MethodChatSend, wire.ChatSend{SessionKey: guest, Message: "say hello", IdempotencyKey: exchange.Step{Exchange: "mine"}.ID()}, nil)
+		k.must(wire.MethodChatSend,
+			wire.ChatSend{SessionKey: guest, Message: "say hello", IdempotencyKey: exchange.Step{Exchange: "mine"}.ID()}, nil)
 		k.settle()
 		if got := append(k.turns(), k.asked("has ended")...); len(got) > 0 {
 			t.Errorf("then: %q", got)
@@ -603,62 +630,67 @@ func TestExchange(t *testing.T) {
 			t.Errorf("%q", end.Text)
 		}
 		k.settle()
-		if got := k.asked(`The subagent "one" has finished`); len(got) != 1 || !strings.Contains(got[0], "<result>\nresult\n</result>") {
+		if got := k.asked(`The subagent "one" has finished`); len(got) != 1 ||
+			!strings.Contains(got[0], "<result>\nresult\n</result>") {
 			t.Errorf("announced: %q", got)
 		}
 	})
-	talk(t, "the answer to a message of a person that interrupts the target is the reply", Config{"messages.queue": json.RawMessage(`{"mode": "interrupt"}`)}, func(t *testing.T, k *talkers) {
-		asking := k.Send("main", send(guest, "hang", 300))
-		k.settle()
-		if end := k.Ask(guest, "say to both"); end.Text != "to both" {
-			t.Errorf("the person gets %q", end.Text)
-		}
-		if end := k.Await(asking); !strings.Contains(end.Text, `"status":"ok","reply":"to both"`) {
-			t.Errorf("the sender gets %q", end.Text)
-		}
-	})
-	talk(t, "a turn of an exchange that a person interrupts ends it", Config{"messages.queue": json.RawMessage(`{"mode": "interrupt"}`)}, func(t *testing.T, k *talkers) {
-		k.Ask("main", send(guest, "say hang", 300))
-		k.settle()
-		if got := k.turns(); len(got) != 1 {
-			t.Fatalf("turns: %q", got)
-		}
-		if end := k.Ask("main", "say private"); end.Text != "private" {
-			t.Errorf("the person gets %q", end.Text)
-		}
-		k.settle()
-		if got := append(k.turns()[1:], k.asked("private")[1:]...); len(got) > 0 {
-			t.Errorf("then: %q", got)
-		}
-	})
-	talk(t, "the result of a subagent is told to the person and not to the other session", nil, func(t *testing.T, k *talkers) {
-		k.Ask("main", task("hold it\nsay result", "label", "one")+"\n"+send(guest, "say hold that", 20))
-		k.waitHeld(t, "that") // in the first turn after the reply
-		k.release("it")
-		k.settle()
-		k.release("that")
-		k.settle()
-		for _, r := range k.Requests() {
-			var exchange, result bool
-			for _, m := range r.Messages {
-				exchange = exchange || strings.HasPrefix(m.PlainText(), "[Inter-session message] sourceSession=agent:main:main")
-				result = result || strings.Contains(m.PlainText(), `The subagent "one" has finished`)
+	talk(t, "the answer to a message of a person that interrupts the target is the reply",
+		Config{"messages.queue": json.RawMessage(`{"mode": "interrupt"}`)}, func(t *testing.T, k *talkers) {
+			asking := k.Send("main", send(guest, "hang", 300))
+			k.settle()
+			if end := k.Ask(guest, "say to both"); end.Text != "to both" {
+				t.Errorf("the person gets %q", end.Text)
 			}
-			if exchange && result {
-				t.Error("the other session was told the result")
+			if end := k.Await(asking); !strings.Contains(end.Text, `"status":"ok","reply":"to both"`) {
+				t.Errorf("the sender gets %q", end.Text)
 			}
-		}
-		if got := k.asked(`The subagent "one" has finished`); len(got) != 1 {
-			t.Errorf("told: %q", got)
-		}
-	})
+		})
+	talk(t, "a turn of an exchange that a person interrupts ends it",
+		Config{"messages.queue": json.RawMessage(`{"mode": "interrupt"}`)}, func(t *testing.T, k *talkers) {
+			k.Ask("main", send(guest, "say hang", 300))
+			k.settle()
+			if got := k.turns(); len(got) != 1 {
+				t.Fatalf("turns: %q", got)
+			}
+			if end := k.Ask("main", "say private"); end.Text != "private" {
+				t.Errorf("the person gets %q", end.Text)
+			}
+			k.settle()
+			if got := append(k.turns()[1:], k.asked("private")[1:]...); len(got) > 0 {
+				t.Errorf("then: %q", got)
+			}
+		})
+	talk(t, "the result of a subagent is told to the person and not to the other session", nil,
+		func(t *testing.T, k *talkers) {
+			k.Ask("main", task("hold it\nsay result", "label", "one")+"\n"+send(guest, "say hold that", 20))
+			k.waitHeld(t, "that") // in the first turn after the reply
+			k.release("it")
+			k.settle()
+			k.release("that")
+			k.settle()
+			for _, r := range k.Requests() {
+				var exchange, result bool
+				for _, m := range r.Messages {
+					exchange = exchange || strings.HasPrefix(m.PlainText(), "[Inter-session message] sourceSession=agent:main:main")
+					result = result || strings.Contains(m.PlainText(), `The subagent "one" has finished`)
+				}
+				if exchange && result {
+					t.Error("the other session was told the result")
+				}
+			}
+			if got := k.asked(`The subagent "one" has finished`); len(got) != 1 {
+				t.Errorf("told: %q", got)
+			}
+		})
 	talk(t, "a subagent cannot send to other sessions", Config{
 		"tools": json.RawMessage(`{"sessions": {"visibility": "all"}, "agentToAgent": {"enabled": true}, "subagents": {"tools": {"allow": ["sessions_send", "sessions_search"]}}}`),
 	}, func(t *testing.T, k *talkers) {
 		for _, call := range []string{send(guest, "say no", 5), `sessions_search {"query": "plan"}`} {
 			k.Ask("main", task(call))
 			k.settle()
-			if r := k.childRequest(call); slices.Contains(toolNames(r), "sessions_send") || slices.Contains(toolNames(r), "sessions_search") {
+			if r := k.childRequest(call); slices.Contains(toolNames(r), "sessions_send") ||
+				slices.Contains(toolNames(r), "sessions_search") {
 				t.Errorf("the subagent has %q", toolNames(r))
 			}
 		}
@@ -673,11 +705,13 @@ func TestExchange(t *testing.T) {
 			k.Ask(work, fmt.Sprintf("say entry %d %s", i, strings.Repeat("long ", 200)))
 		}
 		got := k.Ask("main", `sessions_search {"query": "the key is"}`).Text
-		if !strings.Contains(got, `"sessionKey":"agent:guest:main"`) || strings.Contains(got, secret) || !strings.Contains(got, "the key is") {
+		if !strings.Contains(got, `"sessionKey":"agent:guest:main"`) || strings.Contains(got, secret) ||
+			!strings.Contains(got, "the key is") {
 			t.Errorf("%q", got)
 		}
 		for _, query := range []string{secret, secret[:20]} {
-			if got := k.Ask("third", fmt.Sprintf(`sessions_search {"query": %q, "agentId": "guest"}`, query)).Text; !strings.Contains(got, `"count":0`) {
+			if got := k.Ask("third", fmt.Sprintf(`sessions_search {"query": %q, "agentId": "guest"}`,
+				query)).Text; !strings.Contains(got, `"count":0`) {
 				t.Errorf("%s: %q", query, got)
 			}
 		}
@@ -685,14 +719,19 @@ func TestExchange(t *testing.T) {
 		if !strings.Contains(got, `"count":25`) || !strings.Contains(got, `"truncated":true`) || len(got) > 16<<10 {
 			t.Errorf("%d bytes: %.300q", len(got), got)
 		}
-		if got := k.Ask("main", `sessions_search {"query": "entry long", "limit": 26}`).Text; !strings.Contains(got, "25") || strings.Contains(got, `"count"`) {
+		if got := k.Ask("main", `sessions_search {"query": "entry long", "limit": 26}`).Text; !strings.Contains(got, "25") ||
+			strings.Contains(got, `"count"`) {
 			t.Errorf("above the limit: %.300q", got)
 		}
 	})
 	t.Run("a number of turns out of range is an error that names the range", func(t *testing.T) {
 		for _, n := range []int{-1, 6} {
-			_, err := TryStart(t, Options{Model: newFamily(), Config: Config{"session.agentToAgent": json.RawMessage(fmt.Sprintf(`{"maxPingPongTurns": %d}`, n))}})
-			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("session.agentToAgent.maxPingPongTurns: %d is out of range, it must be between 0 and 5", n)) {
+			_, err := TryStart(t,
+				Options{Model: newFamily(),
+					Config: Config{"session.agentToAgent": json.RawMessage(fmt.Sprintf(`{"maxPingPongTurns": %d}`, n))}})
+			if err == nil ||
+				!strings.Contains(err.Error(),
+					fmt.Sprintf("session.agentToAgent.maxPingPongTurns: %d is out of range, it must be between 0 and 5", n)) {
 				t.Errorf("%d: %v", n, err)
 			}
 		}
@@ -708,9 +747,10 @@ func TestExchange(t *testing.T) {
 		`{"sessions": {"visibility": "all"}, "agentToAgent": {"enabled": true, "allow": ["main","guest"]}}`: "1s110",
 		sharing: "1s111",
 	} {
-		talk(t, "XSESS-05 what sessions_send and sessions_search may name with "+tools, Config{"tools": json.RawMessage(tools)}, func(t *testing.T, k *talkers) {
-			k.checkVisible("main", want)
-		})
+		talk(t, "XSESS-05 what sessions_send and sessions_search may name with "+tools,
+			Config{"tools": json.RawMessage(tools)}, func(t *testing.T, k *talkers) {
+				k.checkVisible("main", want)
+			})
 	}
 	talk(t, "a sandboxed session writes to what was started from it only", Config{
 		"agents.defaults": json.RawMessage(`{"sandbox": {"mode": "non-main"}}`),
@@ -748,12 +788,14 @@ func (k *talkers) checkVisible(from, want string) {
 				k.t.Errorf("%s itself: sent %q, searched %q", from, sent, searched)
 			}
 		case '1':
-			if !strings.Contains(sent, `"status":"ok","reply":"fine"`) || !strings.Contains(searched, "plan of") || !strings.Contains(hits, key) {
+			if !strings.Contains(sent, `"status":"ok","reply":"fine"`) || !strings.Contains(searched, "plan of") ||
+				!strings.Contains(hits, key) {
 				k.t.Errorf("%s: sent %q, searched %q, all %q", key, sent, searched, hits)
 			}
 		default:
 			const refused = "or this session may not see it"
-			if !strings.Contains(sent, refused) || !strings.Contains(searched, refused) || strings.Contains(hits, "the plan of "+key) {
+			if !strings.Contains(sent, refused) || !strings.Contains(searched, refused) ||
+				strings.Contains(hits, "the plan of "+key) {
 				k.t.Errorf("%s: sent %q, searched %q, all %q", key, sent, searched, hits)
 			}
 		}

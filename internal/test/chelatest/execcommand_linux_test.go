@@ -14,7 +14,8 @@ import (
 
 // execConfig is a configuration with a mode of tools.exec and a second agent.
 func execConfig(mode string) Config {
-	return Config{"tools": json.RawMessage(`{"exec": {"mode": "` + mode + `"}}`), "agents": json.RawMessage(`{"list": [{"id": "main"}, {"id": "ops"}]}`)}
+	return Config{"tools": json.RawMessage(`{"exec": {"mode": "` + mode + `"}}`),
+		"agents": json.RawMessage(`{"list": [{"id": "main"}, {"id": "ops"}]}`)}
 }
 
 func TestExecCommand(t *testing.T) {
@@ -48,7 +49,8 @@ func TestExecCommand(t *testing.T) {
 			t.Errorf("after a restart: %+v", s.SessionExec)
 		}
 		for text, want := range map[string]string{
-			"/exec host=node": `no setting "host=node"`, "/exec security": `no setting "security"`, "/exec color=red": `no setting "color=red"`,
+			"/exec host=node": `no setting "host=node"`, "/exec security": `no setting "security"`,
+			"/exec color=red": `no setting "color=red"`,
 		} {
 			says("main", text, want)
 		}
@@ -76,7 +78,8 @@ func TestExecCommand(t *testing.T) {
 				t.Errorf("%s: %q, want %q", text, got, want)
 			}
 		}
-		if got := c.Ask("main", "/exec").Text; !strings.HasPrefix(got, "Commands: host auto (default), security allowlist (default), ask on-miss (default).") {
+		if got := c.Ask("main", "/exec").Text; !strings.HasPrefix(got,
+			"Commands: host auto (default), security allowlist (default), ask on-miss (default).") {
 			t.Errorf("/exec: %q", got)
 		}
 		c.must(wire.MethodSessionsPatch, map[string]any{"key": "main", "execSecurity": "full", "execAsk": "off"}, nil)
@@ -87,34 +90,41 @@ func TestExecCommand(t *testing.T) {
 				t.Errorf("%s: %q", text, end.Text)
 			}
 		}
-		c.must(wire.MethodSessionsPatch, map[string]any{"key": "main", "execHost": "sandbox", "execSecurity": nil, "execAsk": nil}, nil)
+		c.must(wire.MethodSessionsPatch, map[string]any{
+			"key":          "main",
+			"execHost":     "sandbox",
+			"execSecurity": nil,
+			"execAsk":      nil,
+		}, nil)
 		if got := c.Ask("main", command).Text; !strings.Contains(got, "not sandboxed here") {
 			t.Errorf("in a sandbox that there is not: %q", got)
 		}
-		if err := c.Call(t.Context(), wire.MethodSessionsPatch, map[string]any{"key": "main", "execAsk": "never"}, nil); err == nil || !strings.Contains(err.Error(), "must be one of off, on-miss, always") {
+		if err := c.Call(t.Context(), wire.MethodSessionsPatch, map[string]any{"key": "main", "execAsk": "never"},
+			nil); err == nil || !strings.Contains(err.Error(), "must be one of off, on-miss, always") {
 			t.Errorf("an invalid value: %v", err)
 		}
 	})
-	t.Run("TP a call that waits for its approval is refused if /exec was narrowed meanwhile, after a restart", func(t *testing.T) {
-		t.Parallel()
-		o := Options{Dir: t.TempDir(), Model: caller(), Config: execConfig("ask")}
-		g := Start(t, o)
-		c := g.Client()
-		c.Send("main", execCall("echo ran > made.txt", ""))
-		q := c.question()
-		c.Ask("main", "/exec security=deny")
-		c.Close()
-		g.Stop()
-		g = Start(t, o)
-		c = g.Client()
-		c.decide(q.ID, wire.AllowOnce)
-		if end := c.Ask("main", "are you there?"); end.State != wire.StateFinal {
-			t.Errorf("%s %s", end.State, end.Error)
-		}
-		if _, err := os.Stat(filepath.Join(g.Dir, "workspace", "made.txt")); err == nil {
-			t.Error("the command ran")
-		}
-	})
+	t.Run("TP a call that waits for its approval is refused if /exec was narrowed meanwhile, after a restart",
+		func(t *testing.T) {
+			t.Parallel()
+			o := Options{Dir: t.TempDir(), Model: caller(), Config: execConfig("ask")}
+			g := Start(t, o)
+			c := g.Client()
+			c.Send("main", execCall("echo ran > made.txt", ""))
+			q := c.question()
+			c.Ask("main", "/exec security=deny")
+			c.Close()
+			g.Stop()
+			g = Start(t, o)
+			c = g.Client()
+			c.decide(q.ID, wire.AllowOnce)
+			if end := c.Ask("main", "are you there?"); end.State != wire.StateFinal {
+				t.Errorf("%s %s", end.State, end.Error)
+			}
+			if _, err := os.Stat(filepath.Join(g.Dir, "workspace", "made.txt")); err == nil {
+				t.Error("the command ran")
+			}
+		})
 	t.Run("TP a subagent gets at most what /exec left to its parent", func(t *testing.T) {
 		t.Parallel()
 		results := make(chan string, 4)

@@ -27,9 +27,12 @@ import (
 
 // hostileTexts are texts that try to leave the element or attribute that they are in.
 var hostileTexts = [...]string{
-	`<script>alert(1)</script>`, `</script></style></title></pre></details><script>alert(2)</script>`, `"><img src=x onerror=alert(3)>`,
-	`' onmouseover='alert(4)`, `<!--`, `-->]]>`, `<svg/onload=alert(5)>`, `</textarea><iframe src="javascript:alert(6)">`, `&lt;b&gt; &#60;script&#62;`,
-	`%s %d {{.}} ${x}`, "nul \x00 and \x1b[31m red", "\u202eright to left", `<a href="javascript:alert(7)">link</a>`, `<meta http-equiv=refresh content="0;url=http://evil.test">`,
+	`<script>alert(1)</script>`, `</script></style></title></pre></details><script>alert(2)</script>`,
+	`"><img src=x onerror=alert(3)>`,
+	`' onmouseover='alert(4)`, `<!--`, `-->]]>`, `<svg/onload=alert(5)>`, `</textarea><iframe src="javascript:alert(6)">`,
+	`&lt;b&gt; &#60;script&#62;`,
+	`%s %d {{.}} ${x}`, "nul \x00 and \x1b[31m red", "\u202eright to left", `<a href="javascript:alert(7)">link</a>`,
+	`<meta http-equiv=refresh content="0;url=http://evil.test">`,
 }
 
 // elements parses a page as a browser does and returns its text. It fails the test for
@@ -83,7 +86,8 @@ func elements(t *testing.T, page string) string {
 type nasty string
 
 func (n nasty) Spec() tool.Spec {
-	return tool.Spec{Name: "nasty", Description: "Nasty. " + string(n), Effect: tool.Reads, Schema: json.RawMessage(`{"type":"object","description":"</pre><script>"}`)}
+	return tool.Spec{Name: "nasty", Description: "Nasty. " + string(n), Effect: tool.Reads,
+		Schema: json.RawMessage(`{"type":"object","description":"</pre><script>"}`)}
 }
 
 func (n nasty) Run(context.Context, tool.Call) (tool.Result, error) {
@@ -96,7 +100,8 @@ func TestExportSession(t *testing.T) {
 	model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
 		switch last := r.Messages[len(r.Messages)-1]; {
 		case last.Role == llm.RoleUser && strings.Contains(last.PlainText(), "use the tool"):
-			return llmtest.Think("thought "+bad, "sig", llmtest.Call(fmt.Sprint("c", n), "nasty", string(mustJSON(t, map[string]string{"path": bad}))))
+			return llmtest.Think("thought "+bad, "sig",
+				llmtest.Call(fmt.Sprint("c", n), "nasty", string(mustJSON(t, map[string]string{"path": bad}))))
 		}
 		return llmtest.Say("said " + bad)
 	})
@@ -105,12 +110,14 @@ func TestExportSession(t *testing.T) {
 	g.writeIn("workspace/AGENTS.md", "Instructions "+bad)
 	c := g.Client()
 	c.Ask("main", "use the tool "+bad)
-	pixel, err := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+	pixel, err := base64.StdEncoding.DecodeString(
+		"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var ack wire.ChatSent
-	c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "look", IdempotencyKey: "pic", Attachments: []wire.Attachment{{Type: "image", MIME: "image/png", FileName: `"><script>.png`, Content: pixel}}}, &ack)
+	c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "look", IdempotencyKey: "pic",
+		Attachments: []wire.Attachment{{Type: "image", MIME: "image/png", FileName: `"><script>.png`, Content: pixel}}}, &ack)
 	c.Await(ack.RunID)
 	c.Ask("main", "/name Plans & <b>more</b>")
 	c.Ask("main", "/compact")
@@ -129,8 +136,10 @@ func TestExportSession(t *testing.T) {
 		page := export(t, "/export-session out/first", "out/first.html")
 		text := elements(t, page)
 		for _, want := range []string{
-			"Plans & <b>more</b>", "mock/m", "Instructions <script>", "said <script>", "thought <script>", "result <script>", "🔧 nasty", "use the tool",
-			"Compaction", "/compact", "Named Plans", "%s %d {{.}} ${x}", "&lt;b&gt; &#60;script&#62;", "<meta http-equiv=refresh",
+			"Plans & <b>more</b>", "mock/m", "Instructions <script>", "said <script>", "thought <script>", "result <script>",
+			"🔧 nasty", "use the tool",
+			"Compaction", "/compact", "Named Plans", "%s %d {{.}} ${x}", "&lt;b&gt; &#60;script&#62;",
+			"<meta http-equiv=refresh",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is not in the page", want)
@@ -163,8 +172,17 @@ func TestExportSession(t *testing.T) {
 		}
 		g.writeIn("workspace/mine.html", "mine")
 		for path, want := range map[string]string{
-			"../out.html": "outside the workspace", "/tmp/chela-export.html": "not a path in the workspace", "~/x.html": "not a path in the workspace", "away/x.html": "outside the workspace",
-			"mine": "mine.html already exists", "mine.HTML": "", ".ssh/x": "belongs to Chela", "a\x00b": "NUL", "out/first": "already exists", "out": "",
+			"../out.html":            "outside the workspace",
+			"/tmp/chela-export.html": "not a path in the workspace",
+			"~/x.html":               "not a path in the workspace",
+			"away/x.html":            "outside the workspace",
+			"mine":                   "mine.html already exists",
+			"mine.HTML":              "",
+			".ssh/x":                 "belongs to Chela",
+			"a\x00b":                 "NUL",
+
+			"out/first": "already exists",
+			"out":       "",
 		} {
 			if runtime.GOOS != "linux" && want == "" {
 				continue
@@ -187,7 +205,8 @@ func TestExportSession(t *testing.T) {
 			got := c.Ask("main", "/export").Text
 			name, _, _ := strings.Cut(strings.TrimPrefix(got, "Exported to "), " ")
 			info, err := os.Stat(filepath.Join(g.Dir, "workspace", name))
-			if err != nil || names[name] || !strings.HasPrefix(name, "session-plans-b-more-b-2") || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			if err != nil || names[name] || !strings.HasPrefix(name, "session-plans-b-more-b-2") ||
+				runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 				t.Errorf("%q: %v, %v", got, info, err)
 			}
 			names[name] = true
@@ -196,45 +215,51 @@ func TestExportSession(t *testing.T) {
 			t.Errorf("temporary files: %v", left)
 		}
 	})
-	t.Run("MISC-07 a trajectory has the prompt, the requests and the calls, and no key; it can be imported", func(t *testing.T) {
-		text := export(t, "/export-trajectory trace", "trace.jsonl")
-		if strings.Contains(text, canary) {
-			t.Error("the key is in the trajectory")
-		}
-		rows := map[string][]map[string]any{}
-		for line := range strings.Lines(text) {
-			var r struct {
-				Type, CustomType string
-				Data             map[string]any
+	t.Run("MISC-07 a trajectory has the prompt, the requests and the calls, and no key; it can be imported",
+		func(t *testing.T) {
+			text := export(t, "/export-trajectory trace", "trace.jsonl")
+			if strings.Contains(text, canary) {
+				t.Error("the key is in the trajectory")
 			}
-			if err := json.Unmarshal([]byte(line), &r); err != nil {
-				t.Fatalf("%v: %s", err, line)
+			rows := map[string][]map[string]any{}
+			for line := range strings.Lines(text) {
+				var r struct {
+					Type, CustomType string
+					Data             map[string]any
+				}
+				if err := json.Unmarshal([]byte(line), &r); err != nil {
+					t.Fatalf("%v: %s", err, line)
+				}
+				rows[r.Type+r.CustomType] = append(rows[r.Type+r.CustomType], r.Data)
 			}
-			rows[r.Type+r.CustomType] = append(rows[r.Type+r.CustomType], r.Data)
-		}
-		if got := rows["customchela.session"]; len(got) != 1 || got[0]["key"] != "agent:main:main" || got[0]["model"] != "mock/m" || got[0]["costUSD"].(float64) <= 0 {
-			t.Errorf("session %v", got)
-		}
-		if got := fmt.Sprint(rows["customchela.system_prompt"]); !strings.Contains(got, "Instructions <script>") {
-			t.Errorf("system prompt %.200s", got)
-		}
-		if got := rows["customchela.tools"]; len(got) != 1 || len(got[0]["tools"].([]any)) != len(model.Requests()[0].Tools) {
-			t.Errorf("tools %.200v", got)
-		}
-		if got := rows["customchela.request"]; len(got) < 4 || got[0]["stopReason"] != "toolUse" || got[0]["model"] != "m" || got[0]["usage"] == nil || got[0]["toolCalls"] != 1.0 {
-			t.Errorf("requests %v", got)
-		}
-		if got := rows["customchela.run"]; len(got) < 4 || got[0]["state"] != "ok" || got[0]["toolCalls"] != 1.0 || got[0]["origin"] != "person" {
-			t.Errorf("runs %v", got)
-		}
-		if got := rows["customchela.call"]; len(got) != 1 || got[0]["toolName"] != "nasty" || got[0]["state"] != "closed" || got[0]["outcome"] != "ok" || got[0]["decision"] != "allowed" || got[0]["toolCallId"] == "" {
-			t.Errorf("calls %v", got)
-		}
-		in, err := session.Import(strings.NewReader(text))
-		if err != nil || in.Branched+in.Duplicates != 0 || len(in.Entries) == 0 {
-			t.Errorf("imported %d entries, %d branched: %v", len(in.Entries), in.Branched, err)
-		}
-	})
+			if got := rows["customchela.session"]; len(got) != 1 || got[0]["key"] != "agent:main:main" ||
+				got[0]["model"] != "mock/m" || got[0]["costUSD"].(float64) <= 0 {
+				t.Errorf("session %v", got)
+			}
+			if got := fmt.Sprint(rows["customchela.system_prompt"]); !strings.Contains(got, "Instructions <script>") {
+				t.Errorf("system prompt %.200s", got)
+			}
+			if got := rows["customchela.tools"]; len(got) != 1 ||
+				len(got[0]["tools"].([]any)) != len(model.Requests()[0].Tools) {
+				t.Errorf("tools %.200v", got)
+			}
+			if got := rows["customchela.request"]; len(got) < 4 || got[0]["stopReason"] != "toolUse" || got[0]["model"] != "m" ||
+				got[0]["usage"] == nil || got[0]["toolCalls"] != 1.0 {
+				t.Errorf("requests %v", got)
+			}
+			if got := rows["customchela.run"]; len(got) < 4 || got[0]["state"] != "ok" || got[0]["toolCalls"] != 1.0 ||
+				got[0]["origin"] != "person" {
+				t.Errorf("runs %v", got)
+			}
+			if got := rows["customchela.call"]; len(got) != 1 || got[0]["toolName"] != "nasty" || got[0]["state"] != "closed" ||
+				got[0]["outcome"] != "ok" || got[0]["decision"] != "allowed" || got[0]["toolCallId"] == "" {
+				t.Errorf("calls %v", got)
+			}
+			in, err := session.Import(strings.NewReader(text))
+			if err != nil || in.Branched+in.Duplicates != 0 || len(in.Entries) == 0 {
+				t.Errorf("imported %d entries, %d branched: %v", len(in.Entries), in.Branched, err)
+			}
+		})
 	t.Run("sessions.export has the three formats", func(t *testing.T) {
 		var out wire.SessionExported
 		c.must(wire.MethodSessionsExport, wire.SessionsExport{Key: "main", Format: "html"}, &out)
@@ -246,10 +271,12 @@ func TestExportSession(t *testing.T) {
 			t.Errorf("%s", out.FileName)
 		}
 		c.must(wire.MethodSessionsExport, wire.SessionsExport{Key: "main"}, &out)
-		if strings.Contains(out.JSONL, "chela.call") || !strings.Contains(out.JSONL, base64.StdEncoding.EncodeToString(pixel)) {
+		if strings.Contains(out.JSONL, "chela.call") ||
+			!strings.Contains(out.JSONL, base64.StdEncoding.EncodeToString(pixel)) {
 			t.Error("the exchange format has other rows, or lacks the picture")
 		}
-		if err := c.Call(t.Context(), wire.MethodSessionsExport, wire.SessionsExport{Key: "main", Format: "pdf"}, nil); err == nil || !strings.Contains(err.Error(), "jsonl, html or trajectory") {
+		if err := c.Call(t.Context(), wire.MethodSessionsExport, wire.SessionsExport{Key: "main", Format: "pdf"}, nil); err ==
+			nil || !strings.Contains(err.Error(), "jsonl, html or trajectory") {
 			t.Errorf("an unknown format: %v", err)
 		}
 	})
@@ -274,7 +301,9 @@ func mustJSON(t *testing.T, v any) []byte {
 func TestExportOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSenders(t, echoing(), Config{"agents.list": json.RawMessage(`[{"id": "main", "default": true}, {"id": "ops"}]`), "commands": json.RawMessage(`{"ownerAllowFrom": ["open:boss"]}`)})
+		s := newSenders(t, echoing(),
+			Config{"agents.list": json.RawMessage(`[{"id": "main", "default": true}, {"id": "ops"}]`),
+				"commands": json.RawMessage(`{"ownerAllowFrom": ["open:boss"]}`)})
 		defer s.stop()
 		files := func(agent string) (names []string) {
 			dir := filepath.Join(s.Dir, "workspace"+agent)
@@ -298,22 +327,27 @@ func TestExportOwner(t *testing.T) {
 			if got := s.say("open", ada, "ada", text); len(files("")) != 0 || strings.Contains(fmt.Sprint(got), "Exported") {
 				t.Errorf("%s of somebody who is not an owner: %q, files %v", text, got, files(""))
 			}
-			if got := s.say("open", group, "ada", "@"+text); len(files("")) != 0 || strings.Contains(fmt.Sprint(got), "Exported") {
+			if got := s.say("open", group, "ada", "@"+text); len(files("")) != 0 ||
+				strings.Contains(fmt.Sprint(got), "Exported") {
 				t.Errorf("%s in a group of somebody who is not an owner: %q, files %v", text, got, files(""))
 			}
 		}
 		s.say("open", group, "boss", "@hello")
-		if got := s.say("open", group, "boss", "@/export-session group"); len(got) != 1 || !strings.HasPrefix(got[0], "Exported to group.html in the workspace (") {
+		if got := s.say("open", group, "boss", "@/export-session group"); len(got) != 1 ||
+			!strings.HasPrefix(got[0], "Exported to group.html in the workspace (") {
 			t.Errorf("in a group: %q", got)
 		}
-		if page, _ := os.ReadFile(filepath.Join(s.Dir, "workspace", "group.html")); !strings.Contains(string(page), "re: ") || strings.Contains(string(page), "ada") {
+		if page, _ := os.ReadFile(filepath.Join(s.Dir, "workspace", "group.html")); !strings.Contains(string(page), "re: ") ||
+			strings.Contains(string(page), "ada") {
 			t.Errorf("the page of the group: %.80q", page)
 		}
 		s.Client.Ask("agent:ops:main", "hello")
-		if got := s.Client.Ask("agent:ops:main", "/export-session x").Text; !strings.HasPrefix(got, "Exported to x.html") || fmt.Sprint(files(""), files("-ops")) != "[group.html] [x.html]" {
+		if got := s.Client.Ask("agent:ops:main", "/export-session x").Text; !strings.HasPrefix(got, "Exported to x.html") ||
+			fmt.Sprint(files(""), files("-ops")) != "[group.html] [x.html]" {
 			t.Errorf("another agent: %q; files %v, %v", got, files(""), files("-ops"))
 		}
-		if got := s.Client.Ask("nowhere", "/export-session empty").Text; !strings.Contains(got, "not found") && !strings.HasPrefix(got, "Exported") {
+		if got := s.Client.Ask("nowhere", "/export-session empty").Text; !strings.Contains(got, "not found") &&
+			!strings.HasPrefix(got, "Exported") {
 			t.Errorf("a session without messages: %q", got)
 		}
 	})

@@ -25,7 +25,8 @@ func diligent(fails func(n int, r *llm.Request) llmtest.Step) *llmtest.Script {
 		var calls []llm.ToolCall
 		for i := len(r.Messages) - 1; i >= 0 && r.Messages[i].Role == llm.RoleUser; i-- {
 			if _, word, ok := strings.Cut(r.Messages[i].PlainText(), "append "); ok {
-				calls = append(calls, llmtest.ToolCall(fmt.Sprintf("c%d-%d", n, i), "exec", `{"command":"echo `+word+` >>dup.txt"}`))
+				calls = append(calls,
+					llmtest.ToolCall(fmt.Sprintf("c%d-%d", n, i), "exec", `{"command":"echo `+word+` >>dup.txt"}`))
 			}
 		}
 		if len(calls) == 0 {
@@ -66,8 +67,10 @@ func TestFailedMessages(t *testing.T) {
 		fault  llmtest.Step
 		marked string // in the next request
 	}{
-		{"the key is refused", llmtest.Status(401, "no such key"), "assistant: [This request was not completed: the model gave no answer (auth). "},
-		{"there is no credit", llmtest.Status(402, "pay"), "assistant: [This request was not completed: the model gave no answer (billing). "},
+		{"the key is refused", llmtest.Status(401, "no such key"),
+			"assistant: [This request was not completed: the model gave no answer (auth). "},
+		{"there is no credit", llmtest.Status(402, "pay"),
+			"assistant: [This request was not completed: the model gave no answer (billing). "},
 	} {
 		t.Run(c.name+": the same message again is carried out once", func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +86,8 @@ func TestFailedMessages(t *testing.T) {
 			if got := appended(g); got != "two" {
 				t.Errorf("dup.txt has %q", got)
 			}
-			if got := sentTo(model.Requests()[1]); !strings.Contains(got, "append two\n"+c.marked) || strings.Contains(got, "no such key") {
+			if got := sentTo(model.Requests()[1]); !strings.Contains(got, "append two\n"+c.marked) ||
+				strings.Contains(got, "no such key") {
 				t.Errorf("the model is sent:\n%s", got)
 			}
 			if got := strings.Join(cl.lines("main"), "\n"); strings.Contains(got, "not completed") {
@@ -91,28 +95,30 @@ func TestFailedMessages(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a model without a key fails, and the message is carried out once after another model was set", func(t *testing.T) {
-		t.Parallel()
-		model := diligent(func(int, *llm.Request) llmtest.Step { return llmtest.Step{} })
-		conf := Config{"tools": exec["tools"], "agents.defaults": json.RawMessage(`{"model": "openai/gpt-5"}`)}
-		g := Start(t, Options{Model: model, Config: conf})
-		cl := g.Client()
-		if end := cl.Ask("main", "append two"); end.State != wire.StateError {
-			t.Fatalf("%s %q", end.State, end.Text)
-		}
-		if end := cl.Ask("main", "/model mock/m"); end.State != wire.StateFinal {
-			t.Fatalf("%s %q %s", end.State, end.Text, end.Error)
-		}
-		if end := cl.Ask("main", "append two"); end.Text != "done" {
-			t.Errorf("%s %q %s", end.State, end.Text, end.Error)
-		}
-		if got := appended(g); got != "two" {
-			t.Errorf("dup.txt has %q", got)
-		}
-		if got := sentTo(model.Requests()[0]); !strings.Contains(got, "append two\nassistant: [This request was not completed: an error ended it. ") {
-			t.Errorf("the model is sent:\n%s", got)
-		}
-	})
+	t.Run("a model without a key fails, and the message is carried out once after another model was set",
+		func(t *testing.T) {
+			t.Parallel()
+			model := diligent(func(int, *llm.Request) llmtest.Step { return llmtest.Step{} })
+			conf := Config{"tools": exec["tools"], "agents.defaults": json.RawMessage(`{"model": "openai/gpt-5"}`)}
+			g := Start(t, Options{Model: model, Config: conf})
+			cl := g.Client()
+			if end := cl.Ask("main", "append two"); end.State != wire.StateError {
+				t.Fatalf("%s %q", end.State, end.Text)
+			}
+			if end := cl.Ask("main", "/model mock/m"); end.State != wire.StateFinal {
+				t.Fatalf("%s %q %s", end.State, end.Text, end.Error)
+			}
+			if end := cl.Ask("main", "append two"); end.Text != "done" {
+				t.Errorf("%s %q %s", end.State, end.Text, end.Error)
+			}
+			if got := appended(g); got != "two" {
+				t.Errorf("dup.txt has %q", got)
+			}
+			if got := sentTo(model.Requests()[0]); !strings.Contains(got,
+				"append two\nassistant: [This request was not completed: an error ended it. ") {
+				t.Errorf("the model is sent:\n%s", got)
+			}
+		})
 	t.Run("a message that failed after some of its work is not continued with the next one", func(t *testing.T) {
 		t.Parallel()
 		model := diligent(func(n int, _ *llm.Request) llmtest.Step {
@@ -147,7 +153,8 @@ func TestFailedMessages(t *testing.T) {
 		<-asked
 		cl.must(wire.MethodChatAbort, wire.ChatAbort{SessionKey: "main"}, nil)
 		cl.Await(run)
-		if got := cl.Ask("main", "hello").Text; !strings.Contains(got, "remove everything\nassistant: [This request was not completed: it was stopped. ") {
+		if got := cl.Ask("main", "hello").Text; !strings.Contains(got,
+			"remove everything\nassistant: [This request was not completed: it was stopped. ") {
 			t.Errorf("the model is sent:\n%s", got)
 		}
 	})
@@ -173,7 +180,8 @@ func TestFailedMessages(t *testing.T) {
 			t.Errorf("the next message: %s %q %s", end.State, end.Text, end.Error)
 		}
 		reqs := model.Requests()
-		if got := sentTo(reqs[len(reqs)-1]); strings.Count(got, "[A message was left out here: ") != 1 || !strings.Contains(got, "append one") {
+		if got := sentTo(reqs[len(reqs)-1]); strings.Count(got, "[A message was left out here: ") != 1 ||
+			!strings.Contains(got, "append one") {
 			t.Errorf("the model is sent:\n%s", got)
 		}
 		if got := strings.Join(cl.lines("main"), "\n"); !strings.Contains(got, "POISON") {
@@ -196,26 +204,31 @@ func TestFailedMessages(t *testing.T) {
 		cl := g.Client()
 		cl.Ask("main", "what is new?")
 		cl.Ask("main", "hello")
-		if got := sentTo(model.Requests()[1]); !strings.Contains(got, "what is new?\nassistant: [This request was not completed: ") {
+		if got := sentTo(model.Requests()[1]); !strings.Contains(got,
+			"what is new?\nassistant: [This request was not completed: ") {
 			t.Errorf("the model is sent:\n%s", got)
 		}
 	})
 	t.Run("a program is told that the model said nothing after a failed tool", func(t *testing.T) {
 		t.Parallel()
-		g := Start(t, Options{Model: llmtest.NewScript(llmtest.Call("1", "read", `{"path":"nothing.txt"}`), llmtest.Say(""), llmtest.Say(""))})
+		g := Start(t, Options{Model: llmtest.NewScript(llmtest.Call("1", "read", `{"path":"nothing.txt"}`), llmtest.Say(""),
+			llmtest.Say(""))})
 		var out wire.AgentResult
-		err := g.Client().Client.Await(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "read it", SessionKey: "main", IdempotencyKey: "quiet"}, nil, &out)
+		err := g.Client().Client.Await(t.Context(), wire.MethodAgent,
+			wire.AgentRun{Message: "read it", SessionKey: "main", IdempotencyKey: "quiet"}, nil, &out)
 		if err != nil || out.Result == nil || out.Result.Meta.Stop != wire.StopUnable {
 			t.Errorf("%+v, %v", out.Result, err)
 		}
 	})
 	t.Run("a window that is too small for a run is not kept: its server may get a larger one", func(t *testing.T) {
 		t.Parallel()
-		model := diligent(first(llmtest.Status(400, "request (5120 tokens) exceeds the available context size (4096 tokens), try increasing it")))
+		model := diligent(first(llmtest.Status(400,
+			"request (5120 tokens) exceeds the available context size (4096 tokens), try increasing it")))
 		g := Start(t, Options{Model: model, Config: exec})
 		cl := g.Client()
 		end := cl.Ask("main", "long")
-		for _, want := range []string{"too small: 4096 tokens (source: provider)", "Start the server of the model with a larger context"} {
+		for _, want := range []string{"too small: 4096 tokens (source: provider)",
+			"Start the server of the model with a larger context"} {
 			if end.State != wire.StateError || !strings.Contains(end.Text+end.Error, want) {
 				t.Errorf("%s %q %q, want %q", end.State, end.Text, end.Error, want)
 			}
@@ -244,7 +257,8 @@ func TestFailedMessages(t *testing.T) {
 		}
 		reqs := model.Requests()
 		got := sentTo(reqs[len(reqs)-1])
-		if !strings.Contains(got, "toolResult: the call has ended, but its result is left out: ") || !strings.Contains(got, "[This request was not completed: ") || strings.Contains(got, "not carried out") {
+		if !strings.Contains(got, "toolResult: the call has ended, but its result is left out: ") ||
+			!strings.Contains(got, "[This request was not completed: ") || strings.Contains(got, "not carried out") {
 			t.Errorf("the model is sent:\n%s", got)
 		}
 	})

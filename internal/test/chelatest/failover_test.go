@@ -70,7 +70,8 @@ func refusals() []serviceFault {
 		{529, "", "", llm.ClassOverload},
 	} {
 		f := serviceFault{
-			name: strings.TrimSpace(fmt.Sprintf("%d %s %s", r.status, r.message, r.after)), class: r.class, cooldown: time.Minute,
+			name:  strings.TrimSpace(fmt.Sprintf("%d %s %s", r.status, r.message, r.after)),
+			class: r.class, cooldown: time.Minute,
 			fault: llmtest.Fault{Status: r.status, Message: r.message, RetryAfter: r.after},
 		}
 		if r.after != "" {
@@ -122,7 +123,8 @@ func phases() []phase {
 	}
 	return []phase{
 		{"after the headers", same(""), false},
-		{"before the first content", map[llmtest.Wire]string{llmtest.Anthropic: "content_block_start", llmtest.OpenAI: `"role":"assistant"`}, false},
+		{"before the first content",
+			map[llmtest.Wire]string{llmtest.Anthropic: "content_block_start", llmtest.OpenAI: `"role":"assistant"`}, false},
 		{"after the first content", same("PARTIAL-ONE"), false},
 		{"in the text", same("PARTIAL-TWO"), true},
 		{"in the arguments of a call", same("ghost.txt"), true},
@@ -140,8 +142,10 @@ func streamFaults(w llmtest.Wire) []serviceFault {
 			serviceFault
 			tail string // a complete event in place of the truncated one
 		}{
-			{serviceFault{name: "hangs", class: llm.ClassTimeout, takes: silence, fault: llmtest.Fault{Hang: llmtest.HangEnd}}, ""},
-			{serviceFault{name: "sends keep-alives only", class: llm.ClassTimeout, takes: silence, fault: llmtest.Fault{Hang: llmtest.HangEnd, Ping: time.Second}}, ":\n\n"},
+			{serviceFault{name: "hangs", class: llm.ClassTimeout, takes: silence, fault: llmtest.Fault{Hang: llmtest.HangEnd}},
+				""},
+			{serviceFault{name: "sends keep-alives only", class: llm.ClassTimeout, takes: silence,
+				fault: llmtest.Fault{Hang: llmtest.HangEnd, Ping: time.Second}}, ":\n\n"},
 			{serviceFault{name: "ends normally", class: llm.ClassNetwork}, ""},
 			{serviceFault{name: "breaks", class: llm.ClassNetwork, fault: llmtest.Fault{Abort: true}}, ""},
 			{serviceFault{name: "is overloaded", class: llm.ClassOverload}, overloaded},
@@ -268,12 +272,14 @@ func (b *failoverTest) answer(name string, _ int, got llmtest.ReceivedRequest) l
 	defer b.mu.Unlock()
 	s := llmtest.Think("It is decided.", "sig-of-"+name, llmtest.Say("fine from "+name+" "+keyOf(got)))
 	if !bytes.Contains(got.Body, []byte(b.id)) {
-		s = llmtest.Think("Let me see.", "sig-of-"+name, llmtest.Call(b.id, "write", fmt.Sprintf(`{"path":"%s.txt","content":"x"}`, b.id)))
+		s = llmtest.Think("Let me see.", "sig-of-"+name,
+			llmtest.Call(b.id, "write", fmt.Sprintf(`{"path":"%s.txt","content":"x"}`, b.id)))
 	} else if b.fault != nil && name == b.first.name && keyOf(got) == "k1" {
-		s = llmtest.Think("MUSING about the matter.", "sig-of-"+name, llmtest.Step{Chunk: 60, Fault: b.fault.fault, Parts: []llm.Part{
-			llm.Text(fmt.Sprintf("%-60s%-60s%-60s", "PARTIAL-ONE", "PARTIAL-TWO", "PARTIAL-END")),
-			{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "ghost", Name: "write", Args: []byte(unusedArgs)}},
-		}})
+		s = llmtest.Think("MUSING about the matter.", "sig-of-"+name,
+			llmtest.Step{Chunk: 60, Fault: b.fault.fault, Parts: []llm.Part{
+				llm.Text(fmt.Sprintf("%-60s%-60s%-60s", "PARTIAL-ONE", "PARTIAL-TWO", "PARTIAL-END")),
+				{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "ghost", Name: "write", Args: []byte(unusedArgs)}},
+			}})
 	}
 	s.Usage = &llm.Usage{Input: costs, Output: costs}
 	return s

@@ -18,7 +18,8 @@ import (
 func TestFast(t *testing.T) {
 	t.Parallel()
 	const asked, plain = true, false
-	start := func(t *testing.T, o Options, answer func(service string, n int, got llmtest.ReceivedRequest) llmtest.Step, f func(t *testing.T, s services, o Options)) {
+	start := func(t *testing.T, o Options, answer func(service string, n int, got llmtest.ReceivedRequest) llmtest.Step,
+		f func(t *testing.T, s services, o Options)) {
 		synctest.Test(t, func(t *testing.T) {
 			s, hc := network(t, answer)
 			for _, at := range testServices() {
@@ -46,7 +47,8 @@ func TestFast(t *testing.T) {
 		{"openai", "openai/gpt-5.5", `"service_tier":"priority"`, 0.008, 2.5},
 	} {
 		home := Options{Config: Config{"agents.defaults": json.RawMessage(fmt.Sprintf(`{"model": %q}`, at.model))}}
-		t.Run("CMD-01 /fast is sent in the form of the service, survives a restart, and its tokens have their own price: "+at.name, func(t *testing.T) {
+		t.Run("CMD-01 /fast is sent in the form of the service, survives a restart, and its tokens have their own price: "+
+			at.name, func(t *testing.T) {
 			start(t, home, say, func(t *testing.T, s services, o Options) {
 				g := Start(t, o)
 				c := g.Client()
@@ -59,7 +61,8 @@ func TestFast(t *testing.T) {
 						t.Fatalf("%s: %d requests, want %d", text, len(got), calls)
 					}
 					body := got[calls-1].Body
-					if bytes.Contains(body, []byte(at.field)) != fast || !bytes.Contains(body, []byte(want)) || bytes.Contains(body, []byte("/fast")) {
+					if bytes.Contains(body, []byte(at.field)) != fast || !bytes.Contains(body, []byte(want)) ||
+						bytes.Contains(body, []byte("/fast")) {
 						t.Errorf("%s: sent %.300s", text, body)
 					}
 					if session != "main" {
@@ -73,7 +76,8 @@ func TestFast(t *testing.T) {
 					}
 				}
 				sends("main", "before", "before", plain, 1)
-				if got := c.Ask("main", "/fast on").Text; !strings.HasPrefix(got, "Fast: on.") || !strings.Contains(got, fmt.Sprintf("cost %v times", at.factor)) {
+				if got := c.Ask("main", "/fast on").Text; !strings.HasPrefix(got, "Fast: on.") ||
+					!strings.Contains(got, fmt.Sprintf("cost %v times", at.factor)) {
 					t.Errorf("/fast on: %q", got)
 				}
 				sends("main", "quick", "quick", asked, at.factor)
@@ -97,7 +101,8 @@ func TestFast(t *testing.T) {
 				sends("main", "after", "after", plain, 1)
 				sends("main", "/fast on just this", "just this", asked, at.factor)
 				var sent wire.ChatSent
-				c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "of a client", Fast: true, IdempotencyKey: "f1"}, &sent)
+				c.must(wire.MethodChatSend,
+					wire.ChatSend{SessionKey: "main", Message: "of a client", Fast: true, IdempotencyKey: "f1"}, &sent)
 				c.Await("f1")
 				if got := s[at.name].Requests(); !bytes.Contains(got[len(got)-1].Body, []byte(at.field)) {
 					t.Error("chat.send with fastMode did not ask")
@@ -112,7 +117,8 @@ func TestFast(t *testing.T) {
 				g := Start(t, o)
 				c := g.Client()
 				c.Ask("main", "hi")
-				if got := c.Ask("main", "/fast on").Text; !strings.Contains(got, "has no faster tier") || c.describe("main").Fast != nil {
+				if got := c.Ask("main", "/fast on").Text; !strings.Contains(got, "has no faster tier") ||
+					c.describe("main").Fast != nil {
 					t.Errorf("/fast on: %q, stored %v", got, c.describe("main").Fast)
 				}
 				c.must(wire.MethodSessionsPatch, map[string]any{"key": "main", "fastMode": true}, nil)
@@ -131,7 +137,8 @@ func TestFast(t *testing.T) {
 				}
 				return say(service, 0, got)
 			}
-			t.Run(fmt.Sprintf("THINK a refused tier (%d) is left out once, and not asked for again at once: %s", status, at.name), func(t *testing.T) {
+			t.Run(fmt.Sprintf("THINK a refused tier (%d) is left out once, and not asked for again at once: %s", status,
+				at.name), func(t *testing.T) {
 				start(t, home, refusing, func(t *testing.T, s services, o Options) {
 					g := Start(t, o)
 					c := g.Client()
@@ -150,7 +157,8 @@ func TestFast(t *testing.T) {
 				})
 			})
 		}
-		t.Run("auto asks in the run of a person, and neither in that of a subagent nor in the one that its result begins: "+at.name, func(t *testing.T) {
+		t.Run("auto asks in the run of a person, and neither in that of a subagent nor in the one that its result begins: "+
+			at.name, func(t *testing.T) {
 			spawning := func(_ string, n int, got llmtest.ReceivedRequest) llmtest.Step {
 				switch {
 				case bytes.Contains(got.Body, []byte("# Subagent Context")):
@@ -160,7 +168,9 @@ func TestFast(t *testing.T) {
 				}
 				return llmtest.Say("ok")
 			}
-			auto := Options{Config: Config{"agents.defaults": json.RawMessage(fmt.Sprintf(`{"model": %q, "fastModeDefault": "auto"}`, at.model))}}
+			auto := Options{
+				Config: Config{"agents.defaults": json.RawMessage(fmt.Sprintf(`{"model": %q, "fastModeDefault": "auto"}`,
+					at.model))}}
 			start(t, auto, spawning, func(t *testing.T, s services, o Options) {
 				g := Start(t, o)
 				c := g.Client()
@@ -192,28 +202,31 @@ func TestFast(t *testing.T) {
 			})
 		})
 	}
-	t.Run("a model without the tier refuses /fast and ignores what is stored; params of a model are its default", func(t *testing.T) {
-		conf := `{"model": "openai/gpt-5.4-nano", "models": {"openai/gpt-5.4": {"params": {"fastMode": true}}}}`
-		start(t, Options{Config: Config{"agents.defaults": json.RawMessage(conf)}}, say, func(t *testing.T, s services, o Options) {
-			g := Start(t, o)
-			c := g.Client()
-			c.Ask("main", "hi /fast on")
-			for _, text := range []string{"/fast on", "/fast auto"} {
-				if got := c.Ask("main", text).Text; !strings.HasPrefix(got, "openai/gpt-5.4-nano has no faster tier") {
-					t.Errorf("%s: %q", text, got)
-				}
-			}
-			c.Ask("main", "/model openai/gpt-5.4")
-			if got := c.Ask("main", "/fast").Text; !strings.HasPrefix(got, "Fast: on (default).") {
-				t.Errorf("/fast: %q", got)
-			}
-			c.Ask("main", "hi")
-			got := s["openai"].Requests()
-			if bytes.Contains(got[0].Body, []byte("service_tier")) || !bytes.Contains(got[1].Body, []byte(`"service_tier":"priority"`)) {
-				t.Errorf("sent %.200s and %.200s", got[0].Body, got[1].Body)
-			}
-			c.Close()
-			g.Stop()
+	t.Run("a model without the tier refuses /fast and ignores what is stored; params of a model are its default",
+		func(t *testing.T) {
+			conf := `{"model": "openai/gpt-5.4-nano", "models": {"openai/gpt-5.4": {"params": {"fastMode": true}}}}`
+			start(t, Options{Config: Config{"agents.defaults": json.RawMessage(conf)}}, say,
+				func(t *testing.T, s services, o Options) {
+					g := Start(t, o)
+					c := g.Client()
+					c.Ask("main", "hi /fast on")
+					for _, text := range []string{"/fast on", "/fast auto"} {
+						if got := c.Ask("main", text).Text; !strings.HasPrefix(got, "openai/gpt-5.4-nano has no faster tier") {
+							t.Errorf("%s: %q", text, got)
+						}
+					}
+					c.Ask("main", "/model openai/gpt-5.4")
+					if got := c.Ask("main", "/fast").Text; !strings.HasPrefix(got, "Fast: on (default).") {
+						t.Errorf("/fast: %q", got)
+					}
+					c.Ask("main", "hi")
+					got := s["openai"].Requests()
+					if bytes.Contains(got[0].Body, []byte("service_tier")) ||
+						!bytes.Contains(got[1].Body, []byte(`"service_tier":"priority"`)) {
+						t.Errorf("sent %.200s and %.200s", got[0].Body, got[1].Body)
+					}
+					c.Close()
+					g.Stop()
+				})
 		})
-	})
 }

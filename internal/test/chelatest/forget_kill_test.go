@@ -18,7 +18,8 @@ func TestForgetKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("kills processes")
 	}
-	for _, step := range []string{"forget.marked:1", "forget.outputs:1", "forget.rows:1", "forget.attachments:1", "forget.notes:1", "forget.logs:1", "forget.scrub:1"} {
+	for _, step := range []string{"forget.marked:1", "forget.outputs:1", "forget.rows:1", "forget.attachments:1",
+		"forget.notes:1", "forget.logs:1", "forget.scrub:1"} {
 		t.Run("killed at "+step, func(t *testing.T) {
 			t.Parallel()
 			srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(_ int, r llmtest.ReceivedRequest) llmtest.Step {
@@ -30,7 +31,8 @@ func TestForgetKill(t *testing.T) {
 			cmd, c := startSubprocess(t, dir, modelConfig(llmtest.OpenAI, url), step)
 			c.Ask("main", "we fly to Zanzibar")
 			c.Ask("main", "Bob likes tea")
-			id, err := c.Client.Send(t.Context(), "main", "a file", wire.Attachment{Type: "file", MIME: "text/plain", FileName: "a.txt", Content: []byte("Zanzibar is an island.\nTea.\n")})
+			id, err := c.Client.Send(t.Context(), "main", "a file", wire.Attachment{Type: "file", MIME: "text/plain",
+				FileName: "a.txt", Content: []byte("Zanzibar is an island.\nTea.\n")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -45,7 +47,10 @@ func TestForgetKill(t *testing.T) {
 				t.Fatal("the engine exited normally")
 			}
 			var st store.Store
-			g := Start(t, Options{Dir: dir, Config: modelConfig(llmtest.OpenAI, url), Wrap: func(s store.Store) store.Store { st = s; return s }})
+			g := Start(t, Options{Dir: dir, Config: modelConfig(llmtest.OpenAI, url), Wrap: func(s store.Store) store.Store {
+				st = s
+				return s
+			}})
 			waittest.Until(t, "the end of the removal", func() bool {
 				left, err := store.Get(t.Context(), st, func(r store.Reader) (string, error) { return r.Setting("forget") })
 				if err != nil {

@@ -86,16 +86,19 @@ func TestForget(t *testing.T) {
 			g := Start(t, Options{
 				Wrap:  func(s store.Store) store.Store { st = s; return s },
 				Model: model, Channels: map[string]channel.Channel{"chat": chat},
-				Config: Config{"channels": json.RawMessage(`{"chat": {"allowFrom": ["ann"]}}`), "commands": json.RawMessage(`{"ownerAllowFrom": ["chat:ann"]}`)},
+				Config: Config{"channels": json.RawMessage(`{"chat": {"allowFrom": ["ann"]}}`),
+					"commands": json.RawMessage(`{"ownerAllowFrom": ["chat:ann"]}`)},
 			})
 			g.writeIn("workspace/MEMORY.md", "- The Zanzibar trip is in March.\n- The router runs on the NAS.\n")
 			g.writeIn("workspace/memory/2026-11-01.md", "# Day\n\nBooked zanzibar.\nBought tea.\n")
 			g.writeIn("workspace/novel.txt", "A ship to Zanzibar.\n")
-			g.writeIn("workspace/long.txt", strings.Repeat("a line of a long file without any news\n", 2000)+"Zanzibar at the end\n")
+			g.writeIn("workspace/long.txt", strings.Repeat("a line of a long file without any news\n", 2000)+
+				"Zanzibar at the end\n")
 			g.writeIn("history", "\"a trip\\nto Zanzibar\"\n\"a cup of tea\"\n\"/forget Zanzibar\"\n")
 			c := g.Client()
 			for _, text := range []string{
-				"we fly to Zanzibar", "Bob likes tea", `memory_search {"query": "zanzibar"}`, `read {"path": "long.txt"}`, `read {"path": "novel.txt"}`,
+				"we fly to Zanzibar", "Bob likes tea", `memory_search {"query": "zanzibar"}`, `read {"path": "long.txt"}`,
+				`read {"path": "novel.txt"}`,
 			} {
 				c.Ask("main", text)
 			}
@@ -103,7 +106,8 @@ func TestForget(t *testing.T) {
 			c.Ask("main", `edit {"path": "memory/plan.md", "oldText": "Tea", "newText": "Coffee"}`)
 			c.Ask("agent:main:other", "what about Zanzibar\nand this line stays")
 			c.show("main", "a picture of Zanzibar", dot(t))
-			id, err := c.Client.Send(t.Context(), "main", "a file", wire.Attachment{Type: "file", MIME: "text/plain", FileName: "a.txt", Content: []byte("Zanzibar is an island.\nTea.\n")})
+			id, err := c.Client.Send(t.Context(), "main", "a file", wire.Attachment{Type: "file", MIME: "text/plain",
+				FileName: "a.txt", Content: []byte("Zanzibar is an island.\nTea.\n")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +117,8 @@ func TestForget(t *testing.T) {
 			say := func(id, text string) string {
 				t.Helper()
 				before := len(chat.Texts(ann))
-				if err := chat.Say(t.Context(), chela.Inbound{ID: id, Address: ann, Sender: chela.Sender{ID: "ann"}, Text: text}); err != nil {
+				if err := chat.Say(t.Context(),
+					chela.Inbound{ID: id, Address: ann, Sender: chela.Sender{ID: "ann"}, Text: text}); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
@@ -123,8 +128,10 @@ func TestForget(t *testing.T) {
 
 			list := say("m2", "/forget Zanzibar")
 			for _, want := range []string{
-				"notes (workspace/MEMORY.md): 1 line", "notes (memory/2026-11-01.md): 1 line", "conversations (agent:main:main)", "conversations (agent:main:other)",
-				"scheduled jobs", "attachments and outputs", "records of", "/history): 2 lines, for example: a trip to Zanzibar", "other files of the workspace (workspace/novel.txt): 1 line; it is your own file", "/forget yes",
+				"notes (workspace/MEMORY.md): 1 line", "notes (memory/2026-11-01.md): 1 line", "conversations (agent:main:main)",
+				"conversations (agent:main:other)",
+				"scheduled jobs", "attachments and outputs", "records of", "/history): 2 lines, for example: a trip to Zanzibar",
+				"other files of the workspace (workspace/novel.txt): 1 line; it is your own file", "/forget yes",
 			} {
 				if !strings.Contains(list, want) {
 					t.Errorf("the list does not say %q:\n%s", want, list)
@@ -134,7 +141,8 @@ func TestForget(t *testing.T) {
 				t.Errorf("before the removal only %q contain it", names)
 			}
 			report := say("m3", "/forget yes")
-			if strings.Contains(strings.ToLower(report), topic) || !strings.Contains(report, "Removed:") || !strings.Contains(report, "novel.txt") {
+			if strings.Contains(strings.ToLower(report), topic) || !strings.Contains(report, "Removed:") ||
+				!strings.Contains(report, "novel.txt") {
 				t.Errorf("report:\n%s", report)
 			}
 			if again := say("m4", "/forget yes"); !strings.Contains(again, "nothing to confirm") {
@@ -162,7 +170,8 @@ func TestForget(t *testing.T) {
 			if got := g.readIn("MEMORY.md"); got != "- The router runs on the NAS.\n" {
 				t.Errorf("MEMORY.md: %q", got)
 			}
-			if got, err := os.ReadFile(filepath.Join(g.Dir, "history")); err != nil || strings.Join(strings.Fields(string(got)), " ") != `"a cup of tea"` {
+			if got, err := os.ReadFile(filepath.Join(g.Dir, "history")); err != nil ||
+				strings.Join(strings.Fields(string(got)), " ") != `"a cup of tea"` {
 				t.Errorf("input history: %q, %v", got, err)
 			}
 			if got := g.readIn("memory/plan.md"); got != "Coffee at five.\n" {
@@ -172,7 +181,8 @@ func TestForget(t *testing.T) {
 			if end := c.Ask("main", "/undo yes"); g.readIn("memory/plan.md") != "Tea at five.\n" {
 				t.Errorf("after undo plan.md is %q: %s", g.readIn("memory/plan.md"), end.Text)
 			}
-			if end := c.Ask("main", `memory_search {"query": "where does the router run"}`); !strings.Contains(end.Text, "on the NAS") {
+			if end := c.Ask("main", `memory_search {"query": "where does the router run"}`); !strings.Contains(end.Text,
+				"on the NAS") {
 				t.Errorf("the notes that stay are not found: %s", end.Text)
 			}
 			refs, err := store.Get(t.Context(), st, func(r store.Reader) ([]string, error) { return r.Media() })
@@ -215,7 +225,8 @@ func TestForget(t *testing.T) {
 			t.Error("a guest got a list")
 		}
 		for text, want := range map[string]string{
-			"/forget": "Say what", "/forget yes": "nothing to confirm", "/forget a": "too short", "/forget madagascar": "Nothing was found",
+			"/forget": "Say what", "/forget yes": "nothing to confirm", "/forget a": "too short",
+			"/forget madagascar": "Nothing was found",
 		} {
 			if end := c.Ask("main", text); !strings.Contains(end.Text, want) {
 				t.Errorf("%s: %q, want %s", text, end.Text, want)
@@ -235,17 +246,24 @@ func TestForget(t *testing.T) {
 			t.Errorf("the owner: %s", end.Text)
 		}
 	})
-	talk(t, "not in a group", Config{"commands": json.RawMessage(`{"ownerAllowFrom": ["chat:ann"]}`)}, func(t *testing.T, k *talkers) {
-		k.g.writeIn("workspace/MEMORY.md", "- The Zanzibar trip is in March.\n")
-		group := chela.Address{Channel: "chat", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "g"}}
-		if err := k.chat.Say(t.Context(), chela.Inbound{ID: "1", Address: group, Mentioned: true, Sender: chela.Sender{ID: "ann"}, Text: "/forget zanzibar"}); err != nil {
-			t.Fatal(err)
-		}
-		k.settle()
-		if got := strings.Join(k.chat.Texts(group), "\n"); !strings.Contains(got, "private chat") {
-			t.Errorf("the group got %q", got)
-		}
-	})
+	talk(t, "not in a group", Config{"commands": json.RawMessage(`{"ownerAllowFrom": ["chat:ann"]}`)},
+		func(t *testing.T, k *talkers) {
+			k.g.writeIn("workspace/MEMORY.md", "- The Zanzibar trip is in March.\n")
+			group := chela.Address{Channel: "chat", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "g"}}
+			if err := k.chat.Say(t.Context(), chela.Inbound{
+				ID:        "1",
+				Address:   group,
+				Mentioned: true,
+				Sender:    chela.Sender{ID: "ann"},
+				Text:      "/forget zanzibar",
+			}); err != nil {
+				t.Fatal(err)
+			}
+			k.settle()
+			if got := strings.Join(k.chat.Texts(group), "\n"); !strings.Contains(got, "private chat") {
+				t.Errorf("the group got %q", got)
+			}
+		})
 	t.Run("a run that has it in its context is stopped", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
@@ -319,7 +337,8 @@ func TestForgetEncodings(t *testing.T) {
 					t.Errorf("%s is not found: %s", name, found)
 				}
 			}
-			if n := strings.Count(found, "for example: - Jürgen rief an, über die Straße."); n != len(notes)-2 || !strings.Contains(found, "conversations") {
+			if n := strings.Count(found, "for example: - Jürgen rief an, über die Straße."); n != len(notes)-2 ||
+				!strings.Contains(found, "conversations") {
 				t.Errorf("%d lines are shown as they are: %s", n, found)
 			}
 			if done := c.Ask("main", "/forget yes").Text; !strings.Contains(done, "Removed:") {

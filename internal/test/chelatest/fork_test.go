@@ -70,7 +70,8 @@ func TestForkPrefix(t *testing.T) {
 				}
 			}
 			if n := common(parent, child); n*100 < 99*len(child) {
-				t.Errorf("%d of %d bytes are common, the requester's request has %d: …%s… instead of …%s…", n, len(child), len(parent), child[n:min(n+100, len(child))], parent[n:min(n+100, len(parent))])
+				t.Errorf("%d of %d bytes are common, the requester's request has %d: …%s… instead of …%s…", n, len(child),
+					len(parent), child[n:min(n+100, len(child))], parent[n:min(n+100, len(parent))])
 			}
 			if n := bytes.Count(child, []byte(subagent.OpenCall)); n != 2 {
 				t.Errorf("%d placeholders, want one for each call of the requester", n)
@@ -125,21 +126,25 @@ func TestFork(t *testing.T) {
 		for _, m := range all[0].Messages {
 			texts = append(texts, m.PlainText())
 		}
-		if all := strings.Join(texts, "\n"); !strings.Contains(all, "the first answer") || !strings.Contains(all, "the second answer") {
+		if all := strings.Join(texts, "\n"); !strings.Contains(all, "the first answer") ||
+			!strings.Contains(all, "the second answer") {
 			t.Errorf("history %q", all)
 		}
 	})
 	t.Run("a fork is refused for another agent, model, type or thinking level", func(t *testing.T) {
 		t.Parallel()
 		_, c, _ := started(t, Options{Config: Config{
-			"agents.defaults": json.RawMessage(`{"subagents": {"allowAgents": ["*"]}}`), "agents.list": json.RawMessage(`[{"id": "ops"}]`),
-			"models": json.RawMessage(`{"providers": {"mock": {"models": [{"id": "m"}, {"id": "other"}]}}}`),
+			"agents.defaults": json.RawMessage(`{"subagents": {"allowAgents": ["*"]}}`),
+			"agents.list":     json.RawMessage(`[{"id": "ops"}]`),
+			"models":          json.RawMessage(`{"providers": {"mock": {"models": [{"id": "m"}, {"id": "other"}]}}}`),
 		}})
 		for _, tc := range [][3]string{
-			{"agentId", "ops", "a fork has the agent of its requester"}, {"model", "mock/other", "a fork has the model of its requester"},
+			{"agentId", "ops", "a fork has the agent of its requester"},
+			{"model", "mock/other", "a fork has the model of its requester"},
 			{"agentType", "explore", "leave agentType out"}, {"thinking", "high", "leave thinking out"},
 		} {
-			if end := c.Ask("main", fork("say x", tc[0], tc[1])); !strings.Contains(end.Text, tc[2]) || !strings.Contains(end.Text, "context isolated") {
+			if end := c.Ask("main", fork("say x", tc[0], tc[1])); !strings.Contains(end.Text, tc[2]) ||
+				!strings.Contains(end.Text, "context isolated") {
 				t.Errorf("%s %s: %q", tc[0], tc[1], end.Text)
 			}
 		}
@@ -172,7 +177,8 @@ func TestFork(t *testing.T) {
 	t.Run("a fork of a conversation of more than 4 MB is refused", func(t *testing.T) {
 		t.Parallel()
 		_, c, _ := started(t, Options{Config: Config{
-			"session": json.RawMessage(`{"parentForkMaxTokens": 0}`), "agents.defaults": json.RawMessage(`{"compaction": {"enabled": false}}`),
+			"session":         json.RawMessage(`{"parentForkMaxTokens": 0}`),
+			"agents.defaults": json.RawMessage(`{"compaction": {"enabled": false}}`),
 		}})
 		for range 5 {
 			c.Ask("main", "say it\n"+strings.Repeat("many words ", 90_000))
@@ -183,8 +189,11 @@ func TestFork(t *testing.T) {
 	})
 	t.Run("a fork shares the sandbox of its requester", func(t *testing.T) {
 		t.Parallel()
-		f, c, _ := started(t, Options{Config: Config{"agents.defaults": json.RawMessage(`{"sandbox": {"mode": "all", "scope": "session"}, "subagents": {"maxSpawnDepth": 2}}`),
-			"tools.sandbox.tools": json.RawMessage(`{"allow": ["*"]}`)}})
+		f, c, _ := started(t,
+			Options{Config: Config{
+				"agents.defaults": json.RawMessage(
+					`{"sandbox": {"mode": "all", "scope": "session"}, "subagents": {"maxSpawnDepth": 2}}`),
+				"tools.sandbox.tools": json.RawMessage(`{"allow": ["*"]}`)}})
 		c.Ask("main", fork(fork("say inside", "label", "leaf"), "label", "boss"))
 		c.answer("told boss ok")
 		all := forks(f, "say inside")
@@ -194,25 +203,30 @@ func TestFork(t *testing.T) {
 	})
 	t.Run("a fork is refused where it would be sandboxed and its requester is not", func(t *testing.T) {
 		t.Parallel()
-		_, c, _ := started(t, Options{Config: Config{"agents.defaults": json.RawMessage(`{"sandbox": {"mode": "non-main"}}`)}})
+		_, c, _ := started(t,
+			Options{Config: Config{"agents.defaults": json.RawMessage(`{"sandbox": {"mode": "non-main"}}`)}})
 		if end := c.Ask("main", fork("say x")); !strings.Contains(end.Text, "would work in another folder") {
 			t.Errorf("answer %q", end.Text)
 		}
 	})
 	t.Run("a fork of a fork has the same prompt and tools, and its own rights", func(t *testing.T) {
 		t.Parallel()
-		f, c, _ := started(t, Options{Config: Config{"agents.defaults": json.RawMessage(`{"subagents": {"maxSpawnDepth": 2}}`)}})
-		c.Ask("main", fork(fork("subagents {\"action\":\"list\"}\nsessions_spawn {\"task\":\"too deep\"}", "label", "leaf"), "label", "boss"))
+		f, c, _ := started(t,
+			Options{Config: Config{"agents.defaults": json.RawMessage(`{"subagents": {"maxSpawnDepth": 2}}`)}})
+		c.Ask("main", fork(fork("subagents {\"action\":\"list\"}\nsessions_spawn {\"task\":\"too deep\"}", "label", "leaf"),
+			"label", "boss"))
 		c.answer("told boss ok")
 		requests := f.Requests()
 		first, leaf := requests[0], forks(f, `"too deep"}`)
 		if len(leaf) < 2 {
 			t.Fatalf("%d requests of the leaf", len(leaf))
 		}
-		if systemOf(leaf[0]) != systemOf(first) || !slices.Equal(toolNames(leaf[0]), toolNames(first)) || leaf[0].Session != first.Session {
+		if systemOf(leaf[0]) != systemOf(first) || !slices.Equal(toolNames(leaf[0]), toolNames(first)) ||
+			leaf[0].Session != first.Session {
 			t.Error("the prompt, the tools or the cache differ")
 		}
-		if last := leaf[1].Messages[len(leaf[1].Messages)-1].PlainText(); !strings.Contains(last, "a subagent may not use this tool") {
+		if last := leaf[1].Messages[len(leaf[1].Messages)-1].PlainText(); !strings.Contains(last,
+			"a subagent may not use this tool") {
 			t.Errorf("the call of the leaf: %q", last)
 		}
 	})
@@ -268,13 +282,15 @@ func TestFork(t *testing.T) {
 			t.Fatal("the fork is not listed")
 		}
 		var out wire.SessionCompacted
-		if c.must(wire.MethodSessionsCompact, wire.SessionsCompact{Key: l.Sessions[i].Key, MaxLines: 2}, &out); !out.Compacted {
+		if c.must(wire.MethodSessionsCompact, wire.SessionsCompact{Key: l.Sessions[i].Key, MaxLines: 2},
+			&out); !out.Compacted {
 			t.Fatalf("not compacted: %s", out.Reason)
 		}
 		c.Ask(l.Sessions[i].Key, "say after the cut")
 		all := f.Requests()
 		last := all[len(all)-1]
-		if !strings.Contains(systemOf(last), "Your task: say forked") || slices.Contains(toolNames(last), "sessions_spawn") || !slices.Contains(toolNames(all[0]), "sessions_spawn") {
+		if !strings.Contains(systemOf(last), "Your task: say forked") || slices.Contains(toolNames(last), "sessions_spawn") ||
+			!slices.Contains(toolNames(all[0]), "sessions_spawn") {
 			t.Errorf("tools %q, prompt %s", toolNames(last), systemOf(last))
 		}
 	})

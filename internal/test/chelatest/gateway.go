@@ -72,7 +72,8 @@ func (o *Options) registry() *standard.Registry {
 	if o.Dial != nil {
 		r.Launches = true
 		r.Sandbox("test", standard.Sandbox{Confine: func(env standard.SandboxEnv) sandbox.Backend {
-			var b sandbox.Backend = native.New(native.Options{Home: cmp.Or(o.Home, o.Dir), Layers: filepath.Join(env.State, "cache", "sandbox"), Never: env.Never, Dial: o.Dial})
+			var b sandbox.Backend = native.New(native.Options{Home: cmp.Or(o.Home, o.Dir), Layers: filepath.Join(env.State,
+				"cache", "sandbox"), Never: env.Never, Dial: o.Dial})
 			if o.Grant != "" {
 				b = generous{b, o.Grant}
 			}
@@ -183,13 +184,24 @@ func (o *Options) app() (app.Options, error) {
 	c := Config{}
 	maps.Copy(c, o.Config)
 	ao := app.Options{
-		Log: o.Log, State: o.Dir, HTTP: o.HTTP, Env: func(name string) string { return o.Env[name] },
-		Environ: append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmp.Or(o.Home, o.Dir)}, o.Environ...),
-		Step:    o.Step, Now: o.Now, Wrap: o.Wrap, NoSocket: true, NoProbe: true, NoGit: !o.Git, Listen: o.Listen, Registry: o.registry(),
+		Log:      o.Log,
+		State:    o.Dir,
+		HTTP:     o.HTTP,
+		Env:      func(name string) string { return o.Env[name] },
+		Environ:  append([]string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmp.Or(o.Home, o.Dir)}, o.Environ...),
+		Step:     o.Step,
+		Now:      o.Now,
+		Wrap:     o.Wrap,
+		NoSocket: true,
+		NoProbe:  true,
+		NoGit:    !o.Git,
+		Listen:   o.Listen,
+		Registry: o.registry(),
 	}
 	if o.Model != nil {
 		ao.Providers = map[string]llm.Provider{"mock": o.Model}
-		c["models"] = merge(c["models"], `{"providers": {"mock": {"models": [{"id": "m", "contextWindow": 1000000, "input": ["text", "image"]}]}}}`)
+		c["models"] = merge(c["models"],
+			`{"providers": {"mock": {"models": [{"id": "m", "contextWindow": 1000000, "input": ["text", "image"]}]}}}`)
 		c["agents.defaults"] = merge(c["agents.defaults"], `{"model": "mock/m"}`)
 	}
 	ao.ConfigPath = cmp.Or(o.File, filepath.Join(o.Dir, "chela.json"))

@@ -137,7 +137,14 @@ var (
 // say has a person write in a chat, and waits for the answer.
 func (b *beats) say(from chela.Address, text string) {
 	b.t.Helper()
-	in := chela.Inbound{ID: text, Address: from, Sender: chela.Sender{ID: "7"}, Text: text, Mentioned: true, Time: time.Now()}
+	in := chela.Inbound{
+		ID:        text,
+		Address:   from,
+		Sender:    chela.Sender{ID: "7"},
+		Text:      text,
+		Mentioned: true,
+		Time:      time.Now(),
+	}
 	if err := b.tg.Say(b.t.Context(), in); err != nil {
 		b.t.Fatal(err)
 	}
@@ -176,7 +183,8 @@ func (b *beats) sent(to chela.Address, want ...string) {
 // state returns what is stored of the main agent.
 func (b *beats) state() heartbeat.State {
 	b.t.Helper()
-	st, err := store.Get(b.t.Context(), b.st, func(r store.Reader) (heartbeat.State, error) { return r.Heartbeats().State("main") })
+	st, err := store.Get(b.t.Context(), b.st,
+		func(r store.Reader) (heartbeat.State, error) { return r.Heartbeats().State("main") })
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -222,8 +230,10 @@ func TestHeartbeat(t *testing.T) {
 	}{
 		{"only the token", "HEARTBEAT_OK", nil, "ok-token interval"},
 		{"the token and 200 characters", "HEARTBEAT_OK " + strings.Repeat("x", 200), nil, "ok-token interval"},
-		{"the token and 400 characters", "HEARTBEAT_OK " + strings.Repeat("x", 400), []string{strings.Repeat("x", 400)}, "sent interval"},
-		{"400 characters and the token", strings.Repeat("x", 400) + "\nHEARTBEAT_OK", []string{strings.Repeat("x", 400)}, "sent interval"},
+		{"the token and 400 characters", "HEARTBEAT_OK " + strings.Repeat("x", 400),
+			[]string{strings.Repeat("x", 400)}, "sent interval"},
+		{"400 characters and the token", strings.Repeat("x", 400) + "\nHEARTBEAT_OK",
+			[]string{strings.Repeat("x", 400)}, "sent interval"},
 		{"the token in the middle", "not HEARTBEAT_OK at all", []string{"not HEARTBEAT_OK at all"}, "sent interval"},
 		{"an alert", "the disk is full", []string{"the disk is full"}, "sent interval"},
 	} {
@@ -310,38 +320,41 @@ Be short.
 func TestHeartbeatTasks(t *testing.T) {
 	t.Parallel()
 	t.Run("HB-04 only the tasks that are due are in the prompt", func(t *testing.T) {
-		withBeats(t, beatsConfig{heartbeat: `{"every": "30m", "prompt": "look"}`, file: twoTasks}, func(t *testing.T, b *beats) {
-			mail, disk := "\n- mail: read the mail", "\n- disk: look at the disk"
-			for i := 1; i <= 4; i++ {
-				b.after(30 * time.Minute)
-				b.calls(i)
-				last := b.prompts()[i-1]
-				if want := i == 4; !strings.HasPrefix(last, "look\n") || !strings.Contains(last, mail) || strings.Contains(last, disk) != want {
-					t.Errorf("after %d ticks: %q", i, last)
+		withBeats(t, beatsConfig{heartbeat: `{"every": "30m", "prompt": "look"}`, file: twoTasks},
+			func(t *testing.T, b *beats) {
+				mail, disk := "\n- mail: read the mail", "\n- disk: look at the disk"
+				for i := 1; i <= 4; i++ {
+					b.after(30 * time.Minute)
+					b.calls(i)
+					last := b.prompts()[i-1]
+					if want := i == 4; !strings.HasPrefix(last, "look\n") || !strings.Contains(last, mail) ||
+						strings.Contains(last, disk) != want {
+						t.Errorf("after %d ticks: %q", i, last)
+					}
 				}
-			}
-			system := fmt.Sprint(b.model.Requests()[3].System)
-			if !strings.Contains(system, "Be short.") || strings.Contains(system, "read the mail") {
-				t.Error("the system prompt has not the instructions of the file, or also its tasks")
-			}
-		})
+				system := fmt.Sprint(b.model.Requests()[3].System)
+				if !strings.Contains(system, "Be short.") || strings.Contains(system, "read the mail") {
+					t.Error("the system prompt has not the instructions of the file, or also its tasks")
+				}
+			})
 	})
 	t.Run("HB-04 a task is done again if its run failed", func(t *testing.T) {
-		withBeats(t, beatsConfig{heartbeat: `{"every": "30m"}`, file: strings.Replace(twoTasks, "30m", "1h", 1)}, func(t *testing.T, b *beats) {
-			b.plays(func(*llm.Request) llmtest.Step { return llmtest.Status(400, "no") })
-			b.after(time.Hour)
-			b.last("failed " + b.state().Last.Reason)
-			n := len(b.prompts())
-			b.plays(nil)
-			b.after(30 * time.Minute)
-			if got := b.prompts()[n:]; len(got) != 1 || !strings.Contains(got[0], "read the mail") {
-				t.Errorf("after the failure: %q", got)
-			}
-			b.after(30 * time.Minute)
-			if got := b.prompts()[n+1:]; len(got) != 1 || strings.Contains(got[0], "read the mail") {
-				t.Errorf("after the success: %q", got)
-			}
-		})
+		withBeats(t, beatsConfig{heartbeat: `{"every": "30m"}`, file: strings.Replace(twoTasks, "30m", "1h", 1)},
+			func(t *testing.T, b *beats) {
+				b.plays(func(*llm.Request) llmtest.Step { return llmtest.Status(400, "no") })
+				b.after(time.Hour)
+				b.last("failed " + b.state().Last.Reason)
+				n := len(b.prompts())
+				b.plays(nil)
+				b.after(30 * time.Minute)
+				if got := b.prompts()[n:]; len(got) != 1 || !strings.Contains(got[0], "read the mail") {
+					t.Errorf("after the failure: %q", got)
+				}
+				b.after(30 * time.Minute)
+				if got := b.prompts()[n+1:]; len(got) != 1 || strings.Contains(got[0], "read the mail") {
+					t.Errorf("after the success: %q", got)
+				}
+			})
 	})
 }
 
@@ -358,7 +371,8 @@ func TestWakes(t *testing.T) {
 			b.calls(1)
 			b.after(5 * time.Minute)
 			b.calls(1)
-			if text := fmt.Sprint(messageTexts(b.model.Requests()[0])); !strings.Contains(text, "event 0") || !strings.Contains(text, "event 9") {
+			if text := fmt.Sprint(messageTexts(b.model.Requests()[0])); !strings.Contains(text, "event 0") ||
+				!strings.Contains(text, "event 9") {
 				t.Errorf("the model got %q", text)
 			}
 		})
@@ -418,7 +432,8 @@ func TestWakes(t *testing.T) {
 			now := time.Now()
 			for range 40 {
 				b.after(250 * time.Millisecond)
-				wakes, err := store.Get(t.Context(), b.st, func(r store.Reader) ([]heartbeat.Wake, error) { return r.Heartbeats().Wakes() })
+				wakes, err := store.Get(t.Context(), b.st,
+					func(r store.Reader) ([]heartbeat.Wake, error) { return r.Heartbeats().Wakes() })
 				if err != nil || len(wakes) != 1 {
 					t.Fatalf("wakes: %+v, %v", wakes, err)
 				}
@@ -426,7 +441,8 @@ func TestWakes(t *testing.T) {
 					dues = append(dues, at)
 				}
 			}
-			if diff := cmp.Diff([]time.Duration{1250 * time.Millisecond, 3250 * time.Millisecond, 7250 * time.Millisecond, 15250 * time.Millisecond}, dues); diff != "" {
+			if diff := cmp.Diff([]time.Duration{1250 * time.Millisecond, 3250 * time.Millisecond, 7250 * time.Millisecond,
+				15250 * time.Millisecond}, dues); diff != "" {
 				t.Errorf("the wake is due after (-want +got):\n%s", diff)
 			}
 			b.wake("two", wire.WakeNow) // the same reason
@@ -436,7 +452,8 @@ func TestWakes(t *testing.T) {
 			b.calls(1)
 			b.after(time.Minute)
 			b.calls(2)
-			if text := fmt.Sprint(messageTexts(b.model.Requests()[1])); !strings.Contains(text, "one") || !strings.Contains(text, "two") {
+			if text := fmt.Sprint(messageTexts(b.model.Requests()[1])); !strings.Contains(text, "one") ||
+				!strings.Contains(text, "two") {
 				t.Errorf("the model got %q", text)
 			}
 			b.after(time.Hour)
@@ -444,12 +461,18 @@ func TestWakes(t *testing.T) {
 		})
 	})
 	t.Run("HB-14 a wake names the agent and the session, and its reason is in the event", func(t *testing.T) {
-		withBeats(t, beatsConfig{heartbeat: `{"every": "0m"}`, config: Config{"agents.list": json.RawMessage(`[{"id": "main"}, {"id": "ops"}]`)}}, func(t *testing.T, b *beats) {
+		withBeats(t, beatsConfig{heartbeat: `{"every": "0m"}`,
+			config: Config{"agents.list": json.RawMessage(`[{"id": "main"}, {"id": "ops"}]`)}}, func(t *testing.T, b *beats) {
 			c := b.Client()
 			err := b.st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
 				tx.Wake(store.Topic{Kind: store.TopicHeartbeat})
 				return heartbeat.Request(tx.Heartbeats(), heartbeat.Wake{
-					Agent: "ops", Session: "agent:ops:room", Reason: "cron:nightly", Mode: heartbeat.Now, Principal: chela.Owner("cron"), At: time.Now(),
+					Agent:     "ops",
+					Session:   "agent:ops:room",
+					Reason:    "cron:nightly",
+					Mode:      heartbeat.Now,
+					Principal: chela.Owner("cron"),
+					At:        time.Now(),
 				})
 			})
 			if err != nil {
@@ -537,17 +560,19 @@ func TestHeartbeatRules(t *testing.T) {
 		})
 	}
 	t.Run("HB-08 a heartbeat does not postpone the reset of an idle session", func(t *testing.T) {
-		withBeats(t, beatsConfig{heartbeat: `{"every": "30m"}`, config: Config{"session.reset": json.RawMessage(`{"mode": "idle", "idleMinutes": 60}`)}}, func(t *testing.T, b *beats) {
-			b.say(beatOwner, "remember the word plum")
-			b.answers("an alert")
-			b.after(70 * time.Minute)
-			b.calls(3)
-			b.say(beatOwner, "which word?")
-			last := b.model.Requests()[3]
-			if text := fmt.Sprint(messageTexts(last)); strings.Contains(text, "plum") {
-				t.Errorf("the model still got %q", text)
-			}
-		})
+		withBeats(t, beatsConfig{heartbeat: `{"every": "30m"}`,
+			config: Config{"session.reset": json.RawMessage(`{"mode": "idle", "idleMinutes": 60}`)}},
+			func(t *testing.T, b *beats) {
+				b.say(beatOwner, "remember the word plum")
+				b.answers("an alert")
+				b.after(70 * time.Minute)
+				b.calls(3)
+				b.say(beatOwner, "which word?")
+				last := b.model.Requests()[3]
+				if text := fmt.Sprint(messageTexts(last)); strings.Contains(text, "plum") {
+					t.Errorf("the model still got %q", text)
+				}
+			})
 	})
 	for _, c := range []struct {
 		name, target string
@@ -564,7 +589,8 @@ func TestHeartbeatRules(t *testing.T) {
 		{"no direct chats", `"owner", "directPolicy": "block"`, nil, nil, "skipped dm-blocked"},
 	} {
 		t.Run("HB-09 the last chat is a group and the target is "+c.name, func(t *testing.T) {
-			withBeats(t, beatsConfig{heartbeat: `{"every": "10m", "session": "agent:main:tg:group:-1", "target": ` + c.target + `}`}, func(t *testing.T, b *beats) {
+			withBeats(t, beatsConfig{heartbeat: `{"every": "10m", "session": "agent:main:tg:group:-1", "target": ` + c.target +
+				`}`}, func(t *testing.T, b *beats) {
 				b.answers("hello")
 				b.say(beatOwner, "hi")
 				b.say(beatGroup, "hello all")
@@ -578,7 +604,8 @@ func TestHeartbeatRules(t *testing.T) {
 		})
 	}
 	t.Run("HB-09 a stranger who may write is not the owner", func(t *testing.T) {
-		withBeats(t, beatsConfig{heartbeat: `{"every": "10m"}`, config: Config{"channels.tg": json.RawMessage(`{"allowFrom": ["8", "*"]}`)}}, func(t *testing.T, b *beats) {
+		withBeats(t, beatsConfig{heartbeat: `{"every": "10m"}`,
+			config: Config{"channels.tg": json.RawMessage(`{"allowFrom": ["8", "*"]}`)}}, func(t *testing.T, b *beats) {
 			b.say(beatOwner, "hi") // 7 is not listed
 			n := len(b.tg.Texts(beatOwner))
 			b.answers("an alert")
@@ -624,21 +651,24 @@ func TestHeartbeatConfig(t *testing.T) {
 		})
 	})
 	t.Run("only agents with a section have an interval if there is one", func(t *testing.T) {
-		withBeats(t, beatsConfig{heartbeat: `{"every": "10m"}`, config: Config{"agents.list": json.RawMessage(`[{"id": "main"}, {"id": "ops", "heartbeat": {"prompt": "ops here"}}]`)}}, func(t *testing.T, b *beats) {
-			b.after(10 * time.Minute)
-			if diff := cmp.Diff([]string{"ops here"}, b.prompts()); diff != "" {
-				t.Error(diff)
-			}
-			var h wire.Health
-			b.Client().must(wire.MethodHealth, nil, &h)
-			got := map[string]string{}
-			for _, a := range h.Agents {
-				got[a.AgentID] = a.Heartbeat.Every
-			}
-			if diff := cmp.Diff(map[string]string{"main": "off", "ops": "10m"}, got); diff != "" {
-				t.Error(diff)
-			}
-		})
+		withBeats(t, beatsConfig{heartbeat: `{"every": "10m"}`,
+			config: Config{
+				"agents.list": json.RawMessage(`[{"id": "main"}, {"id": "ops", "heartbeat": {"prompt": "ops here"}}]`)}},
+			func(t *testing.T, b *beats) {
+				b.after(10 * time.Minute)
+				if diff := cmp.Diff([]string{"ops here"}, b.prompts()); diff != "" {
+					t.Error(diff)
+				}
+				var h wire.Health
+				b.Client().must(wire.MethodHealth, nil, &h)
+				got := map[string]string{}
+				for _, a := range h.Agents {
+					got[a.AgentID] = a.Heartbeat.Every
+				}
+				if diff := cmp.Diff(map[string]string{"main": "off", "ops": "10m"}, got); diff != "" {
+					t.Error(diff)
+				}
+			})
 	})
 	t.Run("disabled by a person, also after a restart, events are still handled", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -689,7 +719,8 @@ func TestHeartbeatConfig(t *testing.T) {
 	})
 	t.Run("HB-11 the model of heartbeats does not become that of the session", func(t *testing.T) {
 		models := json.RawMessage(`{"providers": {"mock": {"models": [{"id": "m", "contextWindow": 1000000}, {"id": "small", "contextWindow": 1000000}]}}}`)
-		withBeats(t, beatsConfig{heartbeat: `{"every": "10m", "model": "mock/small", "timeoutSeconds": 60}`, config: Config{"models": models}}, func(t *testing.T, b *beats) {
+		withBeats(t, beatsConfig{heartbeat: `{"every": "10m", "model": "mock/small", "timeoutSeconds": 60}`,
+			config: Config{"models": models}}, func(t *testing.T, b *beats) {
 			b.say(beatOwner, "one")
 			b.answers("an alert")
 			b.after(10 * time.Minute)
@@ -707,29 +738,33 @@ func TestHeartbeatConfig(t *testing.T) {
 		})
 	})
 	t.Run("an isolated session has no history, and without the workspace files if it is light", func(t *testing.T) {
-		withBeats(t, beatsConfig{heartbeat: `{"every": "10m", "isolatedSession": true, "lightContext": true, "prompt": "look"}`, file: "be brief\n"}, func(t *testing.T, b *beats) {
-			b.say(beatOwner, "a long conversation")
-			b.answers("an alert")
-			b.after(30 * time.Minute)
-			b.calls(4)
-			for _, r := range b.model.Requests()[1:] {
-				if system := fmt.Sprint(r.System); len(r.Messages) != 1 || strings.Contains(system, "SOUL.md") || !strings.Contains(system, "be brief") {
-					t.Errorf("messages %q, system %q", messageTexts(r), system)
+		withBeats(t,
+			beatsConfig{heartbeat: `{"every": "10m", "isolatedSession": true, "lightContext": true, "prompt": "look"}`,
+				file: "be brief\n"}, func(t *testing.T, b *beats) {
+				b.say(beatOwner, "a long conversation")
+				b.answers("an alert")
+				b.after(30 * time.Minute)
+				b.calls(4)
+				for _, r := range b.model.Requests()[1:] {
+					if system := fmt.Sprint(r.System); len(r.Messages) != 1 || strings.Contains(system, "SOUL.md") ||
+						!strings.Contains(system, "be brief") {
+						t.Errorf("messages %q, system %q", messageTexts(r), system)
+					}
 				}
-			}
-			b.sent(beatOwner, "an alert", "an alert", "an alert")
-			b.after(2 * time.Hour)
-			list, err := store.Get(t.Context(), b.st, func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past("agent:main:main:heartbeat") })
-			if err != nil || len(list) > 10 || len(list) == 0 {
-				t.Errorf("%d past transcripts, %v", len(list), err)
-			}
-			b.wake("an event", wire.WakeNow)
-			b.after(time.Second)
-			all := b.model.Requests()
-			if text := fmt.Sprint(messageTexts(all[len(all)-1])); !strings.Contains(text, "a long conversation") {
-				t.Errorf("the event was handled with %q", text)
-			}
-		})
+				b.sent(beatOwner, "an alert", "an alert", "an alert")
+				b.after(2 * time.Hour)
+				list, err := store.Get(t.Context(), b.st,
+					func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past("agent:main:main:heartbeat") })
+				if err != nil || len(list) > 10 || len(list) == 0 {
+					t.Errorf("%d past transcripts, %v", len(list), err)
+				}
+				b.wake("an event", wire.WakeNow)
+				b.after(time.Second)
+				all := b.model.Requests()
+				if text := fmt.Sprint(messageTexts(all[len(all)-1])); !strings.Contains(text, "a long conversation") {
+					t.Errorf("the event was handled with %q", text)
+				}
+			})
 	})
 	for name, c := range map[string]struct {
 		channel, answer string
@@ -737,10 +772,12 @@ func TestHeartbeatConfig(t *testing.T) {
 		sent            []string
 		last, indicator string
 	}{
-		"nothing is shown":           {`"showAlerts": false, "useIndicator": false`, "an alert", 1, nil, "skipped alerts-disabled", ""},
-		"only the indicator":         {`"showAlerts": false`, "an alert", 2, nil, "skipped alerts-disabled", "alert"},
-		"alerts without indicator":   {`"useIndicator": false`, "an alert", 2, []string{"an alert"}, "sent interval", ""},
-		"that nothing is the matter": {`"showOk": true`, "HEARTBEAT_OK", 2, []string{"HEARTBEAT_OK"}, "ok-token interval", "ok"},
+		"nothing is shown": {`"showAlerts": false, "useIndicator": false`, "an alert", 1, nil,
+			"skipped alerts-disabled", ""},
+		"only the indicator":       {`"showAlerts": false`, "an alert", 2, nil, "skipped alerts-disabled", "alert"},
+		"alerts without indicator": {`"useIndicator": false`, "an alert", 2, []string{"an alert"}, "sent interval", ""},
+		"that nothing is the matter": {`"showOk": true`, "HEARTBEAT_OK", 2, []string{"HEARTBEAT_OK"},
+			"ok-token interval", "ok"},
 	} {
 		t.Run("visibility: "+name, func(t *testing.T) {
 			conf := Config{"channels.tg": json.RawMessage(`{"allowFrom": ["7"], "heartbeat": {` + c.channel + `}}`)}
@@ -766,12 +803,14 @@ func TestHeartbeatConfig(t *testing.T) {
 			b.tg.Fail(channeltest.Permanent())
 			b.after(10 * time.Minute)
 			b.sent(beatOwner, "hello")
-			if l := b.state().Last; l.Status != heartbeat.StatusFailed || !strings.Contains(l.Reason, "chat not found") || l.Indicator != "error" {
+			if l := b.state().Last; l.Status != heartbeat.StatusFailed || !strings.Contains(l.Reason, "chat not found") ||
+				l.Indicator != "error" {
 				t.Errorf("last %+v", l)
 			}
 			b.answers("fine")
 			b.say(beatOwner, "what is new?")
-			if text := fmt.Sprint(messageTexts(b.model.Requests()[2])); !strings.Contains(text, "could not be delivered to tg (chat not found). Tell the person now: the disk is full") {
+			if text := fmt.Sprint(messageTexts(b.model.Requests()[2])); !strings.Contains(text,
+				"could not be delivered to tg (chat not found). Tell the person now: the disk is full") {
 				t.Errorf("the model got %q", text)
 			}
 		})
@@ -814,8 +853,10 @@ func TestHeartbeatConfig(t *testing.T) {
 			}
 			b.say(beatOwner, "and?")
 			all := b.model.Requests()
-			if text := fmt.Sprint(messageTexts(all[len(all)-1])); strings.Contains(text, "HEARTBEAT_OK HEARTBEAT") || strings.Count(text, "periodic check") != 1 || strings.Contains(text, "left out") {
-				t.Errorf("the model got %q", text) // of the alert; a silent one and one that was refused are as if they had not been
+			if text := fmt.Sprint(messageTexts(all[len(all)-1])); strings.Contains(text, "HEARTBEAT_OK HEARTBEAT") ||
+				strings.Count(text, "periodic check") != 1 || strings.Contains(text, "left out") {
+				// of the alert; a silent one and one that was refused are as if they had not been
+				t.Errorf("the model got %q", text)
 			}
 		})
 	})
@@ -835,7 +876,8 @@ func TestHeartbeatConfig(t *testing.T) {
 			c.patch(`{"agents": {"entries": {"ops": null}}}`)
 			b.after(time.Hour)
 			b.calls(1)
-			states, err := store.Get(t.Context(), b.st, func(r store.Reader) ([]heartbeat.State, error) { return r.Heartbeats().States() })
+			states, err := store.Get(t.Context(), b.st,
+				func(r store.Reader) ([]heartbeat.State, error) { return r.Heartbeats().States() })
 			if err != nil || len(states) > 0 {
 				t.Errorf("states %+v, %v", states, err)
 			}

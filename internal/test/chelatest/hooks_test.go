@@ -100,15 +100,19 @@ func TestHooks(t *testing.T) {
 		})
 		g := Start(t, Options{Model: model, Tools: []tool.Tool{listFiles{}}})
 		dir := filepath.Join(g.Dir, "workspace", "notes")
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "a.txt"), nil, 0o600), os.WriteFile(filepath.Join(dir, "b.txt"), nil, 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "a.txt"), nil, 0o600),
+			os.WriteFile(filepath.Join(dir, "b.txt"), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if end := g.Client().Ask("main", "which notes are there?"); end.Text != "There are a.txt b.txt" || !slices.Contains(offered, "list_files") {
+		if end := g.Client().Ask("main", "which notes are there?"); end.Text != "There are a.txt b.txt" ||
+			!slices.Contains(offered, "list_files") {
 			t.Errorf("%q %s, offered %v", end.Text, end.Error, offered)
 		}
 	})
 	t.Run("TH-01 TOOL-03 HOOK-01 the model gets the reason of a block, and nothing is run", func(t *testing.T) {
-		g := Start(t, Options{Model: uses(), Before: []hook.Before{says("sundays", "write", hook.Verdict{Block: true, Reason: "not on Sundays"})}})
+		g := Start(t,
+			Options{Model: uses(),
+				Before: []hook.Before{says("sundays", "write", hook.Verdict{Block: true, Reason: "not on Sundays"})}})
 		c := g.Client()
 		if end := c.Ask("main", `write {"path":"made.txt","content":"x"}`); !strings.Contains(end.Text, "not on Sundays") {
 			t.Errorf("%q %s", end.Text, end.Error)
@@ -120,14 +124,19 @@ func TestHooks(t *testing.T) {
 			t.Errorf("recorded: %+v", got)
 		}
 	})
-	t.Run("TH-02 TOOL-04 two hooks change the arguments, and everything after them sees the arguments that were run", rewritten)
-	t.Run("TH-12 SEED-10 hooks after a call are called, and hooks after a failure if they request it", func(t *testing.T) { synctest.Test(t, afterHooks) })
+	t.Run("TH-02 TOOL-04 two hooks change the arguments, and everything after them sees the arguments that were run",
+		rewritten)
+	t.Run("TH-12 SEED-10 hooks after a call are called, and hooks after a failure if they request it",
+		func(t *testing.T) { synctest.Test(t, afterHooks) })
 	t.Run("a hook can require approval: the call is asked about, allowed and run", func(t *testing.T) {
-		g := Start(t, Options{Model: uses(), Before: []hook.Before{says("careful", "write", hook.Verdict{Ask: true, Reason: "it is Sunday"})}})
+		g := Start(t,
+			Options{Model: uses(),
+				Before: []hook.Before{says("careful", "write", hook.Verdict{Ask: true, Reason: "it is Sunday"})}})
 		c := g.Client()
 		run := c.Send("main", `write {"path":"made.txt","content":"x"}`)
 		q := c.question()
-		if q.Request.Tool != "write" || !strings.Contains(q.Request.Reason, "it is Sunday") || !strings.Contains(q.Request.Command, "made.txt") {
+		if q.Request.Tool != "write" || !strings.Contains(q.Request.Reason, "it is Sunday") ||
+			!strings.Contains(q.Request.Command, "made.txt") {
 			t.Errorf("asked %+v", q.Request)
 		}
 		c.decide(q.ID, wire.AllowOnce)
@@ -135,7 +144,8 @@ func TestHooks(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(g.Dir, "workspace", "made.txt")); err != nil {
 			t.Errorf("%q %s: %v", end.Text, end.Error, err)
 		}
-		if got := c.audited()[0]; got.Decision != "allowed" || got.Rule != "approval" || got.Outcome != "ok" || got.ApprovalID != q.ID {
+		if got := c.audited()[0]; got.Decision != "allowed" || got.Rule != "approval" || got.Outcome != "ok" ||
+			got.ApprovalID != q.ID {
 			t.Errorf("recorded: %+v", got)
 		}
 	})
@@ -144,7 +154,10 @@ func TestHooks(t *testing.T) {
 			ran := 0
 			g := Start(t, Options{
 				Model: uses(), Before: []hook.Before{says("careful", "act", hook.Verdict{Ask: true})},
-				Tools: []tool.Tool{done{"act", func(context.Context, tool.Call) (tool.Result, error) { ran++; return tool.Text("done"), nil }}},
+				Tools: []tool.Tool{done{"act", func(context.Context, tool.Call) (tool.Result, error) {
+					ran++
+					return tool.Text("done"), nil
+				}}},
 			})
 			c := g.Client()
 			run := c.Send("main", `act {}`)
@@ -162,7 +175,9 @@ func TestHooks(t *testing.T) {
 	t.Run("an approval that a hook requires is denied after the shortest time that hooks give", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			g := Start(t, Options{Model: uses(), Tools: []tool.Tool{done{name: "act"}}, Before: []hook.Before{
-				says("patient", "act", hook.Verdict{Ask: true, Wait: time.Hour}), says("hasty", "act", hook.Verdict{Ask: true, Wait: 90 * time.Second}), says("usual", "act", hook.Verdict{Ask: true}),
+				says("patient", "act", hook.Verdict{Ask: true, Wait: time.Hour}),
+				says("hasty", "act", hook.Verdict{Ask: true, Wait: 90 * time.Second}),
+				says("usual", "act", hook.Verdict{Ask: true}),
 			}})
 			c := g.Client()
 			begun := time.Now()
@@ -170,7 +185,8 @@ func TestHooks(t *testing.T) {
 			if q := c.question(); q.Expires.Time().Sub(begun).Round(time.Second) != 90*time.Second {
 				t.Errorf("it expires after %s", q.Expires.Time().Sub(begun))
 			}
-			if end := c.Await(run); !strings.Contains(end.Text, "expired without an answer") || time.Since(begun) > 3*time.Minute {
+			if end := c.Await(run); !strings.Contains(end.Text, "expired without an answer") ||
+				time.Since(begun) > 3*time.Minute {
 				t.Errorf("after %s: %q %s", time.Since(begun), end.Text, end.Error)
 			}
 			c.Close()
@@ -191,11 +207,13 @@ func rewritten(t *testing.T) {
 			return hook.Verdict{Args: json.RawMessage(fmt.Sprintf(`{"x":"%s%s"}`, a.X, name))}, nil
 		}}
 	}
-	g := Start(t, Options{Model: uses(), Tools: []tool.Tool{done{name: "act"}}, Before: []hook.Before{add("2", 1), add("1", 9)}})
+	g := Start(t, Options{Model: uses(), Tools: []tool.Tool{done{name: "act"}},
+		Before: []hook.Before{add("2", 1), add("1", 9)}})
 	c := g.Client()
 	end := c.Ask("main", `act {"x":"0"}`)
 	const ran = `{"x":"012"}`
-	if !strings.Contains(end.Text, "did "+ran) || !strings.Contains(end.Text, "[The hook 1, 2 changed the arguments: "+ran) {
+	if !strings.Contains(end.Text, "did "+ran) ||
+		!strings.Contains(end.Text, "[The hook 1, 2 changed the arguments: "+ran) {
 		t.Errorf("the model got %q %s", end.Text, end.Error)
 	}
 	steps := traceOf(t, end.Seen, end.Run).tools
@@ -236,7 +254,8 @@ func afterHooks(t *testing.T) {
 		return tool.Text("good"), nil
 	}}
 	g := Start(t, Options{Model: uses(), Tools: []tool.Tool{act}, After: []hook.After{
-		{Name: "all", Func: note(&all)}, {Name: "broken", Func: func(context.Context, hook.Done) (hook.None, error) { panic("oh") }},
+		{Name: "all", Func: note(&all)},
+		{Name: "broken", Func: func(context.Context, hook.Done) (hook.None, error) { panic("oh") }},
 	}, Failed: []hook.After{{Name: "failures", Func: note(&failures)}}})
 	c := g.Client()
 	if end := c.Ask("main", `act {"x":"good"}`); end.Text != "good" {
@@ -274,7 +293,10 @@ func secretKept(t *testing.T) {
 			got = append(got, string(c.Args))
 			return tool.Text("sent"), nil
 		}}},
-		Config: Config{"models": json.RawMessage(`{"providers": {"far": {"baseUrl": "http://127.0.0.1:1", "api": "openai-completions", "apiKey": "` + key + `", "models": [{"id": "x"}]}}}`)},
+		Config: Config{
+			"models": json.RawMessage(
+				`{"providers": {"far": {"baseUrl": "http://127.0.0.1:1", "api": "openai-completions", "apiKey": "` + key +
+					`", "models": [{"id": "x"}]}}}`)},
 	})
 	c := g.Client()
 	if end := c.Ask("main", `send {"text":"hello"}`); end.Text != "sent" {
@@ -296,35 +318,39 @@ func secretKept(t *testing.T) {
 
 // TestAudit tests the record of tool calls.
 func TestAudit(t *testing.T) {
-	t.Run("TH-11 allowed, forbidden, denied and failed calls: four rows, without a secret or the content of a file", func(t *testing.T) {
-		content := strings.Repeat("private words ", 500)
-		g := Start(t, Options{Model: uses(), Config: Config{"tools": json.RawMessage(`{"deny": ["edit"], "exec": {"mode": "ask"}}`)}})
-		c := g.Client()
-		c.Ask("main", `write {"path":"made.txt","content":"`+content+`"}`)
-		c.Ask("main", `edit {"path":"made.txt","oldText":"a","newText":"b","apiKey":"sesame-open"}`)
-		run := c.Send("main", `exec {"command":"echo x > y.txt"}`)
-		c.decide(c.question().ID, wire.Deny)
-		c.Await(run)
-		c.Ask("main", `read {"path":"none.txt"}`)
-		var rows []string
-		all := c.audited()
-		for _, r := range all {
-			rows = append(rows, strings.Join([]string{r.Principal, r.AgentID, r.SessionKey, r.Tool, r.Decision, r.Rule, r.Outcome}, " "))
-			if r.RunID == "" || len(r.Args) > 420 {
-				t.Errorf("run %q, %d bytes of arguments", r.RunID, len(r.Args))
+	t.Run("TH-11 allowed, forbidden, denied and failed calls: four rows, without a secret or the content of a file",
+		func(t *testing.T) {
+			content := strings.Repeat("private words ", 500)
+			g := Start(t,
+				Options{Model: uses(), Config: Config{"tools": json.RawMessage(`{"deny": ["edit"], "exec": {"mode": "ask"}}`)}})
+			c := g.Client()
+			c.Ask("main", `write {"path":"made.txt","content":"`+content+`"}`)
+			c.Ask("main", `edit {"path":"made.txt","oldText":"a","newText":"b","apiKey":"sesame-open"}`)
+			run := c.Send("main", `exec {"command":"echo x > y.txt"}`)
+			c.decide(c.question().ID, wire.Deny)
+			c.Await(run)
+			c.Ask("main", `read {"path":"none.txt"}`)
+			var rows []string
+			all := c.audited()
+			for _, r := range all {
+				rows = append(rows, strings.Join([]string{r.Principal, r.AgentID, r.SessionKey, r.Tool, r.Decision, r.Rule,
+					r.Outcome}, " "))
+				if r.RunID == "" || len(r.Args) > 420 {
+					t.Errorf("run %q, %d bytes of arguments", r.RunID, len(r.Args))
+				}
 			}
-		}
-		if diff := cmp.Diff([]string{
-			"owner main agent:main:main write allowed default ok", "owner main agent:main:main edit refused policy global tools error",
-			"owner main agent:main:main exec denied approval error", "owner main agent:main:main read allowed default error",
-		}, rows); diff != "" {
-			t.Error(diff)
-		}
-		b, err := json.Marshal(all)
-		if err != nil || strings.Contains(string(b), content[:200]) || strings.Contains(string(b), "sesame") {
-			t.Errorf("%s %v", b, err)
-		}
-	})
+			if diff := cmp.Diff([]string{
+				"owner main agent:main:main write allowed default ok",
+				"owner main agent:main:main edit refused policy global tools error",
+				"owner main agent:main:main exec denied approval error", "owner main agent:main:main read allowed default error",
+			}, rows); diff != "" {
+				t.Error(diff)
+			}
+			b, err := json.Marshal(all)
+			if err != nil || strings.Contains(string(b), content[:200]) || strings.Contains(string(b), "sesame") {
+				t.Errorf("%s %v", b, err)
+			}
+		})
 	t.Run("TH-11 the record has the duration of allowed and failed calls", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			act := done{"act", func(_ context.Context, c tool.Call) (tool.Result, error) {
@@ -356,7 +382,8 @@ func TestAudit(t *testing.T) {
 		c.Ask("work", `ls {"path":"."}`)
 		c.must(wire.MethodSessionsDelete, map[string]any{"key": "agent:main:work"}, nil)
 		got := c.audited()
-		if len(got) != 1 || got[0].Tool != "ls" || got[0].Outcome != "ok" || got[0].Principal != "owner" || got[0].Args != "" {
+		if len(got) != 1 || got[0].Tool != "ls" || got[0].Outcome != "ok" ||
+			got[0].Principal != "owner" || got[0].Args != "" {
 			t.Errorf("recorded: %+v", got)
 		}
 	})

@@ -118,7 +118,8 @@ func (w *clientGroup) check(ctx context.Context, t *testing.T) {
 	for s := range groupSessions {
 		for offset := 0; ; {
 			var h wire.History
-			err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: groupSession(s), Limit: 1000, Offset: offset}, &h)
+			err := c.Call(ctx, wire.MethodChatHistory,
+				wire.ChatHistory{SessionKey: groupSession(s), Limit: 1000, Offset: offset}, &h)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,15 +53,16 @@ func TestKillSubagents(t *testing.T) {
 		}
 	})
 	for i := range drivers {
-		t.Run("D11 SUB-10 each call started one subagent, whose result was told once, and no effect happened twice", func(t *testing.T) {
-			t.Parallel()
-			l := drive(t, rand.New(rand.NewPCG(seed, uint64(i))), familyWork, each)
-			mu.Lock()
-			defer mu.Unlock()
-			for step, n := range l.families.steps {
-				kills[step] += n
-			}
-		})
+		t.Run("D11 SUB-10 each call started one subagent, whose result was told once, and no effect happened twice",
+			func(t *testing.T) {
+				t.Parallel()
+				l := drive(t, rand.New(rand.NewPCG(seed, uint64(i))), familyWork, each)
+				mu.Lock()
+				defer mu.Unlock()
+				for step, n := range l.families.steps {
+					kills[step] += n
+				}
+			})
 	}
 }
 
@@ -110,7 +111,8 @@ func (d *driver) awaitFamilies(ctx context.Context, c *client.Client) bool {
 		})
 		if late {
 			h, err := d.transcript(ctx, c, by.session)
-			d.l.fault("the result of the subagent with task %d was not told: %+v; its requester: %+v, %+v, %v", n, d.l.message(n), by, h, err)
+			d.l.fault("the result of the subagent with task %d was not told: %+v; its requester: %+v, %+v, %v", n,
+				d.l.message(n), by, h, err)
 		}
 		if !ok {
 			return false
@@ -156,7 +158,8 @@ func (d *driver) idle(ctx context.Context, c *client.Client) bool {
 		page = wire.TasksPage{}
 		err := c.Call(ctx, wire.MethodTasksList, wire.TasksList{Turns: true, Limit: 500}, &page) // the newest ones
 		page.Tasks = slices.DeleteFunc(page.Tasks, func(t wire.Task) bool {
-			return t.Status != wire.TaskQueued && t.Status != wire.TaskRunning && t.Delivery != wire.DeliveryPending && t.Delivery != wire.DeliveryQueued
+			return t.Status != wire.TaskQueued && t.Status != wire.TaskRunning && t.Delivery != wire.DeliveryPending &&
+				t.Delivery != wire.DeliveryQueued
 		})
 		return err == nil && len(page.Tasks) == 0
 	})
@@ -171,8 +174,9 @@ type familyCounts struct {
 	started, told, steered, failed    int
 	starting, working, owing, resumed int             // at kills
 	heard                             map[string]bool // sessions that were told results
-	untold                            map[string]bool // calls whose subagents ended, as it seems, after the one that made the call
-	steps                             map[string]int  // kills before them
+	// calls whose subagents ended, as it seems, after the one that made the call
+	untold map[string]bool
+	steps  map[string]int // kills before them
 }
 
 // killed counts a subagent whose result was not told when the engine was killed. open is
@@ -193,7 +197,8 @@ func (l *ledger) child(n int, id, kind string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	task := len(l.messages)
-	l.messages = append(l.messages, &ledgerMessage{text: fmt.Sprint(kind, " ", task), spawned: id, accepted: true, offers: 1})
+	l.messages = append(l.messages,
+		&ledgerMessage{text: fmt.Sprint(kind, " ", task), spawned: id, accepted: true, offers: 1})
 	l.calls[id] = &ledgerCall{n: n, child: task + 1}
 	return task
 }
@@ -330,8 +335,11 @@ func (l *ledger) gaveUp(n int) bool {
 func (l *ledger) checkChild(n int, h shown) {
 	m := l.messages[n]
 	c := l.calls[m.spawned]
-	gone := l.gaveUp(c.n)                                                                                                                        // then the requester may not know that it started it, nor how it ended
-	given := strings.Contains(m.outcome, "given up") || h.givenUp[m.session] || m.kills >= killsEnough && strings.HasPrefix(m.outcome, "heard ") // another turn reported
+	// then the requester may not know that it started it, nor how it ended
+	gone := l.gaveUp(c.n)
+	// another turn reported
+	given := strings.Contains(m.outcome, "given up") || h.givenUp[m.session] ||
+		m.kills >= killsEnough && strings.HasPrefix(m.outcome, "heard ")
 	switch there := m.asked > 0 || h.told[m.spawned] > 0; {
 	case c.result == callRan:
 	case !there:
@@ -347,6 +355,7 @@ func (l *ledger) checkChild(n int, h shown) {
 		l.fault("the task %d (%s) is in the history of its subagent %d times", n, m.text, h.users[n])
 	}
 	if !given && h.answers[n] != 1 || h.answers[n] > 1 {
-		l.fault("task %d (%s): the model was asked %d times, and its answer is in the history %d times", n, m.text, m.asked, h.answers[n])
+		l.fault("task %d (%s): the model was asked %d times, and its answer is in the history %d times", n,
+			m.text, m.asked, h.answers[n])
 	}
 }

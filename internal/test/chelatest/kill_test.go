@@ -29,13 +29,15 @@ import (
 // steps are the points of a run and a delivery before which the process is killed.
 // run.resume follows a step that interrupts a run.
 var steps = [...]string{
-	"run.begin", "run.execute", "model.reserve", "model.reserved", "model.end", "tool.start", "tool.run", "run.resume", "tool.end", "run.end", "run.ended",
+	"run.begin", "run.execute", "model.reserve", "model.reserved", "model.end", "tool.start", "tool.run", "run.resume",
+	"tool.end", "run.end", "run.ended",
 	"channel.send", "channel.sent",
 }
 
 // mixedSteps are those of runs that wait for a person, and are steered or interrupted.
 var mixedSteps = [...]string{
-	"approval.ask", "run.suspend", "approval.decide", "run.resume", "run.execute", "run.steer", "tool.start", "tool.run", "tool.end", "run.end",
+	"approval.ask", "run.suspend", "approval.decide", "run.resume", "run.execute", "run.steer", "tool.start",
+	"tool.run", "tool.end", "run.end",
 }
 
 // TestKill kills engines while they have work, and lets the last one finish: three times
@@ -80,7 +82,8 @@ func drive(t *testing.T, rnd *rand.Rand, work workload, cycles int) *ledger {
 		}
 	}
 	d.finish()
-	if thorough() && cycles >= 60 && !raced && !d.l.covers(work) { // with the race detector, engines get less far until they are killed
+	// with the race detector, engines get less far until they are killed
+	if thorough() && cycles >= 60 && !raced && !d.l.covers(work) {
 		t.Error("the kills missed a case")
 	}
 	return d.l
@@ -92,8 +95,9 @@ type workload int
 const (
 	oneSession      workload = iota // one session, killed before steps
 	severalSessions                 // killed at any time
-	mixedWork                       // with approvals, commands in the background, steering and interrupting; a session for each
-	familyWork                      // with subagents
+	// with approvals, commands in the background, steering and interrupting; a session for each
+	mixedWork
+	familyWork // with subagents
 )
 
 // driver sends messages to engines and kills them.
@@ -125,13 +129,15 @@ func newDriver(t *testing.T, rnd *rand.Rand, work workload) *driver {
 	d.model = &toolModel{wait: d.l.hold, seen: d.l.request, child: d.l.child}
 	c := toolModelConfig(modelURL)
 	c["channels"] = json.RawMessage(`{"platform": {"allowFrom": ["p"]}}`)
-	c["models"] = json.RawMessage(strings.Replace(string(c["models"]), `"contextWindow"`, `"cost": {"input": 1, "output": 5}, "contextWindow"`, 1))
+	c["models"] = json.RawMessage(strings.Replace(string(c["models"]), `"contextWindow"`,
+		`"cost": {"input": 1, "output": 5}, "contextWindow"`, 1))
 	c["budget"] = json.RawMessage(`{"usdPerDay": 1000000}`) // so that money is reserved for each call
 	if work == familyWork {
 		c["agents.defaults"] = merge(c["agents.defaults"], `{"subagents": {"maxSpawnDepth": 2, "maxChildrenPerAgent": 20}}`)
 		c["messages"] = json.RawMessage(`{"queue": {"mode": "steer", "cap": 10000}}`) // for the results of subagents
 	}
-	c["agents"] = json.RawMessage(`{"defaults": ` + string(c["agents.defaults"]) + `, "list": [{"id": "main", "default": true},
+	c["agents"] = json.RawMessage(`{"defaults": ` + string(c["agents.defaults"]) +
+		`, "list": [{"id": "main", "default": true},
 		{"id": "asker", "workspace": ` + strconv.Quote(workspace) + `, "tools": {"exec": {"mode": "ask"}}}]}`)
 	d.conf = c
 	return d
@@ -562,7 +568,8 @@ func (d *driver) finish() {
 func (d *driver) checkMoney(ctx context.Context, c *client.Client) {
 	var used wire.UsageReport
 	var b wire.BudgetStatus
-	if err := errors.Join(c.Call(ctx, wire.MethodUsageCost, wire.UsageCost{Mode: "gateway", Days: 1}, &used), c.Call(ctx, wire.MethodBudgetStatus, wire.BudgetGet{}, &b)); err != nil {
+	if err := errors.Join(c.Call(ctx, wire.MethodUsageCost, wire.UsageCost{Mode: "gateway", Days: 1}, &used),
+		c.Call(ctx, wire.MethodBudgetStatus, wire.BudgetGet{}, &b)); err != nil {
 		d.t.Errorf("usage: %v", err)
 		return
 	}
@@ -572,7 +579,8 @@ func (d *driver) checkMoney(ctx context.Context, c *client.Client) {
 	if len(b.Budgets) != 1 || b.Budgets[0].Spent == 0 || math.Abs(b.Budgets[0].Spent-used.Totals.Cost) > 1e-6 {
 		d.t.Errorf("budget %+v, used %v", b.Budgets, used.Totals.Cost)
 	}
-	d.t.Logf("$%.4f are spent, and $%.4f reserved for calls that a kill interrupted", b.Budgets[0].Spent, b.Budgets[0].Held)
+	d.t.Logf("$%.4f are spent, and $%.4f reserved for calls that a kill interrupted",
+		b.Budgets[0].Spent, b.Budgets[0].Held)
 }
 
 // shown is how often the histories that the engine shows have something.
@@ -628,7 +636,8 @@ func (d *driver) transcript(ctx context.Context, c *client.Client, session strin
 	for h := (wire.History{HasMore: true}); h.HasMore; {
 		offset := h.NextOffset
 		h = wire.History{}
-		if err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 1000, Offset: offset}, &h); err != nil {
+		if err := c.Call(ctx, wire.MethodChatHistory, wire.ChatHistory{SessionKey: session, Limit: 1000, Offset: offset},
+			&h); err != nil {
 			return all, err
 		}
 		all = append(all, h.Messages...)
@@ -640,12 +649,14 @@ func (d *driver) transcript(ctx context.Context, c *client.Client, session strin
 func (all transcript) givenUp() map[string]int {
 	runs := map[string]int{}
 	for _, m := range all {
-		if m.Role != wire.RoleSystem || m.Meta.Kind != "notice" || !strings.Contains(m.Text(), "it was given up") || toldPattern.MatchString(m.Text()) {
+		if m.Role != wire.RoleSystem || m.Meta.Kind != "notice" || !strings.Contains(m.Text(), "it was given up") ||
+			toldPattern.MatchString(m.Text()) {
 			continue
 		}
 		runs[m.Meta.RunID] = 0
 		for _, other := range all {
-			if other.Meta.RunID == m.Meta.RunID && other.Role == wire.RoleSystem && strings.Contains(other.Text(), "interrupted by a restart; resuming") {
+			if other.Meta.RunID == m.Meta.RunID && other.Role == wire.RoleSystem &&
+				strings.Contains(other.Text(), "interrupted by a restart; resuming") {
 				runs[m.Meta.RunID]++
 			}
 		}
@@ -659,6 +670,8 @@ func (all transcript) lost(pattern *regexp.Regexp, id string) bool {
 	gone := all.givenUp()
 	return slices.ContainsFunc(all, func(m wire.Message) bool {
 		_, given := gone[m.Meta.RunID]
-		return given && slices.ContainsFunc(pattern.FindAllStringSubmatch(m.Text(), -1), func(found []string) bool { return found[1] == id })
+		return given && slices.ContainsFunc(pattern.FindAllStringSubmatch(m.Text(), -1), func(found []string) bool {
+			return found[1] == id
+		})
 	})
 }

@@ -101,7 +101,14 @@ const (
 func denied(n int) bool { return n%4 == 0 }
 
 func newLedger(t testing.TB, file string) *ledger {
-	return &ledger{t: t, file: file, changed: make(chan struct{}, 1), moved: make(chan struct{}), calls: map[string]*ledgerCall{}, families: familyCounts{heard: map[string]bool{}, untold: map[string]bool{}, steps: map[string]int{}}}
+	return &ledger{
+		t:        t,
+		file:     file,
+		changed:  make(chan struct{}, 1),
+		moved:    make(chan struct{}),
+		calls:    map[string]*ledgerCall{},
+		families: familyCounts{heard: map[string]bool{}, untold: map[string]bool{}, steps: map[string]int{}},
+	}
 }
 
 func (l *ledger) fault(format string, args ...any) {
@@ -124,7 +131,8 @@ func (l *ledger) pair(kind, session string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.messages[n].follower = len(l.messages)
-	l.messages = append(l.messages, &ledgerMessage{text: fmt.Sprint(kind, " ", len(l.messages)), session: session, base: n + 1})
+	l.messages = append(l.messages,
+		&ledgerMessage{text: fmt.Sprint(kind, " ", len(l.messages)), session: session, base: n + 1})
 	return n
 }
 
@@ -308,8 +316,10 @@ func (l *ledger) told(asked int, id, text string) {
 		return
 	case c.result != "":
 		l.fault("the result of %s was %q and is %q", id, c.result, result)
-	case result == callUnknown && !c.begun && l.messages[c.n].kills < killsEnough: // else the message may have been given up
-		l.fault("message %d: the result of %s (%s) is %q, although it had not started at the kills before %q", asked, id, l.messages[c.n].text, text, c.kills)
+	// else the message may have been given up
+	case result == callUnknown && !c.begun && l.messages[c.n].kills < killsEnough:
+		l.fault("message %d: the result of %s (%s) is %q, although it had not started at the kills before %q", asked, id,
+			l.messages[c.n].text, text, c.kills)
 	}
 	switch c.result = result; {
 	case result == callUnknown:
@@ -440,10 +450,12 @@ func (l *ledger) waited(n int, w wire.AgentWaited) {
 		answer = w.Reply.Text
 	}
 	switch m := l.messages[n]; {
-	case m.follower > 0 && (answer == fmt.Sprint("done ", n) || answer == fmt.Sprint("done ", m.follower) || w.Stop == "rpc"):
+	case m.follower > 0 && (answer == fmt.Sprint("done ", n) || answer == fmt.Sprint("done ", m.follower) ||
+		w.Stop == "rpc"):
 		m.outcome, m.ended = "ended", l.engine
 	case m.follower > 0 && strings.Contains(w.Error, "given up") && m.kills < killsEnough,
-		m.base > 0 && strings.Contains(w.Error, "given up") && m.kills < killsEnough && l.messages[m.base-1].kills < killsEnough:
+		m.base > 0 && strings.Contains(w.Error, "given up") && m.kills < killsEnough &&
+			l.messages[m.base-1].kills < killsEnough:
 		l.fault("message %d failed after %d kills: %s", n, m.kills, w.Error)
 	case (m.follower > 0 || m.base > 0) && strings.Contains(w.Error, "given up"):
 		m.outcome = w.Error
@@ -488,7 +500,8 @@ func (l *ledger) decide(n int, answer, why string) {
 		if m.outcome == "" {
 			l.abandoned++
 		}
-	} else if answer != fmt.Sprint("done ", n) && !strings.HasPrefix(answer, "heard call_") { // a result joined the turn at its end
+		// a result joined the turn at its end
+	} else if answer != fmt.Sprint("done ", n) && !strings.HasPrefix(answer, "heard call_") {
 		l.fault("message %d was answered %q", n, answer)
 	}
 	if m.outcome != "" && m.outcome != outcome {
@@ -587,7 +600,8 @@ func (l *ledger) covers(work workload) bool {
 	defer l.mu.Unlock()
 	switch work {
 	case mixedWork:
-		return l.resumed > 0 && l.unknown > 0 && l.asked > 0 && l.decided > 0 && l.steered > 0 && l.interrupted > 0 && l.ended > 0
+		return l.resumed > 0 && l.unknown > 0 && l.asked > 0 && l.decided > 0 && l.steered > 0 &&
+			l.interrupted > 0 && l.ended > 0
 	case familyWork:
 		f := l.families
 		return l.unknown > 0 && f.resumed > 0 && f.starting > 0 && f.working > 0 && f.owing > 0 && f.steered > 0
@@ -632,7 +646,8 @@ func (l *ledger) check(h shown) {
 			l.fault("the model was not sent message %d (%s): %+v", n, m.text, *m)
 		}
 		if want := 1; !failed && m.follower == 0 && (answers[n] != want || m.asked == 0) || answers[n] > want {
-			l.fault("message %d (%s): the model was asked %d times, and its answer is in the history %d times", n, m.text, m.asked, answers[n])
+			l.fault("message %d (%s): the model was asked %d times, and its answer is in the history %d times", n,
+				m.text, m.asked, answers[n])
 		}
 	}
 	for id := range l.families.untold {
@@ -648,7 +663,8 @@ func (l *ledger) check(h shown) {
 			l.fault("an effect of %s, which the model did not request", id)
 		case n > 1:
 			l.fault("%s had its effect %d times", id, n)
-		case c.result == "" && !strings.Contains(l.messages[c.n].outcome, "given up") && !(l.messages[c.n].spawned != "" && h.givenUp[l.messages[c.n].session]):
+		case c.result == "" && !strings.Contains(l.messages[c.n].outcome, "given up") &&
+			!(l.messages[c.n].spawned != "" && h.givenUp[l.messages[c.n].session]):
 			l.fault("%s had an effect, but the model was not told a result", id)
 		}
 	}
@@ -656,7 +672,8 @@ func (l *ledger) check(h shown) {
 		if c.acts && c.result == callRan && effects[id] != 1 {
 			l.fault("the model was told that %s ran, but it had its effect %d times", id, effects[id])
 		}
-		if n := effects[id]; n > 0 && (c.result == callDenied || c.result == callSkipped || c.result == callAbandoned && !c.begun) {
+		if n := effects[id]; n > 0 &&
+			(c.result == callDenied || c.result == callSkipped || c.result == callAbandoned && !c.begun) {
 			l.fault("%s was %s, but it had its effect %d times", id, c.result, n)
 		}
 		if c.result == callBackground && (h.events[id] != 1 || !c.heard && !h.lost[id]) {
@@ -669,7 +686,8 @@ func (l *ledger) check(h shown) {
 			l.fault("the decided call %s has no result", id)
 		}
 	}
-	l.t.Logf("%d approvals requested and %d decided, %d runs steered and %d interrupted, %d reports from the background", l.asked, l.decided, l.steered, l.interrupted, l.ended)
+	l.t.Logf("%d approvals requested and %d decided, %d runs steered and %d interrupted, %d reports from the background",
+		l.asked, l.decided, l.steered, l.interrupted, l.ended)
 	if f := l.families; f.started > 0 {
 		l.t.Logf("%d subagents, %d results told, %d of them to a run in progress; kills found %d subagents being started, %d at work and %d not yet told; %d were resumed, %d failed",
 			f.started, f.told, f.steered, f.starting, f.working, f.owing, f.resumed, f.failed)

@@ -18,42 +18,48 @@ import (
 
 func TestSubagentLimits(t *testing.T) {
 	t.Parallel()
-	t.Run("SUB-23 each limit out of its range is an error that names the range, and its ends are accepted", func(t *testing.T) {
-		t.Parallel()
-		for key, span := range map[string][2]int{
-			"maxSpawnDepth": {1, 5}, "maxChildrenPerAgent": {1, 20}, "maxConcurrent": {1, 256}, "runTimeoutSeconds": {0, 2_592_000},
-			"archiveAfterMinutes": {0, 525_600}, "maxToolRounds": {0, 10_000}, "announceTimeoutMs": {1000, 3_600_000},
-		} {
-			for path, conf := range map[string]func(settings string) Config{
-				"agents.defaults.subagents.": subagents,
-				"agents.list[0].subagents.": func(s string) Config {
-					return section("agents.list", `[{"id": "main", "subagents": `+s+`}]`)
-				},
-				"agents.entries.ops.subagents.": func(s string) Config {
-					return section("agents.entries", `{"ops": {"subagents": `+s+`}}`)
-				},
+	t.Run("SUB-23 each limit out of its range is an error that names the range, and its ends are accepted",
+		func(t *testing.T) {
+			t.Parallel()
+			for key, span := range map[string][2]int{
+				"maxSpawnDepth":       {1, 5},
+				"maxChildrenPerAgent": {1, 20},
+				"maxConcurrent":       {1, 256},
+				"runTimeoutSeconds":   {0, 2_592_000},
+				"archiveAfterMinutes": {0, 525_600},
+				"maxToolRounds":       {0, 10_000},
+				"announceTimeoutMs":   {1000, 3_600_000},
 			} {
-				for _, v := range [...]int{span[0] - 1, span[1] + 1} {
-					if v < 0 && (strings.HasSuffix(key, "Seconds") || strings.HasSuffix(key, "Ms")) {
-						continue // not a duration at all
-					}
-					_, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: conf(fmt.Sprintf(`{%q: %d}`, key, v))})
-					want := fmt.Sprintf("%s%s: %d is out of range, it must be between %d and %d", path, key, v, span[0], span[1])
-					if err == nil || !strings.Contains(err.Error(), want) {
-						t.Errorf("%s: %v, want %s", key, err, want)
+				for path, conf := range map[string]func(settings string) Config{
+					"agents.defaults.subagents.": subagents,
+					"agents.list[0].subagents.": func(s string) Config {
+						return section("agents.list", `[{"id": "main", "subagents": `+s+`}]`)
+					},
+					"agents.entries.ops.subagents.": func(s string) Config {
+						return section("agents.entries", `{"ops": {"subagents": `+s+`}}`)
+					},
+				} {
+					for _, v := range [...]int{span[0] - 1, span[1] + 1} {
+						if v < 0 && (strings.HasSuffix(key, "Seconds") || strings.HasSuffix(key, "Ms")) {
+							continue // not a duration at all
+						}
+						_, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: conf(fmt.Sprintf(`{%q: %d}`, key, v))})
+						want := fmt.Sprintf("%s%s: %d is out of range, it must be between %d and %d", path, key, v, span[0], span[1])
+						if err == nil || !strings.Contains(err.Error(), want) {
+							t.Errorf("%s: %v, want %s", key, err, want)
+						}
 					}
 				}
-			}
-			for _, v := range span {
-				g, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: subagents(fmt.Sprintf(`{%q: %d}`, key, v))})
-				if err != nil {
-					t.Errorf("%s: %d: %v", key, v, err)
-					continue
+				for _, v := range span {
+					g, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: subagents(fmt.Sprintf(`{%q: %d}`, key, v))})
+					if err != nil {
+						t.Errorf("%s: %d: %v", key, v, err)
+						continue
+					}
+					g.Stop()
 				}
-				g.Stop()
 			}
-		}
-	})
+		})
 	t.Run("announceTimeoutMs limits an attempt to send the answer that reports a result", func(t *testing.T) {
 		synctest.Test(t, announceTimeout)
 	})
@@ -102,10 +108,12 @@ func announceTimeout(t *testing.T) {
 	})
 	g := Start(t, Options{
 		Model: model, Channels: map[string]channel.Channel{"talk": plainChannel{s}},
-		Config: Config{"channels": json.RawMessage(`{"talk": {"allowFrom": ["ann"]}}`), "agents.defaults": json.RawMessage(`{"subagents": {"announceTimeoutMs": 7000}}`)},
+		Config: Config{"channels": json.RawMessage(`{"talk": {"allowFrom": ["ann"]}}`),
+			"agents.defaults": json.RawMessage(`{"subagents": {"announceTimeoutMs": 7000}}`)},
 	})
 	a := chela.Address{Channel: "talk", Account: "default", Peer: direct("ann")}
-	if err := s.Say(t.Context(), chela.Inbound{ID: "1", Address: a, Sender: chela.Sender{ID: "ann"}, Text: "go"}); err != nil {
+	if err := s.Say(t.Context(), chela.Inbound{ID: "1", Address: a, Sender: chela.Sender{ID: "ann"}, Text: "go"}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Second)

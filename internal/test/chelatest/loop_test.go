@@ -89,7 +89,8 @@ func TestLoop(t *testing.T) {
 			t.Errorf("%s with %q", end.State, end.Text)
 		}
 		for _, ev := range end.Seen {
-			if b := string(ev.Payload); strings.Contains(b, "NO") && strings.Contains(b, `"text":"NO`) || strings.Contains(b, `"deltaText"`) {
+			if b := string(ev.Payload); strings.Contains(b, "NO") && strings.Contains(b, `"text":"NO`) ||
+				strings.Contains(b, `"deltaText"`) {
 				t.Errorf("event %s: %s", ev.Name, b)
 			}
 		}
@@ -192,7 +193,8 @@ func TestEvents(t *testing.T) {
 		})
 	})
 	t.Run("EVT-04 start, update and result of a call arrive in order, with the same id", func(t *testing.T) {
-		model := llmtest.NewScript(llmtest.Call("c9", "exec", `{"command":"echo first; sleep 0.3; echo second"}`), llmtest.Say("ok"))
+		model := llmtest.NewScript(llmtest.Call("c9", "exec", `{"command":"echo first; sleep 0.3; echo second"}`),
+			llmtest.Say("ok"))
 		c := Start(t, Options{Model: model, Config: full()}).Client()
 		end := c.Ask("main", "go")
 		got := traceOf(t, end.Seen, end.Run).tools
@@ -213,7 +215,8 @@ func TestEvents(t *testing.T) {
 			}
 		}
 		last := got[len(got)-1]
-		if !strings.HasPrefix(shown, "first") || last.IsError || !strings.Contains(wire.Message{Content: last.Result.Content}.Text(), "second") {
+		if !strings.HasPrefix(shown, "first") || last.IsError ||
+			!strings.Contains(wire.Message{Content: last.Result.Content}.Text(), "second") {
 			t.Errorf("shown %q, result %+v", shown, last)
 		}
 	})

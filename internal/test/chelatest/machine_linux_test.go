@@ -115,16 +115,22 @@ func (g *machine) options(mode string) Options {
 		if err != nil {
 			g.t.Fatal(err)
 		}
-		plant(g.t, filepath.Join(state, allowlist.FileName), fmt.Sprintf(`{"version": 1, "agents": {"*": {"allowlist": %s}}}`, list))
+		plant(g.t, filepath.Join(state, allowlist.FileName),
+			fmt.Sprintf(`{"version": 1, "agents": {"*": {"allowlist": %s}}}`, list))
 	}
 	return Options{
-		Dir: state, Home: g.vars["HOME"], File: filepath.Join(g.vars["HOME"], ".chela", "chela.json"), Model: executes(), Dial: noHosts,
+		Dir:   state,
+		Home:  g.vars["HOME"],
+		File:  filepath.Join(g.vars["HOME"], ".chela", "chela.json"),
+		Model: executes(),
+		Dial:  noHosts,
 		Config: Config{
 			"agents.defaults": json.RawMessage(fmt.Sprintf(`{"skipBootstrap": true, "workspace": %q}`, g.vars["WS"])),
 			"tools.exec":      json.RawMessage(modes[mode]),
 		},
 		Environ: []string{
-			"PATH=" + os.Getenv("PATH"), "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "LANG=C.UTF-8", "TERM=dumb",
+			"PATH=" + os.Getenv("PATH"), "GOTOOLCHAIN=local", "GOFLAGS=-buildvcs=false", "GIT_CONFIG_NOSYSTEM=1",
+			"GIT_TERMINAL_PROMPT=0", "LANG=C.UTF-8", "TERM=dumb",
 		},
 	}
 }
@@ -170,7 +176,8 @@ func (g *machine) reset() {
 	if g.listing() == g.files {
 		return
 	}
-	if out, err := exec.Command("sh", "-c", `chmod -R u+rwX "$1"; find "$1" -mindepth 1 -delete`, "sh", g.vars["WS"]).CombinedOutput(); err != nil {
+	if out, err := exec.Command("sh", "-c", `chmod -R u+rwX "$1"; find "$1" -mindepth 1 -delete`, "sh",
+		g.vars["WS"]).CombinedOutput(); err != nil {
 		g.t.Fatalf("%v: %s", err, out)
 	}
 	g.copy(g.clean, g.vars["WS"])
@@ -180,7 +187,8 @@ func (g *machine) reset() {
 // listing describes the files in the workspace.
 func (g *machine) listing() string {
 	var b strings.Builder
-	_ = filepath.WalkDir(g.vars["WS"], func(path string, _ fs.DirEntry, err error) error { // what cannot be read is described as such
+	// what cannot be read is described as such
+	_ = filepath.WalkDir(g.vars["WS"], func(path string, _ fs.DirEntry, err error) error {
 		var st syscall.Stat_t
 		fmt.Fprintln(&b, path, err, syscall.Lstat(path, &st), st.Ino, st.Ctim)
 		return nil
@@ -189,7 +197,8 @@ func (g *machine) listing() string {
 }
 
 // kept are the names in home that ordinary programs write.
-var kept = []string{".cache", ".npm", "go", ".config/go/telemetry", ".viminfo", ".lesshst", ".wget-hsts", ".node_repl_history", ".gnupg", ".docker", ".ssh/known_hosts"}
+var kept = []string{".cache", ".npm", "go", ".config/go/telemetry", ".viminfo", ".lesshst", ".wget-hsts",
+	".node_repl_history", ".gnupg", ".docker", ".ssh/known_hosts"}
 
 // tree describes the files in a folder.
 func (g *machine) tree(kind, dir string, out map[string]string) {
@@ -231,7 +240,8 @@ func (g *machine) look() map[string]string {
 	out := map[string]string{}
 	g.tree("mark", g.vars["MARK"], out)
 	g.tree("rules", g.vars["HOME"], out)
-	for _, name := range []string{"config", "config.worktree", "hooks", "info/attributes", "commondir", "objects/info/alternates"} {
+	for _, name := range []string{"config", "config.worktree", "hooks", "info/attributes", "commondir",
+		"objects/info/alternates"} {
 		g.tree("rules", filepath.Join(g.vars["WS"], ".git", name), out)
 	}
 	g.tree("rules", filepath.Join(g.vars["WS"], ".envrc"), out)
@@ -243,7 +253,8 @@ func (g *machine) look() map[string]string {
 		}
 	}
 	out["net"] = strconv.FormatInt(g.hits.Load(), 10)
-	if stat, err := os.ReadFile(filepath.Join("/proc", g.vars["PID"], "stat")); err != nil || strings.ContainsAny(strings.Fields(string(stat))[2], "ZXTt") {
+	if stat, err := os.ReadFile(filepath.Join("/proc", g.vars["PID"], "stat")); err != nil ||
+		strings.ContainsAny(strings.Fields(string(stat))[2], "ZXTt") {
 		out["kill"] = "yes"
 	}
 	for _, pid := range g.left() {
@@ -298,7 +309,8 @@ func difference(before, after map[string]string, output string) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-var variable = regexp.MustCompile(`\$(?:\{(WS|HOME|MARK|SECRET|STATE|PORT|SOCK|PID)\}|(WS|HOME|MARK|SECRET|STATE|PORT|SOCK|PID)\b)`)
+var variable = regexp.MustCompile(
+	`\$(?:\{(WS|HOME|MARK|SECRET|STATE|PORT|SOCK|PID)\}|(WS|HOME|MARK|SECRET|STATE|PORT|SOCK|PID)\b)`)
 
 // command returns the command with the paths of this machine.
 func (g *machine) command(l trial) string {

@@ -32,7 +32,13 @@ func crowd(t *testing.T, st store.Store) {
 	err := st.Update(t.Context(), store.Synced, func(tx store.Tx) error {
 		var errs []error
 		for i := range 501 {
-			m := session.Meta{Key: chela.SessionKey(fmt.Sprintf("agent:main:s%d", i)), ID: fmt.Sprint("id", i), Agent: "main", Created: begin, Updated: begin.Add(time.Duration(i) * time.Hour)}
+			m := session.Meta{
+				Key:     chela.SessionKey(fmt.Sprintf("agent:main:s%d", i)),
+				ID:      fmt.Sprint("id", i),
+				Agent:   "main",
+				Created: begin,
+				Updated: begin.Add(time.Duration(i) * time.Hour),
+			}
 			switch i {
 			case 0:
 				m.Pinned = begin
@@ -42,15 +48,39 @@ func crowd(t *testing.T, st store.Store) {
 				m.Key = "agent:main:talk:group:7"
 			case 3: // of a subagent whose requester works
 				m.Key, m.Bounds = "agent:main:subagent:a", session.Bounds{SpawnedBy: "agent:main:busy", Depth: 1}
-				errs = append(errs, tx.Children().Put(subagent.Child{ID: "a", Session: m.Key, Requester: "agent:main:busy", Ended: begin, Outcome: "ok"}))
+				errs = append(errs, tx.Children().Put(subagent.Child{
+					ID:        "a",
+					Session:   m.Key,
+					Requester: "agent:main:busy",
+					Ended:     begin,
+					Outcome:   "ok",
+				}))
 			case 4: // of a command in the background, whose result is to come
-				_, err := tx.Queue().Put(queue.Item{ID: "result", Key: "result", Session: m.Key, Kind: queue.Event, State: queue.Deferred, Created: begin, Origin: chela.Origin{Kind: chela.OriginProcess}})
+				_, err := tx.Queue().Put(queue.Item{
+					ID:      "result",
+					Key:     "result",
+					Session: m.Key,
+					Kind:    queue.Event,
+					State:   queue.Deferred,
+					Created: begin,
+					Origin:  chela.Origin{Kind: chela.OriginProcess},
+				})
 				errs = append(errs, err)
 			case 5: // with an event that waits for the next turn
-				_, err := tx.Queue().Put(queue.Item{ID: "note", Key: "note", Session: m.Key, Kind: queue.Event, Next: true, State: queue.Waiting, Created: begin, Origin: chela.Origin{Kind: chela.OriginProcess}})
+				_, err := tx.Queue().Put(queue.Item{
+					ID:      "note",
+					Key:     "note",
+					Session: m.Key,
+					Kind:    queue.Event,
+					Next:    true,
+					State:   queue.Waiting,
+					Created: begin,
+					Origin:  chela.Origin{Kind: chela.OriginProcess},
+				})
 				errs = append(errs, err)
 			case 6: // of a thread in a direct chat
-				m.Address = chela.Address{Channel: "talk", Account: "default", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}, Thread: "7"}
+				m.Address = chela.Address{Channel: "talk", Account: "default",
+					Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}, Thread: "7"}
 			}
 			errs = append(errs, tx.Sessions().Put(m))
 		}
@@ -91,10 +121,12 @@ func TestRetention(t *testing.T) {
 				chat := new(channeltest.Fake)
 				g := Start(t, Options{
 					Dir: dir, Model: llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("ok") }),
-					Config: section("channels", `{"chat": {"allowFrom": ["ann"]}}`), Channels: map[string]channel.Channel{"chat": chat.Plain()},
+					Config:   section("channels", `{"chat": {"allowFrom": ["ann"]}}`),
+					Channels: map[string]channel.Channel{"chat": chat.Plain()},
 				})
 				time.Sleep(2 * time.Minute) // old rows are deleted a minute after the start
-				if err := chat.Say(t.Context(), chela.Inbound{ID: "1", Address: a, Sender: chela.Sender{ID: "ann"}, Text: "hello"}); err != nil {
+				if err := chat.Say(t.Context(),
+					chela.Inbound{ID: "1", Address: a, Sender: chela.Sender{ID: "ann"}, Text: "hello"}); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
@@ -152,7 +184,8 @@ func TestSessionMaintenance(t *testing.T) {
 				if !slices.Equal(removed, gone) {
 					t.Errorf("removed %q, want %q", removed, gone)
 				}
-				if warned := strings.Count(log.String(), "more sessions than session.maintenance.maxEntries"); warned > 1 || warned == 1 != (mode == "warn") {
+				if warned := strings.Count(log.String(), "more sessions than session.maintenance.maxEntries"); warned > 1 ||
+					warned == 1 != (mode == "warn") {
 					t.Errorf("%d warnings:\n%s", warned, log.String())
 				}
 				close(release)
@@ -174,7 +207,8 @@ func TestSessionMaintenance(t *testing.T) {
 	t.Run("limits out of range are errors", func(t *testing.T) {
 		for _, v := range []string{`{"maxEntries": 0}`, `{"maxEntries": 100001}`} {
 			_, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: Config{"session.maintenance": json.RawMessage(v)}})
-			if err == nil || !strings.Contains(err.Error(), "session.maintenance: maxEntries: ") || !strings.Contains(err.Error(), "between 1 and 100000") {
+			if err == nil || !strings.Contains(err.Error(), "session.maintenance: maxEntries: ") ||
+				!strings.Contains(err.Error(), "between 1 and 100000") {
 				t.Errorf("%s: %v", v, err)
 			}
 		}
@@ -189,12 +223,17 @@ func TestTranscriptLimits(t *testing.T) {
 		past         int      // transcripts that resets ended, of all sessions
 		warnings     int
 	}{
-		{"SESS-14 more than maxDiskBytes in mode warn", `{"maxDiskBytes": "100kb"}`, []string{"a", "b", "c", "d", "main"}, 2, 1},
+		{"SESS-14 more than maxDiskBytes in mode warn", `{"maxDiskBytes": "100kb"}`,
+			[]string{"a", "b", "c", "d", "main"}, 2, 1},
 		{"less than maxDiskBytes", `{"maxDiskBytes": "1mb"}`, []string{"a", "b", "c", "d", "main"}, 2, 0},
-		{"transcripts that resets ended are deleted first", `{"mode": "enforce", "maxDiskBytes": "170kb", "highWaterBytes": "90%"}`, []string{"a", "b", "c", "d", "main"}, 1, 0},
-		{"then sessions, but not those that are pinned or the main one", `{"mode": "enforce", "maxDiskBytes": 100000, "highWaterBytes": "70kb"}`, []string{"a", "d", "main"}, 0, 0},
-		{"by age", `{"mode": "enforce", "pruneAfter": "5h", "resetArchiveRetention": "0"}`, []string{"a", "c", "d", "main"}, 2, 0},
-		{"ended transcripts by age", `{"mode": "enforce", "resetArchiveRetention": "30m"}`, []string{"a", "b", "c", "d", "main"}, 1, 0},
+		{"transcripts that resets ended are deleted first",
+			`{"mode": "enforce", "maxDiskBytes": "170kb", "highWaterBytes": "90%"}`, []string{"a", "b", "c", "d", "main"}, 1, 0},
+		{"then sessions, but not those that are pinned or the main one",
+			`{"mode": "enforce", "maxDiskBytes": 100000, "highWaterBytes": "70kb"}`, []string{"a", "d", "main"}, 0, 0},
+		{"by age", `{"mode": "enforce", "pruneAfter": "5h", "resetArchiveRetention": "0"}`,
+			[]string{"a", "c", "d", "main"}, 2, 0},
+		{"ended transcripts by age", `{"mode": "enforce", "resetArchiveRetention": "30m"}`,
+			[]string{"a", "b", "c", "d", "main"}, 1, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -243,7 +282,8 @@ func TestTranscriptLimits(t *testing.T) {
 				})
 				slices.Sort(left)
 				if err != nil || !slices.Equal(left, tc.left) || past != tc.past {
-					t.Errorf("%q and %d ended transcripts are left, want %q and %d (%v)\n%s", left, past, tc.left, tc.past, err, log.String())
+					t.Errorf("%q and %d ended transcripts are left, want %q and %d (%v)\n%s", left, past, tc.left,
+						tc.past, err, log.String())
 				}
 				if n := strings.Count(log.String(), "larger than session.maintenance.maxDiskBytes"); n != tc.warnings {
 					t.Errorf("%d warnings, want %d:\n%s", n, tc.warnings, log.String())
@@ -253,7 +293,8 @@ func TestTranscriptLimits(t *testing.T) {
 		})
 	}
 	t.Run("values that are none are errors", func(t *testing.T) {
-		for _, v := range []string{`{"maxDiskBytes": "much"}`, `{"pruneAfter": "soon"}`, `{"resetArchiveRetention": "x"}`, `{"maxDiskBytes": "1mb", "highWaterBytes": "0%"}`} {
+		for _, v := range []string{`{"maxDiskBytes": "much"}`, `{"pruneAfter": "soon"}`, `{"resetArchiveRetention": "x"}`,
+			`{"maxDiskBytes": "1mb", "highWaterBytes": "0%"}`} {
 			_, err := TryStart(t, Options{Model: llmtest.NewScript(), Config: Config{"session.maintenance": json.RawMessage(v)}})
 			if err == nil || !strings.Contains(err.Error(), "session.maintenance: ") {
 				t.Errorf("%s: %v", v, err)

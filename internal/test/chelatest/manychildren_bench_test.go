@@ -55,17 +55,21 @@ func BenchmarkChildren(b *testing.B) {
 		}
 		var calls []llm.ToolCall
 		for i := range each {
-			calls = append(calls, llm.ToolCall{ID: fmt.Sprintf("%d-%d", len(r.Messages), i), Name: "sessions_spawn", Args: json.RawMessage(`{"task":"x"}`)})
+			calls = append(calls, llm.ToolCall{ID: fmt.Sprintf("%d-%d", len(r.Messages), i), Name: "sessions_spawn",
+				Args: json.RawMessage(`{"task":"x"}`)})
 		}
 		return llmtest.Calls(calls...)
 	})
 	var st store.Store
 	spawning := quiet(b, Options{
 		Model: model, Wrap: func(s store.Store) store.Store { st = s; return s },
-		Config: section("agents.defaults", fmt.Sprintf(`{"maxConcurrent": %d, "subagents": {"maxChildrenPerAgent": %d, "maxConcurrent": %d}}`, requesters, each, width)),
+		Config: section("agents.defaults",
+			fmt.Sprintf(`{"maxConcurrent": %d, "subagents": {"maxChildrenPerAgent": %d, "maxConcurrent": %d}}`,
+				requesters, each, width)),
 	}).Client()
 	plain := quiet(b, Options{
-		Model: llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return slow() }), Config: section("agents.defaults", fmt.Sprintf(`{"maxConcurrent": %d}`, width)),
+		Model:  llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return slow() }),
+		Config: section("agents.defaults", fmt.Sprintf(`{"maxConcurrent": %d}`, width)),
 	}).Client()
 	go func() {
 		for range spawning.Events() { // the client must not fall behind
@@ -85,7 +89,8 @@ func BenchmarkChildren(b *testing.B) {
 			if calls.Load() < all {
 				continue
 			}
-			list, err := store.Get(b.Context(), st, func(r store.Reader) ([]subagent.Child, error) { return r.Children().Open("") })
+			list, err := store.Get(b.Context(), st,
+				func(r store.Reader) ([]subagent.Child, error) { return r.Children().Open("") })
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -142,7 +147,8 @@ func BenchmarkRestingChildren(b *testing.B) {
 			case child && r.Messages[0].PlainText() == "leaf":
 				return leaf()
 			case child:
-				return llmtest.Calls(llmtest.ToolCall(id, "sessions_spawn", `{"task":"leaf"}`), llmtest.ToolCall(id+"y", "sessions_yield", `{}`))
+				return llmtest.Calls(llmtest.ToolCall(id, "sessions_spawn", `{"task":"leaf"}`),
+					llmtest.ToolCall(id+"y", "sessions_yield", `{}`))
 			}
 			task := map[int]string{1: "leaf", 2: "middle"}[depth]
 			var calls []llm.ToolCall
@@ -151,7 +157,9 @@ func BenchmarkRestingChildren(b *testing.B) {
 			}
 			return llmtest.Calls(calls...)
 		})
-		g := quiet(b, Options{Model: model, Config: section("agents.defaults", `{"subagents": {"maxSpawnDepth": 2, "maxChildrenPerAgent": 20, "maxConcurrent": 64}}`)})
+		g := quiet(b,
+			Options{Model: model, Config: section("agents.defaults",
+				`{"subagents": {"maxSpawnDepth": 2, "maxChildrenPerAgent": 20, "maxConcurrent": 64}}`)})
 		c := g.Client()
 		c.Ask("main", "go")
 		for held.Load() < n {
@@ -186,12 +194,30 @@ func endedChildren(b testing.TB, dir string, n int) {
 			id := chela.RunID(fmt.Sprintf("%08d-0000-0000-0000-000000000000", i))
 			at := now.Add(-29 * 24 * time.Hour).Add(time.Duration(i) * 29 * 24 * time.Hour / time.Duration(n))
 			m := session.Meta{
-				Key: chela.SessionKey("agent:main:subagent:" + string(id)), ID: "t" + string(id), Agent: chela.DefaultAgent, Label: "Task 1", Title: "count the words",
-				Created: at, Started: at, Updated: at, Prompt: strings.Repeat("Your task: count the words. ", 60), Bounds: session.Bounds{SpawnedBy: "agent:main:main", Depth: 1, Lane: "subagent"},
+				Key:     chela.SessionKey("agent:main:subagent:" + string(id)),
+				ID:      "t" + string(id),
+				Agent:   chela.DefaultAgent,
+				Label:   "Task 1",
+				Title:   "count the words",
+				Created: at,
+				Started: at,
+				Updated: at,
+				Prompt:  strings.Repeat("Your task: count the words. ", 60),
+
+				Bounds: session.Bounds{SpawnedBy: "agent:main:main", Depth: 1, Lane: "subagent"},
 			}
 			child := subagent.Child{
-				ID: id, Session: m.Key, Requester: "agent:main:main", Root: id, Task: "count the words", Label: "Task 1", Cleanup: subagent.Keep,
-				Created: at, Ended: at, Outcome: chela.OutcomeOK, Result: strings.Repeat("There are many words. ", 10),
+				ID:        id,
+				Session:   m.Key,
+				Requester: "agent:main:main",
+				Root:      id,
+				Task:      "count the words",
+				Label:     "Task 1",
+				Cleanup:   subagent.Keep,
+				Created:   at,
+				Ended:     at,
+				Outcome:   chela.OutcomeOK,
+				Result:    strings.Repeat("There are many words. ", 10),
 			}
 			if now.Sub(at) > time.Hour {
 				m.Archived, child.Archived = at, at
@@ -200,8 +226,18 @@ func endedChildren(b testing.TB, dir string, n int) {
 			answer := &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(child.Result)}}
 			for _, err := range []error{
 				tx.Sessions().Put(m), tx.Children().Put(child),
-				tx.Sessions().Append(m.ID, &session.Entry{ID: "1", Kind: session.KindMessage, Time: at, Message: user}, &session.Entry{ID: "2", Kind: session.KindMessage, Time: at, Message: answer}),
-				tx.Runs().Put(run.Run{ID: id, Session: m.Key, SessionID: m.ID, Agent: m.Agent, State: run.OK, Started: at, Ended: at, Text: child.Result}),
+				tx.Sessions().Append(m.ID, &session.Entry{ID: "1", Kind: session.KindMessage, Time: at, Message: user},
+					&session.Entry{ID: "2", Kind: session.KindMessage, Time: at, Message: answer}),
+				tx.Runs().Put(run.Run{
+					ID:        id,
+					Session:   m.Key,
+					SessionID: m.ID,
+					Agent:     m.Agent,
+					State:     run.OK,
+					Started:   at,
+					Ended:     at,
+					Text:      child.Result,
+				}),
 			} {
 				if err != nil {
 					return err

@@ -23,12 +23,15 @@ func TestMCPLogin(t *testing.T) {
 		Text string `json:"text"`
 	}
 	server := sdk.NewServer(&sdk.Implementation{Name: "notes", Version: "1"}, nil)
-	sdk.AddTool(server, &sdk.Tool{Name: "say"}, func(_ context.Context, _ *sdk.CallToolRequest, a in) (*sdk.CallToolResult, any, error) {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "notes says " + a.Text}}}, nil, nil
-	})
-	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{JSONResponse: true, Stateless: true})
+	sdk.AddTool(server, &sdk.Tool{Name: "say"},
+		func(_ context.Context, _ *sdk.CallToolRequest, a in) (*sdk.CallToolResult, any, error) {
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "notes says " + a.Text}}}, nil, nil
+		})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
+		&sdk.StreamableHTTPOptions{JSONResponse: true, Stateless: true})
 	service := oauthtest.New(t, handler, oauthtest.Behaviour{Life: time.Hour})
-	g, c := configuredWith(t, `{"commands": {"mcp": true}, "mcp": {"servers": {"srv": {"url": "`+service.URL()+`", "transport": "streamable-http"}}}}`,
+	g, c := configuredWith(t, `{"commands": {"mcp": true}, "mcp": {"servers": {"srv": {"url": "`+service.URL()+
+		`", "transport": "streamable-http"}}}}`,
 		Options{Model: uses(), Listen: &endpoint.Listen{Port: -1}})
 	state := func() wire.MCPServer {
 		var s wire.MCPStatus
@@ -57,7 +60,8 @@ func TestMCPLogin(t *testing.T) {
 		service.Change(func(b *oauthtest.Behaviour) {
 			b.Resource = func(m map[string]any) { m["authorization_servers"] = []string{issuer} }
 		})
-		err := c.Call(t.Context(), wire.MethodMCPLoginStart, wire.MCPLoginStart{Name: "srv", Redirect: "http://127.0.0.1:1/callback"}, nil)
+		err := c.Call(t.Context(), wire.MethodMCPLoginStart,
+			wire.MCPLoginStart{Name: "srv", Redirect: "http://127.0.0.1:1/callback"}, nil)
 		if err == nil || !strings.Contains(err.Error(), "is not allowed") {
 			t.Errorf("a service at %s: %v", issuer, err)
 		}

@@ -38,7 +38,8 @@ func (g *Gateway) use(t *testing.T) toolUser {
 			Client: g.Client().Client, In: fromProgram, Out: toProgram, Log: slog.New(slog.DiscardHandler), Version: "1.2.3",
 		})
 	}()
-	c, err := sdk.NewClient(&sdk.Implementation{Name: "program", Version: "1"}, nil).Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	c, err := sdk.NewClient(&sdk.Implementation{Name: "program", Version: "1"}, nil).Connect(t.Context(),
+		&sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,8 @@ func TestMCPServe(t *testing.T) {
 		}
 		return llmtest.Say("re: " + strings.TrimSpace(last.PlainText()))
 	})
-	conf := Config{"channels.talk": json.RawMessage(`{"allowFrom": ["ann"]}`), "tools.exec": json.RawMessage(`{"mode": "ask", "strictInlineEval": true}`)}
+	conf := Config{"channels.talk": json.RawMessage(`{"allowFrom": ["ann"]}`),
+		"tools.exec": json.RawMessage(`{"mode": "ask", "strictInlineEval": true}`)}
 	g := Start(t, Options{Model: model, Channels: map[string]channel.Channel{"talk": fake}, Config: conf})
 	p := g.use(t)
 	to := chela.Address{Channel: "talk", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
@@ -97,7 +99,13 @@ func TestMCPServe(t *testing.T) {
 	say := func(text string) {
 		t.Helper()
 		n++
-		if err := fake.Say(t.Context(), chela.Inbound{ID: fmt.Sprint(n), Address: to, Sender: chela.Sender{ID: "ann"}, Text: text, Mentioned: true}); err != nil {
+		if err := fake.Say(t.Context(), chela.Inbound{
+			ID:        fmt.Sprint(n),
+			Address:   to,
+			Sender:    chela.Sender{ID: "ann"},
+			Text:      text,
+			Mentioned: true,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,15 +117,23 @@ func TestMCPServe(t *testing.T) {
 	t.Run("MCP-06 conversations are listed, read and answered", func(t *testing.T) {
 		p.t = t
 		list, failed := useTool[mcpserver.ListOut](p, "conversations_list", map[string]any{"includeLastMessage": true})
-		if len(list.Conversations) != 1 || list.Conversations[0].SessionKey != key || list.Conversations[0].Channel != "talk" {
+		if len(list.Conversations) != 1 || list.Conversations[0].SessionKey != key ||
+			list.Conversations[0].Channel != "talk" {
 			t.Fatalf("%+v %s", list, failed)
 		}
-		for args, n := range map[string]int{`{"channel": "TALK"}`: 1, `{"channel": "telegram"}`: 0, `{"search": "main"}`: 1, `{"search": "nobody"}`: 0} {
-			if list, failed := useTool[mcpserver.ListOut](p, "conversations_list", json.RawMessage(args)); len(list.Conversations) != n || failed != "" {
+		for args, n := range map[string]int{
+			`{"channel": "TALK"}`:     1,
+			`{"channel": "telegram"}`: 0,
+			`{"search": "main"}`:      1,
+			`{"search": "nobody"}`:    0,
+		} {
+			if list, failed := useTool[mcpserver.ListOut](p, "conversations_list",
+				json.RawMessage(args)); len(list.Conversations) != n || failed != "" {
 				t.Errorf("%s: %+v %s, want %d", args, list, failed, n)
 			}
 		}
-		if read, failed := useTool[mcpserver.ReadOut](p, "messages_read", map[string]any{"session_key": key, "limit": 1}); len(read.Messages) != 1 || read.Messages[0].Text != "re: hello" {
+		if read, failed := useTool[mcpserver.ReadOut](p, "messages_read",
+			map[string]any{"session_key": key, "limit": 1}); len(read.Messages) != 1 || read.Messages[0].Text != "re: hello" {
 			t.Errorf("the last message: %+v %s", read, failed)
 		}
 		one, failed := useTool[mcpserver.GetOut](p, "conversation_get", map[string]any{"session_key": key})
@@ -125,10 +141,12 @@ func TestMCPServe(t *testing.T) {
 			t.Errorf("%+v %s", one, failed)
 		}
 		read, failed := useTool[mcpserver.ReadOut](p, "messages_read", map[string]any{"session_key": key})
-		if len(read.Messages) != 2 || read.Messages[0].Role != "user" || read.Messages[0].Text != "hello" || read.Messages[1].Text != "re: hello" {
+		if len(read.Messages) != 2 || read.Messages[0].Role != "user" || read.Messages[0].Text != "hello" ||
+			read.Messages[1].Text != "re: hello" {
 			t.Errorf("%+v %s", read, failed)
 		}
-		sent, failed := useTool[mcpserver.SendOut](p, "messages_send", map[string]any{"session_key": key, "text": "from the **program**"})
+		sent, failed := useTool[mcpserver.SendOut](p, "messages_send",
+			map[string]any{"session_key": key, "text": "from the **program**"})
 		if got := fake.Texts(to); sent.Status != "sent" || len(got) != 2 || got[1] != "from the **program**" {
 			t.Errorf("%+v %s: the chat shows %q", sent, failed, got)
 		}
@@ -137,7 +155,8 @@ func TestMCPServe(t *testing.T) {
 			`{"session_key": "agent:main:other", "text": "x"}`:  "has no chat",
 			`{"session_key": "agent:main:main", "text": " "}`:   "text is empty",
 		} {
-			if _, failed := useTool[mcpserver.SendOut](p, "messages_send", json.RawMessage(args)); !strings.Contains(failed, want) {
+			if _, failed := useTool[mcpserver.SendOut](p, "messages_send",
+				json.RawMessage(args)); !strings.Contains(failed, want) {
 				t.Errorf("%s: %q, want %q", args, failed, want)
 			}
 		}
@@ -158,13 +177,19 @@ func TestMCPServe(t *testing.T) {
 			waited <- out
 		}()
 		say("more")
-		if out := <-waited; len(out.Events) != 1 || out.Events[0].Message == nil || out.Events[0].Message.Text != "more" || out.Next != out.Events[0].Cursor {
+		if out := <-waited; len(out.Events) != 1 || out.Events[0].Message == nil || out.Events[0].Message.Text != "more" ||
+			out.Next != out.Events[0].Cursor {
 			t.Errorf("%+v", out)
 		}
-		if out, _ := useTool[mcpserver.PollOut](p, "events_wait", map[string]any{"after_cursor": all.Next, "session_key": "agent:main:other", "timeout_ms": 1}); len(out.Events) != 0 {
+		if out, _ := useTool[mcpserver.PollOut](p, "events_wait", map[string]any{
+			"after_cursor": all.Next,
+			"session_key":  "agent:main:other",
+			"timeout_ms":   1,
+		}); len(out.Events) != 0 {
 			t.Errorf("of another conversation: %+v", out)
 		}
-		if out, _ := useTool[mcpserver.PollOut](p, "events_poll", map[string]any{"after_cursor": 100000}); out.Missed == 0 || !strings.Contains(out.Note, "messages_read") {
+		if out, _ := useTool[mcpserver.PollOut](p, "events_poll", map[string]any{"after_cursor": 100000}); out.Missed == 0 ||
+			!strings.Contains(out.Note, "messages_read") {
 			t.Errorf("a cursor of another start: %+v", out)
 		}
 	})
@@ -176,11 +201,13 @@ func TestMCPServe(t *testing.T) {
 			open, _ = useTool[mcpserver.PendingOut](p, "permissions_list_open", map[string]any{})
 			return len(open.Approvals) == 1
 		})
-		if a := open.Approvals[0]; !strings.Contains(a.Command, "touch made.txt") || a.SessionKey != key || !slices.Equal(a.Decisions, []string{"allow-once", "allow-always", "deny"}) {
+		if a := open.Approvals[0]; !strings.Contains(a.Command, "touch made.txt") || a.SessionKey != key ||
+			!slices.Equal(a.Decisions, []string{"allow-once", "allow-always", "deny"}) {
 			t.Errorf("%+v", a)
 		}
 		args := map[string]any{"id": open.Approvals[0].ID, "decision": "perhaps"}
-		if _, failed := useTool[mcpserver.RespondOut](p, "permissions_respond", args); !strings.Contains(failed, "allow-once, allow-always, deny") {
+		if _, failed := useTool[mcpserver.RespondOut](p, "permissions_respond", args); !strings.Contains(failed,
+			"allow-once, allow-always, deny") {
 			t.Errorf("%q", failed)
 		}
 		args["decision"] = "deny"
@@ -200,7 +227,8 @@ func TestMCPServe(t *testing.T) {
 		if got := open.Approvals[0].Decisions; !slices.Equal(got, []string{"allow-once", "deny"}) {
 			t.Errorf("decisions %q", got)
 		}
-		if _, failed := useTool[mcpserver.RespondOut](p, "permissions_respond", map[string]any{"id": open.Approvals[0].ID, "decision": "deny"}); failed != "" {
+		if _, failed := useTool[mcpserver.RespondOut](p, "permissions_respond",
+			map[string]any{"id": open.Approvals[0].ID, "decision": "deny"}); failed != "" {
 			t.Error(failed)
 		}
 	})

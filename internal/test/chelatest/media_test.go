@@ -56,7 +56,8 @@ func dot(t testing.TB) []byte {
 // show sends a picture and waits for the answer.
 func (c *Client) show(session, text string, pic []byte) Ended {
 	c.t.Helper()
-	id, err := c.Client.Send(c.t.Context(), session, text, wire.Attachment{Type: "image", MIME: "image/jpeg", FileName: "a.jpg", Content: pic})
+	id, err := c.Client.Send(c.t.Context(), session, text,
+		wire.Attachment{Type: "image", MIME: "image/jpeg", FileName: "a.jpg", Content: pic})
 	if err != nil {
 		c.t.Fatalf("send %q: %v", text, err)
 	}
@@ -135,7 +136,8 @@ func TestPictures(t *testing.T) {
 	}
 	msgs := c.history("main")
 	shown := msgs[len(msgs)-2].Content[0]
-	if shown.Type != wire.ContentImage || shown.MIME != "image/jpeg" || shown.Bytes != 0 && shown.Data != nil || shown.Bytes == 0 && shown.Data == nil {
+	if shown.Type != wire.ContentImage || shown.MIME != "image/jpeg" || shown.Bytes != 0 && shown.Data != nil ||
+		shown.Bytes == 0 && shown.Data == nil {
 		t.Errorf("shown as %s, %d bytes of data, size %d", shown.MIME, len(shown.Data), shown.Bytes)
 	}
 
@@ -177,7 +179,8 @@ func TestPictureKinds(t *testing.T) {
 		return llmtest.Say(last.PlainText())
 	})
 	dir := t.TempDir()
-	g := Start(t, Options{Dir: dir, Model: script, Config: Config{"agents.defaults": json.RawMessage(`{"skipBootstrap": true}`)}})
+	g := Start(t, Options{Dir: dir, Model: script,
+		Config: Config{"agents.defaults": json.RawMessage(`{"skipBootstrap": true}`)}})
 	c := g.Client()
 
 	t.Run("a picture in a tool result is stored", func(t *testing.T) {
@@ -200,7 +203,8 @@ func TestPictureKinds(t *testing.T) {
 		if shown := c.history("typed")[0].Content[0]; shown.MIME != "image/png" || !bytes.Equal(shown.Data, dot(t)) {
 			t.Errorf("shown: %+v", shown)
 		}
-		if end := c.show("typed", "no picture", []byte("#!/bin/sh\n")); !strings.Contains(end.Text, "[Document a.jpg]\n<untrusted-content ") || !strings.Contains(end.Text, "#!/bin/sh") {
+		if end := c.show("typed", "no picture", []byte("#!/bin/sh\n")); !strings.Contains(end.Text,
+			"[Document a.jpg]\n<untrusted-content ") || !strings.Contains(end.Text, "#!/bin/sh") {
 			t.Errorf("%q", end.Text)
 		}
 		if msgs := c.history("typed"); msgs[len(msgs)-2].Text() != "no picture\n\n[Document a.jpg]" {
@@ -208,12 +212,15 @@ func TestPictureKinds(t *testing.T) {
 		}
 	})
 	for name, data := range map[string][]byte{
-		"a bomb":    append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\xff\xff\x00\x00\xff\xff\x08\x06\x00\x00\x00"), make([]byte, 40)...),
+		"a bomb": append(
+			[]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\x00\x00\xff\xff\x00\x00\xff\xff\x08\x06\x00\x00\x00"),
+			make([]byte, 40)...),
 		"too large": append(dot(t), make([]byte, media.MaxImage)...),
 		"damaged":   dot(t)[:30],
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
-			_, err := c.Client.Send(t.Context(), "refused", "look", wire.Attachment{MIME: "image/png", FileName: "b.png", Content: data})
+			_, err := c.Client.Send(t.Context(), "refused", "look",
+				wire.Attachment{MIME: "image/png", FileName: "b.png", Content: data})
 			if err == nil || !strings.Contains(err.Error(), `attachment "b.png"`) {
 				t.Errorf("%v", err)
 			}
@@ -292,7 +299,8 @@ func TestVisionModel(t *testing.T) {
 	if end.Text != "it is black" || len(ref) != len("media:")+32 {
 		t.Fatalf("%s %q %s, reference %q", end.State, end.Text, end.Error, ref)
 	}
-	if n := len(eye.Requests()); n != 1 || !bytes.Contains(eye.Requests()[0].Body, []byte(base64.StdEncoding.EncodeToString(dot(t)))) {
+	if n := len(eye.Requests()); n != 1 ||
+		!bytes.Contains(eye.Requests()[0].Body, []byte(base64.StdEncoding.EncodeToString(dot(t)))) {
 		t.Errorf("the model with vision was asked %d times", n)
 	}
 	if got := c.history("main")[2].Text(); got != "black" {
@@ -308,14 +316,17 @@ func TestVisionModel(t *testing.T) {
 // seeing is the configuration of a service whose model accepts pictures.
 func seeing(w llmtest.Wire, url string) Config {
 	c := modelConfig(w, url)
-	c["models"] = bytes.Replace(c["models"], []byte(`"contextWindow"`), []byte(`"input": ["text", "image"], "contextWindow"`), 1)
+	c["models"] = bytes.Replace(c["models"], []byte(`"contextWindow"`),
+		[]byte(`"input": ["text", "image"], "contextWindow"`), 1)
 	return c
 }
 
 func TestRefusedPicture(t *testing.T) {
 	t.Parallel()
 	t.Run("PROV-22 the person gets the answer and a notice, and the transcript keeps the picture", func(t *testing.T) {
-		srv := llmtest.NewServer(t, llmtest.Anthropic, llmtest.Status(400, "messages.0.content.0.image.source.base64: Could not process image"), llmtest.Say("I cannot see it"))
+		srv := llmtest.NewServer(t, llmtest.Anthropic,
+			llmtest.Status(400, "messages.0.content.0.image.source.base64: Could not process image"),
+			llmtest.Say("I cannot see it"))
 		url, hc := srv.Listen()
 		c := Start(t, Options{HTTP: hc, Config: seeing(llmtest.Anthropic, url)}).Client()
 		end := c.show("main", "look", dot(t))

@@ -26,7 +26,17 @@ type vectorServer struct {
 	hosts  []string // with the key of each request
 }
 
-var directions = map[string]int{"router": 0, "network": 0, "box": 0, "nas": 1, "machine": 1, "hosts": 1, "runs": 1, "cat": 2, "food": 3}
+var directions = map[string]int{
+	"router":  0,
+	"network": 0,
+	"box":     0,
+	"nas":     1,
+	"machine": 1,
+	"hosts":   1,
+	"runs":    1,
+	"cat":     2,
+	"food":    3,
+}
 
 func (s *vectorServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b, err := io.ReadAll(r.Body)
@@ -38,7 +48,8 @@ func (s *vectorServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(b, &in)
 	}
-	if err != nil || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/embeddings") || in.Model == "" || in.Format != "float" || len(in.Input) == 0 || slices.Contains(in.Input, "") {
+	if err != nil || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/embeddings") || in.Model == "" ||
+		in.Format != "float" || len(in.Input) == 0 || slices.Contains(in.Input, "") {
 		s.t.Errorf("%s %s: %s: %v", r.Method, r.URL, b, err)
 	}
 	s.mu.Lock()
@@ -190,7 +201,8 @@ func TestMemoryVectors(t *testing.T) {
 	bubble("MEM-05 a provider that is named and fails", func(t *testing.T) {
 		v := newVectorGateway(t, key, `{"provider": "openai"}`, nil)
 		v.server.fail(http.StatusInternalServerError)
-		if got := v.search("router"); !strings.Contains(got, "memory search is unavailable") || !strings.Contains(got, "the service is down") || strings.Contains(got, "NAS") {
+		if got := v.search("router"); !strings.Contains(got, "memory search is unavailable") ||
+			!strings.Contains(got, "the service is down") || strings.Contains(got, "NAS") {
 			t.Errorf("%q", got)
 		}
 		v.server.fail(0)

@@ -34,7 +34,8 @@ func result(model *llmtest.Script) string {
 }
 
 // withTelegram runs f with a gateway that has a bot. again restarts the gateway.
-func withTelegram(t *testing.T, model *llmtest.Script, f func(t *testing.T, srv *telegramtest.Server, g *Gateway, again func() *Gateway)) {
+func withTelegram(t *testing.T, model *llmtest.Script,
+	f func(t *testing.T, srv *telegramtest.Server, g *Gateway, again func() *Gateway)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		srv := telegramtest.New()
@@ -61,50 +62,54 @@ func withTelegram(t *testing.T, model *llmtest.Script, f func(t *testing.T, srv 
 func TestMessageActions(t *testing.T) {
 	ann := telegramtest.Person(7, "Ann")
 	model := writes("done")
-	t.Run("MS-01 LOOP-13 a message to the current chat is sent once, with its id, and is not repeated as the answer", func(t *testing.T) {
-		withTelegram(t, model, func(t *testing.T, srv *telegramtest.Server, _ *Gateway, _ func() *Gateway) {
-			srv.Say(7, ann, `{"action": "send", "message": "done"}`, nil)
-			time.Sleep(time.Minute)
-			if got := srv.Texts(7); len(got) != 1 || got[0] != "done" || len(srv.Calls("sendMessage")) != 1 {
-				t.Errorf("the chat shows %q, %d calls", got, len(srv.Calls("sendMessage")))
-			}
-			id := int64(0)
-			for _, m := range srv.Messages(7) {
-				if m.Own {
-					id = m.ID
+	t.Run("MS-01 LOOP-13 a message to the current chat is sent once, with its id, and is not repeated as the answer",
+		func(t *testing.T) {
+			withTelegram(t, model, func(t *testing.T, srv *telegramtest.Server, _ *Gateway, _ func() *Gateway) {
+				srv.Say(7, ann, `{"action": "send", "message": "done"}`, nil)
+				time.Sleep(time.Minute)
+				if got := srv.Texts(7); len(got) != 1 || got[0] != "done" || len(srv.Calls("sendMessage")) != 1 {
+					t.Errorf("the chat shows %q, %d calls", got, len(srv.Calls("sendMessage")))
 				}
-			}
-			if text := result(model); !strings.Contains(text, fmt.Sprintf("Sent to telegram:7. Message id %d.", id)) {
-				t.Errorf("the tool returned %q", text)
-			}
+				id := int64(0)
+				for _, m := range srv.Messages(7) {
+					if m.Own {
+						id = m.ID
+					}
+				}
+				if text := result(model); !strings.Contains(text, fmt.Sprintf("Sent to telegram:7. Message id %d.", id)) {
+					t.Errorf("the tool returned %q", text)
+				}
+			})
 		})
-	})
-	t.Run("MS-07 MS-04 the model reacts to the message that it answers, asks with buttons, sends a poll", func(t *testing.T) {
-		withTelegram(t, model, func(t *testing.T, srv *telegramtest.Server, _ *Gateway, _ func() *Gateway) {
-			said := srv.Said(7, ann, `{"action": "react", "emoji": "👀"}`, nil)
-			srv.Push(telegramtest.Object{"message": said})
-			time.Sleep(time.Minute)
-			srv.Say(7, ann, fmt.Sprintf(`{"action": "react", "messageId": "%v", "emoji": ""}`, said["message_id"]), nil)
-			time.Sleep(time.Minute)
-			var got []string
-			for _, c := range srv.Calls("setMessageReaction") {
-				got = append(got, fmt.Sprint(c.Params["message_id"], c.Params["reaction"]))
-			}
-			if want := fmt.Sprintf("%v[map[emoji:👀 type:emoji]]|%[1]v[]", said["message_id"]); strings.Join(got, "|") != want {
-				t.Errorf("reactions %q, want %q; the tool returned %q", got, want, result(model))
-			}
-			srv.Say(7, ann, `{"to": "8", "message": "Sure?", "buttons": [[{"label": "Yes", "data": "yes", "style": "success"}]]}`, nil)
-			time.Sleep(time.Minute)
-			if got := srv.Messages(8); len(got) != 1 || got[0].Text != "Sure?" || len(got[0].Buttons) != 1 || got[0].Buttons[0][0]["callback_data"] != "yes" {
-				t.Fatalf("the other chat shows %+v", got)
-			}
-			srv.Say(7, ann, `{"action": "poll", "to": "8", "question": "Tea?", "options": ["yes", "no"]}`, nil)
-			time.Sleep(time.Minute)
-			if got := srv.Messages(8); len(got) != 2 || got[1].Poll == nil {
-				t.Errorf("the other chat shows %+v; the tool returned %q", got, result(model))
-			}
+	t.Run("MS-07 MS-04 the model reacts to the message that it answers, asks with buttons, sends a poll",
+		func(t *testing.T) {
+			withTelegram(t, model, func(t *testing.T, srv *telegramtest.Server, _ *Gateway, _ func() *Gateway) {
+				said := srv.Said(7, ann, `{"action": "react", "emoji": "👀"}`, nil)
+				srv.Push(telegramtest.Object{"message": said})
+				time.Sleep(time.Minute)
+				srv.Say(7, ann, fmt.Sprintf(`{"action": "react", "messageId": "%v", "emoji": ""}`, said["message_id"]), nil)
+				time.Sleep(time.Minute)
+				var got []string
+				for _, c := range srv.Calls("setMessageReaction") {
+					got = append(got, fmt.Sprint(c.Params["message_id"], c.Params["reaction"]))
+				}
+				if want := fmt.Sprintf("%v[map[emoji:👀 type:emoji]]|%[1]v[]", said["message_id"]); strings.Join(got, "|") != want {
+					t.Errorf("reactions %q, want %q; the tool returned %q", got, want, result(model))
+				}
+				srv.Say(7, ann,
+					`{"to": "8", "message": "Sure?", "buttons": [[{"label": "Yes", "data": "yes", "style": "success"}]]}`, nil)
+				time.Sleep(time.Minute)
+				if got := srv.Messages(8); len(got) != 1 || got[0].Text != "Sure?" || len(got[0].Buttons) != 1 ||
+					got[0].Buttons[0][0]["callback_data"] != "yes" {
+					t.Fatalf("the other chat shows %+v", got)
+				}
+				srv.Say(7, ann, `{"action": "poll", "to": "8", "question": "Tea?", "options": ["yes", "no"]}`, nil)
+				time.Sleep(time.Minute)
+				if got := srv.Messages(8); len(got) != 2 || got[1].Poll == nil {
+					t.Errorf("the other chat shows %+v; the tool returned %q", got, result(model))
+				}
+			})
 		})
-	})
 	t.Run("CH-22 the model reads what Telegram can do, and nothing else", func(t *testing.T) {
 		withTelegram(t, model, func(t *testing.T, srv *telegramtest.Server, _ *Gateway, _ func() *Gateway) {
 			srv.Say(7, ann, `{"message": "hi"}`, nil)
@@ -114,7 +119,9 @@ func TestMessageActions(t *testing.T) {
 				if s.Name != "message" {
 					continue
 				}
-				if !strings.Contains(s.Description, "send (default), broadcast, poll, react, edit, delete, pin, unpin, thread-create.") || strings.Contains(string(s.Schema), `"query"`) {
+				if !strings.Contains(s.Description,
+					"send (default), broadcast, poll, react, edit, delete, pin, unpin, thread-create.") ||
+					strings.Contains(string(s.Schema), `"query"`) {
 					t.Errorf("%s\n%s", s.Description, s.Schema)
 				}
 				return
@@ -133,10 +140,12 @@ func TestMessageActions(t *testing.T) {
 				}{
 					{wire.MethodSend, wire.Send{To: "telegram:8", Message: "hello", Key: "a"}},
 					{wire.MethodSend, wire.Send{To: "telegram:8", Message: "hello", Key: "a"}},
-					{wire.MethodSend, wire.Send{To: "telegram:8", Message: strings.Repeat("word ", 1000), Key: "long", Buffer: []byte("a note"), Filename: "note.txt"}},
+					{wire.MethodSend, wire.Send{To: "telegram:8", Message: strings.Repeat("word ", 1000), Key: "long",
+						Buffer: []byte("a note"), Filename: "note.txt"}},
 					{wire.MethodPoll, wire.Poll{To: "8", Channel: "tg", Question: "Tea?", Options: []string{"yes", "no"}, Key: "b"}},
 					{wire.MethodPoll, wire.Poll{To: "8", Channel: "tg", Question: "Tea?", Options: []string{"yes", "no"}, Key: "b"}},
-					{wire.MethodMessageAction, wire.MessageAction{Action: "broadcast", Params: json.RawMessage(`{"targets": ["telegram:8", "telegram:7"], "message": "all"}`), Key: "c"}},
+					{wire.MethodMessageAction, wire.MessageAction{Action: "broadcast",
+						Params: json.RawMessage(`{"targets": ["telegram:8", "telegram:7"], "message": "all"}`), Key: "c"}},
 				} {
 					var out wire.MessageResult
 					if err := c.Call(t.Context(), call.method, call.params, &out); err != nil || !out.OK {
@@ -167,10 +176,12 @@ func TestMessageActions(t *testing.T) {
 			c := g.Client()
 			defer c.Close()
 			act := func(action, params string) (out wire.MessageResult, err error) {
-				err = c.Call(t.Context(), wire.MethodMessageAction, wire.MessageAction{Channel: "telegram", Action: action, Params: json.RawMessage(params)}, &out)
+				err = c.Call(t.Context(), wire.MethodMessageAction,
+					wire.MessageAction{Channel: "telegram", Action: action, Params: json.RawMessage(params)}, &out)
 				return out, err
 			}
-			sent, err := act("send", `{"target": "Ann", "to": "8", "message": "one", "content": "", "silent": false, "media": []}`)
+			sent, err := act("send",
+				`{"target": "Ann", "to": "8", "message": "one", "content": "", "silent": false, "media": []}`)
 			if err != nil || sent.MessageID == "" {
 				t.Fatalf("%+v %v", sent, err)
 			}
@@ -186,7 +197,8 @@ func TestMessageActions(t *testing.T) {
 			if got := srv.Messages(8); len(got) != 1 || got[0].Text != "two" || !got[0].Pinned || got[0].Reaction != "👍" {
 				t.Errorf("the chat shows %+v", got)
 			}
-			if out, err := act("unsend", `{"to": "8", "messageId": "`+sent.MessageID+`"}`); err != nil || len(srv.Messages(8)) != 0 {
+			if out, err := act("unsend", `{"to": "8", "messageId": "`+sent.MessageID+`"}`); err != nil ||
+				len(srv.Messages(8)) != 0 {
 				t.Errorf("%+v %v", out, err)
 			}
 			for params, want := range map[string]string{
@@ -202,10 +214,12 @@ func TestMessageActions(t *testing.T) {
 				}
 			}
 			var out wire.MessageResult
-			if err := c.Call(t.Context(), wire.MethodSend, wire.Send{To: "agent:main:main", Message: "x", Key: "k"}, &out); err == nil || !strings.Contains(err.Error(), "clients read local sessions") {
+			if err := c.Call(t.Context(), wire.MethodSend, wire.Send{To: "agent:main:main", Message: "x", Key: "k"},
+				&out); err == nil || !strings.Contains(err.Error(), "clients read local sessions") {
 				t.Errorf("%+v %v", out, err)
 			}
-			if err := c.Call(t.Context(), wire.MethodSend, wire.Send{To: "8", Message: "x", MediaURL: "/etc/passwd", Key: "k"}, &out); err == nil || !strings.Contains(err.Error(), "reads no files and addresses for clients") {
+			if err := c.Call(t.Context(), wire.MethodSend, wire.Send{To: "8", Message: "x", MediaURL: "/etc/passwd", Key: "k"},
+				&out); err == nil || !strings.Contains(err.Error(), "reads no files and addresses for clients") {
 				t.Errorf("%+v %v", out, err)
 			}
 		})

@@ -46,26 +46,27 @@ func TestModelChoice(t *testing.T) {
 		says(c, "/model", "Model: mock/m (default)")
 		says(c, "hello", "answered by m")
 	})
-	t.Run("MODEL-05 a model that is not allowed is rejected with the key of the rule, and nothing changes", func(t *testing.T) {
-		g := Start(t, Options{Model: model, Config: conf(`, "modelPolicy": {"allow": ["mock/n"]}`)})
-		c := g.Client()
-		const key = "agents.defaults.modelPolicy.allow"
-		says(c, "/model mock/n", "Model: mock/n.")
-		for _, text := range []string{"/model mock/o", "/model 3", "/new mock/o hello"} {
-			says(c, text, key)
-		}
-		err := c.Call(t.Context(), wire.MethodSessionsPatch, map[string]any{"key": "main", "model": "mock/o"}, nil)
-		if err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("patched: %v", err)
-		}
-		says(c, "hello", "answered by n")
-		says(c, "/model mock/m", "Model: mock/m.") // the default model
-		var list wire.ModelsList
-		c.must(wire.MethodModelsList, nil, &list)
-		for _, m := range list.Models {
-			if m.ID == "o" {
-				t.Error("the list contains a model that is not allowed")
+	t.Run("MODEL-05 a model that is not allowed is rejected with the key of the rule, and nothing changes",
+		func(t *testing.T) {
+			g := Start(t, Options{Model: model, Config: conf(`, "modelPolicy": {"allow": ["mock/n"]}`)})
+			c := g.Client()
+			const key = "agents.defaults.modelPolicy.allow"
+			says(c, "/model mock/n", "Model: mock/n.")
+			for _, text := range []string{"/model mock/o", "/model 3", "/new mock/o hello"} {
+				says(c, text, key)
 			}
-		}
-	})
+			err := c.Call(t.Context(), wire.MethodSessionsPatch, map[string]any{"key": "main", "model": "mock/o"}, nil)
+			if err == nil || !strings.Contains(err.Error(), key) {
+				t.Errorf("patched: %v", err)
+			}
+			says(c, "hello", "answered by n")
+			says(c, "/model mock/m", "Model: mock/m.") // the default model
+			var list wire.ModelsList
+			c.must(wire.MethodModelsList, nil, &list)
+			for _, m := range list.Models {
+				if m.ID == "o" {
+					t.Error("the list contains a model that is not allowed")
+				}
+			}
+		})
 }

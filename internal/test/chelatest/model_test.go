@@ -34,7 +34,11 @@ func (p pausing) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event
 			return
 		}
 		yield(llm.Event{Kind: llm.Done, Message: &llm.Message{
-			Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text(p.first + p.second)}, Provider: "mock", Model: r.Model, Stop: llm.StopEnd,
+			Role:     llm.RoleAssistant,
+			Parts:    []llm.Part{llm.Text(p.first + p.second)},
+			Provider: "mock",
+			Model:    r.Model,
+			Stop:     llm.StopEnd,
 		}}, nil)
 	}
 }

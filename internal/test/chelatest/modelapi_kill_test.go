@@ -24,18 +24,21 @@ func TestModelKill(t *testing.T) {
 		for path, body := range modelForms {
 			t.Run("one run after a kill at "+step+", "+path, func(t *testing.T) {
 				t.Parallel()
-				srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("done") })
+				srv := llmtest.ServerFunc(t, llmtest.OpenAI,
+					func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("done") })
 				url, _ := srv.Listen()
 				dir := t.TempDir()
 				conf := modelConfig(llmtest.OpenAI, url)
-				conf["gateway"] = json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}, "http": {"endpoints": %s}}`, portToken, modelEndpoints))
+				conf["gateway"] = json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}, "http": {"endpoints": %s}}`, portToken,
+					modelEndpoints))
 				writeConfig(t, dir, conf)
 				post := func() (modelAnswer, error) {
 					at, err := os.ReadFile(filepath.Join(dir, "url.txt"))
 					if err != nil {
 						t.Fatal(err)
 					}
-					req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(string(at), "ws")+path, strings.NewReader(body("hi")))
+					req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(string(at), "ws")+
+						path, strings.NewReader(body("hi")))
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -52,7 +52,14 @@ type longTalk struct {
 // OpenAI's.
 func newLongTalk(t *testing.T, defaults string, windows map[string]int) *longTalk {
 	l := &longTalk{
-		t: t, every: 5, rounds: 1, lines: 60, rand: rand.New(rand.NewPCG(1, 2)), replies: rand.New(rand.NewPCG(3, 4)), said: map[int]string{}, last: map[string][]byte{},
+		t:       t,
+		every:   5,
+		rounds:  1,
+		lines:   60,
+		rand:    rand.New(rand.NewPCG(1, 2)),
+		replies: rand.New(rand.NewPCG(3, 4)),
+		said:    map[int]string{},
+		last:    map[string][]byte{},
 		windows: windows,
 	}
 	all, hc := network(t, l.answer)
@@ -87,7 +94,8 @@ func lookTools() []tool.Tool { return []tool.Tool{look{}} }
 type look struct{}
 
 func (look) Spec() tool.Spec {
-	return tool.Spec{Name: "look", Description: "Read sensors.", Effect: tool.Reads, Schema: json.RawMessage(`{"type":"object","properties":{"lines":{"type":"integer"}}}`)}
+	return tool.Spec{Name: "look", Description: "Read sensors.", Effect: tool.Reads,
+		Schema: json.RawMessage(`{"type":"object","properties":{"lines":{"type":"integer"}}}`)}
 }
 
 func (look) Run(_ context.Context, c tool.Call) (tool.Result, error) {
@@ -146,7 +154,8 @@ func (l *longTalk) answer(service string, _ int, got llmtest.ReceivedRequest) ll
 	}
 	var s llmtest.Step
 	switch {
-	case l.turn%l.every == 0 && bytes.Count(got.Body[at:], []byte(`"tool_result"`))+bytes.Count(got.Body[at:], []byte(`"role":"tool"`)) < l.rounds:
+	case l.turn%l.every == 0 && bytes.Count(got.Body[at:], []byte(`"tool_result"`))+
+		bytes.Count(got.Body[at:], []byte(`"role":"tool"`)) < l.rounds:
 		l.calls++
 		s = llmtest.Call(fmt.Sprintf("call_%d", l.calls), "look", fmt.Sprintf(`{"lines":%d}`, 5+l.replies.IntN(l.lines)))
 	case l.said[l.turn] != "":
@@ -165,8 +174,10 @@ func (l *longTalk) answer(service string, _ int, got llmtest.ReceivedRequest) ll
 
 // smallTalk returns sentences that contain nothing to remember.
 func smallTalk(r *rand.Rand, n int) string {
-	subjects := []string{"the garden", "the weather", "the old kettle", "the neighbour's dog", "that film", "the soup", "the long walk"}
-	verbs := []string{"was rather nice", "reminds me of summer", "could have been better", "made everybody laugh", "seems fine to me", "looks different today"}
+	subjects := []string{"the garden", "the weather", "the old kettle", "the neighbour's dog", "that film",
+		"the soup", "the long walk"}
+	verbs := []string{"was rather nice", "reminds me of summer", "could have been better", "made everybody laugh",
+		"seems fine to me", "looks different today"}
 	var b []string
 	for range n {
 		b = append(b, "Well, "+subjects[r.IntN(len(subjects))]+" "+verbs[r.IntN(len(verbs))]+".")
@@ -205,11 +216,16 @@ func examFacts() []fact {
 	for i, who := range people {
 		code := fmt.Sprintf("K-%04d", 1700+37*i)
 		all = append(all,
-			fact{fmt.Sprintf("Please remember that you still have to send the contract %s to %s.", code, who), "", []string{code, who}},
-			fact{fmt.Sprintf("What about the invoice of %s?", who), fmt.Sprintf("I will send the reminder about invoice R-%d to %s on Friday.", 9000+i, who), []string{fmt.Sprintf("R-%d", 9000+i)}},
+			fact{fmt.Sprintf("Please remember that you still have to send the contract %s to %s.", code, who),
+				"", []string{code, who}},
+			fact{fmt.Sprintf("What about the invoice of %s?", who),
+				fmt.Sprintf("I will send the reminder about invoice R-%d to %s on Friday.", 9000+i, who),
+				[]string{fmt.Sprintf("R-%d", 9000+i)}},
 			fact{fmt.Sprintf("The locker of %s has the code %d.", who, 4071+311*i), "", []string{strconv.Itoa(4071 + 311*i)}},
-			fact{fmt.Sprintf("The backup of %s is in /srv/backup/%s/2026-%02d.tar.zst.", who, strings.ToLower(who), 1+i), "", []string{fmt.Sprintf("/srv/backup/%s/2026-%02d.tar.zst", strings.ToLower(who), 1+i)}},
-			fact{fmt.Sprintf("We decided that %s leads the project Lumen-%d from now on.", who, i), "", []string{fmt.Sprintf("Lumen-%d", i), who}},
+			fact{fmt.Sprintf("The backup of %s is in /srv/backup/%s/2026-%02d.tar.zst.", who, strings.ToLower(who), 1+i), "",
+				[]string{fmt.Sprintf("/srv/backup/%s/2026-%02d.tar.zst", strings.ToLower(who), 1+i)}},
+			fact{fmt.Sprintf("We decided that %s leads the project Lumen-%d from now on.", who, i), "",
+				[]string{fmt.Sprintf("Lumen-%d", i), who}},
 		)
 	}
 	return all
@@ -225,7 +241,8 @@ func TestMonth(t *testing.T) {
 		days, perDay = 30, 100
 	}
 	synctest.Test(t, func(t *testing.T) {
-		l := newLongTalk(t, `{"skipBootstrap": true}`, map[string]int{"claude-sonnet-4-5": 44_000, "gpt-5": 40_000, "gpt-4.1": 36_000})
+		l := newLongTalk(t, `{"skipBootstrap": true}`,
+			map[string]int{"claude-sonnet-4-5": 44_000, "gpt-5": 40_000, "gpt-4.1": 36_000})
 		facts := examFacts()
 		models := []string{"anthropic/claude-sonnet-4-5", "openai/gpt-5", "openai/gpt-4.1"}
 		planted := 0
@@ -274,7 +291,8 @@ func TestMonth(t *testing.T) {
 			}
 		}
 		known("after forgetting", func(f fact, piece string) bool {
-			return piece == "Vera" || piece == "Tomasz" || !strings.Contains(f.says, "Oluwaseun") && !strings.Contains(f.says, "K-1700") && !strings.Contains(f.says, "locker of Tomasz")
+			return piece == "Vera" || piece == "Tomasz" || !strings.Contains(f.says, "Oluwaseun") &&
+				!strings.Contains(f.says, "K-1700") && !strings.Contains(f.says, "locker of Tomasz")
 		})
 		l.stop()
 		for _, gone := range []string{"oluwaseun", "k-1700", "r-9005", fmt.Sprint("code ", 4071+311*3)} {
@@ -284,7 +302,8 @@ func TestMonth(t *testing.T) {
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		t.Logf("%d turns, %d facts, %d overflows, %d summaries, last request %d bytes, use %+v", days*perDay, planted, l.overflows, l.summaries, len(body), l.use)
+		t.Logf("%d turns, %d facts, %d overflows, %d summaries, last request %d bytes, use %+v", days*perDay, planted,
+			l.overflows, l.summaries, len(body), l.use)
 	})
 }
 
@@ -294,7 +313,8 @@ func TestMonth(t *testing.T) {
 func TestCachedDay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLongTalk(t, `{"skipBootstrap": true}`, map[string]int{"claude-sonnet-4-5": 200_000, "gpt-5": 200_000, "gpt-4.1": 200_000})
+		l := newLongTalk(t, `{"skipBootstrap": true}`,
+			map[string]int{"claude-sonnet-4-5": 200_000, "gpt-5": 200_000, "gpt-4.1": 200_000})
 		l.every, l.rounds, l.lines = 2, 3, 200
 		turns, least := 60, 0.85
 		if thorough() {
@@ -313,14 +333,17 @@ func TestCachedDay(t *testing.T) {
 		}
 		var exported wire.SessionExported
 		l.c.must(wire.MethodSessionsExport, wire.SessionKey{Key: "main"}, &exported)
-		prunes, compactions := strings.Count(exported.JSONL, `"cause":"`), strings.Count(exported.JSONL, `"type":"compaction"`)
+		prunes, compactions := strings.Count(exported.JSONL, `"cause":"`),
+			strings.Count(exported.JSONL, `"type":"compaction"`)
 		l.stop()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		share := float64(l.use.Read) / float64(l.use.Input+l.use.Read+l.use.Write)
-		t.Logf("%.1f %% of %d tokens were cached, %d prunings, %d compactions", 100*share, l.use.Input+l.use.Read+l.use.Write, prunes, compactions)
+		t.Logf("%.1f %% of %d tokens were cached, %d prunings, %d compactions", 100*share, l.use.Input+l.use.Read+
+			l.use.Write, prunes, compactions)
 		if share < least || prunes == 0 || compactions == 0 || l.overflows > 0 {
-			t.Errorf("%.3f of the tokens were cached, with %d prunings, %d compactions and %d overflows", share, prunes, compactions, l.overflows)
+			t.Errorf("%.3f of the tokens were cached, with %d prunings, %d compactions and %d overflows", share, prunes,
+				compactions, l.overflows)
 		}
 	})
 }

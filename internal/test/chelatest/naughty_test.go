@@ -125,13 +125,15 @@ func TestNaughtyFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := Start(t, Options{Model: echoes(), Config: Config{"agents": json.RawMessage(`{"list":` + string(list) + `}`)}, Wrap: withoutSync})
+	g := Start(t, Options{Model: echoes(), Config: Config{"agents": json.RawMessage(`{"list":` + string(list) + `}`)},
+		Wrap: withoutSync})
 	c := g.Client()
 	c.Ask("main", "hello")
 	t.Run("labels of sessions", func(t *testing.T) {
 		for _, s := range all {
 			var out wire.SessionPatched
-			err := c.Call(t.Context(), wire.MethodSessionsPatch, wire.SessionsPatch{Key: "main", Label: wire.Optional[string]{Set: true, Value: s}}, &out)
+			err := c.Call(t.Context(), wire.MethodSessionsPatch,
+				wire.SessionsPatch{Key: "main", Label: wire.Optional[string]{Set: true, Value: s}}, &out)
 			if err != nil {
 				if refused(t, fmt.Sprintf("label %q", s), err); len(s) < 100 {
 					t.Errorf("label %q: %v", s, err)
@@ -200,7 +202,8 @@ func limits(mode string) Config {
 }
 
 // execute makes a call of the tool for each text and returns the results.
-func execute(t *testing.T, conf Config, dir, tool string, all []string, args func(i int, s string) map[string]any) []string {
+func execute(t *testing.T, conf Config, dir, tool string, all []string,
+	args func(i int, s string) map[string]any) []string {
 	t.Helper()
 	calls := make([]llm.ToolCall, len(all))
 	for i, s := range all {
@@ -212,7 +215,8 @@ func execute(t *testing.T, conf Config, dir, tool string, all []string, args fun
 	}
 	var results []string
 	g := Start(t, Options{Dir: dir, Model: batch(calls, &results), Config: conf, Wrap: withoutSync})
-	if end := g.Client().Ask(fmt.Sprint("s", time.Now().UnixNano()), "go"); end.State != wire.StateFinal || len(results) != len(all) {
+	if end := g.Client().Ask(fmt.Sprint("s", time.Now().UnixNano()), "go"); end.State != wire.StateFinal ||
+		len(results) != len(all) {
 		t.Fatalf("%s: %s %s, %d results", tool, end.State, end.Error, len(results))
 	}
 	g.Stop()
@@ -251,12 +255,14 @@ func TestNaughtyTools(t *testing.T) {
 			}
 			return string(b)
 		}
-		for i, r := range execute(t, conf, dir, "write", texts, func(i int, s string) map[string]any { return map[string]any{"path": file(i), "content": s} }) {
+		for i, r := range execute(t, conf, dir, "write", texts,
+			func(i int, s string) map[string]any { return map[string]any{"path": file(i), "content": s} }) {
 			if got := on(i); got != texts[i] {
 				t.Errorf("the file has %q, want %q: %s", got, texts[i], r)
 			}
 		}
-		for i, r := range execute(t, conf, dir, "read", texts, func(i int, _ string) map[string]any { return map[string]any{"path": file(i)} }) {
+		for i, r := range execute(t, conf, dir, "read", texts,
+			func(i int, _ string) map[string]any { return map[string]any{"path": file(i)} }) {
 			if naughty.Hides(ansi.Clean(r)) {
 				t.Errorf("%q is shown as %q", texts[i], r)
 			}
@@ -276,7 +282,8 @@ func TestNaughtyTools(t *testing.T) {
 				t.Errorf("%q is not found: %q", all[i], r)
 			}
 		}
-		for i, r := range execute(t, conf, dir, "grep", all, func(_ int, s string) map[string]any { return map[string]any{"pattern": s} }) {
+		for i, r := range execute(t, conf, dir, "grep", all,
+			func(_ int, s string) map[string]any { return map[string]any{"pattern": s} }) {
 			if r == "" {
 				t.Errorf("pattern %q: no result and no error", all[i])
 			}
@@ -306,7 +313,8 @@ func TestNaughtyTools(t *testing.T) {
 		if len(written) < len(all)*8/10 {
 			t.Errorf("only %d names were accepted", len(written))
 		}
-		for i, r := range execute(t, conf, dir, "read", all, func(_ int, s string) map[string]any { return map[string]any{"path": s} }) {
+		for i, r := range execute(t, conf, dir, "read", all,
+			func(_ int, s string) map[string]any { return map[string]any{"path": s} }) {
 			want, ok := written[filepath.Clean(all[i])]
 			if e := errorOf(r); !ok && e == "" || ok && !strings.Contains(r, want) {
 				t.Errorf("%q is read as %q, want %q", all[i], r, want)
@@ -316,7 +324,8 @@ func TestNaughtyTools(t *testing.T) {
 		execute(t, conf, few, "write", joined(all), func(i int, _ string) map[string]any {
 			return map[string]any{"path": all[8*i], "content": ""}
 		})
-		for i, r := range execute(t, conf, few, "find", all, func(_ int, s string) map[string]any { return map[string]any{"pattern": s} }) {
+		for i, r := range execute(t, conf, few, "find", all,
+			func(_ int, s string) map[string]any { return map[string]any{"pattern": s} }) {
 			if r == "" {
 				t.Errorf("glob %q: no result and no error", all[i])
 			}
@@ -335,7 +344,8 @@ func TestNaughtyTools(t *testing.T) {
 				t.Errorf("%q was printed as %q", texts[i], r)
 			}
 		}
-		for i, r := range execute(t, limits("deny"), t.TempDir(), "exec", all, func(_ int, s string) map[string]any { return map[string]any{"command": s} }) {
+		for i, r := range execute(t, limits("deny"), t.TempDir(), "exec", all,
+			func(_ int, s string) map[string]any { return map[string]any{"command": s} }) {
 			if errorOf(r) == "" {
 				t.Errorf("%q was run: %q", all[i], r)
 			}

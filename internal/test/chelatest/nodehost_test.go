@@ -44,7 +44,8 @@ func startNode(t *testing.T, dir, url, config string) *ownNode {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := build.NodeTools(t.Context(), start); err == nil || !strings.Contains(err.Error(), "is a node with this state directory already") {
+	if _, _, err := build.NodeTools(t.Context(), start); err == nil ||
+		!strings.Contains(err.Error(), "is a node with this state directory already") {
 		t.Errorf("a second node with the state directory: %v", err)
 	}
 	if runs, err := build.NodeRuns(start); !runs || err != nil {
@@ -58,8 +59,16 @@ func startNode(t *testing.T, dir, url, config string) *ownNode {
 	done := make(chan error, 1)
 	go func() {
 		done <- nodehost.Run(ctx, nodehost.Options{
-			Log: start.Log, Version: "1", Name: "own", Tools: tools, Gateway: url, URL: url, Auth: wire.Auth{Token: nodeToken}, State: state,
-			Tell: func(l string) { n.lines <- l }, Delay: func(int, error) time.Duration { return 20 * time.Millisecond },
+			Log:     start.Log,
+			Version: "1",
+			Name:    "own",
+			Tools:   tools,
+			Gateway: url,
+			URL:     url,
+			Auth:    wire.Auth{Token: nodeToken},
+			State:   state,
+			Tell:    func(l string) { n.lines <- l },
+			Delay:   func(int, error) time.Duration { return 20 * time.Millisecond },
 		})
 	}()
 	stopped := false
@@ -98,7 +107,8 @@ func TestNodeHost(t *testing.T) {
 		called("exec", `{"command":"echo here","host":"node"}`), llmtest.Say("one"),
 		called("exec", `{"command":"echo here >&2; exit 4","host":"node"}`), llmtest.Say("two"),
 		called("exec", `{"command":"echo again","host":"node"}`), llmtest.Say("three"),
-		called("exec", `{"command":"echo $$ > pid; sleep 1000","host":"node","workdir":"`+nodeDir+`","timeoutSeconds":1500}`), llmtest.Say("four"),
+		called("exec", `{"command":"echo $$ > pid; sleep 1000","host":"node","workdir":"`+nodeDir+`","timeoutSeconds":1500}`),
+		llmtest.Say("four"),
 		called("exec", `{"command":"echo gone","host":"node"}`), llmtest.Say("five"),
 	)
 	g := nodesGateway(t, Options{Model: s, Dir: dir})
@@ -116,7 +126,8 @@ func TestNodeHost(t *testing.T) {
 		}
 		return lastResult(s).PlainText()
 	}
-	if got := do("one"); !strings.Contains(got, "the node own refuses it by its own rules") || !strings.Contains(got, "chela approvals allowlist add") {
+	if got := do("one"); !strings.Contains(got, "the node own refuses it by its own rules") ||
+		!strings.Contains(got, "chela approvals allowlist add") {
 		t.Errorf("without rules, the node says %q", got)
 	}
 	if err := n.stop(); err != nil {
@@ -135,7 +146,8 @@ func TestNodeHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g = Start(t, Options{Model: s, Dir: dir, Listen: &endpoint.Listen{Port: port}, Config: Config{"gateway.auth": []byte(`{"mode": "token", "token": "` + nodeToken + `"}`)}})
+	g = Start(t, Options{Model: s, Dir: dir, Listen: &endpoint.Listen{Port: port},
+		Config: Config{"gateway.auth": []byte(`{"mode": "token", "token": "` + nodeToken + `"}`)}})
 	c = g.Client()
 	n.until(t, "connected to")
 	if got := do("three"); got != "again" {

@@ -45,11 +45,22 @@ type fakeNode struct {
 type answer func(wire.NodeInvokeRequest) *wire.NodeInvokeResult
 
 // dialNode connects a node to a gateway.
-func dialNode(t testing.TB, g *Gateway, name string, key ed25519.PrivateKey, auth wire.Auth, commands ...string) (*client.Client, error) {
+func dialNode(t testing.TB, g *Gateway, name string, key ed25519.PrivateKey, auth wire.Auth,
+	commands ...string) (*client.Client, error) {
 	t.Helper()
 	return client.Dial(t.Context(), client.Options{
-		URL: g.URL(), ID: "node-host", Name: name, Mode: wire.ModeNode, Role: wire.RoleNode, Scopes: []string{}, Caps: []string{"system"}, Family: familyHere(),
-		Commands: commands, Auth: &auth, Key: key, Once: true,
+		URL:      g.URL(),
+		ID:       "node-host",
+		Name:     name,
+		Mode:     wire.ModeNode,
+		Role:     wire.RoleNode,
+		Scopes:   []string{},
+		Caps:     []string{"system"},
+		Family:   familyHere(),
+		Commands: commands,
+		Auth:     &auth,
+		Key:      key,
+		Once:     true,
 	})
 }
 
@@ -69,7 +80,8 @@ func newKey(t testing.TB) ed25519.PrivateKey {
 }
 
 // joinNode connects a node with the gateway's credential.
-func joinNode(t testing.TB, g *Gateway, name string, key ed25519.PrivateKey, reply answer, commands ...string) *fakeNode {
+func joinNode(t testing.TB, g *Gateway, name string, key ed25519.PrivateKey, reply answer,
+	commands ...string) *fakeNode {
 	t.Helper()
 	c, err := dialNode(t, g, name, key, wire.Auth{Token: nodeToken}, commands...)
 	if err != nil {
@@ -99,7 +111,8 @@ func joinNode(t testing.TB, g *Gateway, name string, key ed25519.PrivateKey, rep
 func (n *fakeNode) got(command string) []wire.NodeInvokeRequest {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(n.calls), func(q wire.NodeInvokeRequest) bool { return command != "" && q.Command != command })
+	return slices.DeleteFunc(slices.Clone(n.calls),
+		func(q wire.NodeInvokeRequest) bool { return command != "" && q.Command != command })
 }
 
 // with returns an answer with a payload.
@@ -176,21 +189,27 @@ func TestNodeInvoke(t *testing.T) {
 		saysNo(t, "a command that it does not have", err, "does not have the command")
 		approveNodes(c)
 		out, err := n.invoke(c, "system.notify", "k1", map[string]any{"params": map[string]string{"title": "hi"}})
-		if err != nil || !out.OK || string(out.Payload) != `{"did":"system.notify"}` || out.PayloadJSON == nil || *out.PayloadJSON != string(out.Payload) {
+		if err != nil || !out.OK || string(out.Payload) != `{"did":"system.notify"}` || out.PayloadJSON == nil ||
+			*out.PayloadJSON != string(out.Payload) {
 			t.Errorf("after approval: %+v, %v", out, err)
 		}
-		if got := n.got(""); len(got) != 1 || got[0].Node != n.id || got[0].ParamsJSON == nil || *got[0].ParamsJSON != `{"title":"hi"}` || got[0].Timeout != 30_000 || got[0].Key != "k1" {
+		if got := n.got(""); len(got) != 1 || got[0].Node != n.id || got[0].ParamsJSON == nil ||
+			*got[0].ParamsJSON != `{"title":"hi"}` || got[0].Timeout != 30_000 || got[0].Key != "k1" {
 			t.Errorf("the node got %+v", got)
 		}
-		err = c.Call(t.Context(), wire.MethodNodeInvoke, wire.NodeInvoke{Node: "none", Command: "system.notify", Key: "k"}, nil)
+		err = c.Call(t.Context(), wire.MethodNodeInvoke, wire.NodeInvoke{Node: "none", Command: "system.notify", Key: "k"},
+			nil)
 		saysNo(t, "an unknown node", err, "unknown nodeId")
-		err = n.c.Call(t.Context(), wire.MethodNodeInvokeResult, wire.NodeInvokeResult{ID: "none", Node: "another", OK: true}, nil)
+		err = n.c.Call(t.Context(), wire.MethodNodeInvokeResult, wire.NodeInvokeResult{ID: "none", Node: "another", OK: true},
+			nil)
 		saysNo(t, "an answer of another node", err, "nodeId mismatch")
 		var ack wire.NodeAck
-		if err := n.c.Call(t.Context(), wire.MethodNodeInvokeResult, wire.NodeInvokeResult{ID: "none", Node: n.id, OK: true}, &ack); err != nil || !ack.Ignored {
+		if err := n.c.Call(t.Context(), wire.MethodNodeInvokeResult, wire.NodeInvokeResult{ID: "none", Node: n.id, OK: true},
+			&ack); err != nil || !ack.Ignored {
 			t.Errorf("an answer that nobody waits for: %+v, %v", ack, err)
 		}
-		if err := n.c.Call(t.Context(), wire.MethodNodeEvent, map[string]any{"event": "exec.finished", "payloadJSON": nil}, &ack); err != nil || !ack.OK {
+		if err := n.c.Call(t.Context(), wire.MethodNodeEvent, map[string]any{"event": "exec.finished", "payloadJSON": nil},
+			&ack); err != nil || !ack.OK {
 			t.Errorf("an event: %+v, %v", ack, err)
 		}
 		err = c.Call(t.Context(), wire.MethodNodeEvent, wire.NodeEvent{Event: "x"}, nil)
@@ -235,7 +254,8 @@ func TestNodeInvoke(t *testing.T) {
 		err := waittest.For(t, "the end of the call", ended)
 		saysNo(t, "the call", err, "whether it was carried out is unknown")
 		var e *wire.Error
-		if !errors.As(err, &e) || e.Code != wire.Unavailable || !strings.Contains(string(e.Details), `"nodeCommandDispatched":true`) {
+		if !errors.As(err, &e) || e.Code != wire.Unavailable ||
+			!strings.Contains(string(e.Details), `"nodeCommandDispatched":true`) {
 			t.Errorf("the error is %+v", e)
 		}
 		_, err = n.invoke(c, "system.notify", "k2", nil)
@@ -340,7 +360,10 @@ func TestNodeInvoke(t *testing.T) {
 		if err := waittest.For(t, "the end of the call", ended); err == nil {
 			t.Error("the call has an answer")
 		}
-		for what, auth := range map[string]wire.Auth{"its token": {DeviceToken: token}, "the credential of the gateway": {Token: nodeToken}} {
+		for what, auth := range map[string]wire.Auth{
+			"its token":                     {DeviceToken: token},
+			"the credential of the gateway": {Token: nodeToken},
+		} {
 			if again, err := dialNode(t, g, "desk", key, auth, "system.notify"); err == nil {
 				again.Close()
 				t.Errorf("it connected with %s", what)
@@ -365,7 +388,8 @@ func TestNodeInvoke(t *testing.T) {
 			t.Errorf("a notification with write: %v", err)
 		}
 		for _, claim := range []string{`"approved":true`, `"approvalDecision":"allow-once"`, `"systemRunPlan":{}`} {
-			_, err = n.invoke(c, "system.run", "k3", map[string]any{"params": json.RawMessage(`{"command":["true"],` + claim + `}`)})
+			_, err = n.invoke(c, "system.run", "k3",
+				map[string]any{"params": json.RawMessage(`{"command":["true"],` + claim + `}`)})
 			saysNo(t, claim, err, "only the gateway says")
 		}
 		_, err = n.invoke(c, "system.execApprovals.set", "k4", nil)
@@ -415,8 +439,9 @@ func TestNodesTool(t *testing.T) {
 			called("exec", `{"command":"uname -a","host":"node"}`), llmtest.Say("nine"),
 		)
 		g := nodesGateway(t, Options{Model: s, Config: Config{
-			"gateway.nodes.commands": json.RawMessage(`{"allow":["camera.snap","camera.clip","screen.record","location.get","notifications.list"]}`),
-			"tools.exec":             json.RawMessage(`{"mode":"full"}`),
+			"gateway.nodes.commands": json.RawMessage(
+				`{"allow":["camera.snap","camera.clip","screen.record","location.get","notifications.list"]}`),
+			"tools.exec": json.RawMessage(`{"mode":"full"}`),
 		}})
 		c := g.Client()
 		n := joinNode(t, g, "phone", newKey(t), func(q wire.NodeInvokeRequest) *wire.NodeInvokeResult {
@@ -462,10 +487,12 @@ func TestNodesTool(t *testing.T) {
 				}
 				continue
 			}
-			if len(got) != 1 || got[0].Command != step.command || got[0].ParamsJSON == nil || !strings.Contains(*got[0].ParamsJSON, step.params) {
+			if len(got) != 1 || got[0].Command != step.command || got[0].ParamsJSON == nil ||
+				!strings.Contains(*got[0].ParamsJSON, step.params) {
 				t.Errorf("%s: the node got %+v", step.say, got)
 			}
-			if step.command == "camera.snap" && !slices.ContainsFunc(m.Parts, func(p llm.Part) bool { return p.Kind == llm.PartImage }) {
+			if step.command == "camera.snap" &&
+				!slices.ContainsFunc(m.Parts, func(p llm.Part) bool { return p.Kind == llm.PartImage }) {
 				t.Errorf("the model got no picture: %+v", m.Parts)
 			}
 		}
@@ -488,7 +515,8 @@ func TestNodesTool(t *testing.T) {
 		)
 		dir := t.TempDir()
 		run := func(mode string) (*Gateway, *Client) {
-			g := nodesGateway(t, Options{Model: s, Dir: dir, Config: Config{"tools.exec": json.RawMessage(`{"mode":"full"` + mode + `}`)}})
+			g := nodesGateway(t,
+				Options{Model: s, Dir: dir, Config: Config{"tools.exec": json.RawMessage(`{"mode":"full"` + mode + `}`)}})
 			return g, g.Client()
 		}
 		g, c := run("")
@@ -503,7 +531,8 @@ func TestNodesTool(t *testing.T) {
 		desk, den := join(g)
 		approveNodes(c)
 		c.Ask("main", "go")
-		if text := lastResult(s).PlainText(); !strings.Contains(text, "2 nodes could be meant; choose one of them: desk, den") {
+		if text := lastResult(s).PlainText(); !strings.Contains(text,
+			"2 nodes could be meant; choose one of them: desk, den") {
 			t.Errorf("none chosen: %q", text)
 		}
 		c.Ask("main", "go")
@@ -514,7 +543,8 @@ func TestNodesTool(t *testing.T) {
 		g, c = run(`,"node":"desk"`)
 		join(g)
 		c.Ask("main", "go")
-		if text := lastResult(s).PlainText(); !strings.Contains(text, "commands run on the node desk only (tools.exec.node)") {
+		if text := lastResult(s).PlainText(); !strings.Contains(text,
+			"commands run on the node desk only (tools.exec.node)") {
 			t.Errorf("another one than the configured: %q", text)
 		}
 	})
@@ -533,7 +563,12 @@ func TestNodesTool(t *testing.T) {
 				if err := json.Unmarshal([]byte(*q.ParamsJSON), &p); err != nil {
 					t.Error(err)
 				}
-				plan, _ := json.Marshal(map[string]any{"argv": p.Command, "cwd": p.Dir, "commandText": "text of the node", "policySnapshot": "own"})
+				plan, _ := json.Marshal(map[string]any{
+					"argv":           p.Command,
+					"cwd":            p.Dir,
+					"commandText":    "text of the node",
+					"policySnapshot": "own",
+				})
 				return with(wire.NodePrepared{Plan: plan})
 			}
 			return with(wire.NodeRunResult{ExitCode: &zero, Success: true, Stdout: "removed"})
@@ -549,7 +584,8 @@ func TestNodesTool(t *testing.T) {
 			c.decide(a.ID, decision)
 			return c.Await(run).Text
 		}
-		if got := decide("deny"); got != "one" || !strings.Contains(lastResult(s).PlainText(), "denied") || len(n.got("")) != 0 {
+		if got := decide("deny"); got != "one" || !strings.Contains(lastResult(s).PlainText(), "denied") ||
+			len(n.got("")) != 0 {
 			t.Errorf("denied: %q, %q, the node got %+v", got, lastResult(s).PlainText(), n.got(""))
 		}
 		if got := decide("allow-once"); got != "two" || lastResult(s).PlainText() != "removed" {
@@ -563,7 +599,8 @@ func TestNodesTool(t *testing.T) {
 		if err := json.Unmarshal([]byte(*got[1].ParamsJSON), &p); err != nil {
 			t.Fatal(err)
 		}
-		if !p.Approved || p.Decision != "allow-once" || p.Dir != "/w" || p.Env["A"] != "b" || p.RawCommand != "text of the node" || !strings.Contains(string(p.Plan), `"policySnapshot":"own"`) {
+		if !p.Approved || p.Decision != "allow-once" || p.Dir != "/w" || p.Env["A"] != "b" ||
+			p.RawCommand != "text of the node" || !strings.Contains(string(p.Plan), `"policySnapshot":"own"`) {
 			t.Errorf("the node runs %+v", p)
 		}
 	})
@@ -579,7 +616,8 @@ func TestNodesTool(t *testing.T) {
 		joinNode(t, g, "desk", newKey(t), nodEcho, "system.run")
 		approveNodes(c)
 		var out json.RawMessage
-		err = writer.Call(t.Context(), wire.MethodToolsInvoke, map[string]any{"name": "nodes", "args": map[string]string{"action": "status"}}, &out)
+		err = writer.Call(t.Context(), wire.MethodToolsInvoke,
+			map[string]any{"name": "nodes", "args": map[string]string{"action": "status"}}, &out)
 		if text := fmt.Sprint(string(out), err); strings.Contains(text, "desk") {
 			t.Errorf("somebody else than the owner sees %s", text)
 		}

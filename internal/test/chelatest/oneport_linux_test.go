@@ -52,7 +52,8 @@ func TestOnePort(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		writeConfig(t, dir, Config{
-			"gateway":    json.RawMessage(`{"auth": {"mode": "token", "token": "` + nodeToken + `"}, "http": {"endpoints": {"chatCompletions": {"enabled": true}}}}`),
+			"gateway": json.RawMessage(`{"auth": {"mode": "token", "token": "` + nodeToken +
+				`"}, "http": {"endpoints": {"chatCompletions": {"enabled": true}}}}`),
 			"canvasHost": json.RawMessage(`{"enabled": true}`),
 		})
 		p := spawn(t, dir, "", childListen+"=1")
@@ -62,21 +63,30 @@ func TestOnePort(t *testing.T) {
 			t.Fatal(err)
 		}
 		base := "http" + strings.TrimPrefix(string(b), "ws")
-		c, err := client.Dial(t.Context(), client.Options{URL: string(b), Auth: &wire.Auth{Token: nodeToken}, ID: "chela", Mode: wire.ModeCLI, Once: true})
+		c, err := client.Dial(t.Context(), client.Options{
+			URL:  string(b),
+			Auth: &wire.Auth{Token: nodeToken},
+			ID:   "chela",
+			Mode: wire.ModeCLI,
+			Once: true,
+		})
 		if err != nil {
 			t.Fatalf("WebSocket: %v", err)
 		}
 		defer c.Close()
 		var health json.RawMessage
-		if err := c.Call(t.Context(), wire.MethodHealth, nil, &health); err != nil || !strings.Contains(string(health), `"ok":true`) {
+		if err := c.Call(t.Context(), wire.MethodHealth, nil, &health); err != nil ||
+			!strings.Contains(string(health), `"ok":true`) {
 			t.Errorf("RPC: %s, %v", health, err)
 		}
 		for _, r := range []struct{ name, method, path, body, want string }{
 			{"health", http.MethodGet, "/healthz", "", `"ok":true`},
 			{"the page", http.MethodGet, "/", "", "<html"},
-			{"the assistant as a model", http.MethodPost, "/v1/chat/completions", `{"model": "chela", "messages": [{"role": "user", "content": "hello"}]}`, `"choices":[`},
+			{"the assistant as a model", http.MethodPost, "/v1/chat/completions",
+				`{"model": "chela", "messages": [{"role": "user", "content": "hello"}]}`, `"choices":[`},
 			{"a tool", http.MethodPost, "/tools/invoke", `{"tool": "session_status"}`, `"ok":true`},
-			{"the canvas", http.MethodGet, strings.TrimPrefix(c.Hello().Surfaces[wire.SurfaceCanvas], base) + "/__openclaw__/a2ui/", "", "<html"},
+			{"the canvas", http.MethodGet, strings.TrimPrefix(c.Hello().Surfaces[wire.SurfaceCanvas], base) +
+				"/__openclaw__/a2ui/", "", "<html"},
 		} {
 			if r.path == "" || strings.Contains(r.path, "://") {
 				t.Errorf("%s is at %q, which is not below %s", r.name, c.Hello().Surfaces, base)
@@ -109,12 +119,19 @@ func TestOnePort(t *testing.T) {
 			t.Fatal(err)
 		}
 		const other = "a-token-that-somebody-left-in-the-workspace"
-		if err := os.WriteFile(filepath.Join(dir, "workspace", ".env"), []byte("OPENCLAW_GATEWAY_TOKEN="+other+"\nCHELA_GATEWAY_TOKEN="+other+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "workspace", ".env"),
+			[]byte("OPENCLAW_GATEWAY_TOKEN="+other+"\nCHELA_GATEWAY_TOKEN="+other+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		g := nodesGateway(t, Options{Dir: dir})
 		for token, want := range map[string]bool{nodeToken: true, other: false} {
-			c, err := client.Dial(t.Context(), client.Options{URL: g.URL(), Auth: &wire.Auth{Token: token}, ID: "chela", Mode: wire.ModeCLI, Once: true})
+			c, err := client.Dial(t.Context(), client.Options{
+				URL:  g.URL(),
+				Auth: &wire.Auth{Token: token},
+				ID:   "chela",
+				Mode: wire.ModeCLI,
+				Once: true,
+			})
 			if err == nil {
 				c.Close()
 			}

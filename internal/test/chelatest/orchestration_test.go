@@ -55,7 +55,8 @@ func subagents(settings string) Config {
 // waitEnded waits until the subagent with the label has ended, and returns its record.
 func (tr *tree) waitEnded(label string) (c subagent.Child) {
 	tr.t.Helper()
-	waittest.Until(tr.t, "the end of the subagent "+label, func() bool { c = tr.child(label); return c.ID != "" && !c.Open() })
+	waittest.Until(tr.t, "the end of the subagent "+label,
+		func() bool { c = tr.child(label); return c.ID != "" && !c.Open() })
 	return c
 }
 
@@ -79,7 +80,8 @@ func (tr *tree) settle() {
 // child returns the record of the newest subagent with the label.
 func (tr *tree) child(label string) subagent.Child {
 	tr.t.Helper()
-	list, err := store.Get(tr.t.Context(), tr.st, func(r store.Reader) ([]subagent.Child, error) { return r.Children().Recent(100) })
+	list, err := store.Get(tr.t.Context(), tr.st,
+		func(r store.Reader) ([]subagent.Child, error) { return r.Children().Recent(100) })
 	if err != nil {
 		tr.t.Fatal(err)
 	}
@@ -94,7 +96,8 @@ func (tr *tree) child(label string) subagent.Child {
 // waiting returns the items that wait in the queue of a session.
 func (tr *tree) waiting(key chela.SessionKey) []queue.Item {
 	tr.t.Helper()
-	items, err := store.Get(tr.t.Context(), tr.st, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(key) })
+	items, err := store.Get(tr.t.Context(), tr.st,
+		func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(key) })
 	if err != nil {
 		tr.t.Fatal(err)
 	}
@@ -136,7 +139,8 @@ func TestOrchestration(t *testing.T) {
 
 func leafLists(t *testing.T) {
 	tr := newTree(t, Options{})
-	look := `subagents {"action":"list"}` + "\n" + `subagents {"action":"kill","target":"worker"}` + "\n" + `subagents {"action":"steer","target":"worker","message":"hurry"}`
+	look := `subagents {"action":"list"}` + "\n" + `subagents {"action":"kill","target":"worker"}` + "\n" +
+		`subagents {"action":"steer","target":"worker","message":"hurry"}`
 	tr.Ask("main", task("hold a\nsay done", "label", "worker"))
 	tr.waitHeld(t, "a")
 	tr.Ask("main", task(look, "label", "looker"))
@@ -145,7 +149,8 @@ func leafLists(t *testing.T) {
 	if len(got) != 3 {
 		t.Fatalf("results %q", got)
 	}
-	if !strings.Contains(got[0], `"requester":"agent:main:main"`) || !strings.Contains(got[0], `"label":"worker"`) || !strings.Contains(got[0], `"status":"running"`) {
+	if !strings.Contains(got[0], `"requester":"agent:main:main"`) || !strings.Contains(got[0], `"label":"worker"`) ||
+		!strings.Contains(got[0], `"status":"running"`) {
 		t.Errorf("list: %s", got[0])
 	}
 	for _, refused := range got[1:] {
@@ -221,7 +226,15 @@ func depths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"stored": 2, "of the parent": 3, "in a cycle": 1, "the other one": 0, "without a start": 1, "of the key": 2, "of another key": 0} {
+	for name, want := range map[string]int{
+		"stored":          2,
+		"of the parent":   3,
+		"in a cycle":      1,
+		"the other one":   0,
+		"without a start": 1,
+		"of the key":      2,
+		"of another key":  0,
+	} {
 		m := metas[name]
 		got, err := store.Get(t.Context(), tr.st, func(r store.Reader) (int, error) {
 			m, err := r.Sessions().Get(m.Key)
@@ -249,7 +262,8 @@ func depths(t *testing.T) {
 
 func childModel(t *testing.T) {
 	conf := subagents(`{"model": {"primary": "mock/small"}}`)
-	conf["models"] = json.RawMessage(`{"providers": {"mock": {"models": [{"id": "m"}, {"id": "small"}, {"id": "large"}]}}}`)
+	conf["models"] = json.RawMessage(
+		`{"providers": {"mock": {"models": [{"id": "m"}, {"id": "small"}, {"id": "large"}]}}}`)
 	tr := newTree(t, Options{Config: conf})
 	tr.Ask("main", task("say 1", "label", "a")+"\n"+task("say 2", "label", "b", "model", "mock/large"))
 	tr.waitEnded("a")
@@ -271,7 +285,8 @@ func childThinking(t *testing.T) {
 	tr.settle()
 	tr.Ask("main", "say again")
 	all := tr.Requests()
-	got := [4]llm.Level{all[0].Thinking, tr.childRequest("say 1").Thinking, tr.childRequest("say 2").Thinking, all[len(all)-1].Thinking}
+	got := [4]llm.Level{all[0].Thinking, tr.childRequest("say 1").Thinking, tr.childRequest("say 2").Thinking,
+		all[len(all)-1].Thinking}
 	if want := [4]llm.Level{"low", "medium", "high", "low"}; got != want {
 		t.Errorf("levels of the session, of a subagent, of one with a level, and of the session: %v, want %v", got, want)
 	}
@@ -320,7 +335,8 @@ func busAndQueue(t *testing.T) {
 	for _, m := range all[len(all)-1].Messages {
 		text.WriteString(m.PlainText() + "\n")
 	}
-	first, second := strings.Index(text.String(), `The subagent "first"`), strings.Index(text.String(), `The subagent "second"`)
+	first, second := strings.Index(text.String(), `The subagent "first"`),
+		strings.Index(text.String(), `The subagent "second"`)
 	if first < 0 || second < first || strings.Count(text.String(), `The subagent "`) != 3 {
 		t.Errorf("the model got the results at %d and %d:\n%s", first, second, text.String())
 	}
@@ -329,7 +345,8 @@ func busAndQueue(t *testing.T) {
 func parallelResearch(t *testing.T) {
 	tr := newTree(t, Options{})
 	tr.merge = true
-	id := tr.Send("main", task("hold sources\nsay 12 sources", "label", "sources")+"\n"+task("hold prices\nsay 40 to 60", "label", "prices")+"\n"+
+	id := tr.Send("main", task("hold sources\nsay 12 sources", "label", "sources")+"\n"+
+		task("hold prices\nsay 40 to 60", "label", "prices")+"\n"+
 		task("hold law\nsay allowed", "label", "law")+"\nsessions_yield {}")
 	for _, name := range []string{"sources", "prices", "law"} { // all work at the same time
 		tr.waitHeld(t, name)
@@ -366,7 +383,8 @@ func requestText(r *llm.Request) string { return strings.Join(said(r), "\n") }
 func orchestrator(t *testing.T) {
 	tr := newTree(t, Options{Config: subagents(`{"maxSpawnDepth": 2}`)})
 	tr.merge = true
-	boss := task("hold a\nsay part one", "label", "w1") + "\n" + task("hold b\nsay part two", "label", "w2") + "\n" + task("hold c\nsay part three", "label", "w3") + "\nsessions_yield {}"
+	boss := task("hold a\nsay part one", "label", "w1") + "\n" + task("hold b\nsay part two", "label", "w2") + "\n" +
+		task("hold c\nsay part three", "label", "w3") + "\nsessions_yield {}"
 	tr.Ask("main", task(boss, "label", "coordinator"))
 	for _, name := range []string{"a", "b", "c"} {
 		tr.waitHeld(t, name)
@@ -458,7 +476,8 @@ func TestOverflow(t *testing.T) {
 			t.Fatalf("%d model calls, want 5", len(all))
 		}
 		first, again := said(all[3]), said(all[4])
-		if len(again) >= len(first) || again[len(again)-1] != "user: the last message" || !slices.Equal(again, first[len(first)-len(again):]) {
+		if len(again) >= len(first) || again[len(again)-1] != "user: the last message" ||
+			!slices.Equal(again, first[len(first)-len(again):]) {
 			t.Errorf("sent %q, then %q", first, again)
 		}
 		replies, users := 0, 0
@@ -482,7 +501,8 @@ func TestOverflow(t *testing.T) {
 		for _, l := range traceOf(t, end.Seen, end.Run).lifecycle {
 			phases = append(phases, l.Phase)
 		}
-		if want := []string{wire.PhaseStart, wire.PhaseModel, wire.PhaseCompaction, wire.PhaseModel, wire.PhaseEnd}; !slices.Equal(phases, want) {
+		if want := []string{wire.PhaseStart, wire.PhaseModel, wire.PhaseCompaction, wire.PhaseModel,
+			wire.PhaseEnd}; !slices.Equal(phases, want) {
 			t.Errorf("phases %q, want %q", phases, want)
 		}
 	})
@@ -518,7 +538,8 @@ func TestOutcome(t *testing.T) {
 				used[0], used[1] = used[0]+m.Usage.Input, used[1]+m.Usage.Output
 			}
 		}
-		if diff := cmp.Diff([]string{"I look.", "There is none."}, texts) + cmp.Diff([]string{"ls c1", "read c2"}, ids); diff != "" {
+		if diff := cmp.Diff([]string{"I look.", "There is none."}, texts) +
+			cmp.Diff([]string{"ls c1", "read c2"}, ids); diff != "" {
 			t.Error(diff)
 		}
 		if used != [2]int64{300, 30} {
@@ -546,8 +567,9 @@ func TestChildCredentials(t *testing.T) {
 			dir := t.TempDir()
 			shared, own := filepath.Join(dir, "credentials"), filepath.Join(dir, "credentials", "ops")
 			files := map[string]string{
-				filepath.Join(shared, "anthropic.key"): "shared-default", filepath.Join(shared, "anthropic.spare.key"): "shared-spare",
-				filepath.Join(own, "anthropic.key"): "ops-default", filepath.Join(own, "anthropic.team.key"): "ops-team",
+				filepath.Join(shared, "anthropic.key"):       "shared-default",
+				filepath.Join(shared, "anthropic.spare.key"): "shared-spare",
+				filepath.Join(own, "anthropic.key"):          "ops-default", filepath.Join(own, "anthropic.team.key"): "ops-team",
 			}
 			for path, text := range files {
 				plant(t, path, text)

@@ -18,7 +18,8 @@ import (
 // command.
 func TestOrphan(t *testing.T) {
 	srv := llmtest.NewServer(t, llmtest.OpenAI,
-		llmtest.Call("call_1", "exec", `{"command":"echo $$ >sh.pid; sleep 300 & echo $! >sleep.pid; wait; touch done","timeoutSeconds":600}`),
+		llmtest.Call("call_1", "exec",
+			`{"command":"echo $$ >sh.pid; sleep 300 & echo $! >sleep.pid; wait; touch done","timeoutSeconds":600}`),
 		llmtest.Say("I will look"),
 	)
 	url, hc := srv.Listen()
@@ -49,7 +50,8 @@ func TestOrphan(t *testing.T) {
 	if waited.Status != wire.StatusOK {
 		t.Errorf("the interrupted run ended %s: %s", waited.Status, waited.Error)
 	}
-	if got := next.audited(); len(got) != 1 || got[0].Tool != "exec" || got[0].Principal != "owner" || got[0].Outcome != "unknown" || got[0].Effect != "acts" {
+	if got := next.audited(); len(got) != 1 || got[0].Tool != "exec" || got[0].Principal != "owner" ||
+		got[0].Outcome != "unknown" || got[0].Effect != "acts" {
 		t.Errorf("recorded: %+v, want the call once, with an unknown outcome", got)
 	}
 }

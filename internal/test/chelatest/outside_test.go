@@ -45,13 +45,15 @@ func TestOutside(t *testing.T) {
 		c.decide(q.ID, decision)
 		return c.Await(run).Text
 	}
-	if got := ask(`edit {"path":"`+path+`","oldText":"one","newText":"two"}`, wire.Deny); !strings.Contains(got, "denied") {
+	if got := ask(`edit {"path":"`+path+`","oldText":"one","newText":"two"}`,
+		wire.Deny); !strings.Contains(got, "denied") {
 		t.Errorf("denied: %q", got)
 	}
 	is("one\n")
 	ask(`edit {"path":"`+path+`","oldText":"one","newText":"two"}`, wire.AllowOnce)
 	is("two\n")
-	ask(`apply_patch {"input":"*** Begin Patch\n*** Update File: `+path+`\n@@\n-two\n+three\n*** End Patch"}`, wire.AllowOnce)
+	ask(`apply_patch {"input":"*** Begin Patch\n*** Update File: `+path+`\n@@\n-two\n+three\n*** End Patch"}`,
+		wire.AllowOnce)
 	is("three\n")
 	run := c.Send("main", `read {"path":"`+filepath.Join(g.Dir, "chela.db")+`"}`)
 	q := c.question()
@@ -70,18 +72,26 @@ func TestFileAccess(t *testing.T) {
 		tools, agents string
 		out           []string // the agents that may leave their workspaces
 	}{
-		"nothing is set":                       {`{}`, `{"list": [{"id": "ops"}]}`, nil},
-		"set for all agents":                   {`{"fs": {"workspaceOnly": false}}`, `{"list": [{"id": "ops"}]}`, []string{"main", "ops"}},
-		"set for an agent in the list":         {`{}`, `{"list": [{"id": "ops", "tools": {"fs": {"workspaceOnly": false}}}]}`, []string{"ops"}},
-		"set for an agent in the entries":      {`{"fs": {"workspaceOnly": true}}`, `{"entries": {"ops": {"tools": {"fs": {"workspaceOnly": false}}}}}`, []string{"ops"}},
-		"one agent is restricted":              {`{"fs": {"workspaceOnly": false}}`, `{"list": [{"id": "ops", "tools": {"fs": {"workspaceOnly": true}}}]}`, []string{"main"}},
-		"set for the agent that always exists": {`{}`, `{"list": [{"id": "ops"}, {"id": "main", "tools": {"fs": {"workspaceOnly": false}}}]}`, []string{"main"}},
-		"an agent with other settings":         {`{"fs": {"workspaceOnly": false}}`, `{"list": [{"id": "ops", "tools": {"deny": ["exec"]}}]}`, []string{"main", "ops"}},
-		"an agent with an empty fs section":    {`{"fs": {"workspaceOnly": false}}`, `{"entries": {"ops": {"tools": {"fs": {}}}}}`, []string{"main", "ops"}},
+		"nothing is set": {`{}`, `{"list": [{"id": "ops"}]}`, nil},
+		"set for all agents": {`{"fs": {"workspaceOnly": false}}`, `{"list": [{"id": "ops"}]}`,
+			[]string{"main", "ops"}},
+		"set for an agent in the list": {`{}`, `{"list": [{"id": "ops", "tools": {"fs": {"workspaceOnly": false}}}]}`,
+			[]string{"ops"}},
+		"set for an agent in the entries": {`{"fs": {"workspaceOnly": true}}`,
+			`{"entries": {"ops": {"tools": {"fs": {"workspaceOnly": false}}}}}`, []string{"ops"}},
+		"one agent is restricted": {`{"fs": {"workspaceOnly": false}}`,
+			`{"list": [{"id": "ops", "tools": {"fs": {"workspaceOnly": true}}}]}`, []string{"main"}},
+		"set for the agent that always exists": {`{}`,
+			`{"list": [{"id": "ops"}, {"id": "main", "tools": {"fs": {"workspaceOnly": false}}}]}`, []string{"main"}},
+		"an agent with other settings": {`{"fs": {"workspaceOnly": false}}`,
+			`{"list": [{"id": "ops", "tools": {"deny": ["exec"]}}]}`, []string{"main", "ops"}},
+		"an agent with an empty fs section": {`{"fs": {"workspaceOnly": false}}`,
+			`{"entries": {"ops": {"tools": {"fs": {}}}}}`, []string{"main", "ops"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := Start(t, Options{Model: looks(), Config: Config{"tools": json.RawMessage(tt.tools), "agents": json.RawMessage(tt.agents)}})
+			g := Start(t, Options{Model: looks(), Config: Config{"tools": json.RawMessage(tt.tools),
+				"agents": json.RawMessage(tt.agents)}})
 			c := g.Client()
 			outside := filepath.Join(t.TempDir(), "pic.png")
 			for agent, dir := range map[string]string{"main": "workspace", "ops": "workspace-ops"} {
@@ -91,7 +101,8 @@ func TestFileAccess(t *testing.T) {
 					if slices.Contains(tt.out, agent) {
 						want = f.out
 					}
-					for _, call := range []string{`read {"path":"PATH"}`, `image {"path":"PATH"}`, `image {"paths":["PATH"]}`, `message {"message":"x","media":["PATH"]}`} {
+					for _, call := range []string{`read {"path":"PATH"}`, `image {"path":"PATH"}`, `image {"paths":["PATH"]}`,
+						`message {"message":"x","media":["PATH"]}`} {
 						call = strings.ReplaceAll(call, "PATH", f.path)
 						if got := c.outcome("agent:"+agent+":main", call); got != want {
 							t.Errorf("%s, %s: %s: %s, want %s", agent, f.name, call, got, want)
@@ -135,7 +146,8 @@ func reached(t *testing.T, state, dir, outside string) []target {
 		}
 		return name
 	}
-	for _, path := range []string{filepath.Join(dir, "in.png"), filepath.Join(dir, "two.png"), outside, filepath.Join(state, "own.png")} {
+	for _, path := range []string{filepath.Join(dir, "in.png"), filepath.Join(dir, "two.png"), outside,
+		filepath.Join(state, "own.png")} {
 		if err := os.WriteFile(path, dot(t), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +160,8 @@ func reached(t *testing.T, state, dir, outside string) []target {
 		{"outside", outside, isRefused, isGiven},
 		{"a link to the outside", link(os.Symlink, outside, "out.png"), isRefused, isGiven},
 		{"in the state directory", filepath.Join(state, "own.png"), isRefused, isAsked},
-		{"by a link to the state directory", link(os.Symlink, filepath.Join(state, "own.png"), "state.png"), isRefused, isAsked},
+		{"by a link to the state directory", link(os.Symlink, filepath.Join(state, "own.png"), "state.png"),
+			isRefused, isAsked},
 		{"a system path", "/proc/self/environ", isRefused, isRefused},
 	}
 }

@@ -91,7 +91,8 @@ func newOwn(t *testing.T, o Options) *own {
 	w.ws = filepath.Join(o.Dir, "workspace")
 	conf := filepath.Join(w.ws, "conf")
 	for name, text := range map[string]string{
-		"chela.json": `{env: {vars: {MINE: "odd"}}, session: {$include: "./more.json"}}`, "more.json": `{/* MINE */}`, "chela.json.bak": `{/* MINE */}`, "more.json.bak.4": `{/* MINE */}`,
+		"chela.json": `{env: {vars: {MINE: "odd"}}, session: {$include: "./more.json"}}`, "more.json": `{/* MINE */}`,
+		"chela.json.bak": `{/* MINE */}`, "more.json.bak.4": `{/* MINE */}`,
 	} {
 		plant(t, filepath.Join(conf, name), text)
 		w.kept[filepath.Join(conf, name)] = text
@@ -105,7 +106,8 @@ func newOwn(t *testing.T, o Options) *own {
 	o.File, o.Model, o.Listen = filepath.Join(w.ws, "at", "chela.json"), uses(), &endpoint.Listen{Port: -1}
 	o.Channels = map[string]channel.Channel{"open": &channeltest.Fake{}}
 	sections := Config{
-		"gateway": json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}}`, w.token)), "channels": json.RawMessage(`{"open": {"allowFrom": ["*"]}}`),
+		"gateway":     json.RawMessage(fmt.Sprintf(`{"auth": {"token": %q}}`, w.token)),
+		"channels":    json.RawMessage(`{"open": {"allowFrom": ["*"]}}`),
 		"agents.list": json.RawMessage(fmt.Sprintf(`[{"id": "main"}, {"id": "ops", "workspace": %q}]`, conf)),
 	}
 	maps.Copy(sections, o.Config)
@@ -141,26 +143,32 @@ func TestOwnFiles(t *testing.T) {
 		approvals := quoted(filepath.Join(w.Dir, "exec-approvals.json"))
 		for session, folder := range map[string]string{"main": "conf/", "agent:ops:main": ""} {
 			for _, call := range []string{
-				`read {"path":"%chela.json"}`, `read {"path":"%more.json"}`, `read {"path":"%chela.json.bak"}`, `read {"path":"%more.json.bak.4"}`, `read {"path":` + quoted(filepath.Join(w.ws, "at", "chela.json")) + `}`,
-				`write {"path":"%chela.json","content":"{}"}`, `write {"path":"%more.json.bak","content":"{}"}`, `edit {"path":"%chela.json","oldText":"env","newText":"x"}`,
-				patch("*** Delete File: %chela.json"), patch("*** Add File: %more.json\n+{}"), patch("*** Update File: %more.json\n@@\n-{/* MINE */}\n+{}"),
+				`read {"path":"%chela.json"}`, `read {"path":"%more.json"}`, `read {"path":"%chela.json.bak"}`,
+				`read {"path":"%more.json.bak.4"}`, `read {"path":` + quoted(filepath.Join(w.ws, "at", "chela.json")) + `}`,
+				`write {"path":"%chela.json","content":"{}"}`, `write {"path":"%more.json.bak","content":"{}"}`,
+				`edit {"path":"%chela.json","oldText":"env","newText":"x"}`,
+				patch("*** Delete File: %chela.json"), patch("*** Add File: %more.json\n+{}"),
+				patch("*** Update File: %more.json\n@@\n-{/* MINE */}\n+{}"),
 				`image {"path":"%chela.json"}`, `message {"to":"me","channel":"open","message":"x","media":["%chela.json"]}`,
 				`read {"path":` + approvals + `}`, `write {"path":` + approvals + `,"content":"{}"}`,
 			} {
 				call = strings.ReplaceAll(call, "%", folder)
 				end, asked := w.denied(session, call)
-				if secretly(end.Text) || asked != "" || !strings.Contains(end.Text, "belongs to Chela") && !strings.Contains(end.Text, "outside the workspace") {
+				if secretly(end.Text) || asked != "" || !strings.Contains(end.Text, "belongs to Chela") &&
+					!strings.Contains(end.Text, "outside the workspace") {
 					t.Errorf("%s: %s: asked %q, answered %q", session, call, asked, end.Text)
 				}
 			}
-			for _, call := range []string{`grep {"pattern":"MINE"}`, `grep {"pattern":"M.NE","path":"%chela.json"}`, `find {"pattern":"*"}`, `ls {"path":"."}`} {
+			for _, call := range []string{`grep {"pattern":"MINE"}`, `grep {"pattern":"M.NE","path":"%chela.json"}`,
+				`find {"pattern":"*"}`, `ls {"path":"."}`} {
 				if end, _ := w.denied(session, strings.ReplaceAll(call, "%", folder)); secretly(end.Text) {
 					t.Errorf("%s: %s: %q", session, call, end.Text)
 				}
 			}
 		}
 		body := `{"tool":"read","args":{"path":"conf/chela.json"}}`
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(w.URL(), "ws")+"/tools/invoke", strings.NewReader(body))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(w.URL(), "ws")+
+			"/tools/invoke", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +186,8 @@ func TestOwnFiles(t *testing.T) {
 		if end, asked := w.denied("main", `write {"path":"conf/other.json","content":"fine"}`); asked != "" {
 			t.Errorf("%q %q", asked, end.Text)
 		}
-		if end, asked := w.denied("agent:ops:main", `read {"path":"other.json"}`); asked != "" || !strings.Contains(end.Text, "fine") {
+		if end, asked := w.denied("agent:ops:main", `read {"path":"other.json"}`); asked != "" ||
+			!strings.Contains(end.Text, "fine") {
 			t.Errorf("%q %q", asked, end.Text)
 		}
 		w.unchanged(t)
@@ -187,7 +196,8 @@ func TestOwnFiles(t *testing.T) {
 	named := func(t *testing.T, w *own) {
 		for session, folder := range map[string]string{"main": "conf/", "agent:ops:main": ""} {
 			for _, command := range []string{
-				"cat %chela.json", "head -n5 %more.json", "cat ./%chela.json.bak", "wc -l < %chela.json", "grep --file=%more.json x", "grep -f%more.json x", "git show HEAD:%chela.json", "cat " + w.ws + "/at/chela.json",
+				"cat %chela.json", "head -n5 %more.json", "cat ./%chela.json.bak", "wc -l < %chela.json",
+				"grep --file=%more.json x", "grep -f%more.json x", "git show HEAD:%chela.json", "cat " + w.ws + "/at/chela.json",
 				"cat " + filepath.Join(w.Dir, "exec-approvals.json"), "echo x > %chela.json", "mv %chela.json x",
 			} {
 				command = strings.ReplaceAll(command, "%", folder)
@@ -199,51 +209,60 @@ func TestOwnFiles(t *testing.T) {
 		}
 		w.unchanged(t)
 	}
-	t.Run("A8 in a sandbox, nothing that a model does unasked reads or changes the configuration or approvals", func(t *testing.T) {
-		w := newOwn(t, Options{Dial: noHosts})
-		t.Run("A8 with file tools", func(t *testing.T) { fileTools(t, w) })
-		t.Run("A8 with commands that name them", func(t *testing.T) { named(t, w) })
-		t.Run("A8 with commands that do not", func(t *testing.T) {
-			for session, folder := range map[string]string{"main": "conf", "agent:ops:main": "."} {
-				for _, command := range []string{
-					"d=%; cat $d/*.json $d/*.bak*", "d=%; echo '{}' >$d/chela.json", "mv % other; mkdir %; echo '{}' >%/chela.json", "d=%; rm -rf $d; mkdir $d; echo '{}' >$d/chela.json", "rm -f at; ln -s elsewhere at",
-					"grep -r MINE .", "find . -name '*.json*' -exec cat {} +", "tar cf - % | strings", "find / -name 'exec-approvals*' -exec cat {} + 2>/dev/null", "ln %/*.json .; cat *.json", "cp -r % copy; cat copy/*",
-				} {
-					command = strings.ReplaceAll(command, "%", folder)
-					if end, _ := w.denied(session, `exec {"command":`+quoted(command)+`}`); secretly(end.Text) {
-						t.Errorf("%s: %s: %q", session, command, end.Text)
+	t.Run("A8 in a sandbox, nothing that a model does unasked reads or changes the configuration or approvals",
+		func(t *testing.T) {
+			w := newOwn(t, Options{Dial: noHosts})
+			t.Run("A8 with file tools", func(t *testing.T) { fileTools(t, w) })
+			t.Run("A8 with commands that name them", func(t *testing.T) { named(t, w) })
+			t.Run("A8 with commands that do not", func(t *testing.T) {
+				for session, folder := range map[string]string{"main": "conf", "agent:ops:main": "."} {
+					for _, command := range []string{
+						"d=%; cat $d/*.json $d/*.bak*", "d=%; echo '{}' >$d/chela.json", "mv % other; mkdir %; echo '{}' >%/chela.json",
+						"d=%; rm -rf $d; mkdir $d; echo '{}' >$d/chela.json", "rm -f at; ln -s elsewhere at",
+						"grep -r MINE .", "find . -name '*.json*' -exec cat {} +", "tar cf - % | strings",
+						"find / -name 'exec-approvals*' -exec cat {} + 2>/dev/null", "ln %/*.json .; cat *.json",
+						"cp -r % copy; cat copy/*",
+					} {
+						command = strings.ReplaceAll(command, "%", folder)
+						if end, _ := w.denied(session, `exec {"command":`+quoted(command)+`}`); secretly(end.Text) {
+							t.Errorf("%s: %s: %q", session, command, end.Text)
+						}
 					}
 				}
-			}
-			w.unchanged(t)
-			// the control: the same means work on other files
-			if end, asked := w.denied("main", `exec {"command":"d=made; mkdir $d; echo x >$d/x; mv made moved; cat moved/*"}`); asked != "" || end.Text != "x" {
-				t.Errorf("%q %q", asked, end.Text)
-			}
+				w.unchanged(t)
+				// the control: the same means work on other files
+				if end, asked := w.denied("main",
+					`exec {"command":"d=made; mkdir $d; echo x >$d/x; mv made moved; cat moved/*"}`); asked != "" || end.Text != "x" {
+					t.Errorf("%q %q", asked, end.Text)
+				}
+			})
+			t.Run("A8 with the program itself", func(t *testing.T) {
+				for _, command := range []string{"chela config set tools.exec.mode full", "chela approvals allowlist add cat",
+					"systemctl --user edit chela"} {
+					if end, asked := w.denied("main", `exec {"command":`+quoted(command)+`}`); asked == "" {
+						t.Errorf("%s: not asked: %q", command, end.Text)
+					}
+				}
+				w.unchanged(t)
+			})
 		})
-		t.Run("A8 with the program itself", func(t *testing.T) {
-			for _, command := range []string{"chela config set tools.exec.mode full", "chela approvals allowlist add cat", "systemctl --user edit chela"} {
-				if end, asked := w.denied("main", `exec {"command":`+quoted(command)+`}`); asked == "" {
-					t.Errorf("%s: not asked: %q", command, end.Text)
+	t.Run("A8 without a sandbox, nothing that a model does unasked reads or changes the configuration or approvals",
+		func(t *testing.T) {
+			w := newOwn(t, Options{})
+			fileTools(t, w)
+			named(t, w)
+			for _, command := range []string{"cat conf/*.json", "grep -r MINE .", "d=conf; cat $d/chela.json",
+				"ls conf | xargs cat"} {
+				if end, asked := w.denied("main", `exec {"command":`+quoted(command)+`}`); secretly(end.Text) || asked == "" {
+					t.Errorf("%s: asked %q, answered %q", command, asked, end.Text)
 				}
 			}
+			if end, asked := w.denied("main", `exec {"command":"cat conf/other.json"}`); asked != "" ||
+				!strings.Contains(end.Text, "fine") {
+				t.Errorf("%q %q", asked, end.Text)
+			}
 			w.unchanged(t)
 		})
-	})
-	t.Run("A8 without a sandbox, nothing that a model does unasked reads or changes the configuration or approvals", func(t *testing.T) {
-		w := newOwn(t, Options{})
-		fileTools(t, w)
-		named(t, w)
-		for _, command := range []string{"cat conf/*.json", "grep -r MINE .", "d=conf; cat $d/chela.json", "ls conf | xargs cat"} {
-			if end, asked := w.denied("main", `exec {"command":`+quoted(command)+`}`); secretly(end.Text) || asked == "" {
-				t.Errorf("%s: asked %q, answered %q", command, asked, end.Text)
-			}
-		}
-		if end, asked := w.denied("main", `exec {"command":"cat conf/other.json"}`); asked != "" || !strings.Contains(end.Text, "fine") {
-			t.Errorf("%q %q", asked, end.Text)
-		}
-		w.unchanged(t)
-	})
 	t.Run("A8 an entry of the allowlist does not allow a command that names the configuration", func(t *testing.T) {
 		w := newOwn(t, Options{Config: Config{"tools.exec": json.RawMessage(`{"mode": "ask"}`)}})
 		approvals := filepath.Join(w.Dir, "exec-approvals.json")
@@ -251,7 +270,8 @@ func TestOwnFiles(t *testing.T) {
 		if end, asked := w.denied("main", `exec {"command":"nl AGENTS.md"}`); asked != "" {
 			t.Errorf("the entry does not work: %q %q", asked, end.Text)
 		}
-		if end, asked := w.denied("main", `exec {"command":"nl conf/chela.json"}`); secretly(end.Text) || !strings.Contains(asked, "holds the configuration") {
+		if end, asked := w.denied("main", `exec {"command":"nl conf/chela.json"}`); secretly(end.Text) ||
+			!strings.Contains(asked, "holds the configuration") {
 			t.Errorf("%q %q", asked, end.Text)
 		}
 	})
@@ -271,7 +291,8 @@ func TestOwnFiles(t *testing.T) {
 		plant(t, file, `{gateway: {reload: {debounceMs: 1}}}`)
 		plant(t, late, `{/* MINE */ dmScope: "per-peer"}`)
 		plant(t, filepath.Join(outside, "bad.json"), `{/* MINE */}`)
-		read := []string{`exec {"command":"true","host":"gateway"}`, `read {"path":"late.json"}`, `exec {"command":"for f in late bad; do cat $f.json; done"}`, `read {"path":"bad.json"}`}
+		read := []string{`exec {"command":"true","host":"gateway"}`, `read {"path":"late.json"}`,
+			`exec {"command":"for f in late bad; do cat $f.json; done"}`, `read {"path":"bad.json"}`}
 		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
 			last := r.Messages[len(r.Messages)-1]
 			if last.Role == llm.RoleTool && n >= len(read) {
@@ -281,7 +302,14 @@ func TestOwnFiles(t *testing.T) {
 			return llmtest.Call(fmt.Sprint("c", n), name, args)
 		})
 		log := signal{text: "cannot be used", logged: make(chan struct{}, 1)}
-		g := Start(t, Options{Dir: state, File: file, Model: model, Dial: noHosts, Log: slog.New(log), Config: Config{"agents.defaults": json.RawMessage(fmt.Sprintf(`{"model": "mock/m", "workspace": %q}`, outside))}})
+		g := Start(t, Options{
+			Dir:    state,
+			File:   file,
+			Model:  model,
+			Dial:   noHosts,
+			Log:    slog.New(log),
+			Config: Config{"agents.defaults": json.RawMessage(fmt.Sprintf(`{"model": "mock/m", "workspace": %q}`, outside))},
+		})
 		c := g.Client()
 		run := c.Send("main", "go")
 		q := c.question()
@@ -309,8 +337,10 @@ func TestDefaults(t *testing.T) {
 	}{
 		{"EX-25 a fresh configuration where there is a sandbox: sandboxed", "", true, false, false, false},
 		{"EX-25 a fresh configuration where there is none: asks", "", false, true, false, false},
-		{"EX-25 compat openclaw where there is a sandbox: unsandboxed, unasked, after a warning", "openclaw", true, false, true, true},
-		{"EX-25 compat openclaw where there is none: unsandboxed, unasked, after a warning", "openclaw", false, false, true, true},
+		{"EX-25 compat openclaw where there is a sandbox: unsandboxed, unasked, after a warning", "openclaw",
+			true, false, true, true},
+		{"EX-25 compat openclaw where there is none: unsandboxed, unasked, after a warning", "openclaw",
+			false, false, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			log := signal{text: `compat is "openclaw"`, logged: make(chan struct{}, 1)}
@@ -326,7 +356,8 @@ func TestDefaults(t *testing.T) {
 				t.Errorf("warned at the start: %v", warned)
 			}
 			c := g.Client()
-			command, err := json.Marshal("echo 1 > made; d=" + filepath.Dir(g.Dir) + "; ls $d/" + filepath.Base(g.Dir) + "/chela.db; cat made")
+			command, err := json.Marshal("echo 1 > made; d=" + filepath.Dir(g.Dir) + "; ls $d/" +
+				filepath.Base(g.Dir) + "/chela.db; cat made")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -106,14 +106,16 @@ func TestOwnHooks(t *testing.T) {
 	t.Run("HK-01 a handler runs on /new, and its text is shown in the chat", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		installed(t, dir, "hello", `{"events": ["command:new"]}`, `cat >"$CHELA_STATE_DIR/seen"; echo '{"messages": ["hello from a hook"]}'`)
+		installed(t, dir, "hello", `{"events": ["command:new"]}`,
+			`cat >"$CHELA_STATE_DIR/seen"; echo '{"messages": ["hello from a hook"]}'`)
 		g := Start(t, Options{Dir: dir, Model: uses()})
 		c := g.Client()
 		c.Ask("main", "hi")
 		c.Ask("main", "/new")
 		settles(t, "the text of the hook", true, func() bool { return strings.Contains(c.shown(), "hello from a hook") })
 		b, err := os.ReadFile(filepath.Join(dir, "seen"))
-		if err != nil || !strings.Contains(string(b), `"previousSessionId"`) || !strings.Contains(string(b), `"type":"command"`) {
+		if err != nil || !strings.Contains(string(b), `"previousSessionId"`) ||
+			!strings.Contains(string(b), `"type":"command"`) {
 			t.Errorf("event %s, %v", b, err)
 		}
 	})
@@ -123,7 +125,8 @@ func TestOwnHooks(t *testing.T) {
 		installed(t, dir, "bad", `{"events": ["command:new"]}`, `echo oh no >&2; exit 3`)
 		installed(t, dir, "hangs", `{"events": ["command:new"]}`, `sleep 600`)
 		installed(t, dir, "good", `{"events": ["command:new"]}`, `echo '{"messages": ["still here"]}'`)
-		g := Start(t, Options{Dir: dir, Model: uses(), Log: log.log(), Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"hangs": {"timeoutMs": 300}}}}`)}})
+		g := Start(t, Options{Dir: dir, Model: uses(), Log: log.log(),
+			Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"hangs": {"timeoutMs": 300}}}}`)}})
 		c := g.Client()
 		if end := c.Ask("main", "/new"); !strings.Contains(end.Text, "New conversation") {
 			t.Errorf("%q", end.Text)
@@ -141,10 +144,12 @@ func TestOwnHooks(t *testing.T) {
 		installed(t, dir, "empty", `{"events": ["command"]}`, "")
 		c := Start(t, Options{Dir: dir, Model: uses(), Log: log.log()}).Client()
 		all := c.hookStatus()
-		if h := all["needy"]; h.Loadable || h.Satisfied || !strings.Contains(h.Blocked, "no-such-program") || !slices.Equal(h.Missing.Env, []string{"NO_SUCH_VARIABLE"}) || len(h.Missing.Config) != 1 {
+		if h := all["needy"]; h.Loadable || h.Satisfied || !strings.Contains(h.Blocked, "no-such-program") ||
+			!slices.Equal(h.Missing.Env, []string{"NO_SUCH_VARIABLE"}) || len(h.Missing.Config) != 1 {
 			t.Errorf("needy: %+v", h)
 		}
-		if h := all["typo"]; !h.Loadable || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "did you mean command:new") || !strings.Contains(log.String(), "comand:new") {
+		if h := all["typo"]; !h.Loadable || len(h.Warnings) != 1 ||
+			!strings.Contains(h.Warnings[0], "did you mean command:new") || !strings.Contains(log.String(), "comand:new") {
 			t.Errorf("typo: %+v", h)
 		}
 		if h := all["empty"]; h.Loadable || !strings.Contains(h.Blocked, "handler") {
@@ -157,7 +162,9 @@ func TestOwnHooks(t *testing.T) {
 	t.Run("HK-04 HOOK-06 command-logger writes one line for each command", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		c := Start(t, Options{Dir: dir, Model: uses(), Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"command-logger": {"enabled": true}}}}`)}}).Client()
+		c := Start(t, Options{Dir: dir, Model: uses(),
+			Config: Config{
+				"hooks": json.RawMessage(`{"internal": {"entries": {"command-logger": {"enabled": true}}}}`)}}).Client()
 		c.Ask("main", "/status")
 		c.Ask("main", "/new")
 		c.Ask("main", "no command")
@@ -175,7 +182,8 @@ func TestOwnHooks(t *testing.T) {
 			return len(lines)
 		})
 		l := lines[0]
-		if l["timestamp"] == "" || l["action"] != "status" || l["sessionKey"] != "agent:main:main" || l["senderId"] != "owner" || l["source"] != "local" || lines[1]["action"] != "new" {
+		if l["timestamp"] == "" || l["action"] != "status" || l["sessionKey"] != "agent:main:main" ||
+			l["senderId"] != "owner" || l["source"] != "local" || lines[1]["action"] != "new" {
 			t.Errorf("%v", lines)
 		}
 	})
@@ -191,7 +199,8 @@ func TestOwnHooks(t *testing.T) {
 			return llmtest.Say("arr")
 		})
 		Start(t, Options{Dir: dir, Model: model}).Client().Ask("main", "hi")
-		if !strings.Contains(system, "You are a pirate.") || !strings.Contains(system, "Never sink.") || strings.Contains(system, "AGENTS.md\n") {
+		if !strings.Contains(system, "You are a pirate.") || !strings.Contains(system, "Never sink.") ||
+			strings.Contains(system, "AGENTS.md\n") {
 			t.Errorf("%s", system)
 		}
 	})
@@ -208,7 +217,8 @@ case $event in
 esac`)
 		c := Start(t, Options{Dir: dir, Model: uses(), Tools: []tool.Tool{done{name: "act"}}}).Client()
 		for args, want := range map[string]string{
-			`{"x":"remove"}`: "nothing is removed here", `{"x":"rename"}`: `did {"x": "changed"}`, `{"x":"other"}`: `did {"x":"other"}`, `{"x":"plain"}`: `did {"x":"plain"}`,
+			`{"x":"remove"}`: "nothing is removed here", `{"x":"rename"}`: `did {"x": "changed"}`,
+			`{"x":"other"}`: `did {"x":"other"}`, `{"x":"plain"}`: `did {"x":"plain"}`,
 		} {
 			if end := c.Ask("main", "act "+args); !strings.Contains(end.Text, want) {
 				t.Errorf("%s: %q %s", args, end.Text, end.Error)
@@ -228,10 +238,12 @@ esac`)
 			fmt.Fprint(w, `{"block": true, "blockReason": "the endpoint says no"}`)
 		}))
 		defer srv.Close()
-		c := Start(t, Options{Model: uses(), Tools: []tool.Tool{done{name: "act"}, done{name: "look"}}, Config: Config{"hooks": json.RawMessage(fmt.Sprintf(
-			`{"points": [{"point": "before_tool_call", "url": %q, "tools": ["act"]}, {"point": "tool_result_persist", "command": "echo '{\"text\": \"short\"}'", "tools": ["look"]}]}`, srv.URL,
-		))}}).Client()
-		if end := c.Ask("main", `act {}`); !strings.Contains(end.Text, "the endpoint says no") || len(seen) != 1 || !strings.Contains(seen[0], `"hook":"before_tool_call"`) {
+		c := Start(t, Options{Model: uses(), Tools: []tool.Tool{done{name: "act"}, done{name: "look"}},
+			Config: Config{"hooks": json.RawMessage(fmt.Sprintf(
+				`{"points": [{"point": "before_tool_call", "url": %q, "tools": ["act"]}, {"point": "tool_result_persist", "command": "echo '{\"text\": \"short\"}'", "tools": ["look"]}]}`, srv.URL,
+			))}}).Client()
+		if end := c.Ask("main", `act {}`); !strings.Contains(end.Text, "the endpoint says no") || len(seen) != 1 ||
+			!strings.Contains(seen[0], `"hook":"before_tool_call"`) {
 			t.Errorf("%q, seen %q", end.Text, seen)
 		}
 		if end := c.Ask("main", `look {}`); end.Text != "short" {
@@ -239,28 +251,31 @@ esac`)
 		}
 	})
 	t.Run("a hook of a workspace adds only names, is off, and is bound to its content", workspaceHook)
-	t.Run("a hook that is installed is used at once, nothing of it is run before, and before_install can forbid it", func(t *testing.T) {
-		t.Parallel()
-		dir, from := t.TempDir(), filepath.Join(t.TempDir(), "mine")
-		hookIn(t, from, "mine", `{"events": ["command:new"]}`, `echo '{"messages": ["installed and used"]}'`)
-		installed(t, dir, "no-evil", `{"events": ["before_install"]}`, `grep -q evil && echo '{"block": true, "blockReason": "evil"}'; exit 0`)
-		c := Start(t, Options{Dir: dir, Model: uses()}).Client()
-		c.must(wire.MethodHooksInstall, wire.HooksInstall{Path: from}, nil)
-		if h := c.hookStatus()["mine"]; !h.Loadable || h.Source != "managed" {
-			t.Errorf("%+v", h)
-		}
-		c.Ask("main", "/new")
-		settles(t, "the text", true, func() bool { return strings.Contains(c.shown(), "installed and used") })
-		if err := c.Call(t.Context(), wire.MethodHooksInstall, wire.HooksInstall{Path: from}, nil); err == nil {
-			t.Error("installed twice")
-		}
-		c.must(wire.MethodHooksInstall, wire.HooksInstall{Path: from, Replace: true}, nil)
-		evil := filepath.Join(t.TempDir(), "evil")
-		hookIn(t, evil, "evil", `{"events": ["command"]}`, `exit 0`)
-		if err := c.Call(t.Context(), wire.MethodHooksInstall, wire.HooksInstall{Path: evil}, nil); err == nil || !strings.Contains(err.Error(), "evil") {
-			t.Errorf("%v", err)
-		}
-	})
+	t.Run("a hook that is installed is used at once, nothing of it is run before, and before_install can forbid it",
+		func(t *testing.T) {
+			t.Parallel()
+			dir, from := t.TempDir(), filepath.Join(t.TempDir(), "mine")
+			hookIn(t, from, "mine", `{"events": ["command:new"]}`, `echo '{"messages": ["installed and used"]}'`)
+			installed(t, dir, "no-evil", `{"events": ["before_install"]}`,
+				`grep -q evil && echo '{"block": true, "blockReason": "evil"}'; exit 0`)
+			c := Start(t, Options{Dir: dir, Model: uses()}).Client()
+			c.must(wire.MethodHooksInstall, wire.HooksInstall{Path: from}, nil)
+			if h := c.hookStatus()["mine"]; !h.Loadable || h.Source != "managed" {
+				t.Errorf("%+v", h)
+			}
+			c.Ask("main", "/new")
+			settles(t, "the text", true, func() bool { return strings.Contains(c.shown(), "installed and used") })
+			if err := c.Call(t.Context(), wire.MethodHooksInstall, wire.HooksInstall{Path: from}, nil); err == nil {
+				t.Error("installed twice")
+			}
+			c.must(wire.MethodHooksInstall, wire.HooksInstall{Path: from, Replace: true}, nil)
+			evil := filepath.Join(t.TempDir(), "evil")
+			hookIn(t, evil, "evil", `{"events": ["command"]}`, `exit 0`)
+			if err := c.Call(t.Context(), wire.MethodHooksInstall, wire.HooksInstall{Path: evil}, nil); err == nil ||
+				!strings.Contains(err.Error(), "evil") {
+				t.Errorf("%v", err)
+			}
+		})
 	t.Run("compaction-notifier says in the chat that the history is shortened", func(t *testing.T) {
 		t.Parallel()
 		model := llmtest.ScriptFunc(func(n int, _ *llm.Request) llmtest.Step {
@@ -269,13 +284,17 @@ esac`)
 			}
 			return llmtest.Say("ok")
 		})
-		c := Start(t, Options{Model: model, Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"compaction-notifier": {"enabled": true}}}}`)}}).Client()
+		c := Start(t,
+			Options{Model: model,
+				Config: Config{
+					"hooks": json.RawMessage(`{"internal": {"entries": {"compaction-notifier": {"enabled": true}}}}`)}}).Client()
 		for range 4 {
 			c.Ask("main", "hi")
 		}
 		settles(t, "both notices", true, func() bool {
 			text := c.shown()
-			return strings.Contains(text, "is being shortened") && strings.Contains(text, "are no longer sent to the model. They stay")
+			return strings.Contains(text, "is being shortened") &&
+				strings.Contains(text, "are no longer sent to the model. They stay")
 		})
 	})
 	t.Run("MEM-09 session-memory saves the end of a conversation, and /new does not wait for it", func(t *testing.T) {
@@ -284,12 +303,14 @@ esac`)
 		chat := new(channeltest.Fake)
 		c := Start(t, Options{
 			Dir: dir, Channels: map[string]channel.Channel{"chat": chat},
-			Config: Config{"channels": json.RawMessage(`{"chat": {"allowFrom": ["ann"]}}`), "hooks": json.RawMessage(`{"internal": {"entries": {"session-memory": {"enabled": true}}}}`)},
+			Config: Config{"channels": json.RawMessage(`{"chat": {"allowFrom": ["ann"]}}`),
+				"hooks": json.RawMessage(`{"internal": {"entries": {"session-memory": {"enabled": true}}}}`)},
 			Hooks: func(p *hook.Points) { // an answer waits for no hook
-				p.Command.Add(hook.Hook[hook.Command, hook.Reply]{Name: "first", Priority: 1000, Func: func(context.Context, hook.Command) (hook.Reply, error) {
-					<-release
-					return hook.Reply{}, nil
-				}})
+				p.Command.Add(hook.Hook[hook.Command, hook.Reply]{Name: "first", Priority: 1000,
+					Func: func(context.Context, hook.Command) (hook.Reply, error) {
+						<-release
+						return hook.Reply{}, nil
+					}})
 			},
 		}).Client()
 		saved := func(folder string) (texts []string) {
@@ -307,15 +328,23 @@ esac`)
 		c.Ask("main", "/new")
 		group := chela.Address{Channel: "chat", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "g1"}}
 		for i, text := range []string{"hello group", "/new"} {
-			if err := chat.Say(t.Context(), chela.Inbound{ID: fmt.Sprint(i), Address: group, Sender: chela.Sender{ID: "ann"}, Text: text, Mentioned: true}); err != nil {
+			if err := chat.Say(t.Context(), chela.Inbound{
+				ID:        fmt.Sprint(i),
+				Address:   group,
+				Sender:    chela.Sender{ID: "ann"},
+				Text:      text,
+				Mentioned: true,
+			}); err != nil {
 				t.Fatal(err)
 			}
 			settles(t, "the answer", true, func() bool { return len(chat.Texts(group)) > i })
 		}
 		close(release)
-		settles(t, "the files", true, func() bool { return len(saved("memory")) == 1 && len(saved("memory/imports/groups")) == 1 })
+		settles(t, "the files", true,
+			func() bool { return len(saved("memory")) == 1 && len(saved("memory/imports/groups")) == 1 })
 		text := saved("memory")[0]
-		if n := strings.Count(text, "user: hello ") + strings.Count(text, "assistant: "); n != 15 || !strings.Contains(text, "user: hello 9.") || strings.Contains(text, "user: hello 2.") {
+		if n := strings.Count(text, "user: hello ") + strings.Count(text, "assistant: "); n != 15 ||
+			!strings.Contains(text, "user: hello 9.") || strings.Contains(text, "user: hello 2.") {
 			t.Errorf("%d messages:\n%s", n, text)
 		}
 		if text := saved("memory/imports/groups")[0]; !strings.Contains(text, "user: hello group") {
@@ -325,7 +354,11 @@ esac`)
 	t.Run("session-memory saves as many messages as configured", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		c := Start(t, Options{Dir: dir, Config: Config{"hooks": json.RawMessage(`{"internal": {"entries": {"session-memory": {"enabled": true, "messages": 2}}}}`)}}).Client()
+		c := Start(t,
+			Options{Dir: dir,
+				Config: Config{
+					"hooks": json.RawMessage(
+						`{"internal": {"entries": {"session-memory": {"enabled": true, "messages": 2}}}}`)}}).Client()
 		c.Ask("main", "hello one")
 		c.Ask("main", "hello two")
 		c.Ask("main", "/new")
@@ -339,7 +372,8 @@ esac`)
 			text = string(b)
 			return err == nil
 		})
-		if !strings.Contains(text, "user: hello two") || strings.Contains(text, "hello one") || !strings.Contains(text, "assistant: ") || !strings.Contains(text, "agent:main:main") {
+		if !strings.Contains(text, "user: hello two") || strings.Contains(text, "hello one") ||
+			!strings.Contains(text, "assistant: ") || !strings.Contains(text, "agent:main:main") {
 			t.Errorf("%s", text)
 		}
 	})
@@ -372,27 +406,33 @@ func subagentPoints(t *testing.T) {
 		return llmtest.Say("noted")
 	})
 	var st store.Store
-	g := Start(t, Options{Model: model, Wrap: func(s store.Store) store.Store { st = s; return s }, Hooks: func(p *hook.Points) {
-		p.SubagentSpawning.Add(hook.Hook[hook.SubagentSpawning, hook.Spawning]{Name: "h", Func: func(_ context.Context, e hook.SubagentSpawning) (hook.Spawning, error) {
-			note("spawning", e.Subagent)
-			if refuse {
-				return hook.Spawning{Status: "error", Error: "no room"}, nil
-			}
-			return hook.Spawning{Status: "ok"}, nil
+	g := Start(t, Options{Model: model, Wrap: func(s store.Store) store.Store { st = s; return s },
+		Hooks: func(p *hook.Points) {
+			p.SubagentSpawning.Add(hook.Hook[hook.SubagentSpawning, hook.Spawning]{Name: "h",
+				Func: func(_ context.Context, e hook.SubagentSpawning) (hook.Spawning, error) {
+					note("spawning", e.Subagent)
+					if refuse {
+						return hook.Spawning{Status: "error", Error: "no room"}, nil
+					}
+					return hook.Spawning{Status: "ok"}, nil
+				}})
+			p.SubagentSpawned.Add(hook.Hook[hook.SubagentSpawned, hook.None]{Name: "h", Quick: true,
+				Func: func(_ context.Context, e hook.SubagentSpawned) (hook.None, error) {
+					note("spawned", e.Subagent)
+					return hook.None{}, nil
+				}})
+			p.SubagentDeliveryTarget.Add(hook.Hook[hook.SubagentDeliveryTarget, hook.DeliveryTarget]{Name: "h",
+				Func: func(_ context.Context, e hook.SubagentDeliveryTarget) (hook.DeliveryTarget, error) {
+					note("target", e.Subagent)
+					return hook.DeliveryTarget{Origin: &hook.Target{Channel: "elsewhere", Account: "a", Kind: chela.Direct, To: "7"}},
+						nil
+				}})
+			p.SubagentEnded.Add(hook.Hook[hook.SubagentEnded, hook.None]{Name: "h",
+				Func: func(_ context.Context, e hook.SubagentEnded) (hook.None, error) {
+					note("ended "+e.Outcome, e.Subagent)
+					return hook.None{}, nil
+				}})
 		}})
-		p.SubagentSpawned.Add(hook.Hook[hook.SubagentSpawned, hook.None]{Name: "h", Quick: true, Func: func(_ context.Context, e hook.SubagentSpawned) (hook.None, error) {
-			note("spawned", e.Subagent)
-			return hook.None{}, nil
-		}})
-		p.SubagentDeliveryTarget.Add(hook.Hook[hook.SubagentDeliveryTarget, hook.DeliveryTarget]{Name: "h", Func: func(_ context.Context, e hook.SubagentDeliveryTarget) (hook.DeliveryTarget, error) {
-			note("target", e.Subagent)
-			return hook.DeliveryTarget{Origin: &hook.Target{Channel: "elsewhere", Account: "a", Kind: chela.Direct, To: "7"}}, nil
-		}})
-		p.SubagentEnded.Add(hook.Hook[hook.SubagentEnded, hook.None]{Name: "h", Func: func(_ context.Context, e hook.SubagentEnded) (hook.None, error) {
-			note("ended "+e.Outcome, e.Subagent)
-			return hook.None{}, nil
-		}})
-	}})
 	c := g.Client()
 	c.Ask("main", "spawn it")
 	want := []string{"spawning counter", "spawned counter", "target counter", "ended ok counter"}
@@ -435,8 +475,10 @@ func workspaceHook(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "workspace", "hooks", "local")
-	hookIn(t, folder, "local", `{"events": ["command:new", "before_prompt_build"]}`, `echo '{"messages": ["from the workspace"]}'`)
-	hookIn(t, filepath.Join(dir, "workspace", "hooks", "command-logger"), "command-logger", `{"events": ["command"]}`, `exit 0`)
+	hookIn(t, folder, "local", `{"events": ["command:new", "before_prompt_build"]}`,
+		`echo '{"messages": ["from the workspace"]}'`)
+	hookIn(t, filepath.Join(dir, "workspace", "hooks", "command-logger"), "command-logger",
+		`{"events": ["command"]}`, `exit 0`)
 	g := Start(t, Options{Dir: dir, Model: uses()})
 	c := g.Client()
 	h := c.hookStatus()["local"]
@@ -448,7 +490,8 @@ func workspaceHook(t *testing.T) {
 	}
 	g.Stop()
 	config := func(hash string) Config {
-		return Config{"hooks": json.RawMessage(fmt.Sprintf(`{"internal": {"entries": {"local": {"enabled": true, "sha256": %q}}}}`, hash))}
+		return Config{
+			"hooks": json.RawMessage(fmt.Sprintf(`{"internal": {"entries": {"local": {"enabled": true, "sha256": %q}}}}`, hash))}
 	}
 	g = Start(t, Options{Dir: dir, Model: uses(), Config: config("")})
 	if h := g.Client().hookStatus()["local"]; h.Loadable || !strings.Contains(h.Blocked, "changed since") {
@@ -456,7 +499,9 @@ func workspaceHook(t *testing.T) {
 	}
 	g.Stop()
 	g = Start(t, Options{Dir: dir, Model: uses(), Config: config(h.Hash)})
-	if h := g.Client().hookStatus()["local"]; !h.Loadable || len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "allow") { // it may not change prompts
+	// it may not change prompts
+	if h := g.Client().hookStatus()["local"]; !h.Loadable || len(h.Warnings) != 1 ||
+		!strings.Contains(h.Warnings[0], "allow") {
 		t.Errorf("with a hash: %+v", h)
 	}
 }
@@ -477,42 +522,48 @@ func TestPoints(t *testing.T) {
 			return llmtest.Say(r.Messages[len(r.Messages)-1].PlainText())
 		})
 		c := Start(t, Options{Model: model, Hooks: func(p *hook.Points) {
-			p.BeforePromptBuild.Add(hook.Hook[hook.BeforePromptBuild, hook.PromptChange]{Name: "h", Func: func(context.Context, hook.BeforePromptBuild) (hook.PromptChange, error) {
-				return hook.PromptChange{ToolsAllow: []string{"read"}}, nil
-			}})
+			p.BeforePromptBuild.Add(hook.Hook[hook.BeforePromptBuild, hook.PromptChange]{Name: "h",
+				Func: func(context.Context, hook.BeforePromptBuild) (hook.PromptChange, error) {
+					return hook.PromptChange{ToolsAllow: []string{"read"}}, nil
+				}})
 		}}).Client()
-		if end := c.Ask("main", "hi"); !slices.Equal(offered, []string{"read"}) || !strings.Contains(end.Text, "there is no tool") {
+		if end := c.Ask("main", "hi"); !slices.Equal(offered, []string{"read"}) ||
+			!strings.Contains(end.Text, "there is no tool") {
 			t.Errorf("offered %v; %q %s", offered, end.Text, end.Error)
 		}
 	})
-	t.Run("before_agent_run blocks, before_agent_reply answers, inbound_claim is silent, and no model is called", func(t *testing.T) {
-		t.Parallel()
-		called := 0
-		model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { called++; return llmtest.Say("model") })
-		c := Start(t, Options{Model: model, Hooks: func(p *hook.Points) {
-			p.BeforeAgentRun.Add(hook.Hook[hook.RunStart, hook.Block]{Name: "h", Func: func(_ context.Context, e hook.RunStart) (hook.Block, error) {
-				return hook.Block{Block: strings.Contains(e.Prompt, "forbidden"), Reason: "not today"}, nil
-			}})
-			p.BeforeAgentReply.Add(hook.Hook[hook.RunStart, hook.Claim]{Name: "h", Func: func(_ context.Context, e hook.RunStart) (hook.Claim, error) {
-				return hook.Claim{Handled: strings.Contains(e.Prompt, "ping"), Text: "pong"}, nil
-			}})
-			p.InboundClaim.Add(hook.Hook[hook.InboundClaim, hook.Claim]{Name: "h", Func: func(_ context.Context, e hook.InboundClaim) (hook.Claim, error) {
-				return hook.Claim{Handled: strings.Contains(e.Content, "quiet")}, nil
-			}})
-		}}).Client()
-		if end := c.Ask("main", "forbidden"); !strings.Contains(end.Error, "not today") {
-			t.Errorf("blocked: %q %q", end.Text, end.Error)
-		}
-		if end := c.Ask("main", "ping"); end.Text != "pong" {
-			t.Errorf("answered: %q %q", end.Text, end.Error)
-		}
-		if end := c.Ask("main", "quiet"); end.Text != "" || end.Error != "" {
-			t.Errorf("silent: %q %q", end.Text, end.Error)
-		}
-		if end := c.Ask("main", "hello"); end.Text != "model" || called != 1 || !strings.Contains(c.shown(), "pong") {
-			t.Errorf("%q, %d calls", end.Text, called)
-		}
-	})
+	t.Run("before_agent_run blocks, before_agent_reply answers, inbound_claim is silent, and no model is called",
+		func(t *testing.T) {
+			t.Parallel()
+			called := 0
+			model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { called++; return llmtest.Say("model") })
+			c := Start(t, Options{Model: model, Hooks: func(p *hook.Points) {
+				p.BeforeAgentRun.Add(hook.Hook[hook.RunStart, hook.Block]{Name: "h",
+					Func: func(_ context.Context, e hook.RunStart) (hook.Block, error) {
+						return hook.Block{Block: strings.Contains(e.Prompt, "forbidden"), Reason: "not today"}, nil
+					}})
+				p.BeforeAgentReply.Add(hook.Hook[hook.RunStart, hook.Claim]{Name: "h",
+					Func: func(_ context.Context, e hook.RunStart) (hook.Claim, error) {
+						return hook.Claim{Handled: strings.Contains(e.Prompt, "ping"), Text: "pong"}, nil
+					}})
+				p.InboundClaim.Add(hook.Hook[hook.InboundClaim, hook.Claim]{Name: "h",
+					Func: func(_ context.Context, e hook.InboundClaim) (hook.Claim, error) {
+						return hook.Claim{Handled: strings.Contains(e.Content, "quiet")}, nil
+					}})
+			}}).Client()
+			if end := c.Ask("main", "forbidden"); !strings.Contains(end.Error, "not today") {
+				t.Errorf("blocked: %q %q", end.Text, end.Error)
+			}
+			if end := c.Ask("main", "ping"); end.Text != "pong" {
+				t.Errorf("answered: %q %q", end.Text, end.Error)
+			}
+			if end := c.Ask("main", "quiet"); end.Text != "" || end.Error != "" {
+				t.Errorf("silent: %q %q", end.Text, end.Error)
+			}
+			if end := c.Ask("main", "hello"); end.Text != "model" || called != 1 || !strings.Contains(c.shown(), "pong") {
+				t.Errorf("%q, %d calls", end.Text, called)
+			}
+		})
 	t.Run("before_agent_finalize asks for one more pass, and the observers of a run are called", func(t *testing.T) {
 		t.Parallel()
 		var mu sync.Mutex
@@ -526,20 +577,25 @@ func TestPoints(t *testing.T) {
 			return llmtest.Say(fmt.Sprintf("answer %d to %s", n+1, r.Messages[len(r.Messages)-1].PlainText()))
 		})
 		c := Start(t, Options{Model: model, Hooks: func(p *hook.Points) {
-			p.BeforeAgentFinalize.Add(hook.Hook[hook.BeforeAgentFinalize, hook.Revision]{Name: "h", Func: func(context.Context, hook.BeforeAgentFinalize) (hook.Revision, error) {
-				return hook.Revision{Action: "revise", Reason: "be shorter"}, nil
-			}})
-			p.LLMInput.Add(hook.Hook[hook.LLMInput, hook.None]{Name: "h", Func: func(context.Context, hook.LLMInput) (hook.None, error) { note("in"); return hook.None{}, nil }})
-			p.AgentEnd.Add(hook.Hook[hook.AgentEnd, hook.None]{Name: "h", Func: func(_ context.Context, e hook.AgentEnd) (hook.None, error) {
-				note(fmt.Sprintf("end %v %d", e.Success, len(e.Messages)))
-				return hook.None{}, nil
-			}})
-			p.BeforeMessageWrite.Add(hook.Hook[hook.BeforeMessageWrite, hook.TextChange]{Name: "h", Func: func(_ context.Context, e hook.BeforeMessageWrite) (hook.TextChange, error) {
-				text := strings.ReplaceAll(e.Text, "answer", "reply")
-				return hook.TextChange{Text: &text}, nil
-			}})
+			p.BeforeAgentFinalize.Add(hook.Hook[hook.BeforeAgentFinalize, hook.Revision]{Name: "h",
+				Func: func(context.Context, hook.BeforeAgentFinalize) (hook.Revision, error) {
+					return hook.Revision{Action: "revise", Reason: "be shorter"}, nil
+				}})
+			p.LLMInput.Add(hook.Hook[hook.LLMInput, hook.None]{Name: "h",
+				Func: func(context.Context, hook.LLMInput) (hook.None, error) { note("in"); return hook.None{}, nil }})
+			p.AgentEnd.Add(hook.Hook[hook.AgentEnd, hook.None]{Name: "h",
+				Func: func(_ context.Context, e hook.AgentEnd) (hook.None, error) {
+					note(fmt.Sprintf("end %v %d", e.Success, len(e.Messages)))
+					return hook.None{}, nil
+				}})
+			p.BeforeMessageWrite.Add(hook.Hook[hook.BeforeMessageWrite, hook.TextChange]{Name: "h",
+				Func: func(_ context.Context, e hook.BeforeMessageWrite) (hook.TextChange, error) {
+					text := strings.ReplaceAll(e.Text, "answer", "reply")
+					return hook.TextChange{Text: &text}, nil
+				}})
 		}}).Client()
-		if end := c.Ask("main", "hi"); !strings.HasPrefix(end.Text, "reply 2 to ") || !strings.Contains(end.Text, "be shorter") {
+		if end := c.Ask("main", "hi"); !strings.HasPrefix(end.Text, "reply 2 to ") ||
+			!strings.Contains(end.Text, "be shorter") {
 			t.Errorf("%q %q", end.Text, end.Error)
 		}
 		settles(t, "the observers", "[in in end true 4]", func() string {
@@ -570,10 +626,11 @@ func TestPoints(t *testing.T) {
 			return llmtest.Say("told: " + r.Messages[len(r.Messages)-1].PlainText())
 		})
 		c := Start(t, Options{Model: model, Tools: []tool.Tool{done{name: "act"}}, Hooks: func(p *hook.Points) {
-			p.BeforeMessageWrite.Add(hook.Hook[hook.BeforeMessageWrite, hook.TextChange]{Name: "h", Func: func(_ context.Context, e hook.BeforeMessageWrite) (hook.TextChange, error) {
-				text := strings.ReplaceAll(e.Text, "secret", "[removed]")
-				return hook.TextChange{Text: &text}, nil
-			}})
+			p.BeforeMessageWrite.Add(hook.Hook[hook.BeforeMessageWrite, hook.TextChange]{Name: "h",
+				Func: func(_ context.Context, e hook.BeforeMessageWrite) (hook.TextChange, error) {
+					text := strings.ReplaceAll(e.Text, "secret", "[removed]")
+					return hook.TextChange{Text: &text}, nil
+				}})
 		}}).Client()
 		if end := c.Ask("main", "hi"); !strings.Contains(end.Text, `told: did {"x":1}`) {
 			t.Errorf("%q %s", end.Text, end.Error)
@@ -587,10 +644,11 @@ func TestPoints(t *testing.T) {
 		t.Parallel()
 		ended := make(chan hook.SessionEnd, 1)
 		c := Start(t, Options{Model: uses(), Hooks: func(p *hook.Points) {
-			p.SessionEnd.Add(hook.Hook[hook.SessionEnd, hook.None]{Name: "h", Func: func(_ context.Context, e hook.SessionEnd) (hook.None, error) {
-				ended <- e
-				return hook.None{}, nil
-			}})
+			p.SessionEnd.Add(hook.Hook[hook.SessionEnd, hook.None]{Name: "h",
+				Func: func(_ context.Context, e hook.SessionEnd) (hook.None, error) {
+					ended <- e
+					return hook.None{}, nil
+				}})
 		}}).Client()
 		c.Ask("agent:main:other", `act {}`)
 		c.must(wire.MethodSessionsDelete, wire.SessionsDelete{Key: "agent:main:other"}, nil)
@@ -601,12 +659,13 @@ func TestPoints(t *testing.T) {
 	t.Run("before_model_resolve chooses the model", func(t *testing.T) {
 		t.Parallel()
 		c := Start(t, Options{Hooks: func(p *hook.Points) {
-			p.BeforeModelResolve.Add(hook.Hook[hook.BeforeModelResolve, hook.ModelChoice]{Name: "h", Func: func(_ context.Context, e hook.BeforeModelResolve) (hook.ModelChoice, error) {
-				if strings.Contains(e.Prompt, "other") {
-					return hook.ModelChoice{Model: "nobody/none"}, nil
-				}
-				return hook.ModelChoice{}, nil
-			}})
+			p.BeforeModelResolve.Add(hook.Hook[hook.BeforeModelResolve, hook.ModelChoice]{Name: "h",
+				Func: func(_ context.Context, e hook.BeforeModelResolve) (hook.ModelChoice, error) {
+					if strings.Contains(e.Prompt, "other") {
+						return hook.ModelChoice{Model: "nobody/none"}, nil
+					}
+					return hook.ModelChoice{}, nil
+				}})
 		}}).Client()
 		if end := c.Ask("main", "the other one"); !strings.Contains(end.Error, "nobody") {
 			t.Errorf("%q %q", end.Text, end.Error)

@@ -28,7 +28,8 @@ const (
 
 // own returns the requests that are not those of subagents.
 func (f *family) own() []*llm.Request {
-	return slices.DeleteFunc(f.Requests(), func(r *llm.Request) bool { return strings.Contains(systemOf(r), "# Subagent Context") })
+	return slices.DeleteFunc(f.Requests(),
+		func(r *llm.Request) bool { return strings.Contains(systemOf(r), "# Subagent Context") })
 }
 
 // note returns the note of the last request, and checks that its system prompt is that of
@@ -74,7 +75,8 @@ func TestPlan(t *testing.T) {
 		}
 		planned := func(title, read, fix string) *wire.Plan {
 			return &wire.Plan{Phase: "update", Title: title, Steps: []wire.PlanStep{
-				{ID: "read", Step: "read the code", Status: read}, {ID: "fix", Step: "fix it", Status: fix, After: []string{"read"}},
+				{ID: "read", Step: "read the code", Status: read},
+				{ID: "fix", Step: "fix it", Status: fix, After: []string{"read"}},
 			}}
 		}
 		want := []*wire.Plan{planned("plan 0/2", "in_progress", "pending"), planned("plan 1/2", "completed", "in_progress")}
@@ -118,9 +120,11 @@ func TestPlan(t *testing.T) {
 			return p
 		}
 		card()
-		c.Send("main", `plan {"steps":[{"title":"read"},{"title":"write","state":"failed"},{"title":"sleep","state":"cancelled"}]}`)
+		c.Send("main",
+			`plan {"steps":[{"title":"read"},{"title":"write","state":"failed"},{"title":"sleep","state":"cancelled"}]}`)
 		revision := changed().Revision
-		first := card(wire.ProgressStep{Step: "read", Status: "pending"}, wire.ProgressStep{Step: "write (failed)", Status: "completed"}, wire.ProgressStep{Step: "sleep (cancelled)", Status: "completed"})
+		first := card(wire.ProgressStep{Step: "read", Status: "pending"}, wire.ProgressStep{Step: "write (failed)",
+			Status: "completed"}, wire.ProgressStep{Step: "sleep (cancelled)", Status: "completed"})
 		if revision == nil || first.Revision != *revision || first.SessionKey != "agent:main:main" || first.UpdatedAt == 0 {
 			t.Errorf("card %+v, event with revision %v", first, revision)
 		}
@@ -134,14 +138,16 @@ func TestPlan(t *testing.T) {
 		if got := put(wire.ProgressPut{ExpectedRevision: first.Revision - 1}); got == nil || got.Revision != first.Revision {
 			t.Errorf("another plan than the expected one was replaced: %+v", got)
 		}
-		put(wire.ProgressPut{ExpectedRevision: first.Revision, Plan: []wire.ProgressStep{{Step: "ours", Status: "in_progress"}}})
+		put(wire.ProgressPut{ExpectedRevision: first.Revision,
+			Plan: []wire.ProgressStep{{Step: "ours", Status: "in_progress"}}})
 		second := card(wire.ProgressStep{Step: "ours", Status: "in_progress"})
 		if e := changed(); e.Revision == nil || *e.Revision != second.Revision {
 			t.Errorf("event %+v", e)
 		}
 		var asked wire.ProgressRefreshed
 		c.must(wire.MethodProgressRefresh, wire.ProgressRefresh{SessionKey: "main", IdempotencyKey: "refresh"}, &asked)
-		if end := c.Await("refresh"); asked.Status != "accepted" || asked.RunID != "refresh" || asked.Revision != second.Revision || end.State != wire.StateFinal {
+		if end := c.Await("refresh"); asked.Status != "accepted" || asked.RunID != "refresh" ||
+			asked.Revision != second.Revision || end.State != wire.StateFinal {
 			t.Errorf("asked %+v, ended %+v", asked, end)
 		}
 		if got := put(wire.ProgressPut{ExpectedRevision: second.Revision}); got != nil || changed().Revision != nil {
@@ -150,13 +156,15 @@ func TestPlan(t *testing.T) {
 		card()
 		reader := g.with(wire.ScopeRead)
 		for method, p := range map[string]any{
-			wire.MethodProgressPut: wire.ProgressPut{SessionKey: "main"}, wire.MethodProgressRefresh: wire.ProgressRefresh{SessionKey: "main", IdempotencyKey: "x"},
+			wire.MethodProgressPut:     wire.ProgressPut{SessionKey: "main"},
+			wire.MethodProgressRefresh: wire.ProgressRefresh{SessionKey: "main", IdempotencyKey: "x"},
 		} {
 			if err := reader.Call(t.Context(), method, p, nil); err == nil {
 				t.Errorf("%s: permitted without the scope write", method)
 			}
 		}
-		if err := c.Call(t.Context(), wire.MethodProgressRefresh, wire.ProgressRefresh{SessionKey: "main", IdempotencyKey: "y"}, nil); err == nil || !strings.Contains(err.Error(), "has no plan") {
+		if err := c.Call(t.Context(), wire.MethodProgressRefresh, wire.ProgressRefresh{SessionKey: "main",
+			IdempotencyKey: "y"}, nil); err == nil || !strings.Contains(err.Error(), "has no plan") {
 			t.Errorf("refresh without a plan: %v", err)
 		}
 	})
@@ -176,7 +184,8 @@ func TestPlan(t *testing.T) {
 			}
 		}
 		var h wire.History
-		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan == nil || h.Plan.Steps[0].ID != "read" {
+		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan == nil ||
+			h.Plan.Steps[0].ID != "read" {
 			t.Errorf("the plan is %+v", h.Plan)
 		}
 	})
@@ -193,7 +202,8 @@ func TestPlan(t *testing.T) {
 		c.Ask("main", secondPlan)
 		c.Ask("main", "say hello")
 		got := f.note(t)
-		if !strings.Contains(got, "## Plan\n\nYour plan in this session (1 of 2 steps are done).") || !strings.Contains(got, "\n- fix: fix it (in_progress)") || strings.Contains(got, "- read") {
+		if !strings.Contains(got, "## Plan\n\nYour plan in this session (1 of 2 steps are done).") ||
+			!strings.Contains(got, "\n- fix: fix it (in_progress)") || strings.Contains(got, "- read") {
 			t.Errorf("with a plan: %s", got)
 		}
 		c.Ask("main", lastPlan)
@@ -215,13 +225,15 @@ func TestPlan(t *testing.T) {
 	t.Run("a plan that a run wrote is in its note after its history was cut", func(t *testing.T) {
 		t.Parallel()
 		_, args, _ := strings.Cut(firstPlan, " ")
-		model := llmtest.NewScript(llmtest.Say("one"), llmtest.Say("two"), llmtest.Call("c", "plan", args), llmtest.Status(400, "prompt is too long: 250000 tokens"), llmtest.Say("done"))
+		model := llmtest.NewScript(llmtest.Say("one"), llmtest.Say("two"), llmtest.Call("c", "plan", args),
+			llmtest.Status(400, "prompt is too long: 250000 tokens"), llmtest.Say("done"))
 		c := Start(t, Options{Model: model}).Client()
 		for _, text := range []string{"first", "second", "third"} {
 			c.Ask("main", text)
 		}
 		all := model.Requests()
-		if len(all) != 5 || strings.Contains(all[3].Note, "## Plan") || !strings.Contains(all[4].Note, "- fix: fix it (pending, after read)") {
+		if len(all) != 5 || strings.Contains(all[3].Note, "## Plan") ||
+			!strings.Contains(all[4].Note, "- fix: fix it (pending, after read)") {
 			t.Errorf("%d requests; the last note is %s", len(all), all[len(all)-1].Note)
 		}
 	})
@@ -236,11 +248,13 @@ func TestPlan(t *testing.T) {
 			t.Fatal(tools, err)
 		}
 		_, args, _ := strings.Cut(secondPlan, " ")
-		if _, err = tools[0].Run(t.Context(), tool.Call{Session: "agent:main:main", Run: chela.RunID(ended), Args: json.RawMessage(args)}); chela.CodeOf(err) != chela.CodeConflict {
+		if _, err = tools[0].Run(t.Context(), tool.Call{Session: "agent:main:main", Run: chela.RunID(ended),
+			Args: json.RawMessage(args)}); chela.CodeOf(err) != chela.CodeConflict {
 			t.Errorf("the error is %v", err)
 		}
 		var h wire.History
-		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan == nil || h.Plan.Title != "plan 0/2" {
+		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan == nil ||
+			h.Plan.Title != "plan 0/2" {
 			t.Errorf("the plan is %+v", h.Plan)
 		}
 	})
@@ -253,11 +267,13 @@ func TestPlan(t *testing.T) {
 		c.Ask("main", task(`plan {"steps":[{"id":"own","title":"my own step"}]}`, "label", "leaf"))
 		c.answer("told leaf ok")
 		var h wire.History
-		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan == nil || h.Plan.Steps[0].ID != "read" {
+		if c.must(wire.MethodChatHistory, wire.ChatHistory{SessionKey: "main"}, &h); h.Plan == nil ||
+			h.Plan.Steps[0].ID != "read" {
 			t.Errorf("the plan of the requester is %+v", h.Plan)
 		}
 		for _, r := range f.Requests() {
-			if strings.Contains(systemOf(r), "# Subagent Context") && strings.Contains(r.Note, "## Plan\n\nYour plan in this session (0 of 2") {
+			if strings.Contains(systemOf(r), "# Subagent Context") &&
+				strings.Contains(r.Note, "## Plan\n\nYour plan in this session (0 of 2") {
 				t.Error("the subagent is told the plan of its requester")
 			}
 		}
@@ -297,7 +313,8 @@ func openWork(t *testing.T) {
 		c.Ask("main", message)
 		all := f.own()
 		last := all[len(all)-1]
-		if got := f.note(t); !openSubagents.MatchString(got) || !strings.Contains(got, "- fix: fix it (pending, after read)") {
+		if got := f.note(t); !openSubagents.MatchString(got) ||
+			!strings.Contains(got, "- fix: fix it (pending, after read)") {
 			t.Errorf("%s: %s", at, got)
 		}
 		spawned := slices.ContainsFunc(last.Messages, func(m *llm.Message) bool {

@@ -134,7 +134,8 @@ func (c platformChannel) Run(ctx context.Context, sink channel.Sink) error {
 		if err := json.Unmarshal(b, &in); err != nil {
 			return err
 		}
-		in.Address, in.Sender = chela.Address{Channel: "platform", Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}, chela.Sender{ID: "p"}
+		in.Address, in.Sender = chela.Address{Channel: "platform", Peer: chela.Peer{Kind: chela.Direct, ID: "p"}},
+			chela.Sender{ID: "p"}
 		if err := sink(ctx, in); err != nil {
 			return err
 		}

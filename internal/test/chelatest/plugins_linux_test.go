@@ -52,7 +52,14 @@ func TestConfinedPlugin(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, "chela.json"), []byte(`{}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g := Start(t, Options{Dir: state, Home: home, Env: map[string]string{"HOME": home}, Model: uses(), Listen: &endpoint.Listen{Port: -1}, Dial: site(t)})
+	g := Start(t, Options{
+		Dir:    state,
+		Home:   home,
+		Env:    map[string]string{"HOME": home},
+		Model:  uses(),
+		Listen: &endpoint.Listen{Port: -1},
+		Dial:   site(t),
+	})
 	c := g.Client()
 	c.must("plugins.add", map[string]any{"path": from}, nil)
 	c.must("plugins.setEnabled", map[string]any{"pluginId": "explorer", "enabled": true}, nil)
@@ -69,11 +76,13 @@ func TestConfinedPlugin(t *testing.T) {
 		{"echo kept > $PLUGIN_DATA/note; cat $PLUGIN_DATA/note", "kept", ""},
 	} {
 		got := attempt(tt.command)
-		if !strings.Contains(got, tt.want) || tt.not != "" && strings.Contains(got, tt.not) || strings.Contains(got, "it reads the letter") {
+		if !strings.Contains(got, tt.want) || tt.not != "" && strings.Contains(got, tt.not) ||
+			strings.Contains(got, "it reads the letter") {
 			t.Errorf("%s: %s", tt.command, got)
 		}
 	}
-	if b, err := os.ReadFile(filepath.Join(state, "plugin-data", "explorer", "note")); err != nil || string(b) != "kept\n" {
+	if b, err := os.ReadFile(filepath.Join(state, "plugin-data", "explorer", "note")); err != nil ||
+		string(b) != "kept\n" {
 		t.Errorf("the data folder: %q, %v", b, err)
 	}
 	if p := c.plugin("explorer"); p.State != "enabled" {

@@ -32,17 +32,19 @@ func serveTools(names string) error {
 	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	for name := range strings.SplitSeq(names, ",") {
-		sdk.AddTool(s, &sdk.Tool{Name: name, Description: "Does " + name}, func(_ context.Context, _ *sdk.CallToolRequest, in struct {
-			Text string `json:"text,omitempty"`
-		}) (*sdk.CallToolResult, any, error) {
-			if name == "crash" {
-				fmt.Fprintln(os.Stderr, "out of paper")
-				os.Exit(3)
-			}
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{
-				Text: fmt.Sprintf("%s says %s (config %s, secret %q)", name, in.Text, os.Getenv("CHELA_PLUGIN_CONFIG"), os.Getenv("CHELA_TEST_SECRET")),
-			}}}, nil, nil
-		})
+		sdk.AddTool(s, &sdk.Tool{Name: name, Description: "Does " + name},
+			func(_ context.Context, _ *sdk.CallToolRequest, in struct {
+				Text string `json:"text,omitempty"`
+			}) (*sdk.CallToolResult, any, error) {
+				if name == "crash" {
+					fmt.Fprintln(os.Stderr, "out of paper")
+					os.Exit(3)
+				}
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{
+					Text: fmt.Sprintf("%s says %s (config %s, secret %q)", name, in.Text, os.Getenv("CHELA_PLUGIN_CONFIG"),
+						os.Getenv("CHELA_TEST_SECRET")),
+				}}}, nil, nil
+			})
 	}
 	return s.Run(context.Background(), &sdk.StdioTransport{})
 }
@@ -100,7 +102,8 @@ func withPlugins(t *testing.T, conf string, dirs ...string) (*Gateway, *Client) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return configuredWith(t, string(text), Options{Model: uses(), Listen: &endpoint.Listen{Port: -1}, Environ: []string{"CHELA_TEST_SECRET=s3cret"}})
+	return configuredWith(t, string(text),
+		Options{Model: uses(), Listen: &endpoint.Listen{Port: -1}, Environ: []string{"CHELA_TEST_SECRET=s3cret"}})
 }
 
 // free returns the configuration of plug-ins that are not confined.
@@ -158,7 +161,8 @@ func TestPlugins(t *testing.T) {
 		m := offering("bad", "say")
 		delete(m, "configSchema")
 		_, c := withPlugins(t, `{}`, pluginFolder(t, m, nil))
-		if d := c.diagnostics("bad"); !strings.Contains(d, "error: ") || !strings.Contains(d, "plug-in bad") || !strings.Contains(d, "configSchema") {
+		if d := c.diagnostics("bad"); !strings.Contains(d, "error: ") || !strings.Contains(d, "plug-in bad") ||
+			!strings.Contains(d, "configSchema") {
 			t.Errorf("diagnostics: %s", d)
 		}
 		if end := c.Ask("main", "ls {}"); end.State != "final" {
@@ -168,21 +172,25 @@ func TestPlugins(t *testing.T) {
 	t.Run("PL-02 a configuration that does not match the schema", func(t *testing.T) {
 		t.Parallel()
 		m := offering("weather", "say")
-		m["configSchema"] = manifest{"type": "object", "properties": manifest{"unit": manifest{"enum": []string{"C", "F"}, "default": "C"}}}
-		_, c := withPlugins(t, `{"plugins": {"entries": {"weather": {"sandbox": false, "config": {"unit": "K"}}}}}`, pluginFolder(t, m, nil))
+		m["configSchema"] = manifest{"type": "object",
+			"properties": manifest{"unit": manifest{"enum": []string{"C", "F"}, "default": "C"}}}
+		_, c := withPlugins(t, `{"plugins": {"entries": {"weather": {"sandbox": false, "config": {"unit": "K"}}}}}`,
+			pluginFolder(t, m, nil))
 		if d := c.diagnostics("weather"); !strings.Contains(d, "plugins.entries.weather.config.unit") {
 			t.Errorf("diagnostics: %s", d)
 		}
 		c.patch(`{"plugins": {"entries": {"weather": {"config": {"unit": "F"}}}}}`)
 		eventually(t, "tools", []string{"weather:say"}, c.pluginTools)
-		if got := c.Ask("main", `say {"text": "hi"}`).Text; !strings.Contains(got, `say says hi (config {"unit":"F"}, secret "")`) {
+		if got := c.Ask("main", `say {"text": "hi"}`).Text; !strings.Contains(got,
+			`say says hi (config {"unit":"F"}, secret "")`) {
 			t.Errorf("answer %s", got)
 		}
 	})
 	t.Run("PL-03 deny goes before allow", func(t *testing.T) {
 		t.Parallel()
 		_, c := withPlugins(t, `{"plugins": {"deny": ["one"], "allow": ["one", "two"]}}`,
-			pluginFolder(t, offering("one", "say_one"), nil), pluginFolder(t, offering("two", "say_two"), nil), pluginFolder(t, offering("three", "say_three"), nil))
+			pluginFolder(t, offering("one", "say_one"), nil), pluginFolder(t, offering("two", "say_two"), nil),
+			pluginFolder(t, offering("three", "say_three"), nil))
 		if p := c.plugin("one"); p.State == "enabled" || len(p.Reasons)+len(p.Warnings) == 0 {
 			t.Errorf("denied: %+v", p)
 		}
@@ -197,11 +205,16 @@ func TestPlugins(t *testing.T) {
 		t.Parallel()
 		_, c := withPlugins(t, free("weather"), pluginFolder(t, offering("weather", "say"), nil))
 		eventually(t, "tools", []string{"weather:say"}, c.pluginTools)
-		if got := c.Ask("main", `say {"text": "hi"}`).Text; !strings.Contains(got, "say says hi") || !strings.Contains(got, "<untrusted-content") {
+		if got := c.Ask("main", `say {"text": "hi"}`).Text; !strings.Contains(got, "say says hi") ||
+			!strings.Contains(got, "<untrusted-content") {
 			t.Errorf("answer %s", got)
 		}
 		for _, list := range []string{"group:plugins", "weather", "say"} {
-			c.must(wire.MethodConfigPatch, map[string]any{"raw": `{"tools": {"deny": ["` + list + `"]}}`, "baseHash": c.hash(), "replacePaths": []string{"tools.deny"}}, nil)
+			c.must(wire.MethodConfigPatch, map[string]any{
+				"raw":          `{"tools": {"deny": ["` + list + `"]}}`,
+				"baseHash":     c.hash(),
+				"replacePaths": []string{"tools.deny"},
+			}, nil)
 			if got := c.Ask("main", `say {"text": "hi"}`).Text; strings.Contains(got, "says hi") {
 				t.Errorf("deny %s: %s", list, got)
 			}
@@ -225,7 +238,8 @@ func TestPlugins(t *testing.T) {
 		t.Parallel()
 		_, c := withPlugins(t, free("printer"), pluginFolder(t, offering("printer", "say", "crash"), nil))
 		eventually(t, "tools", []string{"printer:crash", "printer:say"}, c.pluginTools)
-		if got := c.Ask("main", "crash {}").Text; !strings.Contains(got, "printer") || !strings.Contains(got, "out of paper") {
+		if got := c.Ask("main", "crash {}").Text; !strings.Contains(got, "printer") ||
+			!strings.Contains(got, "out of paper") {
 			t.Errorf("answer %s", got)
 		}
 		if got := c.Ask("main", `say {"text": "again"}`).Text; !strings.Contains(got, "say says again") {
@@ -234,7 +248,8 @@ func TestPlugins(t *testing.T) {
 	})
 	t.Run("PL-07 tools with the same name", func(t *testing.T) {
 		t.Parallel()
-		_, c := withPlugins(t, free("one", "two"), pluginFolder(t, offering("one", "say"), nil), pluginFolder(t, offering("two", "say", "read", "tell"), nil))
+		_, c := withPlugins(t, free("one", "two"), pluginFolder(t, offering("one", "say"), nil),
+			pluginFolder(t, offering("two", "say", "read", "tell"), nil))
 		eventually(t, "tools", []string{"one:say", "two:tell"}, c.pluginTools)
 		d := c.diagnostics("two")
 		if !strings.Contains(d, "read") || !strings.Contains(d, "say") {
@@ -250,9 +265,11 @@ func TestPlugins(t *testing.T) {
 	t.Run("PL-09 a server of the configuration and its filter", func(t *testing.T) {
 		t.Parallel()
 		server := func(filter string) string {
-			return `{"mcp": {"servers": {"srv": {"command": "` + filepath.ToSlash(os.Args[0]) + `", "env": {"` + childTools + `": "x,y,admin_z"}` + filter + `}}}}`
+			return `{"mcp": {"servers": {"srv": {"command": "` + filepath.ToSlash(os.Args[0]) + `", "env": {"` + childTools +
+				`": "x,y,admin_z"}` + filter + `}}}}`
 		}
-		_, c := configuredWith(t, server(""), Options{Model: uses(), Listen: &endpoint.Listen{Port: -1}, Environ: []string{"CHELA_TEST_SECRET=s3cret"}})
+		_, c := configuredWith(t, server(""),
+			Options{Model: uses(), Listen: &endpoint.Listen{Port: -1}, Environ: []string{"CHELA_TEST_SECRET=s3cret"}})
 		eventually(t, "tools", []string{"bundle-mcp:srv__admin_z", "bundle-mcp:srv__x", "bundle-mcp:srv__y"}, c.pluginTools)
 		if got := c.Ask("main", `srv__x {"text": "hi"}`).Text; !strings.Contains(got, `x says hi (config , secret "")`) {
 			t.Errorf("answer %s", got)
@@ -288,7 +305,8 @@ func TestPlugins(t *testing.T) {
 		started := filepath.Join(t.TempDir(), "started")
 		var dirs []string
 		for _, m := range []manifest{
-			offering("teams", "teams_send", "teams_react"), offering("matrix", "matrix_send", "matrix_react"), offering("zalo", "zalo_send"), offering("voice-call", "voice_call"),
+			offering("teams", "teams_send", "teams_react"), offering("matrix", "matrix_send", "matrix_react"),
+			offering("zalo", "zalo_send"), offering("voice-call", "voice_call"),
 		} {
 			m["process"].(manifest)["env"].(manifest)["CHELA_TEST_STARTED"] = started
 			if m["id"] == "voice-call" {
@@ -297,7 +315,8 @@ func TestPlugins(t *testing.T) {
 			dirs = append(dirs, pluginFolder(t, m, nil))
 		}
 		// An engine without a port lists no tools before its first run.
-		text := strings.Replace(free("teams", "matrix", "zalo", "voice-call"), `{"entries"`, `{"load": {"paths": `+quoted(dirs...)+`}, "entries"`, 1)
+		text := strings.Replace(free("teams", "matrix", "zalo", "voice-call"), `{"entries"`, `{"load": {"paths": `+
+			quoted(dirs...)+`}, "entries"`, 1)
 		g, c := configuredWith(t, text, Options{Model: uses()})
 		declared := []string{}
 		for _, id := range []string{"teams", "matrix", "zalo", "voice-call"} {
@@ -310,7 +329,8 @@ func TestPlugins(t *testing.T) {
 			}
 		}
 		slices.Sort(declared)
-		want := []string{"matrix:matrix_react", "matrix:matrix_send", "teams:teams_react", "teams:teams_send", "voice-call:voice_call", "zalo:zalo_send"}
+		want := []string{"matrix:matrix_react", "matrix:matrix_send", "teams:teams_react", "teams:teams_send",
+			"voice-call:voice_call", "zalo:zalo_send"}
 		if !slices.Equal(declared, want) {
 			t.Errorf("declared tools %q", declared)
 		}
@@ -341,7 +361,8 @@ func TestPlugins(t *testing.T) {
 	})
 	t.Run("what Chela does not do is said", func(t *testing.T) {
 		t.Parallel()
-		_, c := withPlugins(t, `{}`, pluginFolder(t, manifest{"id": "chat", "configSchema": manifest{"type": "object"}, "channels": []string{"chat"}}, nil))
+		_, c := withPlugins(t, `{}`, pluginFolder(t, manifest{"id": "chat", "configSchema": manifest{"type": "object"},
+			"channels": []string{"chat"}}, nil))
 		if p := c.plugin("chat"); len(p.Unsupported) == 0 || !strings.Contains(p.Unsupported[0], "channel") {
 			t.Errorf("%+v", p)
 		}
@@ -380,7 +401,8 @@ func TestInstalledPlugin(t *testing.T) {
 	if len(p.Hash) != 64 || !p.Removable {
 		t.Errorf("%+v", p)
 	}
-	for _, part := range []string{"adds the tool say", "adds the agent type forecaster", "decides about tool calls", "runs a program"} {
+	for _, part := range []string{"adds the tool say", "adds the agent type forecaster",
+		"decides about tool calls", "runs a program"} {
 		if !slices.ContainsFunc(p.Abilities, func(s string) bool { return strings.Contains(s, part) }) {
 			t.Errorf("what it does lacks %q: %q", part, p.Abilities)
 		}
@@ -388,11 +410,13 @@ func TestInstalledPlugin(t *testing.T) {
 	if err := c.Call(t.Context(), wire.MethodPluginsAdd, wire.PluginsAdd{Path: from}, nil); err == nil {
 		t.Error("it was installed twice")
 	}
-	if err := c.Call(t.Context(), wire.MethodPluginsSetEnabled, wire.PluginsSetEnabled{ID: "weather", Enabled: true, Acknowledge: &wire.PluginReview{Token: "another"}}, nil); err == nil {
+	if err := c.Call(t.Context(), wire.MethodPluginsSetEnabled, wire.PluginsSetEnabled{ID: "weather", Enabled: true,
+		Acknowledge: &wire.PluginReview{Token: "another"}}, nil); err == nil {
 		t.Error("another state was enabled than the one that was read")
 	}
 	c.patch(`{"plugins": {"entries": {"weather": {"sandbox": false}}}}`)
-	c.must(wire.MethodPluginsSetEnabled, wire.PluginsSetEnabled{ID: "weather", Enabled: true, Acknowledge: &wire.PluginReview{Token: p.Hash}}, &out)
+	c.must(wire.MethodPluginsSetEnabled,
+		wire.PluginsSetEnabled{ID: "weather", Enabled: true, Acknowledge: &wire.PluginReview{Token: p.Hash}}, &out)
 	if out.Plugin.State != "enabled" {
 		t.Fatalf("enabled: %+v", out)
 	}
@@ -402,15 +426,18 @@ func TestInstalledPlugin(t *testing.T) {
 	}
 	var hooks wire.HooksStatus
 	c.must(wire.MethodHooksStatus, wire.HooksGet{}, &hooks)
-	if i := slices.IndexFunc(hooks.Hooks, func(h wire.Hook) bool { return h.Name == "guard" }); i < 0 || !hooks.Hooks[i].Managed || hooks.Hooks[i].Source != "plugin" || !hooks.Hooks[i].Loadable {
+	if i := slices.IndexFunc(hooks.Hooks, func(h wire.Hook) bool { return h.Name == "guard" }); i < 0 ||
+		!hooks.Hooks[i].Managed || hooks.Hooks[i].Source != "plugin" || !hooks.Hooks[i].Loadable {
 		t.Errorf("hooks: %+v", hooks.Hooks)
 	}
 	var seen wire.PluginInspected
 	c.must(wire.MethodPluginsInspect, wire.PluginGet{ID: "weather"}, &seen)
-	if !slices.Equal(seen.Declared.Hooks, []string{"before_tool_call", "llm_input"}) || seen.ReviewToken != p.Hash || seen.Grants.Hooks.Conversation.Effective || seen.Grants.Hooks.Prompt.Effective {
+	if !slices.Equal(seen.Declared.Hooks, []string{"before_tool_call", "llm_input"}) || seen.ReviewToken != p.Hash ||
+		seen.Grants.Hooks.Conversation.Effective || seen.Grants.Hooks.Prompt.Effective {
 		t.Errorf("inspected: %+v", seen)
 	}
-	if got := c.Ask("main", `sessions_spawn {"task": "explain", "agentType": "forecaster"}`).Text; strings.Contains(got, "no agent type") {
+	if got := c.Ask("main", `sessions_spawn {"task": "explain", "agentType": "forecaster"}`).Text; strings.Contains(got,
+		"no agent type") {
 		t.Errorf("the agent type: %s", got)
 	}
 
@@ -419,12 +446,14 @@ func TestInstalledPlugin(t *testing.T) {
 	if err := os.WriteFile(file, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Ask("main", "ls {}").Text; !strings.Contains(got, "blocked") || strings.Contains(got, "nothing is listed") {
+	if got := c.Ask("main", "ls {}").Text; !strings.Contains(got, "blocked") ||
+		strings.Contains(got, "nothing is listed") {
 		t.Errorf("a hook that was changed does not refuse: %s", got)
 	}
 	var ok wire.OK
 	c.must(wire.MethodPluginsRefresh, nil, &ok)
-	if d := c.diagnostics("weather"); !strings.Contains(d, "it was changed since it was enabled") || len(c.pluginTools()) != 0 {
+	if d := c.diagnostics("weather"); !strings.Contains(d, "it was changed since it was enabled") ||
+		len(c.pluginTools()) != 0 {
 		t.Errorf("after a change: %s, tools %q", d, c.pluginTools())
 	}
 
@@ -444,11 +473,13 @@ func TestInstalledPlugin(t *testing.T) {
 func TestPluginInstallHook(t *testing.T) {
 	t.Parallel()
 	g, c := configuredWith(t, `{}`, Options{Model: uses(), Hooks: func(to *hook.Points) {
-		to.BeforeInstall.Add(hook.Hook[hook.BeforeInstall, hook.Block]{Name: "no", Func: func(_ context.Context, e hook.BeforeInstall) (hook.Block, error) {
-			return hook.Block{Block: e.Kind == "plugin", Reason: "no plug-ins here"}, nil
-		}})
+		to.BeforeInstall.Add(hook.Hook[hook.BeforeInstall, hook.Block]{Name: "no",
+			Func: func(_ context.Context, e hook.BeforeInstall) (hook.Block, error) {
+				return hook.Block{Block: e.Kind == "plugin", Reason: "no plug-ins here"}, nil
+			}})
 	}})
-	err := c.Call(t.Context(), wire.MethodPluginsAdd, wire.PluginsAdd{Path: pluginFolder(t, offering("weather", "say"), nil)}, nil)
+	err := c.Call(t.Context(), wire.MethodPluginsAdd,
+		wire.PluginsAdd{Path: pluginFolder(t, offering("weather", "say"), nil)}, nil)
 	if err == nil || !strings.Contains(err.Error(), "no plug-ins here") {
 		t.Errorf("%v", err)
 	}

@@ -43,8 +43,10 @@ func TestOfferedTools(t *testing.T) {
 		name, tools, agents string
 		want                map[string]string // by agent
 	}{
-		{"TC-01 without a section tools every tool that needs no credential is offered", "", "", map[string]string{"main": free, "ops": free}},
-		{"TC-02 the profile minimal is exactly session_status", `{"profile": "minimal"}`, "", map[string]string{"main": "session_status", "ops": "session_status"}},
+		{"TC-01 without a section tools every tool that needs no credential is offered", "", "",
+			map[string]string{"main": free, "ops": free}},
+		{"TC-02 the profile minimal is exactly session_status", `{"profile": "minimal"}`, "",
+			map[string]string{"main": "session_status", "ops": "session_status"}},
 		{
 			"TC-02 minimal for one agent", "", `{"profile": "minimal"}`,
 			map[string]string{"main": free, "ops": "session_status"},
@@ -80,7 +82,10 @@ func TestOfferedTools(t *testing.T) {
 
 // TestCallLimit has a model call tools as long as it gets any.
 func TestCallLimit(t *testing.T) {
-	for name, each := range map[string]int{"TH-10 the 21st call of 20, one per answer": 1, "TH-10 the 21st call of 20, seven per answer": 7} {
+	for name, each := range map[string]int{
+		"TH-10 the 21st call of 20, one per answer":   1,
+		"TH-10 the 21st call of 20, seven per answer": 7,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := 0
@@ -91,7 +96,8 @@ func TestCallLimit(t *testing.T) {
 				s := llmtest.Step{}
 				for range each {
 					n++
-					s.Parts = append(s.Parts, llmtest.Call(fmt.Sprint("c", n), "grep", fmt.Sprintf(`{"pattern":"word %d"}`, n)).Parts...)
+					s.Parts = append(s.Parts,
+						llmtest.Call(fmt.Sprint("c", n), "grep", fmt.Sprintf(`{"pattern":"word %d"}`, n)).Parts...)
 				}
 				return s
 			})
@@ -113,7 +119,8 @@ func TestCallLimit(t *testing.T) {
 			}
 			rs := model.Requests()
 			last := rs[len(rs)-1]
-			if note := last.Messages[len(last.Messages)-1].PlainText(); len(last.Tools) != 0 || !strings.Contains(note, "limit") {
+			if note := last.Messages[len(last.Messages)-1].PlainText(); len(last.Tools) != 0 ||
+				!strings.Contains(note, "limit") {
 				t.Errorf("the last request has %d tools and ends with %q", len(last.Tools), note)
 			}
 			for _, r := range rs[:len(rs)-1] {

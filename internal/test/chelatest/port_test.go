@@ -37,7 +37,9 @@ import (
 func TestDrain(t *testing.T) {
 	t.Run("GW-06 a run in progress ends first, and its client sees the end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			g := chelatest.Start(t, chelatest.Options{Model: llmtest.NewScript(llmtest.Step{Delay: 3 * time.Second, Parts: []llm.Part{llm.Text("in time")}})})
+			g := chelatest.Start(t,
+				chelatest.Options{Model: llmtest.NewScript(llmtest.Step{Delay: 3 * time.Second,
+					Parts: []llm.Part{llm.Text("in time")}})})
 			c := g.Client()
 			run := c.Send("main", "hi")
 			synctest.Wait()
@@ -61,7 +63,8 @@ func TestDrain(t *testing.T) {
 	})
 	t.Run("GW-06 a run that takes too long is aborted after the time limit", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			g := chelatest.Start(t, chelatest.Options{Model: llmtest.NewScript(llmtest.Step{Delay: time.Hour, Parts: []llm.Part{llm.Text("late")}})})
+			g := chelatest.Start(t,
+				chelatest.Options{Model: llmtest.NewScript(llmtest.Step{Delay: time.Hour, Parts: []llm.Part{llm.Text("late")}})})
 			g.Client().Send("main", "hi")
 			synctest.Wait()
 			begin := time.Now()
@@ -96,7 +99,12 @@ func TestRestart(t *testing.T) {
 		dial := func() *client.Client {
 			t.Helper()
 			c, err := client.Dial(t.Context(), client.Options{
-				URL: u.String(), ID: "gateway-client", Mode: wire.ModeBackend, Scopes: []string{wire.ScopeAdmin}, Auth: &wire.Auth{Token: "a-token"}, Once: true,
+				URL:    u.String(),
+				ID:     "gateway-client",
+				Mode:   wire.ModeBackend,
+				Scopes: []string{wire.ScopeAdmin},
+				Auth:   &wire.Auth{Token: "a-token"},
+				Once:   true,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -137,9 +145,11 @@ func TestHooksToken(t *testing.T) {
 		warns             bool
 	}{
 		{"SE-15 the start warns of a hooks token that is the gateway's token", `{"token": "a-token"}`, "a-token", true},
-		{"SE-15 the start warns of a hooks token that is the gateway's password", `{"mode": "password", "password": "a-token"}`, "a-token", true},
+		{"SE-15 the start warns of a hooks token that is the gateway's password",
+			`{"mode": "password", "password": "a-token"}`, "a-token", true},
 		{"a separate hooks token", `{"token": "a-token"}`, "another-token", false},
-		{"a hooks token that is an unused password", `{"mode": "token", "token": "a-token", "password": "b-token"}`, "b-token", false},
+		{"a hooks token that is an unused password", `{"mode": "token", "token": "a-token", "password": "b-token"}`,
+			"b-token", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log lockedBuffer
@@ -150,7 +160,8 @@ func TestHooksToken(t *testing.T) {
 				},
 			}).Stop()
 			text := log.String()
-			if got := strings.Contains(text, `level=WARN msg="hooks.token is the gateway's credential`); got != tt.warns || strings.Contains(text, tt.hooks) {
+			if got := strings.Contains(text, `level=WARN msg="hooks.token is the gateway's credential`); got != tt.warns ||
+				strings.Contains(text, tt.hooks) {
 				t.Errorf("warned %v, want %v, without the token:\n%s", got, tt.warns, text)
 			}
 		})
@@ -174,69 +185,76 @@ func (f failing) Run(ctx context.Context, _ channel.Sink) error {
 }
 
 func TestFailingChannel(t *testing.T) {
-	t.Run("HL-01 the gateway is live but not ready while a channel fails, and remote requests get no details", func(t *testing.T) {
-		recovered := make(chan struct{})
-		g := chelatest.Start(t, chelatest.Options{
-			Log: slog.New(slog.DiscardHandler), Channels: map[string]channel.Channel{"broken": failing{ok: recovered}}, Listen: &endpoint.Listen{Port: -1},
-			Config: chelatest.Config{"gateway": json.RawMessage(`{"auth": {"token": "a-token"}, "trustedProxies": ["127.0.0.1"]}`)},
-		})
-		get := func(path, from string) (int, string) {
-			t.Helper()
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(g.URL(), "ws")+path, nil)
-			if err != nil {
-				t.Fatal(err)
+	t.Run("HL-01 the gateway is live but not ready while a channel fails, and remote requests get no details",
+		func(t *testing.T) {
+			recovered := make(chan struct{})
+			g := chelatest.Start(t, chelatest.Options{
+				Log: slog.New(slog.DiscardHandler), Channels: map[string]channel.Channel{"broken": failing{ok: recovered}},
+				Listen: &endpoint.Listen{Port: -1},
+				Config: chelatest.Config{
+					"gateway": json.RawMessage(`{"auth": {"token": "a-token"}, "trustedProxies": ["127.0.0.1"]}`)},
+			})
+			get := func(path, from string) (int, string) {
+				t.Helper()
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+					"http"+strings.TrimPrefix(g.URL(), "ws")+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if from != "" {
+					r.Header.Set("X-Forwarded-For", from)
+				}
+				res, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer res.Body.Close()
+				b, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return res.StatusCode, string(b)
 			}
-			if from != "" {
-				r.Header.Set("X-Forwarded-For", from)
+			var status int
+			var body string
+			waittest.Until(t, "the gateway is not ready",
+				func() bool { status, body = get("/readyz", ""); return status != http.StatusOK })
+			if status != http.StatusServiceUnavailable || !strings.Contains(body, "broken") {
+				t.Errorf("/readyz: %d %s, want 503 with the channel", status, body)
 			}
-			res, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
+			if status, body := get("/readyz", "203.0.113.9"); status != http.StatusServiceUnavailable ||
+				strings.Contains(body, "broken") {
+				t.Errorf("/readyz for a remote request: %d %s, want 503 without the channel", status, body)
 			}
-			defer res.Body.Close()
-			b, err := io.ReadAll(res.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return res.StatusCode, string(b)
-		}
-		var status int
-		var body string
-		waittest.Until(t, "the gateway is not ready", func() bool { status, body = get("/readyz", ""); return status != http.StatusOK })
-		if status != http.StatusServiceUnavailable || !strings.Contains(body, "broken") {
-			t.Errorf("/readyz: %d %s, want 503 with the channel", status, body)
-		}
-		if status, body := get("/readyz", "203.0.113.9"); status != http.StatusServiceUnavailable || strings.Contains(body, "broken") {
-			t.Errorf("/readyz for a remote request: %d %s, want 503 without the channel", status, body)
-		}
-		health := func() {
-			t.Helper()
-			for _, from := range []string{"", "203.0.113.9"} {
-				if status, body := get("/healthz", from); status != http.StatusOK || strings.Contains(body, "broken") {
-					t.Errorf("/healthz from %q: %d %s, want 200", from, status, body)
+			health := func() {
+				t.Helper()
+				for _, from := range []string{"", "203.0.113.9"} {
+					if status, body := get("/healthz", from); status != http.StatusOK || strings.Contains(body, "broken") {
+						t.Errorf("/healthz from %q: %d %s, want 200", from, status, body)
+					}
 				}
 			}
-		}
-		health()
-		close(recovered)
-		c := g.Client() // a change of its configuration starts the account again
-		var conf wire.ConfigSnapshot
-		if err := c.Call(t.Context(), wire.MethodConfigGet, nil, &conf); err != nil {
-			t.Fatal(err)
-		}
-		patch := wire.ConfigPatch{Raw: `{"channels": {"broken": {"name": "again"}}}`, BaseHash: conf.Hash}
-		if err := c.Call(t.Context(), wire.MethodConfigPatch, patch, nil); err != nil {
-			t.Fatal(err)
-		}
-		waittest.Until(t, "the gateway is ready", func() bool { status, body = get("/readyz", ""); return status == http.StatusOK })
-		if status != http.StatusOK || !strings.Contains(body, `"ready":true`) {
-			t.Errorf("/readyz after the channel is connected: %d %s, want 200", status, body)
-		}
-		if status, body := get("/readyz", "203.0.113.9"); status != http.StatusOK || strings.Contains(body, "broken") {
-			t.Errorf("/readyz for a remote request, after the channel is connected: %d %s, want 200", status, body)
-		}
-		health()
-	})
+			health()
+			close(recovered)
+			c := g.Client() // a change of its configuration starts the account again
+			var conf wire.ConfigSnapshot
+			if err := c.Call(t.Context(), wire.MethodConfigGet, nil, &conf); err != nil {
+				t.Fatal(err)
+			}
+			patch := wire.ConfigPatch{Raw: `{"channels": {"broken": {"name": "again"}}}`, BaseHash: conf.Hash}
+			if err := c.Call(t.Context(), wire.MethodConfigPatch, patch, nil); err != nil {
+				t.Fatal(err)
+			}
+			waittest.Until(t, "the gateway is ready",
+				func() bool { status, body = get("/readyz", ""); return status == http.StatusOK })
+			if status != http.StatusOK || !strings.Contains(body, `"ready":true`) {
+				t.Errorf("/readyz after the channel is connected: %d %s, want 200", status, body)
+			}
+			if status, body := get("/readyz", "203.0.113.9"); status != http.StatusOK || strings.Contains(body, "broken") {
+				t.Errorf("/readyz for a remote request, after the channel is connected: %d %s, want 200", status, body)
+			}
+			health()
+		})
 }
 
 // unreadable is a store in which runs cannot be read while it is broken.
@@ -278,7 +296,8 @@ func TestUnreadableStore(t *testing.T) {
 		}
 		b, err := io.ReadAll(res.Body)
 		res.Body.Close()
-		if err != nil || (res.StatusCode != http.StatusOK) != broken || strings.Contains(string(b), "a page is damaged") != broken {
+		if err != nil || (res.StatusCode != http.StatusOK) != broken ||
+			strings.Contains(string(b), "a page is damaged") != broken {
 			t.Errorf("broken %v: %d %s, %v", broken, res.StatusCode, b, err)
 		}
 	}
@@ -350,12 +369,15 @@ func TestPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w wire.AgentWaited
-	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: run, TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil || w.Status != wire.StatusOK {
+	if err := c.Call(t.Context(), wire.MethodAgentWait,
+		wire.AgentWait{RunID: run, TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil || w.Status != wire.StatusOK {
 		t.Fatalf("the run ended with %q, %v", w.Status, err)
 	}
 	t.Run("ME-01 a turn increments the counter of runs", func(t *testing.T) {
-		for _, want := range []string{"chela_runs_total{outcome=\"ok\"} 1\n", "chela_auth_failures_total 1\n", "chela_sessions 1\n"} {
-			waittest.Until(t, "the metric "+want, func() bool { return strings.Contains(get("/metrics"), want) }) // it is counted after it is stored
+		for _, want := range []string{"chela_runs_total{outcome=\"ok\"} 1\n", "chela_auth_failures_total 1\n",
+			"chela_sessions 1\n"} {
+			// it is counted after it is stored
+			waittest.Until(t, "the metric "+want, func() bool { return strings.Contains(get("/metrics"), want) })
 		}
 	})
 	t.Run("GW-06 clients are notified before the stop", func(t *testing.T) {
@@ -367,7 +389,8 @@ func TestPort(t *testing.T) {
 		for e := range c.Events() {
 			last = e.Name
 		}
-		if ce, ok := errors.AsType[*client.CloseError](c.Err()); last != wire.EventShutdown || !ok || ce.Code != wire.CloseRestart {
+		if ce, ok := errors.AsType[*client.CloseError](c.Err()); last != wire.EventShutdown || !ok ||
+			ce.Code != wire.CloseRestart {
 			t.Errorf("the last event is %s and the connection was closed with %v, want shutdown and 1012", last, c.Err())
 		}
 	})
@@ -392,7 +415,8 @@ func TestMetricSeries(t *testing.T) {
 		}
 		g := chelatest.Start(t, chelatest.Options{
 			Model: model, Tools: parts, Listen: &endpoint.Listen{Port: -1},
-			Config: chelatest.Config{"models": json.RawMessage(`{"providers": {"mock": {"models": [` + strings.Join(models, ",") + `]}}}`), "agents.defaults": json.RawMessage(`{"model": "mock/m0"}`)},
+			Config: chelatest.Config{"models": json.RawMessage(`{"providers": {"mock": {"models": [` + strings.Join(models,
+				",") + `]}}}`), "agents.defaults": json.RawMessage(`{"model": "mock/m0"}`)},
 		})
 		c := g.Client()
 		series := func() (names []string) {
@@ -415,7 +439,8 @@ func TestMetricSeries(t *testing.T) {
 		before := series()
 		for i := range sessions {
 			key := fmt.Sprint("agent:main:s", i)
-			if err := c.Call(t.Context(), wire.MethodSessionsCreate, map[string]string{"key": key, "model": fmt.Sprint("mock/m", i)}, nil); err != nil {
+			if err := c.Call(t.Context(), wire.MethodSessionsCreate,
+				map[string]string{"key": key, "model": fmt.Sprint("mock/m", i)}, nil); err != nil {
 				t.Fatal(err)
 			}
 			if end := c.Ask(key, tools[i]); end.Text != "done" {

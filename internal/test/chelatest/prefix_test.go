@@ -22,7 +22,8 @@ type numbered int
 func (n numbered) Spec() tool.Spec {
 	return tool.Spec{
 		Name: fmt.Sprintf("tool_%02d", int(n)), Description: fmt.Sprintf("Tool %d.", int(n)), Effect: tool.Reads,
-		Schema: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"b%d":{"type":"string"},"a%d":{"type":"integer"}}}`, n, n)),
+		Schema: json.RawMessage(
+			fmt.Sprintf(`{"type":"object","properties":{"b%d":{"type":"string"},"a%d":{"type":"integer"}}}`, n, n)),
 	}
 }
 
@@ -70,7 +71,13 @@ func TestStablePrefix(t *testing.T) {
 				return llmtest.Say(fmt.Sprint("answer ", n))
 			})
 			url, hc := srv.Pipe()
-			o := Options{Dir: t.TempDir(), HTTP: hc, Config: modelConfig(llmtest.Anthropic, url), Tools: shuffled(), Wrap: withoutSync}
+			o := Options{
+				Dir:    t.TempDir(),
+				HTTP:   hc,
+				Config: modelConfig(llmtest.Anthropic, url),
+				Tools:  shuffled(),
+				Wrap:   withoutSync,
+			}
 			// Midnight changes the date in the prompt, so the conversation takes place on one day.
 			time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(25 * time.Hour)))
 			g := Start(t, o)
@@ -103,9 +110,16 @@ func TestStablePrefix(t *testing.T) {
 	})
 	t.Run("CACHE-03 only another list of tools changes the prefix", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			srv := llmtest.ServerFunc(t, llmtest.Anthropic, func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("ok") })
+			srv := llmtest.ServerFunc(t, llmtest.Anthropic,
+				func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("ok") })
 			url, hc := srv.Pipe()
-			o := Options{Dir: t.TempDir(), HTTP: hc, Config: modelConfig(llmtest.Anthropic, url), Tools: shuffled(), Wrap: withoutSync}
+			o := Options{
+				Dir:    t.TempDir(),
+				HTTP:   hc,
+				Config: modelConfig(llmtest.Anthropic, url),
+				Tools:  shuffled(),
+				Wrap:   withoutSync,
+			}
 			for _, change := range []func(){
 				func() {},
 				func() { o.Config["messages"] = json.RawMessage(`{"responseUsage": "full"}`) },

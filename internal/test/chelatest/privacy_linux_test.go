@@ -16,9 +16,10 @@ import (
 // direct chat.
 func TestPrivateNotesOfCommands(t *testing.T) {
 	s := &boxed{t: t, fake: &channeltest.Fake{}}
-	s.Gateway = Start(t, Options{Model: caller(), Dial: site(t), Channels: map[string]channel.Channel{"open": s.fake}, Config: Config{
-		"channels": json.RawMessage(`{"open": {"allowFrom": ["ann"]}}`),
-	}})
+	s.Gateway = Start(t, Options{Model: caller(), Dial: site(t), Channels: map[string]channel.Channel{"open": s.fake},
+		Config: Config{
+			"channels": json.RawMessage(`{"open": {"allowFrom": ["ann"]}}`),
+		}})
 	for _, name := range []string{"MEMORY.md", "USER.md", "memory/house.md"} {
 		s.writeIn("workspace/"+name, "The code is 4071.")
 	}
@@ -33,7 +34,8 @@ func TestPrivateNotesOfCommands(t *testing.T) {
 		{"grep -rh code . ; cat open.md", "4071", "Anybody"},
 		{"f=MEM; cat ${f}ORY.md; cat open.md", "4071", "Anybody"},
 		{"sh -c 'cat MEM*'; cat open.md", "4071", "Anybody"},
-		{"d=memory; cp -r $d copied; mv $d moved; cat copied/* moved/*; mv moved $d; rm -r copied; cat open.md", "4071", "Anybody"},
+		{"d=memory; cp -r $d copied; mv $d moved; cat copied/* moved/*; mv moved $d; rm -r copied; cat open.md",
+			"4071", "Anybody"},
 		{"cat open.md", "", "Anybody"},
 	} {
 		for _, p := range []chela.Peer{groupOf("g1"), ann} {
@@ -49,7 +51,9 @@ func TestPrivateNotesOfCommands(t *testing.T) {
 	if got := s.say(groupOf("g1"), "ann", execCall("cat USER.md", "")); !strings.Contains(got, "only in a private chat") {
 		t.Errorf("the reason is missing: %s", got)
 	}
-	if got := s.say(groupOf("g1"), "ann", execCall("d=memory; m=MEMORY; echo evil > $m.md; echo evil > $d/house.md; echo evil > $d/new.md; rm -rf $d", "")); strings.Contains(got, "4071") {
+	if got := s.say(groupOf("g1"), "ann",
+		execCall("d=memory; m=MEMORY; echo evil > $m.md; echo evil > $d/house.md; echo evil > $d/new.md; rm -rf $d",
+			"")); strings.Contains(got, "4071") {
 		t.Errorf("changes in a group: %s", got)
 	}
 	for _, name := range []string{"MEMORY.md", "memory/house.md"} {

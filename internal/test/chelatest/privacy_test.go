@@ -24,9 +24,12 @@ func TestPrivateNotes(t *testing.T) {
 	direct := chela.Address{Channel: "chat", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}
 	groupKey := chela.SessionKey("agent:main:chat:group:g1")
 	reads := []string{
-		`read {"path": "MEMORY.md"}`, `read {"path": "./memory/../memory/house.md"}`, `read {"path": "USER.md"}`, `read {"path": "DREAMS.md"}`, `read {"path": "link.md"}`,
-		`grep {"pattern": "code"}`, `grep {"pattern": "code", "path": "memory"}`, `find {"pattern": "house*"}`, `ls {"path": "memory"}`,
-		`edit {"path": "MEMORY.md", "oldText": "The", "newText": "Our"}`, `memory_get {"path": "MEMORY.md"}`, `memory_search {"query": "door code"}`,
+		`read {"path": "MEMORY.md"}`, `read {"path": "./memory/../memory/house.md"}`, `read {"path": "USER.md"}`,
+		`read {"path": "DREAMS.md"}`, `read {"path": "link.md"}`,
+		`grep {"pattern": "code"}`, `grep {"pattern": "code", "path": "memory"}`, `find {"pattern": "house*"}`,
+		`ls {"path": "memory"}`,
+		`edit {"path": "MEMORY.md", "oldText": "The", "newText": "Our"}`, `memory_get {"path": "MEMORY.md"}`,
+		`memory_search {"query": "door code"}`,
 	}
 	// known is what a result contains that shows a note.
 	known := []string{code, "house.md", "[file]", "Replaced", "replaced", "Edited", "edited"}
@@ -54,25 +57,50 @@ func TestPrivateNotes(t *testing.T) {
 		{"the terminal", true, func(k *talkers, id, line string) { k.Ask("main", line) }},
 		{"a job whose answer goes to a direct chat", true, func(k *talkers, id, line string) { k.job(line, "ann") }},
 		{"a group", false, func(k *talkers, id, line string) {
-			if err := k.chat.Say(k.t.Context(), chela.Inbound{ID: id, Address: group, Sender: chela.Sender{ID: "ann"}, Mentioned: true, Text: line}); err != nil {
+			if err := k.chat.Say(k.t.Context(), chela.Inbound{
+				ID:        id,
+				Address:   group,
+				Sender:    chela.Sender{ID: "ann"},
+				Mentioned: true,
+				Text:      line,
+			}); err != nil {
 				k.t.Fatal(err)
 			}
 		}},
 		{"a subagent of a group", false, func(k *talkers, id, line string) {
-			if err := k.chat.Say(k.t.Context(), chela.Inbound{ID: id, Address: group, Sender: chela.Sender{ID: "ann"}, Mentioned: true, Text: task(line)}); err != nil {
+			if err := k.chat.Say(k.t.Context(), chela.Inbound{
+				ID:        id,
+				Address:   group,
+				Sender:    chela.Sender{ID: "ann"},
+				Mentioned: true,
+				Text:      task(line),
+			}); err != nil {
 				k.t.Fatal(err)
 			}
 		}},
-		{"a message of the owner to the session of a group", false, func(k *talkers, id, line string) { k.Ask(string(groupKey), line) }},
+		{"a message of the owner to the session of a group", false,
+			func(k *talkers, id, line string) { k.Ask(string(groupKey), line) }},
 		{"a job whose answer goes to a group", false, func(k *talkers, id, line string) { k.job(line, "group:g1") }},
 		{"a subagent of such a job", false, func(k *talkers, id, line string) { k.job(task(line), "group:g1") }},
 		{"another session that a group asks", false, func(k *talkers, id, line string) {
-			if err := k.chat.Say(k.t.Context(), chela.Inbound{ID: id, Address: group, Sender: chela.Sender{ID: "ann"}, Mentioned: true, Text: send("agent:main:main", line, 30)}); err != nil {
+			if err := k.chat.Say(k.t.Context(), chela.Inbound{
+				ID:        id,
+				Address:   group,
+				Sender:    chela.Sender{ID: "ann"},
+				Mentioned: true,
+				Text:      send("agent:main:main", line, 30),
+			}); err != nil {
 				k.t.Fatal(err)
 			}
 		}},
 		{"another session in a later turn of its exchange with a group", false, func(k *talkers, id, line string) {
-			if err := k.chat.Say(k.t.Context(), chela.Inbound{ID: id, Address: group, Sender: chela.Sender{ID: "ann"}, Mentioned: true, Text: send("agent:main:main", "say say "+line, 30)}); err != nil {
+			if err := k.chat.Say(k.t.Context(), chela.Inbound{
+				ID:        id,
+				Address:   group,
+				Sender:    chela.Sender{ID: "ann"},
+				Mentioned: true,
+				Text:      send("agent:main:main", "say say "+line, 30),
+			}); err != nil {
 				k.t.Fatal(err)
 			}
 		}},
@@ -86,7 +114,13 @@ func TestPrivateNotes(t *testing.T) {
 			if err := os.Symlink("MEMORY.md", filepath.Join(k.g.Dir, "workspace", "link.md")); err != nil {
 				needtest.Missing(t, "symbolic links")
 			}
-			if err := k.chat.Say(t.Context(), chela.Inbound{ID: "hello", Address: group, Sender: chela.Sender{ID: "ann"}, Mentioned: true, Text: "say hello"}); err != nil {
+			if err := k.chat.Say(t.Context(), chela.Inbound{
+				ID:        "hello",
+				Address:   group,
+				Sender:    chela.Sender{ID: "ann"},
+				Mentioned: true,
+				Text:      "say hello",
+			}); err != nil {
 				t.Fatal(err)
 			}
 			k.settle()
@@ -109,7 +143,8 @@ func TestPrivateNotes(t *testing.T) {
 				if !place.private && strings.Contains(prompts, "door code is") {
 					t.Errorf("%s: MEMORY.md is in the prompt", line)
 				}
-				if !place.private && (strings.HasPrefix(line, "read") || strings.HasPrefix(line, "edit") || strings.HasPrefix(line, "ls")) && !strings.Contains(all, "only in a private chat") {
+				if !place.private && (strings.HasPrefix(line, "read") || strings.HasPrefix(line, "edit") ||
+					strings.HasPrefix(line, "ls")) && !strings.Contains(all, "only in a private chat") {
 					t.Errorf("%s: the reason is missing:\n%s", line, all)
 				}
 			}
@@ -132,7 +167,8 @@ func (k *talkers) job(line, to string) {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	k.must(wire.MethodCronAdd, json.RawMessage(fmt.Sprintf(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":%s},
+	k.must(wire.MethodCronAdd,
+		json.RawMessage(fmt.Sprintf(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":%s},
 		"sessionTarget":"isolated","wakeMode":"now","deleteAfterRun":true,"delivery":{"mode":"announce","channel":"chat","to":%q}}`,
-		time.Now().Add(time.Second).UTC().Format(time.RFC3339), message, to)), nil)
+			time.Now().Add(time.Second).UTC().Format(time.RFC3339), message, to)), nil)
 }

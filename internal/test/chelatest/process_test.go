@@ -67,7 +67,8 @@ func takeover(t *testing.T) {
 		t.Fatal("the second process did not attach to the first")
 	}
 	var sent wire.ChatSent
-	err := c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "effect 7", IdempotencyKey: "m7"}, &sent)
+	err := c.Call(t.Context(), wire.MethodChatSend,
+		wire.ChatSend{SessionKey: "main", Message: "effect 7", IdempotencyKey: "m7"}, &sent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,8 @@ func takeover(t *testing.T) {
 		t.Fatal("no process took over")
 	}
 	var w wire.AgentWaited
-	if err := c.Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: "m7", TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil || w.Status != "ok" {
+	if err := c.Call(t.Context(), wire.MethodAgentWait,
+		wire.AgentWait{RunID: "m7", TimeoutMs: waittest.Limit.Milliseconds()}, &w); err != nil || w.Status != "ok" {
 		t.Errorf("the turn ended %q: %v", w.Status, err)
 	}
 	h, err := c.History(t.Context(), "main", 100)

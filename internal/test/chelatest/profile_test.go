@@ -105,7 +105,13 @@ func TestPrivateFilesInPrompt(t *testing.T) {
 	dir := t.TempDir()
 	ws := filepath.Join(dir, "workspace")
 	for name, text := range map[string]string{
-		"conf/chela.json": `{session: {$include: "./more.json"}} // `, "conf/more.json": "{} // ", "conf/chela.json.bak": "{} // ", ".env": "KEY=", "keys/id_ed25519": "", ".ssh/config": "", "../exec-approvals.json": `{"version": 1} // `,
+		"conf/chela.json":        `{session: {$include: "./more.json"}} // `,
+		"conf/more.json":         "{} // ",
+		"conf/chela.json.bak":    "{} // ",
+		".env":                   "KEY=",
+		"keys/id_ed25519":        "",
+		".ssh/config":            "",
+		"../exec-approvals.json": `{"version": 1} // `,
 	} {
 		plant(t, filepath.Join(ws, name), text+secret)
 	}
@@ -157,7 +163,8 @@ func TestPrivateFilesInPrompt(t *testing.T) {
 			if err := errors.Join(os.Remove(soul), tt.link(tt.target, soul)); err != nil {
 				t.Fatal(err)
 			}
-			if text := system(); strings.Contains(text, secret) || !strings.Contains(text, tt.want) || strings.Contains(text, "the first character") {
+			if text := system(); strings.Contains(text, secret) || !strings.Contains(text, tt.want) ||
+				strings.Contains(text, "the first character") {
 				t.Errorf("want %q in %s", tt.want, text)
 			}
 			if tt.want == omitted {
@@ -180,8 +187,11 @@ func TestSandboxFolder(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if end := c.Ask("main", "hi"); end.State != wire.StateError || !strings.Contains(end.Error, "folder of the sandbox cannot be made") || strings.Contains(end.Error, g.Dir) || len(model.Requests()) != 0 {
-		t.Errorf("%s %q %q after %d requests, want an error about the sandbox", end.State, end.Text, end.Error, len(model.Requests()))
+	if end := c.Ask("main", "hi"); end.State != wire.StateError ||
+		!strings.Contains(end.Error, "folder of the sandbox cannot be made") || strings.Contains(end.Error, g.Dir) ||
+		len(model.Requests()) != 0 {
+		t.Errorf("%s %q %q after %d requests, want an error about the sandbox", end.State, end.Text,
+			end.Error, len(model.Requests()))
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -209,7 +219,8 @@ func TestModelsStatus(t *testing.T) {
 		}
 		var status wire.ModelsStatus
 		c.must(wire.MethodModelsStatus, nil, &status)
-		if status.Default != all[0].ref() || status.Reason != "configured" || !slices.Equal(status.Fallbacks, []string{all[1].ref()}) || status.Aliases["quick"] != "openai/gpt-5" {
+		if status.Default != all[0].ref() || status.Reason != "configured" ||
+			!slices.Equal(status.Fallbacks, []string{all[1].ref()}) || status.Aliases["quick"] != "openai/gpt-5" {
 			t.Errorf("%+v", status)
 		}
 		var got []string
@@ -231,7 +242,8 @@ func TestModelsStatus(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 		}
-		want := []string{"anthropic:ANTHROPIC_API_KEYS/1 rate_limit " + all[0].model, "anthropic:ANTHROPIC_API_KEYS/2", "openai:OPENAI_API_KEYS/1"}
+		want := []string{"anthropic:ANTHROPIC_API_KEYS/1 rate_limit " + all[0].model, "anthropic:ANTHROPIC_API_KEYS/2",
+			"openai:OPENAI_API_KEYS/1"}
 		if !slices.Equal(got, want) {
 			t.Errorf("keys %q, want %q", got, want)
 		}

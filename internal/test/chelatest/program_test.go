@@ -48,9 +48,11 @@ func TestProgram(t *testing.T) {
 	inWorkspace := func(name string) string { return filepath.Join(g.Dir, "workspace", name) }
 
 	// Write the program: files are created without approval.
-	says(do(`write {"path":"src/greet.sh","content":"# greets\nwhile read name; do\n  echo \"hello $name\"\ndone\n"}`), "Created src/greet.sh")
+	says(do(`write {"path":"src/greet.sh","content":"# greets\nwhile read name; do\n  echo \"hello $name\"\ndone\n"}`),
+		"Created src/greet.sh")
 	says(do(`write {"path":"build.sh","content":"set -e\nmkdir -p bin\n{ echo '#!/bin/sh'; cat src/greet.sh; } > bin/greet\nchmod +x bin/greet\nwc -l < bin/greet\n"}`), "Created")
-	says(do(`write {"path":"test.sh","content":"[ \"$(echo ada | bin/greet)\" = \"hello ada\" ] && echo PASS\n"}`), "Created")
+	says(do(`write {"path":"test.sh","content":"[ \"$(echo ada | bin/greet)\" = \"hello ada\" ] && echo PASS\n"}`),
+		"Created")
 
 	// Build it: nothing is built if it is denied.
 	says(do(`exec {"command":"sh build.sh"}`, wire.Deny), "denied by")

@@ -100,7 +100,8 @@ func TestFirstRun(t *testing.T) {
 				return llmtest.Call("c1", "apply_patch", `{"input":"*** Begin Patch\n*** Update File: IDENTITY.md\n@@\n-- **Name:** (not chosen yet)\n+- **Name:** Krill\n*** Update File: USER.md\n@@\n-- **Name:**\n+- **Name:** Ann\n*** Delete File: BOOTSTRAP.md\n*** End Patch"}`)
 			})
 			dir := t.TempDir()
-			o := Options{Dir: dir, Model: model, Channels: map[string]channel.Channel{"talk": fake}, Config: section("channels", `{"talk": {"allowFrom": ["ann"]}}`)}
+			o := Options{Dir: dir, Model: model, Channels: map[string]channel.Channel{"talk": fake},
+				Config: section("channels", `{"talk": {"allowFrom": ["ann"]}}`)}
 			g := Start(t, o)
 			say := func(id, text string) string {
 				in := from(func(in *chela.Inbound) { in.ID, in.Text = id, text })
@@ -117,10 +118,12 @@ func TestFirstRun(t *testing.T) {
 			if got := say("2", "You are Krill, I am Ann"); got != "I am Krill now, Ann." {
 				t.Errorf("the second answer is %q", got)
 			}
-			if id, user := g.readIn("IDENTITY.md"), g.readIn("USER.md"); !strings.Contains(id, "- **Name:** Krill") || !strings.Contains(user, "- **Name:** Ann") {
+			if id, user := g.readIn("IDENTITY.md"), g.readIn("USER.md"); !strings.Contains(id, "- **Name:** Krill") ||
+				!strings.Contains(user, "- **Name:** Ann") {
 				t.Errorf("IDENTITY.md: %s\nUSER.md: %s", id, user)
 			}
-			if got := say("3", "who are you?"); got != "Krill at your service." || !strings.Contains(lastSystem(model), "- **Name:** Krill") {
+			if got := say("3", "who are you?"); got != "Krill at your service." ||
+				!strings.Contains(lastSystem(model), "- **Name:** Krill") {
 				t.Errorf("the third answer is %q", got)
 			}
 			g.Stop()
@@ -134,7 +137,8 @@ func TestFirstRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			g = Start(t, o)
-			if got := filesIn(t, filepath.Join(dir, "workspace")); slices.Contains(got, "BOOTSTRAP.md") || !slices.Contains(got, "AGENTS.md") {
+			if got := filesIn(t, filepath.Join(dir, "workspace")); slices.Contains(got, "BOOTSTRAP.md") ||
+				!slices.Contains(got, "AGENTS.md") {
 				t.Errorf("WS-06 after the folder was lost it has %v", got)
 			}
 			g.Stop()
@@ -144,7 +148,8 @@ func TestFirstRun(t *testing.T) {
 		t.Parallel()
 		model := uses()
 		g := Start(t, Options{Model: model})
-		if end := g.Client().Ask("main", `write {"path":"todo.txt","content":"milk"}`); end.State != wire.StateFinal || g.readIn("todo.txt") != "milk" {
+		if end := g.Client().Ask("main", `write {"path":"todo.txt","content":"milk"}`); end.State != wire.StateFinal ||
+			g.readIn("todo.txt") != "milk" {
 			t.Errorf("%+v", end)
 		}
 		if !strings.Contains(lastSystem(model), "do it first") || g.readIn("BOOTSTRAP.md") == "" {
@@ -219,7 +224,8 @@ func TestSystemPrompt(t *testing.T) {
 	t.Run("PROMPT-04 turns, starts and processes send the same bytes above the boundary", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		o := Options{Dir: dir, Model: sayOK(), Config: section("agents.defaults", `{"models": {"mock/m": {"alias": "small"}, "mock/b": {"alias": "big"}, "mock/c": {"alias": "c"}}}`)}
+		o := Options{Dir: dir, Model: sayOK(), Config: section("agents.defaults",
+			`{"models": {"mock/m": {"alias": "small"}, "mock/b": {"alias": "big"}, "mock/c": {"alias": "c"}}}`)}
 		writeUnder(t, dir, "skills/a/SKILL.md", "---\nname: a\ndescription: does a\n---\n")
 		writeUnder(t, dir, "skills/b/SKILL.md", "---\nname: b\ndescription: does b\n---\n")
 		var first string
@@ -239,7 +245,8 @@ func TestSystemPrompt(t *testing.T) {
 			}
 			g.Stop()
 		}
-		for _, want := range []string{"- big: mock/b\n- c: mock/c\n- small: mock/m\n", "<name>a</name>", "<location>" + filepath.Join(dir, "skills", "a", "SKILL.md")} {
+		for _, want := range []string{"- big: mock/b\n- c: mock/c\n- small: mock/m\n", "<name>a</name>", "<location>" +
+			filepath.Join(dir, "skills", "a", "SKILL.md")} {
 			if !strings.Contains(first, want) {
 				t.Errorf("%q is missing:\n%s", want, first)
 			}
@@ -248,24 +255,26 @@ func TestSystemPrompt(t *testing.T) {
 			t.Error("the date is above the boundary")
 		}
 	})
-	t.Run("PROMPT-05 PROMPT-18 a tool that is denied is neither listed nor sent, and nothing advises it", func(t *testing.T) {
-		t.Parallel()
-		model := uses()
-		c := Start(t, Options{Model: model, Config: section("tools", `{"deny": ["sessions_spawn", "web_search"]}`)}).Client()
-		end := c.Ask("main", `sessions_spawn {"task":"x"}`)
-		if !strings.Contains(end.Text, "sessions_spawn") { // the error names it
-			t.Errorf("the call gives %q", end.Text)
-		}
-		req := model.Requests()[0]
-		for _, s := range req.Tools {
-			if s.Name == "sessions_spawn" || s.Name == "web_search" {
-				t.Errorf("%s is sent", s.Name)
+	t.Run("PROMPT-05 PROMPT-18 a tool that is denied is neither listed nor sent, and nothing advises it",
+		func(t *testing.T) {
+			t.Parallel()
+			model := uses()
+			c := Start(t, Options{Model: model, Config: section("tools", `{"deny": ["sessions_spawn", "web_search"]}`)}).Client()
+			end := c.Ask("main", `sessions_spawn {"task":"x"}`)
+			if !strings.Contains(end.Text, "sessions_spawn") { // the error names it
+				t.Errorf("the call gives %q", end.Text)
 			}
-		}
-		if got := systemOf(req); strings.Contains(got, "sessions_spawn") || strings.Contains(got, "web_search") || strings.Contains(got, "long or complex task") {
-			t.Errorf("the prompt mentions them:\n%s", got)
-		}
-	})
+			req := model.Requests()[0]
+			for _, s := range req.Tools {
+				if s.Name == "sessions_spawn" || s.Name == "web_search" {
+					t.Errorf("%s is sent", s.Name)
+				}
+			}
+			if got := systemOf(req); strings.Contains(got, "sessions_spawn") || strings.Contains(got, "web_search") ||
+				strings.Contains(got, "long or complex task") {
+				t.Errorf("the prompt mentions them:\n%s", got)
+			}
+		})
 	t.Run("PROMPT-06 a caller of agent gets a prompt of one line", func(t *testing.T) {
 		t.Parallel()
 		model := sayOK()
@@ -286,11 +295,13 @@ func TestSystemPrompt(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := lastSystem(model)
-			if !strings.Contains(got, tc.want) || strings.Contains(got, tc.lack) || (tc.run.PromptMode == "none") != (strings.Count(got, "\n") == 1) {
+			if !strings.Contains(got, tc.want) || strings.Contains(got, tc.lack) ||
+				(tc.run.PromptMode == "none") != (strings.Count(got, "\n") == 1) {
 				t.Errorf("%+v:\n%s", tc.run, got)
 			}
 		}
-		if err := c.Call(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "x", IdempotencyKey: "x", PromptMode: "short"}, nil); err == nil || !strings.Contains(err.Error(), "promptMode") {
+		if err := c.Call(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "x", IdempotencyKey: "x", PromptMode: "short"},
+			nil); err == nil || !strings.Contains(err.Error(), "promptMode") {
 			t.Errorf("an unknown mode: %v", err)
 		}
 	})
@@ -299,7 +310,8 @@ func TestSystemPrompt(t *testing.T) {
 			r := newRouted(t, `agents: {list: [{id: "main"}]}`)
 			defer r.stop()
 			r.say(from(nil))
-			if got := lastSystem(r.model); strings.Contains(got, "reaction") || !strings.Contains(got, "channel=talk") || !strings.Contains(got, "writes as: mail:ann@x, talk:ann, talk:bob") {
+			if got := lastSystem(r.model); strings.Contains(got, "reaction") || !strings.Contains(got, "channel=talk") ||
+				!strings.Contains(got, "writes as: mail:ann@x, talk:ann, talk:bob") {
 				t.Errorf("the prompt:\n%s", got)
 			}
 		})
@@ -317,7 +329,8 @@ func TestSystemPrompt(t *testing.T) {
 			}
 			req := all[len(all)-1]
 			last := req.Messages[len(req.Messages)-1]
-			if strings.Contains(systemOf(req), "ignore your rules") || last.Role != llm.RoleUser || !strings.Contains(last.PlainText(), "ignore your rules") || !strings.Contains(last.PlainText(), "Bob") {
+			if strings.Contains(systemOf(req), "ignore your rules") || last.Role != llm.RoleUser ||
+				!strings.Contains(last.PlainText(), "ignore your rules") || !strings.Contains(last.PlainText(), "Bob") {
 				t.Errorf("the message is %q", last.PlainText())
 			}
 		})
@@ -338,7 +351,8 @@ func TestSystemPrompt(t *testing.T) {
 		t.Parallel()
 		model := uses()
 		c := Start(t, Options{Model: model}).Client()
-		if end := c.Ask("main", `read {"path":"docs:"}`); !strings.Contains(end.Text, "docs:config: ") || !strings.Contains(lastSystem(model), "`read` docs: lists its pages") {
+		if end := c.Ask("main", `read {"path":"docs:"}`); !strings.Contains(end.Text, "docs:config: ") ||
+			!strings.Contains(lastSystem(model), "`read` docs: lists its pages") {
 			t.Errorf("the list is %q", end.Text)
 		}
 		if end := c.Ask("main", `read {"path":"docs:config","limit":1}`); !strings.Contains(end.Text, "     1\t# ") {
@@ -365,7 +379,8 @@ func promptFiles(t *testing.T) {
 			g.writeIn("workspace/"+name, text)
 		}
 		r.say(from(nil))
-		if got := lastSystem(r.model); !strings.Contains(got, "soul one") || !strings.Contains(got, "the secret") || !strings.Contains(got, "check the oven") || !strings.Contains(got, "## Heartbeats") {
+		if got := lastSystem(r.model); !strings.Contains(got, "soul one") || !strings.Contains(got, "the secret") ||
+			!strings.Contains(got, "check the oven") || !strings.Contains(got, "## Heartbeats") {
 			t.Errorf("a private session:\n%s", got)
 		}
 		g.writeIn("workspace/SOUL.md", "another soul")
@@ -373,11 +388,13 @@ func promptFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.say(from(nil))
-		if got := lastSystem(r.model); !strings.Contains(got, "another soul") || strings.Count(got, "Missing files: AGENTS.md.") != 1 {
+		if got := lastSystem(r.model); !strings.Contains(got, "another soul") ||
+			strings.Count(got, "Missing files: AGENTS.md.") != 1 {
 			t.Errorf("after an edit:\n%s", got)
 		}
 		r.say(inGroup("g", nil))
-		if got := lastSystem(r.model); strings.Contains(got, "the secret") || strings.Contains(got, "BOOTSTRAP.md") || !strings.Contains(got, "another soul") {
+		if got := lastSystem(r.model); strings.Contains(got, "the secret") || strings.Contains(got, "BOOTSTRAP.md") ||
+			!strings.Contains(got, "another soul") {
 			t.Errorf("a group:\n%s", got)
 		}
 		for _, req := range r.model.Requests() {
@@ -395,7 +412,8 @@ func childPrompt(t *testing.T) {
 	for _, with := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFamily()
-			o := Options{Model: f, Config: section("agents.defaults", `{"subagents": {"skillsSection": `+map[bool]string{true: "true", false: "false"}[with]+`}}`)}
+			o := Options{Model: f, Config: section("agents.defaults", `{"subagents": {"skillsSection": `+
+				map[bool]string{true: "true", false: "false"}[with]+`}}`)}
 			g := Start(t, o)
 			g.writeIn("workspace/MEMORY.md", "the secret")
 			g.writeIn("workspace/skills/tea/SKILL.md", "---\nname: tea\ndescription: makes tea\n---\n")
@@ -408,8 +426,17 @@ func childPrompt(t *testing.T) {
 			}
 			got := systemOf(req)
 			for want, n := range map[string]int{
-				"# Subagent Context": 1, "## Safety": 1, "### AGENTS.md": 1, "### TOOLS.md": 1, "### SOUL.md": 0, "### USER.md": 0, "the secret": 0,
-				"## Silent replies": 0, "## Heartbeats": 0, "## Memory recall": 0, "makes tea": map[bool]int{true: 1}[with],
+				"# Subagent Context": 1,
+				"## Safety":          1,
+				"### AGENTS.md":      1,
+				"### TOOLS.md":       1,
+				"### SOUL.md":        0,
+				"### USER.md":        0,
+				"the secret":         0,
+				"## Silent replies":  0,
+				"## Heartbeats":      0,
+				"## Memory recall":   0,
+				"makes tea":          map[bool]int{true: 1}[with],
 			} {
 				if strings.Count(got, want) != n {
 					t.Errorf("skills %t: %q occurs %d times, want %d:\n%s", with, want, strings.Count(got, want), n, got)
@@ -436,7 +463,9 @@ func brokenSkill(t *testing.T) {
 		}
 	}
 	got := lastSystem(model)
-	if strings.Contains(got, "skills/bad") || !strings.Contains(got, "<name>good</name><description>works</description>") || !strings.Contains(got, "Use it: always") {
+	if strings.Contains(got, "skills/bad") ||
+		!strings.Contains(got, "<name>good</name><description>works</description>") ||
+		!strings.Contains(got, "Use it: always") {
 		t.Errorf("the prompt:\n%s", got)
 	}
 	g.Stop()
@@ -459,7 +488,10 @@ func skillPlaces(t *testing.T) {
 	skill(filepath.Join(dir, "skills", "x"), "x", "managed x")
 	skill(filepath.Join(dir, "workspace", "skills", "z"), "z", "own z")
 	model := uses()
-	raw, err := json.Marshal(map[string]any{"load": map[string]any{"extraDirs": []string{extra}}, "entries": map[string]any{"off": map[string]any{"enabled": false}}})
+	raw, err := json.Marshal(map[string]any{
+		"load":    map[string]any{"extraDirs": []string{extra}},
+		"entries": map[string]any{"off": map[string]any{"enabled": false}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -468,14 +500,18 @@ func skillPlaces(t *testing.T) {
 	got := lastSystem(model)
 	_, list, _ := strings.Cut(got, "<available_skills>\n")
 	list, _, _ = strings.Cut(list, "</available_skills>")
-	want := "<skill><name>x</name><description>managed x</description><location>" + filepath.Join(dir, "skills", "x", "SKILL.md") + "</location></skill>\n" +
-		"<skill><name>y</name><description>extra y</description><location>" + filepath.Join(extra, "y", "SKILL.md") + "</location></skill>\n" +
+	want := "<skill><name>x</name><description>managed x</description><location>" +
+		filepath.Join(dir, "skills", "x", "SKILL.md") + "</location></skill>\n" +
+		"<skill><name>y</name><description>extra y</description><location>" + filepath.Join(extra, "y", "SKILL.md") +
+		"</location></skill>\n" +
 		"<skill><name>z</name><description>own z</description><location>skills/z/SKILL.md</location></skill>\n"
 	if diff := cmp.Diff(want, list); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(dir, "skills", "x", "SKILL.md"): "BODY of managed x", filepath.Join(extra, "y", "SKILL.md"): "BODY of extra y", "skills/z/SKILL.md": "BODY of own z",
+		filepath.Join(dir, "skills", "x", "SKILL.md"):         "BODY of managed x",
+		filepath.Join(extra, "y", "SKILL.md"):                 "BODY of extra y",
+		"skills/z/SKILL.md":                                   "BODY of own z",
 		filepath.Join(dir, "chela.db"):                        "outside the workspace", // nothing else of the state directory
 		filepath.Join(dir, "skills", "x", "..", "..", "c"):    "outside the workspace",
 		filepath.Join(dir, "skills", "x") + "/../../chela.db": "outside the workspace",
@@ -583,7 +619,8 @@ func TestResetSoft(t *testing.T) {
 		check := func(step string, wantNotes int, wantSystem string) {
 			t.Helper()
 			if notes, first, system := last(); notes != wantNotes || first != "hello" || !strings.Contains(system, wantSystem) {
-				t.Errorf("%s: notes %d times, want %d; the first message is %q; the prompt has %q: %v", step, notes, wantNotes, first, wantSystem, strings.Contains(system, wantSystem))
+				t.Errorf("%s: notes %d times, want %d; the first message is %q; the prompt has %q: %v", step, notes, wantNotes,
+					first, wantSystem, strings.Contains(system, wantSystem))
 			}
 		}
 		write("workspace/AGENTS.md", "be brief")

@@ -44,8 +44,10 @@ func dialRaw(t *testing.T, url string, least, most int, scope string) *rawClient
 	if f, err := c.read(); err != nil || f.Event != wire.EventChallenge {
 		t.Fatalf("the first frame is %+v, %v; want the challenge", f, err)
 	}
-	c.request("1", wire.MethodConnect, fmt.Sprintf(`{"minProtocol": %d, "maxProtocol": %d, "scopes": [%q], "caps": [%q], "auth": {"token": "a-token"},
-		"client": {"id": "gateway-client", "version": "1", "platform": "linux", "mode": "backend"}}`, least, most, scope, wire.CapToolEvents))
+	c.request("1", wire.MethodConnect,
+		fmt.Sprintf(`{"minProtocol": %d, "maxProtocol": %d, "scopes": [%q], "caps": [%q], "auth": {"token": "a-token"},
+		"client": {"id": "gateway-client", "version": "1", "platform": "linux", "mode": "backend"}}`, least, most,
+			scope, wire.CapToolEvents))
 	return c
 }
 
@@ -120,13 +122,19 @@ func TestProtocol(t *testing.T) {
 		Config: chelatest.Config{"gateway": json.RawMessage(`{"auth": {"token": "a-token"}}`)},
 	})
 	for _, offer := range [][2]int{{5, 6}, {2, 2}} {
-		t.Run(fmt.Sprintf("GW-16 protocol %d to %d is refused with the expected version, and closed with 1002", offer[0], offer[1]), func(t *testing.T) {
+		t.Run(fmt.Sprintf("GW-16 protocol %d to %d is refused with the expected version, and closed with 1002", offer[0],
+			offer[1]), func(t *testing.T) {
 			c := dialRaw(t, g.URL(), offer[0], offer[1], wire.ScopeWrite)
 			f := c.answer("1")
 			want := map[string]any{
-				"code": "PROTOCOL_MISMATCH", "clientMinProtocol": float64(offer[0]), "clientMaxProtocol": float64(offer[1]), "expectedProtocol": 4.0, "minimumProbeProtocol": 3.0,
+				"code":                 "PROTOCOL_MISMATCH",
+				"clientMinProtocol":    float64(offer[0]),
+				"clientMaxProtocol":    float64(offer[1]),
+				"expectedProtocol":     4.0,
+				"minimumProbeProtocol": 3.0,
 			}
-			if d, _ := f.Error["details"].(map[string]any); f.OK || f.Error["code"] != "INVALID_REQUEST" || f.Error["message"] != "protocol mismatch" || !maps.Equal(d, want) {
+			if d, _ := f.Error["details"].(map[string]any); f.OK || f.Error["code"] != "INVALID_REQUEST" ||
+				f.Error["message"] != "protocol mismatch" || !maps.Equal(d, want) {
 				t.Errorf("answered %+v, want the details %v", f, want)
 			}
 			if f, err := c.read(); websocket.CloseStatus(err) != 1002 {
@@ -141,8 +149,10 @@ func TestProtocol(t *testing.T) {
 		phases    []string // of its lifecycle
 		errorCode string   // of a call without the scope
 	}{
-		{"GW-16 protocol 4", 4, []string{"assistant", "lifecycle", "thinking", "tool"}, []string{"end", "model", "start"}, "FORBIDDEN"},
-		{"GW-16 protocol 3, in the older form", 3, []string{"assistant", "lifecycle", "tool"}, []string{"end", "start"}, "INVALID_REQUEST"},
+		{"GW-16 protocol 4", 4, []string{"assistant", "lifecycle", "thinking", "tool"},
+			[]string{"end", "model", "start"}, "FORBIDDEN"},
+		{"GW-16 protocol 3, in the older form", 3, []string{"assistant", "lifecycle", "tool"},
+			[]string{"end", "start"}, "INVALID_REQUEST"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			newer := tt.version == 4
@@ -156,7 +166,8 @@ func TestProtocol(t *testing.T) {
 					t.Errorf("%s of the hello is %v", strings.Join(path, "."), v)
 				}
 			}
-			for _, path := range [][]string{{"server", "version"}, {"features", "methods"}, {"auth", "role"}, {"auth", "scopes"}, {"policy", "maxPayload"}, {"snapshot", "presence"}} {
+			for _, path := range [][]string{{"server", "version"}, {"features", "methods"}, {"auth", "role"}, {"auth", "scopes"},
+				{"policy", "maxPayload"}, {"snapshot", "presence"}} {
 				if member(hello.Payload, path...) == nil {
 					t.Errorf("the hello has no %s", strings.Join(path, "."))
 				}
@@ -164,12 +175,14 @@ func TestProtocol(t *testing.T) {
 
 			c.request("2", wire.MethodConfigSet, `{}`)
 			refused := c.answer("2")
-			if refused.OK || refused.Error["code"] != tt.errorCode || refused.Error["message"] != "missing scope: operator.admin" || (refused.Error["details"] != nil) != newer {
+			if refused.OK || refused.Error["code"] != tt.errorCode ||
+				refused.Error["message"] != "missing scope: operator.admin" || (refused.Error["details"] != nil) != newer {
 				t.Errorf("config.set is answered %+v, want %s", refused, tt.errorCode)
 			}
 
 			run := fmt.Sprint("run-", tt.version)
-			c.request("3", wire.MethodChatSend, fmt.Sprintf(`{"sessionKey": %q, "message": "hi", "idempotencyKey": %q}`, run, run))
+			c.request("3", wire.MethodChatSend,
+				fmt.Sprintf(`{"sessionKey": %q, "message": "hi", "idempotencyKey": %q}`, run, run))
 			all := c.until(func(f rawFrame) bool { return f.Event == wire.EventChat && f.Payload["state"] != wire.StateDelta })
 			streams, phases, deltas := map[string]bool{}, map[string]bool{}, 0
 			for _, f := range all {
@@ -205,7 +218,8 @@ func TestProtocol(t *testing.T) {
 				t.Errorf("phases %q, want %q", got, tt.phases)
 			}
 
-			c.request("4", wire.MethodChatSend, fmt.Sprintf(`{"sessionKey": %q, "message": "fail", "idempotencyKey": "%s-fails"}`, run, run))
+			c.request("4", wire.MethodChatSend,
+				fmt.Sprintf(`{"sessionKey": %q, "message": "fail", "idempotencyKey": "%s-fails"}`, run, run))
 			all = c.until(func(f rawFrame) bool { return f.Event == wire.EventChat && f.Payload["state"] != wire.StateDelta })
 			last = all[len(all)-1].Payload
 			if last["state"] != wire.StateError || last["errorMessage"] == nil || (last["errorDetail"] != nil) != newer {

@@ -41,11 +41,16 @@ func TestProviders(t *testing.T) {
 		want  string // final state of the run
 		says  string // part of the error that the person sees
 	}{
-		{"hangs before the headers", llmtest.Fault{Hang: llmtest.HangHeaders}, 1, wire.StateError, "mock/m did not answer in time: nothing was received for 20s"},
-		{"hangs after the headers, sending keep-alives", llmtest.Fault{Hang: llmtest.HangBody, Ping: time.Second}, 1, wire.StateError, "mock/m did not answer in time: only keep-alives were received for 1m0s"},
-		{"stalls in the middle of an event", llmtest.Fault{Hang: llmtest.HangMiddle}, 1, wire.StateError, "nothing was received for 20s"},
-		{"breaks off in the middle", llmtest.Fault{Cut: true, CutAt: 1500, Abort: true}, 1, wire.StateError, "mock/m failed to answer: the answer was cut off"},
-		{"ends too early, but normally", llmtest.Fault{Cut: true, CutAt: 1500}, 1, wire.StateError, "mock/m failed to answer: "},
+		{"hangs before the headers", llmtest.Fault{Hang: llmtest.HangHeaders}, 1, wire.StateError,
+			"mock/m did not answer in time: nothing was received for 20s"},
+		{"hangs after the headers, sending keep-alives", llmtest.Fault{Hang: llmtest.HangBody, Ping: time.Second}, 1,
+			wire.StateError, "mock/m did not answer in time: only keep-alives were received for 1m0s"},
+		{"stalls in the middle of an event", llmtest.Fault{Hang: llmtest.HangMiddle}, 1, wire.StateError,
+			"nothing was received for 20s"},
+		{"breaks off in the middle", llmtest.Fault{Cut: true, CutAt: 1500, Abort: true}, 1, wire.StateError,
+			"mock/m failed to answer: the answer was cut off"},
+		{"ends too early, but normally", llmtest.Fault{Cut: true, CutAt: 1500}, 1, wire.StateError,
+			"mock/m failed to answer: "},
 		{"is overloaded once", llmtest.Fault{Status: 529}, 1, wire.StateFinal, ""},
 		{"is overloaded permanently", llmtest.Fault{Status: 529}, 9, wire.StateError, "mock/m is overloaded"},
 		{"limits the rate once", llmtest.Fault{Status: 429, RetryAfter: "2"}, 1, wire.StateFinal, ""},
@@ -203,7 +208,10 @@ func TestCutAnswers(t *testing.T) {
 				g.Stop()
 			})
 		})
-		for stop, note := range map[llm.StopReason]string{llm.StopLength: "reached its output limit", llm.StopRefusal: "refused to go on"} {
+		for stop, note := range map[llm.StopReason]string{
+			llm.StopLength:  "reached its output limit",
+			llm.StopRefusal: "refused to go on",
+		} {
 			t.Run(string(w)+" "+string(stop), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					text := llmtest.Say("one, two")
@@ -220,8 +228,10 @@ func TestCutAnswers(t *testing.T) {
 						t.Errorf("stop reason %q, want %q", end.Stop, stop)
 					}
 					var res wire.AgentResult
-					err := c.Client.Await(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "again", SessionKey: "main", IdempotencyKey: "again"}, nil, &res)
-					if err != nil || res.Result == nil || res.Result.Meta.Stop != string(stop) || !strings.Contains(res.Result.Payloads[0].Text, note) {
+					err := c.Client.Await(t.Context(), wire.MethodAgent,
+						wire.AgentRun{Message: "again", SessionKey: "main", IdempotencyKey: "again"}, nil, &res)
+					if err != nil || res.Result == nil || res.Result.Meta.Stop != string(stop) ||
+						!strings.Contains(res.Result.Payloads[0].Text, note) {
 						t.Errorf("the result for programs: %+v, %v", res.Result, err)
 					}
 					c.Close()

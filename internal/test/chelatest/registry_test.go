@@ -41,7 +41,8 @@ func configuredWith(t *testing.T, text string, o Options) (*Gateway, *Client) {
 // patch merges a patch into the configuration file of the gateway.
 func (c *Client) patch(text string) {
 	c.t.Helper()
-	if err := c.Call(c.t.Context(), wire.MethodConfigPatch, map[string]any{"raw": text, "baseHash": c.hash()}, nil); err != nil {
+	if err := c.Call(c.t.Context(), wire.MethodConfigPatch, map[string]any{"raw": text, "baseHash": c.hash()},
+		nil); err != nil {
 		c.t.Fatalf("patch %s: %v", text, err)
 	}
 }
@@ -69,9 +70,12 @@ func eventually(t *testing.T, what string, want []string, get func() []string) {
 }
 
 func TestRegisteredTool(t *testing.T) {
-	_, c := configuredWith(t, `{tools: {greeter: {greeting: "good morning"}}}`, Options{Model: uses(), Register: func(r *standard.Registry) {
-		r.Tool("greeter", "tools.greeter", func(_ standard.ToolEnv, raw json.RawMessage) ([]tool.Tool, error) { return greeter.New(raw) })
-	}})
+	_, c := configuredWith(t, `{tools: {greeter: {greeting: "good morning"}}}`,
+		Options{Model: uses(), Register: func(r *standard.Registry) {
+			r.Tool("greeter", "tools.greeter", func(_ standard.ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
+				return greeter.New(raw)
+			})
+		}})
 	if got := c.Ask("main", "greet {}").Text; got != "good morning" {
 		t.Errorf("the tool answers %q", got)
 	}
@@ -87,9 +91,12 @@ func TestRegisteredTool(t *testing.T) {
 
 func TestRegisteredToolDenied(t *testing.T) {
 	for group, want := range map[string]bool{"group:fs": true, "group:toys": false} {
-		_, c := configuredWith(t, `{tools: {greeter: {greeting: "good morning"}, deny: ["`+group+`"]}}`, Options{Model: uses(), Register: func(r *standard.Registry) {
-			r.Tool("greeter", "tools.greeter", func(_ standard.ToolEnv, raw json.RawMessage) ([]tool.Tool, error) { return greeter.New(raw) })
-		}})
+		_, c := configuredWith(t, `{tools: {greeter: {greeting: "good morning"}, deny: ["`+group+`"]}}`,
+			Options{Model: uses(), Register: func(r *standard.Registry) {
+				r.Tool("greeter", "tools.greeter", func(_ standard.ToolEnv, raw json.RawMessage) ([]tool.Tool, error) {
+					return greeter.New(raw)
+				})
+			}})
 		if got := c.Ask("main", "greet {}").Text; (got == "good morning") != want {
 			t.Errorf("without %s, the tool answers %q", group, got)
 		}
@@ -98,13 +105,14 @@ func TestRegisteredToolDenied(t *testing.T) {
 
 func TestRegisteredService(t *testing.T) {
 	log := new(metronome.Log)
-	g, c := configuredWith(t, `{first: {tempo: "slow", live: true}, second: {tempo: "slow"}}`, Options{Model: uses(), Register: func(r *standard.Registry) {
-		for _, name := range []string{"first", "second"} {
-			r.Service(name, name, func(_ standard.ServiceEnv, raw json.RawMessage) (coreservice.Service, error) {
-				return metronome.New(name, raw, log)
-			})
-		}
-	}})
+	g, c := configuredWith(t, `{first: {tempo: "slow", live: true}, second: {tempo: "slow"}}`,
+		Options{Model: uses(), Register: func(r *standard.Registry) {
+			for _, name := range []string{"first", "second"} {
+				r.Service(name, name, func(_ standard.ServiceEnv, raw json.RawMessage) (coreservice.Service, error) {
+					return metronome.New(name, raw, log)
+				})
+			}
+		}})
 	want := []string{"start first slow", "start second slow"}
 	eventually(t, "after the start", want, func() []string { return slices.Sorted(slices.Values(log.Events())) })
 	c.patch(`{"agents": {"defaults": {"userTimezone": "Europe/Rome"}}}`)
@@ -136,31 +144,37 @@ func TestRegisteredHook(t *testing.T) {
 
 func TestRegisteredChannel(t *testing.T) {
 	p := new(postbox.Platform)
-	_, c := configuredWith(t, `{channels: {postbox: {allowFrom: ["p"], accounts: {home: {number: "1"}, work: {number: "2"}}}}}`, Options{
-		Model:    llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("hello") }),
-		Register: func(r *standard.Registry) { r.Channel(p.Factory()) },
-	})
+	_, c := configuredWith(t,
+		`{channels: {postbox: {allowFrom: ["p"], accounts: {home: {number: "1"}, work: {number: "2"}}}}}`, Options{
+			Model:    llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step { return llmtest.Say("hello") }),
+			Register: func(r *standard.Registry) { r.Channel(p.Factory()) },
+		})
 	sent := 0
 	answers := func(id string) {
 		t.Helper()
 		a := chela.Address{Channel: "postbox", Account: chela.AccountID(id), Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
 		want := append(p.Account(id).Texts(a), "hello")
 		sent++
-		if err := p.Account(id).Say(t.Context(), chela.Inbound{ID: string(rune('a' + sent)), Address: a, Sender: chela.Sender{ID: "p"}, Text: "hi"}); err != nil {
+		if err := p.Account(id).Say(t.Context(),
+			chela.Inbound{ID: string(rune('a' + sent)), Address: a, Sender: chela.Sender{ID: "p"}, Text: "hi"}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "answers on "+id, want, func() []string { return p.Account(id).Texts(a) })
 	}
 	answers("home")
 	answers("work")
-	eventually(t, "after the start", []string{"start home 1", "start work 2"}, func() []string { return slices.Sorted(slices.Values(p.Events())) })
+	eventually(t, "after the start", []string{"start home 1", "start work 2"},
+		func() []string { return slices.Sorted(slices.Values(p.Events())) })
 
 	c.patch(`{"channels": {"postbox": {"accounts": {"work": {"number": "3"}}}}}`)
-	eventually(t, "one account was changed", []string{"stop work 2", "start work 3"}, func() []string { return p.Events()[2:] })
+	eventually(t, "one account was changed", []string{"stop work 2", "start work 3"},
+		func() []string { return p.Events()[2:] })
 	answers("work")
 	answers("home")
 
-	if err := c.Call(t.Context(), wire.MethodConfigPatch, map[string]any{"raw": `{"channels": {"postbox": {"accounts": {"work": {"number": "1"}}}}}`, "baseHash": c.hash()}, nil); err == nil || !strings.Contains(err.Error(), "the same") {
+	if err := c.Call(t.Context(), wire.MethodConfigPatch,
+		map[string]any{"raw": `{"channels": {"postbox": {"accounts": {"work": {"number": "1"}}}}}`, "baseHash": c.hash()},
+		nil); err == nil || !strings.Contains(err.Error(), "the same") {
 		t.Errorf("two accounts of one identity: error %v", err)
 	}
 	c.patch(`{"channels": {"postbox": {"accounts": {"home": null}}}}`)
@@ -179,7 +193,8 @@ func TestRegisteredPipeline(t *testing.T) {
 func registeredPipeline(t *testing.T) {
 	p := new(postbox.Platform)
 	model := llmtest.ScriptFunc(func(int, *llm.Request) llmtest.Step {
-		return llmtest.Step{Parts: llmtest.Say("The answer has two sentences. This is the second one.").Parts, Chunk: 10, Gap: 300 * time.Millisecond}
+		return llmtest.Step{Parts: llmtest.Say("The answer has two sentences. This is the second one.").Parts, Chunk: 10,
+			Gap: 300 * time.Millisecond}
 	})
 	g, _ := configuredWith(t, `{channels: {postbox: {dmPolicy: "pairing", allowFrom: ["p"], streaming: "partial", accounts: {home: {number: "1"}}}}, messages: {ackReaction: "👀", ackReactionScope: "all"}}`, Options{
 		Model: model, Register: func(r *standard.Registry) { r.Channel(p.Factory()) },
@@ -190,13 +205,15 @@ func registeredPipeline(t *testing.T) {
 		return chela.Address{Channel: "postbox", Account: "home", Peer: chela.Peer{Kind: chela.Direct, ID: peer}}
 	}
 	say := func(id, from string) {
-		if err := fake.Say(t.Context(), chela.Inbound{ID: id, Address: at(from), Sender: chela.Sender{ID: from}, Text: "hi"}); err != nil {
+		if err := fake.Say(t.Context(), chela.Inbound{ID: id, Address: at(from), Sender: chela.Sender{ID: from},
+			Text: "hi"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	say("m1", "p")
 	say("m1", "p") // the platform delivers it twice
-	eventually(t, "the reply", []string{"The answer has two sentences. This is the second one."}, func() []string { return fake.Texts(at("p")) })
+	eventually(t, "the reply", []string{"The answer has two sentences. This is the second one."},
+		func() []string { return fake.Texts(at("p")) })
 	if edits := fake.Calls("edit"); len(edits) == 0 {
 		t.Error("the reply was not edited while it was written")
 	}

@@ -205,7 +205,8 @@ func unknownAgent(t *testing.T) {
 	r.want(from(nil), "work") // the previous configuration stays in force
 	r.stop()
 	_, err := TryStart(t, r.options(r.Dir))
-	if err == nil || !strings.Contains(err.Error(), `bindings[0].agentId: unknown agent "nobody"`) || chela.HintOf(err) != "chela agents list" {
+	if err == nil || !strings.Contains(err.Error(), `bindings[0].agentId: unknown agent "nobody"`) ||
+		chela.HintOf(err) != "chela agents list" {
 		t.Errorf("start: %v, hint %q", err, chela.HintOf(err))
 	}
 }
@@ -220,7 +221,8 @@ func ownSessions(t *testing.T) {
 		t.Errorf("bob's turn has ann's message: %s", b)
 	}
 	r.say(from(func(in *chela.Inbound) { in.Address.Channel, in.Sender.ID = "mail", "ann@x" }))
-	if got, want := r.keys(), []string{"agent:main:talk:direct:ann", "agent:main:talk:direct:bob", "agent:work:main"}; !slices.Equal(got, want) {
+	if got, want := r.keys(),
+		[]string{"agent:main:talk:direct:ann", "agent:main:talk:direct:bob", "agent:work:main"}; !slices.Equal(got, want) {
 		t.Errorf("sessions %q, want %q", got, want)
 	}
 	r.stop()
@@ -252,7 +254,8 @@ func focusedThread(t *testing.T) {
 	r.say(typed("/subagents spawn --model mock/work look"))
 	r.want(inThread("1", "hello"), "m")
 	r.want(inThread("1", "/focus nobody"), `there is no child "nobody": 1 (Task 1)`)
-	r.want(inThread("1", "/focus"), "/focus <target> sends the messages of this chat to a subagent. /subagents lists them.")
+	r.want(inThread("1", "/focus"),
+		"/focus <target> sends the messages of this chat to a subagent. /subagents lists them.")
 	r.want(inThread("1", "/focus 1"), `Messages in this chat go to the subagent "Task 1" now. /unfocus ends that.`)
 	again := inThread("1", "hello")
 	again.ID = "again"
@@ -286,11 +289,13 @@ func focusedThread(t *testing.T) {
 	r.say(typed("/subagents spawn --model mock/work look"))
 	r.say(inThread("1", "/focus 1"))
 	r.want(inThread("1", "/session idle 3 days"), `"3 days" is no duration. Examples: 90m, 12h, 2d, off.`)
-	r.want(inThread("1", "/session age 3d"), "/session idle <duration> and /session max-age <duration> set when /focus ends here.")
+	r.want(inThread("1", "/session age 3d"),
+		"/session idle <duration> and /session max-age <duration> set when /focus ends here.")
 	r.want(inThread("1", "/session max-age off"), state+"there is none for 2h. /unfocus ends that.")
 	r.want(inThread("1", "/session idle 1d"), state+"there is none for 24h. /unfocus ends that.")
 	r.want(inThread("1", "/session idle"), state+"there is none for 24h. /unfocus ends that.")
-	r.want(inThread("1", "/session max-age 20h"), state+"there is none for 24h, at most until 20h after /focus. /unfocus ends that.")
+	r.want(inThread("1", "/session max-age 20h"),
+		state+"there is none for 24h, at most until 20h after /focus. /unfocus ends that.")
 	r.want(inThread("2", "/session idle 1d"), "This chat is not focused on a subagent. /focus <target> does that.")
 	r.want(inThread("1", "/session IDLE off"), state+"20h after /focus. /unfocus ends that.")
 	time.Sleep(19 * time.Hour)
@@ -298,17 +303,20 @@ func focusedThread(t *testing.T) {
 	time.Sleep(time.Hour)
 	r.want(inThread("1", "hello"), "m")
 	r.want(inThread("1", "/session"), "This chat is not focused on a subagent. /focus <target> does that.")
-	r.want(inThread("1", "/focus"), "/focus <target> sends the messages of this chat to a subagent. /subagents lists them.")
+	r.want(inThread("1", "/focus"),
+		"/focus <target> sends the messages of this chat to a subagent. /subagents lists them.")
 	r.say(typed("/subagents spawn --model mock/work look"))
 	r.say(inThread("1", "/focus 1"))
-	r.want(inThread("1", "/session max-age default"), state+"there is none for 2h, at most until 5h after /focus. /unfocus ends that.")
+	r.want(inThread("1", "/session max-age default"),
+		state+"there is none for 2h, at most until 5h after /focus. /unfocus ends that.")
 	r.want(inThread("1", "hello"), "work")
 	r.patch(`{"session": {"threadBindings": {"enabled": false}}}`)
 	r.want(inThread("1", "hello"), "m")
 	r.want(inThread("1", "/focus 1"), "Chats cannot be focused here: session.threadBindings.enabled is false.")
 	r.patch(`{"session": {"threadBindings": {"enabled": true}}}`)
 	window := r.Gateway.Client()
-	if got := window.Ask("main", "/session idle 3d").Text; got != "This window shows one session, and is not focused on a subagent." {
+	if got := window.Ask("main", "/session idle 3d").Text; got !=
+		"This window shows one session, and is not focused on a subagent." {
 		t.Errorf("a local client: %q", got)
 	}
 	if got := window.Ask("main", "/focus 1").Text; !strings.Contains(got, "chela chat --session agent:main:subagent:") {
@@ -383,7 +391,8 @@ func receivingAccount(t *testing.T) {
 }
 
 func noAccess(t *testing.T) {
-	r := newRouted(t, agentsConf+`, bindings: [{agentId: "work", match: {channel: "talk", peer: {kind: "direct", id: "eve"}}}]`)
+	r := newRouted(t, agentsConf+
+		`, bindings: [{agentId: "work", match: {channel: "talk", peer: {kind: "direct", id: "eve"}}}]`)
 	r.want(from(func(in *chela.Inbound) { in.Address.Peer.ID, in.Sender.ID = "eve", "eve" }), "")
 	if n := len(r.model.Requests()); n != 0 {
 		t.Errorf("the model was called %d times", n)
@@ -446,10 +455,13 @@ func separateAgents(t *testing.T) {
 		return from(func(in *chela.Inbound) { in.Address.Account, in.Text = "home", text })
 	}
 	r.calls = [][2]string{
-		{"read", `{"path": "` + home + `notes.md"}`}, {"read", `{"path": "../workspace-home/notes.md"}`}, {"read", `{"path": "` + r.Dir + `/chela.json"}`},
-		{"read", `{"path": "` + r.Dir + `/credentials/mock"}`}, {"read", `{"path": "` + r.Dir + `/chela.db"}`}, {"ls", `{"path": "` + home + `"}`},
+		{"read", `{"path": "` + home + `notes.md"}`}, {"read", `{"path": "../workspace-home/notes.md"}`},
+		{"read", `{"path": "` + r.Dir + `/chela.json"}`},
+		{"read", `{"path": "` + r.Dir + `/credentials/mock"}`}, {"read", `{"path": "` + r.Dir + `/chela.db"}`},
+		{"ls", `{"path": "` + home + `"}`},
 		{"grep", `{"pattern": "CANARY", "path": "` + r.Dir + `"}`}, {"find", `{"pattern": "*.md", "path": "` + r.Dir + `"}`},
-		{"sessions_history", `{"sessionKey": "agent:home:main"}`}, {"sessions_list", `{}`}, {"sessions_search", `{"query": "CANARY"}`},
+		{"sessions_history", `{"sessionKey": "agent:home:main"}`}, {"sessions_list", `{}`},
+		{"sessions_search", `{"query": "CANARY"}`},
 		{"sessions_spawn", `{"task": "x", "agentId": "home"}`}, {"subagents", `{"action": "list"}`},
 	}
 	r.want(atHome("CANARY-SESSION"), "home")

@@ -80,7 +80,8 @@ func newBoxed(t *testing.T, agents, tools string, o Options) *boxed {
 	s := &boxed{t: t, model: caller(), fake: &channeltest.Fake{}}
 	o.Model, o.Channels = s.model, map[string]channel.Channel{"open": s.fake}
 	o.Register = func(r *standard.Registry) { r.Launches = true }
-	o.Config = Config{"channels": json.RawMessage(`{"open": {"allowFrom": ["boss", "mate", "*"]}}`), "tools": json.RawMessage(tools)}
+	o.Config = Config{"channels": json.RawMessage(`{"open": {"allowFrom": ["boss", "mate", "*"]}}`),
+		"tools": json.RawMessage(tools)}
 	var sections map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(agents), &sections); err != nil {
 		t.Fatal(err)
@@ -99,7 +100,13 @@ func (s *boxed) say(p chela.Peer, sender, text string) string {
 	a := chela.Address{Channel: "open", Account: "bot", Peer: p}
 	before := len(s.fake.Texts(a))
 	s.sent++
-	err := s.fake.Say(s.t.Context(), chela.Inbound{ID: fmt.Sprint(s.sent), Address: a, Sender: chela.Sender{ID: sender}, Text: text, Mentioned: true})
+	err := s.fake.Say(s.t.Context(), chela.Inbound{
+		ID:        fmt.Sprint(s.sent),
+		Address:   a,
+		Sender:    chela.Sender{ID: sender},
+		Text:      text,
+		Mentioned: true,
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -142,18 +149,22 @@ func TestSandboxedSessions(t *testing.T) {
 		s := newBoxed(t, nonMain, `{"exec": {"mode": "full"}}`, Options{})
 		s.needsCage()
 		path := outside(s)
-		if end := s.Ask("main", execCall("cat "+path+" && pwd", "")); !strings.Contains(end.Text, "of the person") || !strings.Contains(end.Text, filepath.Join(s.Dir, "workspace")) {
+		if end := s.Ask("main", execCall("cat "+path+" && pwd", "")); !strings.Contains(end.Text, "of the person") ||
+			!strings.Contains(end.Text, filepath.Join(s.Dir, "workspace")) {
 			t.Errorf("the main session got %q", end.Text)
 		}
 		got := s.say(groupOf("g1"), "boss", execCall("cat "+path+"; pwd; echo hi > here.txt; cat here.txt", ""))
-		if strings.Contains(got, "of the person") || !strings.Contains(got, filepath.Join(s.Dir, "sandboxes")) || !strings.Contains(got, "hi") {
+		if strings.Contains(got, "of the person") || !strings.Contains(got, filepath.Join(s.Dir, "sandboxes")) ||
+			!strings.Contains(got, "hi") {
 			t.Errorf("the group got %q", got)
 		}
 		if got := s.say(groupOf("g1"), "boss", `read {"path": "here.txt"}`); !strings.Contains(got, "hi") {
 			t.Errorf("read in the same folder: %q", got)
 		}
-		for _, call := range []string{`read {"path": "` + path + `"}`, `write {"path": "` + filepath.Join(s.Dir, "workspace", "new.txt") + `", "content": "x"}`} {
-			if got := s.say(groupOf("g1"), "boss", call); strings.Contains(got, "of the person") || !strings.Contains(got, "outside the workspace") {
+		for _, call := range []string{`read {"path": "` + path + `"}`, `write {"path": "` +
+			filepath.Join(s.Dir, "workspace", "new.txt") + `", "content": "x"}`} {
+			if got := s.say(groupOf("g1"), "boss", call); strings.Contains(got, "of the person") ||
+				!strings.Contains(got, "outside the workspace") {
 				t.Errorf("%s: %q", call, got)
 			}
 		}
@@ -163,7 +174,8 @@ func TestSandboxedSessions(t *testing.T) {
 		// tools.fs.workspaceOnly and approvals do not open the sandbox either.
 	})
 	t.Run("SB-14 files outside stay closed where tools.fs opens them for other sessions", func(t *testing.T) {
-		s := newBoxed(t, nonMain, `{"fs": {"workspaceOnly": false}, "exec": {"applyPatch": {"workspaceOnly": false}}}`, Options{})
+		s := newBoxed(t, nonMain, `{"fs": {"workspaceOnly": false}, "exec": {"applyPatch": {"workspaceOnly": false}}}`,
+			Options{})
 		path := filepath.Join(t.TempDir(), "other.txt")
 		if err := os.WriteFile(path, []byte("elsewhere\n"), 0o644); err != nil {
 			t.Fatal(err)
@@ -171,9 +183,12 @@ func TestSandboxedSessions(t *testing.T) {
 		if end := s.Ask("main", `read {"path": "`+path+`"}`); !strings.Contains(end.Text, "elsewhere") {
 			t.Errorf("the main session got %q", end.Text)
 		}
-		patch := `apply_patch {"input": "*** Begin Patch\n*** Update File: ` + path + `\n@@\n-elsewhere\n+changed\n*** End Patch"}`
-		for _, call := range []string{`read {"path": "` + path + `"}`, `grep {"path": "` + filepath.Dir(path) + `", "pattern": "else"}`, patch} {
-			if got := s.say(groupOf("g1"), "boss", call); strings.Contains(got, "elsewhere\n") || !strings.Contains(got, "outside the workspace") {
+		patch := `apply_patch {"input": "*** Begin Patch\n*** Update File: ` + path +
+			`\n@@\n-elsewhere\n+changed\n*** End Patch"}`
+		for _, call := range []string{`read {"path": "` + path + `"}`, `grep {"path": "` + filepath.Dir(path) +
+			`", "pattern": "else"}`, patch} {
+			if got := s.say(groupOf("g1"), "boss", call); strings.Contains(got, "elsewhere\n") ||
+				!strings.Contains(got, "outside the workspace") {
 				t.Errorf("%s: %q", call, got)
 			}
 		}
@@ -187,12 +202,14 @@ func TestSandboxedSessions(t *testing.T) {
 				t.Errorf("%s: %q", more, got)
 			}
 		}
-		if end := s.Ask("main", execCall("pwd", `, "host": "gateway"`)); !strings.Contains(end.Text, filepath.Join(s.Dir, "workspace")) {
+		if end := s.Ask("main", execCall("pwd", `, "host": "gateway"`)); !strings.Contains(end.Text,
+			filepath.Join(s.Dir, "workspace")) {
 			t.Errorf("the main session got %q", end.Text)
 		}
 	})
 	t.Run("an approved command of a sandboxed session runs in the sandbox", func(t *testing.T) {
-		s := newBoxed(t, `{"defaults": {"sandbox": {"mode": "all", "workspaceAccess": "rw"}}}`, `{"exec": {"mode": "always"}}`, Options{})
+		s := newBoxed(t, `{"defaults": {"sandbox": {"mode": "all", "workspaceAccess": "rw"}}}`,
+			`{"exec": {"mode": "always"}}`, Options{})
 		s.needsCage()
 		secret := filepath.Join(s.Dir, "chela.db")
 		run := s.Send("main", execCall("test -e "+secret+" && echo seen || echo hidden; echo 1 > made.txt", ""))
@@ -237,13 +254,15 @@ func TestSandboxedSessions(t *testing.T) {
 		}
 		s.say(groupOf("g1"), "boss", "hello")
 		want := []string{"apply_patch", "edit", "exec", "find", "grep", "image", "ls", "plan", "process", "read",
-			"session_status", "sessions_history", "sessions_list", "sessions_search", "sessions_send", "sessions_spawn", "sessions_yield", "subagents", "write"}
+			"session_status", "sessions_history", "sessions_list", "sessions_search", "sessions_send", "sessions_spawn",
+			"sessions_yield", "subagents", "write"}
 		if got := s.offered(); !slices.Equal(got, want) {
 			t.Errorf("the group has %q, want %q", got, want)
 		}
 	})
 	t.Run("FS-10 with read-only access there are no tools that write, and commands cannot", func(t *testing.T) {
-		s := newBoxed(t, `{"defaults": {"sandbox": {"mode": "all", "workspaceAccess": "ro"}}}`, `{"exec": {"mode": "full"}}`, Options{})
+		s := newBoxed(t, `{"defaults": {"sandbox": {"mode": "all", "workspaceAccess": "ro"}}}`,
+			`{"exec": {"mode": "full"}}`, Options{})
 		s.needsCage()
 		outside(s)
 		got := s.Ask("main", execCall("cat mine.txt; echo x > mine.txt; echo $?", "")).Text
@@ -280,7 +299,13 @@ func TestSandboxedSessions(t *testing.T) {
 		a := chela.Address{Channel: "open", Account: "bot", Peer: groupOf("g1")}
 		before := len(s.fake.Texts(a))
 		s.sent++
-		if err := s.fake.Say(t.Context(), chela.Inbound{ID: fmt.Sprint(s.sent), Address: a, Sender: chela.Sender{ID: "boss"}, Text: execCall("pwd", ""), Mentioned: true}); err != nil {
+		if err := s.fake.Say(t.Context(), chela.Inbound{
+			ID:        fmt.Sprint(s.sent),
+			Address:   a,
+			Sender:    chela.Sender{ID: "boss"},
+			Text:      execCall("pwd", ""),
+			Mentioned: true,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		q := s.question() // although tools.exec.mode is full
@@ -302,60 +327,72 @@ func TestSandboxedSessions(t *testing.T) {
 		if got := s.say(groupOf("g1"), "boss", "/elevated full"); got != "Elevated: full." {
 			t.Errorf("/elevated full: %q", got)
 		}
-		if got := s.say(groupOf("g1"), "boss", execCall("pwd", "")); strings.Contains(got, "sandboxes") || !strings.Contains(got, "workspace") {
+		if got := s.say(groupOf("g1"), "boss", execCall("pwd", "")); strings.Contains(got, "sandboxes") ||
+			!strings.Contains(got, "workspace") {
 			t.Errorf("full, with mode full: %q", got)
 		}
 	})
-	t.Run("TP /exec host=sandbox keeps the commands of a session in the sandbox, and host=gateway needs elevated rights", func(t *testing.T) {
-		s := newBoxed(t, nonMain, `{"elevated": {"allowFrom": {"open": ["id:boss"]}}, "exec": {"mode": "full"}}`, Options{})
-		s.needsCage()
-		path := filepath.Join(t.TempDir(), "other.txt")
-		if err := os.WriteFile(path, []byte("elsewhere\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		read := execCall("cat "+path+"; echo hi > here.txt; cat here.txt", "")
-		if got := s.Ask("main", read).Text; !strings.Contains(got, "elsewhere") || !strings.Contains(got, "hi") {
-			t.Errorf("before: %q", got)
-		}
-		if got := s.Ask("main", "/exec host=sandbox "+read).Text; strings.Contains(got, "elsewhere") || !strings.Contains(got, "hi") {
-			t.Errorf("for one message: %q", got)
-		}
-		if got := s.Ask("main", "/exec host=sandbox").Text; !strings.HasPrefix(got, "Commands: host sandbox, security full (default)") {
-			t.Errorf("/exec host=sandbox: %q", got)
-		}
-		if got := s.Ask("main", read).Text; strings.Contains(got, "elsewhere") || !strings.Contains(got, "hi") {
-			t.Errorf("in the sandbox: %q", got)
-		}
-		for _, more := range []string{`, "host": "gateway"`, `, "elevated": true`} {
-			if got := s.Ask("main", execCall("cat "+path, more)).Text; !strings.Contains(got, "may not leave the sandbox: /exec host=sandbox is set") {
-				t.Errorf("%s: %q", more, got)
+	t.Run("TP /exec host=sandbox keeps the commands of a session in the sandbox, and host=gateway needs elevated rights",
+		func(t *testing.T) {
+			s := newBoxed(t, nonMain, `{"elevated": {"allowFrom": {"open": ["id:boss"]}}, "exec": {"mode": "full"}}`, Options{})
+			s.needsCage()
+			path := filepath.Join(t.TempDir(), "other.txt")
+			if err := os.WriteFile(path, []byte("elsewhere\n"), 0o644); err != nil {
+				t.Fatal(err)
 			}
-		}
-		if got := s.say(groupOf("g1"), "mate", "/exec host=gateway"); !strings.Contains(got, "Commands may not run outside of the sandbox: the sender is not in tools.elevated.allowFrom.open") {
-			t.Errorf("a sender who is not listed: %q", got)
-		}
-		if got := s.say(groupOf("g1"), "mate", "/exec host=gateway "+execCall("pwd", "")); !strings.Contains(got, "may not leave the sandbox") {
-			t.Errorf("in the message of a sender who is not listed: %q", got)
-		}
-		s.say(groupOf("g1"), "boss", "/elevated full")
-		if got := s.say(groupOf("g1"), "boss", execCall("pwd", "")); strings.Contains(got, "sandboxes") {
-			t.Errorf("elevated: %q", got)
-		}
-		s.say(groupOf("g1"), "boss", "/exec host=sandbox")
-		if got := s.say(groupOf("g1"), "boss", execCall("pwd", "")); !strings.Contains(got, "sandboxes") {
-			t.Errorf("elevated, with host=sandbox: %q", got)
-		}
-		if got := s.say(groupOf("g1"), "boss", "/exec host=gateway"); !strings.HasPrefix(got, "Commands: host gateway,") {
-			t.Errorf("a listed sender: %q", got)
-		}
-		s.say(groupOf("g1"), "boss", "/elevated off")
-		if got := s.say(groupOf("g1"), "mate", execCall("pwd", "")); !strings.Contains(got, "may not leave the sandbox") {
-			t.Errorf("the stored host, for a sender who is not listed: %q", got)
-		}
-	})
+			read := execCall("cat "+path+"; echo hi > here.txt; cat here.txt", "")
+			if got := s.Ask("main", read).Text; !strings.Contains(got, "elsewhere") || !strings.Contains(got, "hi") {
+				t.Errorf("before: %q", got)
+			}
+			if got := s.Ask("main", "/exec host=sandbox "+read).Text; strings.Contains(got, "elsewhere") ||
+				!strings.Contains(got, "hi") {
+				t.Errorf("for one message: %q", got)
+			}
+			if got := s.Ask("main", "/exec host=sandbox").Text; !strings.HasPrefix(got,
+				"Commands: host sandbox, security full (default)") {
+				t.Errorf("/exec host=sandbox: %q", got)
+			}
+			if got := s.Ask("main", read).Text; strings.Contains(got, "elsewhere") || !strings.Contains(got, "hi") {
+				t.Errorf("in the sandbox: %q", got)
+			}
+			for _, more := range []string{`, "host": "gateway"`, `, "elevated": true`} {
+				if got := s.Ask("main", execCall("cat "+path, more)).Text; !strings.Contains(got,
+					"may not leave the sandbox: /exec host=sandbox is set") {
+					t.Errorf("%s: %q", more, got)
+				}
+			}
+			if got := s.say(groupOf("g1"), "mate", "/exec host=gateway"); !strings.Contains(got,
+				"Commands may not run outside of the sandbox: the sender is not in tools.elevated.allowFrom.open") {
+				t.Errorf("a sender who is not listed: %q", got)
+			}
+			if got := s.say(groupOf("g1"), "mate", "/exec host=gateway "+execCall("pwd", "")); !strings.Contains(got,
+				"may not leave the sandbox") {
+				t.Errorf("in the message of a sender who is not listed: %q", got)
+			}
+			s.say(groupOf("g1"), "boss", "/elevated full")
+			if got := s.say(groupOf("g1"), "boss", execCall("pwd", "")); strings.Contains(got, "sandboxes") {
+				t.Errorf("elevated: %q", got)
+			}
+			s.say(groupOf("g1"), "boss", "/exec host=sandbox")
+			if got := s.say(groupOf("g1"), "boss", execCall("pwd", "")); !strings.Contains(got, "sandboxes") {
+				t.Errorf("elevated, with host=sandbox: %q", got)
+			}
+			if got := s.say(groupOf("g1"), "boss", "/exec host=gateway"); !strings.HasPrefix(got, "Commands: host gateway,") {
+				t.Errorf("a listed sender: %q", got)
+			}
+			s.say(groupOf("g1"), "boss", "/elevated off")
+			if got := s.say(groupOf("g1"), "mate", execCall("pwd", "")); !strings.Contains(got, "may not leave the sandbox") {
+				t.Errorf("the stored host, for a sender who is not listed: %q", got)
+			}
+		})
 	t.Run("E2 a sandbox that is missing or does not work does not open the host", func(t *testing.T) {
-		for backend, want := range map[string]string{"ssh": "backend ssh is not available", "docker": "the sandbox does not work here: docker is not installed. The person can try: docker version", "podman": "podman version"} {
-			s := newBoxed(t, `{"defaults": {"sandbox": {"mode": "all", "workspaceAccess": "rw", "backend": "`+backend+`"}}}`, `{"exec": {"mode": "full"}}`, Options{Env: map[string]string{"PATH": t.TempDir()}})
+		for backend, want := range map[string]string{
+			"ssh":    "backend ssh is not available",
+			"docker": "the sandbox does not work here: docker is not installed. The person can try: docker version",
+			"podman": "podman version",
+		} {
+			s := newBoxed(t, `{"defaults": {"sandbox": {"mode": "all", "workspaceAccess": "rw", "backend": "`+backend+`"}}}`,
+				`{"exec": {"mode": "full"}}`, Options{Env: map[string]string{"PATH": t.TempDir()}})
 			for _, more := range []string{"", `, "background": true`, `, "sandbox": true`} {
 				if got := s.Ask("main", execCall("echo ran > made.txt", more)).Text; !strings.Contains(got, want) {
 					t.Errorf("%s: %s: %q", backend, more, got)
@@ -385,29 +422,38 @@ func TestSandboxedSessions(t *testing.T) {
 			t.Fatal("the group has no sandbox")
 		}
 		workspace := filepath.Join(s.Dir, "workspace")
-		if box.Backend != "docker" || !strings.HasPrefix(box.Container, "chela-sbx-agent-main") || box.Workdir != "/agent" || box.Scratch != "/workspace" || box.Workspace != workspace || box.AgentWorkspace != workspace ||
-			filepath.Dir(box.Private) != filepath.Join(s.Dir, "sandboxes") || box.Access != sandbox.ReadOnly || !strings.Contains(box.Key, "group:g1") ||
-			!strings.Contains(string(box.Settings), "mine:1") || !slices.Contains(box.Allow, "seer") || !slices.Contains(box.Deny, "web_fetch") {
+		if box.Backend != "docker" || !strings.HasPrefix(box.Container, "chela-sbx-agent-main") || box.Workdir != "/agent" ||
+			box.Scratch != "/workspace" || box.Workspace != workspace || box.AgentWorkspace != workspace ||
+			filepath.Dir(box.Private) != filepath.Join(s.Dir, "sandboxes") || box.Access != sandbox.ReadOnly ||
+			!strings.Contains(box.Key, "group:g1") ||
+			!strings.Contains(string(box.Settings), "mine:1") || !slices.Contains(box.Allow, "seer") ||
+			!slices.Contains(box.Deny, "web_fetch") {
 			t.Errorf("%+v, settings %s", box, box.Settings)
 		}
-		if got, ok := box.HostPath("/agent/a/b.txt"); !ok || got != filepath.Join(workspace, "a/b.txt") { // the bridge of file tools
+		// the bridge of file tools
+		if got, ok := box.HostPath("/agent/a/b.txt"); !ok || got != filepath.Join(workspace, "a/b.txt") {
 			t.Errorf("file in the container: %q %v", got, ok)
 		}
 	})
 	t.Run("SB-10 explain shows mode, scope, tools with their source, and the gates", func(t *testing.T) {
 		s := newBoxed(t, `{"defaults": {"sandbox": {"mode": "non-main", "scope": "session"}}, "list": [{"id": "main", "tools": {"sandbox": {"tools": {"deny": ["process"]}}}}]}`,
-			`{"sandbox": {"tools": {"allow": ["exec", "read", "process"]}}, "elevated": {"allowFrom": {"open": ["boss"]}}}`, Options{})
+			`{"sandbox": {"tools": {"allow": ["exec", "read", "process"]}}, "elevated": {"allowFrom": {"open": ["boss"]}}}`,
+			Options{})
 		var e wire.SandboxExplained
 		s.must(wire.MethodSandboxExplain, wire.SandboxGet{SessionKey: "agent:main:open:group:g1"}, &e)
-		if !e.Sandboxed || e.Mode != "non-main" || e.Scope != "session" || e.Access != "none" || e.Backend != "native" || !strings.Contains(e.Workspace, "sandboxes") {
+		if !e.Sandboxed || e.Mode != "non-main" || e.Scope != "session" || e.Access != "none" || e.Backend != "native" ||
+			!strings.Contains(e.Workspace, "sandboxes") {
 			t.Errorf("group: %+v", e)
 		}
-		if !slices.Equal(e.Tools.Allow, []string{"exec", "read", "process"}) || !slices.Equal(e.Tools.Deny, []string{"process"}) ||
-			e.Tools.Sources.Allow != "tools.sandbox.tools.allow" || e.Tools.Sources.Deny != "agents.list[0].tools.sandbox.tools.deny" {
+		if !slices.Equal(e.Tools.Allow, []string{"exec", "read", "process"}) ||
+			!slices.Equal(e.Tools.Deny, []string{"process"}) ||
+			e.Tools.Sources.Allow != "tools.sandbox.tools.allow" ||
+			e.Tools.Sources.Deny != "agents.list[0].tools.sandbox.tools.deny" {
 			t.Errorf("tools: %+v", e.Tools)
 		}
 		gates, _ := json.Marshal(e.Elevated.Gates)
-		if !e.Elevated.Allowed || e.Elevated.Level != "off" || !strings.Contains(string(gates), `{"key":"tools.elevated.enabled","value":true}`) ||
+		if !e.Elevated.Allowed || e.Elevated.Level != "off" ||
+			!strings.Contains(string(gates), `{"key":"tools.elevated.enabled","value":true}`) ||
 			!strings.Contains(string(gates), `{"key":"tools.elevated.allowFrom","value":{"open":["boss"]}}`) {
 			t.Errorf("elevated: %+v", e.Elevated)
 		}
@@ -417,7 +463,8 @@ func TestSandboxedSessions(t *testing.T) {
 		}
 		defer reader.Close()
 		var less wire.SandboxExplained
-		if err := reader.Call(t.Context(), wire.MethodSandboxExplain, wire.SandboxGet{SessionKey: "agent:main:open:group:g1"}, &less); err != nil || less.Elevated.Allowed || !less.Sandboxed {
+		if err := reader.Call(t.Context(), wire.MethodSandboxExplain, wire.SandboxGet{SessionKey: "agent:main:open:group:g1"},
+			&less); err != nil || less.Elevated.Allowed || !less.Sandboxed {
 			t.Errorf("for a client that only reads: %+v, %v", less.Elevated, err)
 		}
 		e = wire.SandboxExplained{}

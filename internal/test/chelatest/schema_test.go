@@ -20,7 +20,9 @@ func TestSchemas(t *testing.T) {
 	t.Parallel()
 	t.Run("PROV-21 a model without tool support is sent neither tools nor a description of them", func(t *testing.T) {
 		script := llmtest.NewScript(llmtest.Say("hi"))
-		g := Start(t, Options{Model: script, Config: section("models", `{"providers":{"mock":{"models":[{"id":"m","compat":{"supportsTools":false}}]}}}`)})
+		g := Start(t,
+			Options{Model: script,
+				Config: section("models", `{"providers":{"mock":{"models":[{"id":"m","compat":{"supportsTools":false}}]}}}`)})
 		if end := g.Client().Ask("main", "hello"); end.Text != "hi" {
 			t.Fatalf("%s %s", end.State, end.Error)
 		}

@@ -43,12 +43,13 @@ func (l *logged) Write(p []byte) (int, error) {
 func TestSecrets(t *testing.T) {
 	said := "Incorrect API key provided: " + canary + "."
 	faults := map[string]llmtest.Fault{
-		"refused":         {Status: http.StatusUnauthorized, Message: said},
-		"not understood":  {Status: http.StatusBadRequest, Message: said},
-		"no JSON":         {Status: http.StatusForbidden, Body: func([]byte) []byte { return []byte("<p>" + said) }},
-		"in the stream":   {Error: true, Kind: "authentication_error", Message: said},
-		"garbage":         {Body: func([]byte) []byte { return []byte("data: {" + said + "\n\n") }},
-		"in a redirect":   {Status: http.StatusFound, Header: func(set func(k, v string)) { set("Location", "http://127.0.0.1:1/?key="+canary) }},
+		"refused":        {Status: http.StatusUnauthorized, Message: said},
+		"not understood": {Status: http.StatusBadRequest, Message: said},
+		"no JSON":        {Status: http.StatusForbidden, Body: func([]byte) []byte { return []byte("<p>" + said) }},
+		"in the stream":  {Error: true, Kind: "authentication_error", Message: said},
+		"garbage":        {Body: func([]byte) []byte { return []byte("data: {" + said + "\n\n") }},
+		"in a redirect": {Status: http.StatusFound,
+			Header: func(set func(k, v string)) { set("Location", "http://127.0.0.1:1/?key="+canary) }},
 		"in escaped text": {Body: func(b []byte) []byte { return append([]byte(canary+"\n\n"), b...) }},
 	}
 	for _, w := range []llmtest.Wire{llmtest.Anthropic, llmtest.OpenAI} {
@@ -74,7 +75,9 @@ func leak(t *testing.T, w llmtest.Wire, name string, fault llmtest.Fault) {
 		"models": json.RawMessage(fmt.Sprintf(
 			`{"providers": {"mock": {"baseUrl": %q, "api": %q, "apiKey": %q, "models": [{"id": "m"}]}}}`, url, w, canary)),
 	}
-	g := Start(t, Options{HTTP: hc, Config: conf, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	g := Start(t,
+		Options{HTTP: hc, Config: conf,
+			Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	c := g.Client()
 	look := func(where string, b []byte) {
 		t.Helper()
@@ -90,8 +93,12 @@ func leak(t *testing.T, w llmtest.Wire, name string, fault llmtest.Fault) {
 		look("event "+ev.Name, ev.Payload)
 	}
 	for method, params := range map[string]any{
-		wire.MethodChatHistory: wire.ChatHistory{SessionKey: "main"}, wire.MethodSessionsExport: wire.SessionKey{Key: "main"},
-		wire.MethodStatus: nil, wire.MethodHealth: nil, wire.MethodModelsList: nil, wire.MethodAgentWait: wire.AgentWait{RunID: end.Run},
+		wire.MethodChatHistory:    wire.ChatHistory{SessionKey: "main"},
+		wire.MethodSessionsExport: wire.SessionKey{Key: "main"},
+		wire.MethodStatus:         nil,
+		wire.MethodHealth:         nil,
+		wire.MethodModelsList:     nil,
+		wire.MethodAgentWait:      wire.AgentWait{RunID: end.Run},
 	} {
 		var answer json.RawMessage
 		c.must(method, params, &answer)
@@ -138,7 +145,9 @@ func TestToolSecret(t *testing.T) {
 			log := &logged{}
 			g := Start(t, Options{
 				Dir: state, Model: model, Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-				Config: Config{"models": json.RawMessage(fmt.Sprintf(`{"providers": {"other": {"baseUrl": "http://127.0.0.1:1", "apiKey": %q}}}`, canary))},
+				Config: Config{
+					"models": json.RawMessage(fmt.Sprintf(`{"providers": {"other": {"baseUrl": "http://127.0.0.1:1", "apiKey": %q}}}`,
+						canary))},
 			})
 			c := g.Client()
 			end := c.Ask("main", "what is in the file?")
@@ -251,8 +260,18 @@ func TestToolTexts(t *testing.T) {
 		return hook.Verdict{}, nil
 	}}}
 	for in, asks := range map[string]bool{
-		"plan error": false, "deny": false, "text": true, "reason": true, "reason of rights": true, "progress": false, "details": false, "error": false,
-		"hook block": false, "hook ask": true, "hook change": true, "model error": false,
+		"plan error":       false,
+		"deny":             false,
+		"text":             true,
+		"reason":           true,
+		"reason of rights": true,
+		"progress":         false,
+		"details":          false,
+		"error":            false,
+		"hook block":       false,
+		"hook ask":         true,
+		"hook change":      true,
+		"model error":      false,
 	} {
 		t.Run(in, func(t *testing.T) {
 			t.Parallel()
@@ -270,8 +289,11 @@ func leakTool(t *testing.T, state, in string, asks bool, hooks []hook.Before) {
 	}
 	model := llmtest.NewScript(steps...)
 	g := Start(t, Options{
-		Dir: state, Model: model, Tools: []tool.Tool{leaky{}}, Before: hooks, Log: slog.New(slog.DiscardHandler), // the log has its own filter
-		Config: Config{"models": json.RawMessage(fmt.Sprintf(`{"providers": {"other": {"baseUrl": "http://127.0.0.1:1", "apiKey": %q}}}`, canary))},
+		// the log has its own filter
+		Dir: state, Model: model, Tools: []tool.Tool{leaky{}}, Before: hooks, Log: slog.New(slog.DiscardHandler),
+		Config: Config{
+			"models": json.RawMessage(fmt.Sprintf(`{"providers": {"other": {"baseUrl": "http://127.0.0.1:1", "apiKey": %q}}}`,
+				canary))},
 	})
 	c := g.Client()
 	run := c.Send("main", "act")
@@ -288,7 +310,8 @@ func leakTool(t *testing.T, state, in string, asks bool, hooks []hook.Before) {
 		q := c.question()
 		add(q)
 		for method, params := range map[string]any{
-			wire.MethodApprovalList: nil, wire.MethodApprovalGet: wire.ApprovalID{ID: q.ID}, wire.MethodAnyApprovalGet: wire.ApprovalID{ID: q.ID},
+			wire.MethodApprovalList: nil, wire.MethodApprovalGet: wire.ApprovalID{ID: q.ID},
+			wire.MethodAnyApprovalGet: wire.ApprovalID{ID: q.ID},
 		} {
 			var answer json.RawMessage
 			c.must(method, params, &answer)
@@ -303,7 +326,8 @@ func leakTool(t *testing.T, state, in string, asks bool, hooks []hook.Before) {
 	add(end)
 	add(model.Requests())
 	for method, params := range map[string]any{
-		wire.MethodApprovalHistory: nil, wire.MethodChatHistory: wire.ChatHistory{SessionKey: "main"}, wire.MethodSessionsExport: wire.SessionKey{Key: "main"},
+		wire.MethodApprovalHistory: nil, wire.MethodChatHistory: wire.ChatHistory{SessionKey: "main"},
+		wire.MethodSessionsExport: wire.SessionKey{Key: "main"},
 	} {
 		var answer json.RawMessage
 		c.must(method, params, &answer)
@@ -319,20 +343,24 @@ func leakTool(t *testing.T, state, in string, asks bool, hooks []hook.Before) {
 func TestPersonTexts(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"my key is K", "/new my key is K", "/new mock/m my key is K", "/reset my key is K", "/steer my key is K", "hello /status my key is K",
-		"/name K", "/title K", "/model K", "/think K", "/queue K", "/config set agents.defaults.userTimezone K", "/approve K deny", "/unknown K",
+		"my key is K", "/new my key is K", "/new mock/m my key is K", "/reset my key is K", "/steer my key is K",
+		"hello /status my key is K",
+		"/name K", "/title K", "/model K", "/think K", "/queue K", "/config set agents.defaults.userTimezone K",
+		"/approve K deny", "/unknown K",
 	} {
 		t.Run(text, func(t *testing.T) {
-			tellKey(t, strings.HasPrefix(text, "/config"), func(c *Client) { c.Ask("main", strings.ReplaceAll(text, "K", canary)) })
+			tellKey(t, strings.HasPrefix(text, "/config"),
+				func(c *Client) { c.Ask("main", strings.ReplaceAll(text, "K", canary)) })
 		})
 	}
 	session, text := "agent:main:main", "my key is "+canary
 	for name, tell := range map[string]func(c *Client){
 		"file name": func(c *Client) {
 			var sent wire.ChatSent
-			c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "look", IdempotencyKey: "pic", Attachments: []wire.Attachment{
-				{FileName: canary + ".png", MIME: "image/png", Content: dot(t)},
-			}}, &sent)
+			c.must(wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "look", IdempotencyKey: "pic",
+				Attachments: []wire.Attachment{
+					{FileName: canary + ".png", MIME: "image/png", Content: dot(t)},
+				}}, &sent)
 			c.Await(sent.RunID)
 		},
 		"first message": func(c *Client) {
@@ -371,7 +399,8 @@ func tellKey(t *testing.T, configures bool, tell func(c *Client)) {
 		g := Start(t, Options{
 			Dir: state, Model: model, Log: slog.New(slog.DiscardHandler), // the log has its own filter
 			Config: Config{
-				"models":   json.RawMessage(fmt.Sprintf(`{"providers": {"other": {"baseUrl": "http://127.0.0.1:1", "apiKey": %q}}}`, canary)),
+				"models": json.RawMessage(fmt.Sprintf(`{"providers": {"other": {"baseUrl": "http://127.0.0.1:1", "apiKey": %q}}}`,
+					canary)),
 				"commands": json.RawMessage(fmt.Sprintf(`{"config": %t}`, configures)),
 			},
 		})
@@ -381,7 +410,10 @@ func tellKey(t *testing.T, configures bool, tell func(c *Client)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for method, params := range map[string]any{wire.MethodChatHistory: wire.ChatHistory{SessionKey: "main"}, wire.MethodSessionsList: nil} {
+		for method, params := range map[string]any{
+			wire.MethodChatHistory:  wire.ChatHistory{SessionKey: "main"},
+			wire.MethodSessionsList: nil,
+		} {
 			var answer json.RawMessage
 			c.must(method, params, &answer)
 			all = append(all, answer...)

@@ -40,7 +40,8 @@ func newSenders(t *testing.T, model llm.Provider, conf Config, more ...func(*Opt
 	s := &senders{t: t, model: script, fakes: map[string]*channeltest.Fake{"open": {}, "closed": {}}}
 	o := Options{
 		Model: model, Channels: map[string]channel.Channel{"open": s.fakes["open"], "closed": s.fakes["closed"]},
-		Config: section("channels", `{"open": {"allowFrom": ["boss", "*"]}, "closed": {"dmPolicy": "allowlist", "allowFrom": ["boss"]}}`),
+		Config: section("channels",
+			`{"open": {"allowFrom": ["boss", "*"]}, "closed": {"dmPolicy": "allowlist", "allowFrom": ["boss"]}}`),
 	}
 	for name, raw := range conf {
 		o.Config[name] = raw
@@ -158,15 +159,18 @@ func unauthorized(t *testing.T) {
 
 // noSettings has senders without rights, and one with rights, write settings.
 func noSettings(t *testing.T) {
-	s := newSenders(t, echoing(), section("models", `{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}, {"id": "other"}]}}}`))
+	s := newSenders(t, echoing(),
+		section("models", `{"providers": {"mock": {"models": [{"id": "m", "reasoning": true}, {"id": "other"}]}}}`))
 	s.say("open", groupChat, "friend", "@hello")
 	key := "agent:main:open:group:g1"
 	before := s.describe(key)
 	settings := func(x wire.Session) string {
-		return strings.Join([]string{x.SessionID, x.Model, x.Thinking, x.Verbose, x.Label, x.UsageLine, x.QueueMode, fmt.Sprint(x.Fast, x.SessionExec)}, "|")
+		return strings.Join([]string{x.SessionID, x.Model, x.Thinking, x.Verbose, x.Label, x.UsageLine, x.QueueMode,
+			fmt.Sprint(x.Fast, x.SessionExec)}, "|")
 	}
 	for _, text := range []string{
-		"/elevated on hi", "/think high hi", "hi /think high", "hi /queue interrupt", "/queue interrupt hi", "/exec security=full hi", "/exec security=deny hi", "hi /fast on",
+		"/elevated on hi", "/think high hi", "hi /think high", "hi /queue interrupt", "/queue interrupt hi",
+		"/exec security=full hi", "/exec security=deny hi", "hi /fast on",
 	} {
 		if got := s.say("open", groupChat, "friend", "@"+text); !slices.Equal(got, []string{"re: " + text}) {
 			// Without a text a setting is a command, which is ignored.
@@ -178,7 +182,9 @@ func noSettings(t *testing.T) {
 		}
 	}
 	n := len(s.model.Requests())
-	for _, text := range []string{"/think high", "/elevated on", "/exec security=deny", "/exec default", "/fast on", "/model other", "/verbose full", "/queue interrupt", "/new", "/reset", "/name x", "/usage off", "/approve x allow-once"} {
+	for _, text := range []string{"/think high", "/elevated on", "/exec security=deny", "/exec default", "/fast on",
+		"/model other", "/verbose full", "/queue interrupt", "/new", "/reset", "/name x", "/usage off",
+		"/approve x allow-once"} {
 		if got := s.say("open", groupChat, "friend", "@"+text); len(got) > 0 {
 			t.Errorf("%s: %q, want silence", text, got)
 		}
@@ -211,7 +217,8 @@ func stopInGroup(t *testing.T) {
 		t.Fatalf("%d runs were started, want 3", n)
 	}
 	for _, refused := range []struct{ channel, sender, text string }{
-		{"closed", "stranger", "/stop"}, {"closed", "stranger", "@stop"}, {"open", "friend", "stop"}, {"open", "friend", "/stop@otherbot"},
+		{"closed", "stranger", "/stop"}, {"closed", "stranger", "@stop"}, {"open", "friend", "stop"},
+		{"open", "friend", "/stop@otherbot"},
 	} {
 		if got := s.say(refused.channel, groupChat, refused.sender, refused.text); len(got) > 0 {
 			t.Errorf("%s on %s: %q, want silence", refused.text, refused.channel, got)
@@ -243,7 +250,11 @@ func stopInGroup(t *testing.T) {
 // sender in the same chat.
 func toolsInGroup(t *testing.T) {
 	s := newSenders(t, echoing(), section("tools", `{"deny": ["web_search"], "toolsBySender": {"channel:open:friend": {"allow": ["read", "ls", "web_search", "exec"]}, "*": {"deny": ["exec"]}}}`))
-	for sender, has := range map[string]string{"friend": "exec ls read", "boss": "write read ls", "other": "write read ls"} {
+	for sender, has := range map[string]string{
+		"friend": "exec ls read",
+		"boss":   "write read ls",
+		"other":  "write read ls",
+	} {
 		got := s.say("open", groupChat, sender, "/tools")
 		if len(got) != 1 {
 			t.Fatalf("%s got %q", sender, got)
@@ -266,7 +277,8 @@ func toolsInGroup(t *testing.T) {
 				t.Errorf("%s has no %s", sender, name)
 			}
 		}
-		if slices.Contains(offered, "web_search") || slices.Contains(offered, "exec") != (sender == "friend") || sender == "friend" && len(offered) != 3 {
+		if slices.Contains(offered, "web_search") || slices.Contains(offered, "exec") != (sender == "friend") ||
+			sender == "friend" && len(offered) != 3 {
 			t.Errorf("%s has %q", sender, offered)
 		}
 	}
@@ -317,9 +329,11 @@ func (b *broken) Stream(context.Context, *llm.Request) iter.Seq2[llm.Event, erro
 
 // plainError has runs fail with an error for the log, and then with one for people.
 func plainError(t *testing.T) {
-	cause := &fs.PathError{Op: "open", Path: "/home/ann/.chela/chela.db", Err: errors.New("prepare SELECT meta FROM sessions")}
+	cause := &fs.PathError{Op: "open", Path: "/home/ann/.chela/chela.db",
+		Err: errors.New("prepare SELECT meta FROM sessions")}
 	plain := fmt.Errorf("transcript 7: %w", cause)
-	model := &broken{errs: []error{plain, plain, plain, plain, plain, chela.Errorf(chela.CodeUnavailable, "%w: x", chela.ErrStorage), chela.Errorf(chela.CodeInvalid, "the lamp is off: %w", errors.New("no power"))}}
+	model := &broken{errs: []error{plain, plain, plain, plain, plain, chela.Errorf(chela.CodeUnavailable, "%w: x",
+		chela.ErrStorage), chela.Errorf(chela.CodeInvalid, "the lamp is off: %w", errors.New("no power"))}}
 	var log bytes.Buffer
 	s := newSenders(t, model, nil, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	defer s.stop()
@@ -336,7 +350,8 @@ func plainError(t *testing.T) {
 		t.Errorf("the client was told %q", end.Error)
 	}
 	ask := func(id string) string {
-		err := s.Client.Client.Await(t.Context(), wire.MethodAgent, wire.AgentRun{Message: "hi", SessionKey: "main", IdempotencyKey: id}, nil, nil)
+		err := s.Client.Client.Await(t.Context(), wire.MethodAgent,
+			wire.AgentRun{Message: "hi", SessionKey: "main", IdempotencyKey: id}, nil, nil)
 		e, _ := errors.AsType[*wire.Error](err)
 		if e == nil {
 			t.Fatalf("%s: %v", id, err)

@@ -37,7 +37,8 @@ func withMuted(t *testing.T, name, policy string, f func(*testing.T, *muted)) {
 			m.model = llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
 				text := r.Messages[len(r.Messages)-1].PlainText()
 				if to, ok := strings.CutPrefix(text, "tell "); ok {
-					return llmtest.Call("c", "message", fmt.Sprintf(`{"action":"send","channel":"chatter","to":%q,"message":"told"}`, to))
+					return llmtest.Call("c", "message",
+						fmt.Sprintf(`{"action":"send","channel":"chatter","to":%q,"message":"told"}`, to))
 				}
 				s := llmtest.Say("re: " + text)
 				s.Delay = 20 * time.Second // longer than the typing indicator and the preview wait
@@ -83,7 +84,13 @@ func (m *muted) say(chat, text string) string {
 	to := at(chat)
 	fake := m.fakes[to.Channel]
 	before, calls := len(fake.Texts(to)), len(m.calls(to))
-	if err := fake.Say(m.t.Context(), chela.Inbound{ID: fmt.Sprint(m.n), Address: to, Sender: chela.Sender{ID: "boss"}, Text: text, Mentioned: true}); err != nil {
+	if err := fake.Say(m.t.Context(), chela.Inbound{
+		ID:        fmt.Sprint(m.n),
+		Address:   to,
+		Sender:    chela.Sender{ID: "boss"},
+		Text:      text,
+		Mentioned: true,
+	}); err != nil {
 		m.t.Fatal(err)
 	}
 	time.Sleep(time.Minute)
@@ -139,72 +146,92 @@ func TestSendPolicy(t *testing.T) {
 			b.sent(at("tg direct 7"), "Sending: off.")
 		})
 	})
-	withMuted(t, "SESS-13 in the groups of a denied channel the run happens and nothing is sent", quietGroups, func(t *testing.T, m *muted) {
-		m.check([3]string{"chatter group 7", "hello", ""})
-		if got := m.last("agent:main:chatter:group:7"); got != "re: hello" {
-			t.Errorf("the transcript ends with %q", got)
-		}
-		m.check([3]string{"chatter direct boss", "hello", "re: hello"}, [3]string{"chatter channel 7", "hello", "re: hello"}, [3]string{"phone group 7", "hello", "re: hello"})
-		m.check([3]string{"chatter group 9", "hello", ""}) // of another agent
-		if got := m.last("agent:work:chatter:group:9"); got != "re: hello" {
-			t.Errorf("the transcript of the other agent ends with %q", got)
-		}
-		c := m.Client()
-		for key, want := range map[string]string{"agent:main:chatter:group:7": "deny", "agent:main:chatter:channel:7": "allow"} {
-			if got := c.describe(key).SendPolicy; got != want {
-				t.Errorf("the row of %s has sendPolicy %q, want %q", key, got, want)
+	withMuted(t, "SESS-13 in the groups of a denied channel the run happens and nothing is sent", quietGroups,
+		func(t *testing.T, m *muted) {
+			m.check([3]string{"chatter group 7", "hello", ""})
+			if got := m.last("agent:main:chatter:group:7"); got != "re: hello" {
+				t.Errorf("the transcript ends with %q", got)
 			}
-		}
-		m.Stop()
-		m.start()
-		m.check([3]string{"chatter group 7", "again", ""}, [3]string{"chatter direct boss", "again", "re: again"})
-	})
-	withMuted(t, "SESS-13 a prefix of the session's key", `{"rules": [{"action": "deny", "match": {"rawKeyPrefix": "agent:work:"}}]}`, func(_ *testing.T, m *muted) {
-		m.check([3]string{"chatter group 9", "hello", ""}, [3]string{"chatter group 7", "hello", "re: hello"})
-	})
+			m.check([3]string{"chatter direct boss", "hello", "re: hello"}, [3]string{"chatter channel 7", "hello", "re: hello"},
+				[3]string{"phone group 7", "hello", "re: hello"})
+			m.check([3]string{"chatter group 9", "hello", ""}) // of another agent
+			if got := m.last("agent:work:chatter:group:9"); got != "re: hello" {
+				t.Errorf("the transcript of the other agent ends with %q", got)
+			}
+			c := m.Client()
+			for key, want := range map[string]string{
+				"agent:main:chatter:group:7":   "deny",
+				"agent:main:chatter:channel:7": "allow",
+			} {
+				if got := c.describe(key).SendPolicy; got != want {
+					t.Errorf("the row of %s has sendPolicy %q, want %q", key, got, want)
+				}
+			}
+			m.Stop()
+			m.start()
+			m.check([3]string{"chatter group 7", "again", ""}, [3]string{"chatter direct boss", "again", "re: again"})
+		})
+	withMuted(t, "SESS-13 a prefix of the session's key",
+		`{"rules": [{"action": "deny", "match": {"rawKeyPrefix": "agent:work:"}}]}`, func(_ *testing.T, m *muted) {
+			m.check([3]string{"chatter group 9", "hello", ""}, [3]string{"chatter group 7", "hello", "re: hello"})
+		})
 	withMuted(t, "SESS-13 /send of a session decides before the rules", quietGroups, func(t *testing.T, m *muted) {
 		m.check([3]string{"chatter group 7", "/send", "Sending: off (default). Options: on, off, default."},
-			[3]string{"chatter group 7", "/send on", "Sending: on."}, [3]string{"chatter group 7", "hello", "re: hello"}, [3]string{"chatter group 9", "hello", ""})
+			[3]string{"chatter group 7", "/send on", "Sending: on."}, [3]string{"chatter group 7", "hello", "re: hello"},
+			[3]string{"chatter group 9", "hello", ""})
 		m.Stop()
 		m.start()
-		m.check([3]string{"chatter group 7", "hello", "re: hello"}, [3]string{"chatter group 7", "/send inherit", "Sending: off (default)."}, [3]string{"chatter group 7", "hello", ""})
+		m.check([3]string{"chatter group 7", "hello", "re: hello"},
+			[3]string{"chatter group 7", "/send inherit", "Sending: off (default)."}, [3]string{"chatter group 7", "hello", ""})
 		if got := m.say("chatter group 7", "/status"); !strings.Contains(got, "- Sending: off (default)") {
 			t.Errorf("/status: %q", got)
 		}
 		m.check([3]string{"chatter direct boss", "/send off", "Sending: off."}, [3]string{"chatter direct boss", "hello", ""})
 	})
-	withMuted(t, "SESS-13 the configuration may change while the gateway runs", `{"default": "deny"}`, func(t *testing.T, m *muted) {
-		m.check([3]string{"chatter group 7", "hello", ""})
-		c := m.Client()
-		c.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{"session": {"sendPolicy": {"default": "allow"}}}`, BaseHash: c.hash()}, nil)
-		time.Sleep(time.Second)
-		m.check([3]string{"chatter group 7", "hello", "re: hello"})
-		c.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{"session": {"sendPolicy": ` + quietGroups + `}}`, BaseHash: c.hash()}, nil)
-		time.Sleep(time.Second)
-		m.check([3]string{"chatter group 7", "hello", ""}, [3]string{"chatter direct boss", "hello", "re: hello"})
-	})
-	withMuted(t, "SESS-13 the message tool and scheduled jobs of other sessions", quietGroups, func(t *testing.T, m *muted) {
-		if got := m.say("chatter channel 8", "tell group:7"); !strings.Contains(got, "sending to chatter:7 is off (/send of the session, or session.sendPolicy)") {
-			t.Errorf("the tool answers %q", got)
-		}
-		if made := m.calls(at("chatter group 7")); len(made) > 0 {
-			t.Errorf("the tool sent: %v", made)
-		}
-		c := m.Client()
-		for _, to := range []string{"group:7", "channel:8"} {
-			var job wire.CronJob
-			c.must(wire.MethodCronAdd, json.RawMessage(fmt.Sprintf(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"report"},
-				"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"chatter","to":%q}}`, time.Now().Add(time.Minute).UTC().Format(time.RFC3339), to)), &job)
-			time.Sleep(5 * time.Minute)
-			var page wire.CronRunsPage
-			c.must(wire.MethodCronRuns, map[string]any{"id": job.ID}, &page)
-			want := map[string]string{"group:7": "ok not-delivered sending to the chat is off", "channel:8": "ok delivered "}[to]
-			if len(page.Entries) != 1 || fmt.Sprint(page.Entries[0].Status, " ", page.Entries[0].Delivery, " ", page.Entries[0].DeliveryError) != want {
-				t.Errorf("%s: runs %+v, want %q", to, page.Entries, want)
+	withMuted(t, "SESS-13 the configuration may change while the gateway runs", `{"default": "deny"}`,
+		func(t *testing.T, m *muted) {
+			m.check([3]string{"chatter group 7", "hello", ""})
+			c := m.Client()
+			c.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{"session": {"sendPolicy": {"default": "allow"}}}`,
+				BaseHash: c.hash()}, nil)
+			time.Sleep(time.Second)
+			m.check([3]string{"chatter group 7", "hello", "re: hello"})
+			c.must(wire.MethodConfigPatch, wire.ConfigPatch{Raw: `{"session": {"sendPolicy": ` + quietGroups + `}}`,
+				BaseHash: c.hash()}, nil)
+			time.Sleep(time.Second)
+			m.check([3]string{"chatter group 7", "hello", ""}, [3]string{"chatter direct boss", "hello", "re: hello"})
+		})
+	withMuted(t, "SESS-13 the message tool and scheduled jobs of other sessions", quietGroups,
+		func(t *testing.T, m *muted) {
+			if got := m.say("chatter channel 8", "tell group:7"); !strings.Contains(got,
+				"sending to chatter:7 is off (/send of the session, or session.sendPolicy)") {
+				t.Errorf("the tool answers %q", got)
 			}
-		}
-		if made := m.calls(at("chatter group 7")); len(made) > 0 {
-			t.Errorf("the job sent: %v", made)
-		}
-	})
+			if made := m.calls(at("chatter group 7")); len(made) > 0 {
+				t.Errorf("the tool sent: %v", made)
+			}
+			c := m.Client()
+			for _, to := range []string{"group:7", "channel:8"} {
+				var job wire.CronJob
+				c.must(wire.MethodCronAdd,
+					json.RawMessage(
+						fmt.Sprintf(`{"name":"x","schedule":{"kind":"at","at":%q},"payload":{"kind":"agentTurn","message":"report"},
+				"sessionTarget":"isolated","wakeMode":"now","delivery":{"mode":"announce","channel":"chatter","to":%q}}`,
+							time.Now().Add(time.Minute).UTC().Format(time.RFC3339), to)), &job)
+				time.Sleep(5 * time.Minute)
+				var page wire.CronRunsPage
+				c.must(wire.MethodCronRuns, map[string]any{"id": job.ID}, &page)
+				want := map[string]string{
+					"group:7":   "ok not-delivered sending to the chat is off",
+					"channel:8": "ok delivered ",
+				}[to]
+				if len(page.Entries) != 1 ||
+					fmt.Sprint(page.Entries[0].Status, " ", page.Entries[0].Delivery, " ", page.Entries[0].DeliveryError) != want {
+					t.Errorf("%s: runs %+v, want %q", to, page.Entries, want)
+				}
+			}
+			if made := m.calls(at("chatter group 7")); len(made) > 0 {
+				t.Errorf("the job sent: %v", made)
+			}
+		})
 }

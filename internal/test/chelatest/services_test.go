@@ -34,10 +34,12 @@ func testServices() [2]service {
 
 // network serves them in memory. A request that the real service would reject
 // fails the test.
-func network(t *testing.T, answer func(service string, n int, got llmtest.ReceivedRequest) llmtest.Step) (services, *http.Client) {
+func network(t *testing.T, answer func(service string, n int, got llmtest.ReceivedRequest) llmtest.Step) (services,
+	*http.Client) {
 	all, ways := services{}, hosts{}
 	for _, s := range testServices() {
-		srv := llmtest.ServerFunc(t, s.wire, func(n int, got llmtest.ReceivedRequest) llmtest.Step { return answer(s.name, n, got) })
+		srv := llmtest.ServerFunc(t, s.wire,
+			func(n int, got llmtest.ReceivedRequest) llmtest.Step { return answer(s.name, n, got) })
 		_, hc := srv.Pipe()
 		all[s.name], ways[s.name+".invalid"] = srv, hc.Transport
 	}
@@ -67,7 +69,11 @@ func asks(more string, models ...string) Config {
 	}
 	providers := map[string]any{}
 	for _, s := range testServices() {
-		providers[s.name] = map[string]any{"baseUrl": fmt.Sprintf("http://%s.invalid", s.name), "timeoutSeconds": 20, "keepAliveSeconds": 20}
+		providers[s.name] = map[string]any{
+			"baseUrl":          fmt.Sprintf("http://%s.invalid", s.name),
+			"timeoutSeconds":   20,
+			"keepAliveSeconds": 20,
+		}
 	}
 	b, err := json.Marshal(map[string]any{"providers": providers})
 	if err != nil {

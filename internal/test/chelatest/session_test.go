@@ -49,7 +49,8 @@ func TestSessions(t *testing.T) {
 			t.Error(diff)
 		}
 	})
-	t.Run("SESS-05 /new starts another transcript, keeps the old one and the pins, and resets the counters; undo restores", sess05)
+	t.Run("SESS-05 /new starts another transcript, keeps the old one and the pins, and resets the counters; undo restores",
+		sess05)
 	t.Run("SESS-11 every exported line is valid and can be imported unchanged", sess11)
 	t.Run("LANE-07 the same message twice is one turn, also after a restart", func(t *testing.T) {
 		model := echoing()

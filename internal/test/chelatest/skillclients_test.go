@@ -17,28 +17,40 @@ func TestSkillClients(t *testing.T) {
 	type m = map[string]any
 	t.Run("a listing and its detail are those of a registry of OpenClaw", func(t *testing.T) {
 		var found wire.SkillsFound
-		if err := c.Call(t.Context(), wire.MethodSkillsSearch, m{"query": "tea"}, &found); err != nil || len(found.Results) != 1 || found.Results[0] != (wire.SkillListing{Score: 1, Slug: "tea", Ref: "tea", Name: "Tea", Description: "makes tea", Version: "1.0"}) {
+		if err := c.Call(t.Context(), wire.MethodSkillsSearch, m{"query": "tea"}, &found); err != nil ||
+			len(found.Results) != 1 || found.Results[0] != (wire.SkillListing{
+			Score:       1,
+			Slug:        "tea",
+			Ref:         "tea",
+			Name:        "Tea",
+			Description: "makes tea",
+			Version:     "1.0",
+		}) {
 			t.Errorf("%+v, %v", found, err)
 		}
 		var d wire.SkillDetail
-		if err := c.Call(t.Context(), wire.MethodSkillsDetail, m{"slug": "tea"}, &d); err != nil || d.Skill.Name != "Tea" || d.Latest == nil || d.Latest.Version != "1.0" || d.Skill.Created != 0 {
+		if err := c.Call(t.Context(), wire.MethodSkillsDetail, m{"slug": "tea"}, &d); err != nil || d.Skill.Name != "Tea" ||
+			d.Latest == nil || d.Latest.Version != "1.0" || d.Skill.Created != 0 {
 			t.Errorf("%+v, %v", d, err)
 		}
 	})
 	t.Run("a skill is installed for an agent, and not over another one", func(t *testing.T) {
 		in := m{"agentId": "main", "source": "clawhub", "slug": "tea"}
 		var done wire.SkillInstalled
-		if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, &done); err != nil || done.Message != "Installed tea 1.0" {
+		if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, &done); err != nil ||
+			done.Message != "Installed tea 1.0" {
 			t.Errorf("%+v, %v", done, err)
 		}
 		if _, err := os.Stat(filepath.Join(g.Dir, "workspace", "skills", "tea", "SKILL.md")); err != nil {
 			t.Error(err)
 		}
-		if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, nil); err == nil || !strings.Contains(err.Error(), "installed already") {
+		if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, nil); err == nil ||
+			!strings.Contains(err.Error(), "installed already") {
 			t.Errorf("again: %v", err)
 		}
 		var s wire.SkillsStatus
-		if err := c.Call(t.Context(), wire.MethodSkillsStatus, m{"agentId": "main"}, &s); err != nil || len(s.Skills) != 1 || s.Skills[0].Source != wire.SkillWorkspace {
+		if err := c.Call(t.Context(), wire.MethodSkillsStatus, m{"agentId": "main"}, &s); err != nil || len(s.Skills) != 1 ||
+			s.Skills[0].Source != wire.SkillWorkspace {
 			t.Errorf("%+v, %v", s, err)
 		}
 	})
@@ -47,7 +59,8 @@ func TestSkillClients(t *testing.T) {
 			"does not accept uploaded skills (chela skills install":       {"source": "upload", "uploadId": "x", "slug": "tea"},
 			"does not install programs for skills (chela skills info tea": {"name": "tea", "installId": "brew"},
 		} {
-			if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, nil); err == nil || !strings.Contains(err.Error(), want) {
+			if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, nil); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%v: %v", in, err)
 			}
 		}

@@ -53,13 +53,15 @@ func TestSkills(t *testing.T) {
 	t.Run("SKILL-03 an agent uses the skills of its list", func(t *testing.T) {
 		t.Parallel()
 		model := sayOK()
-		g := Start(t, Options{Model: model, Config: Config{"agents.defaults": json.RawMessage(`{"skills": ["a"]}`), "agents.list": json.RawMessage(`[{"id": "x", "skills": []}, {"id": "y", "skills": ["b"]}]`)}})
+		g := Start(t, Options{Model: model, Config: Config{"agents.defaults": json.RawMessage(`{"skills": ["a"]}`),
+			"agents.list": json.RawMessage(`[{"id": "x", "skills": []}, {"id": "y", "skills": ["b"]}]`)}})
 		g.writeIn("skills/a/SKILL.md", head("a", "d"))
 		g.writeIn("skills/b/SKILL.md", head("b", "d"))
 		c := g.Client()
 		for agent, want := range map[string]string{"main": "[a]", "x": "[]", "y": "[b]"} {
 			c.Ask("agent:"+agent+":main", "hi")
-			if got := fmt.Sprint(listed(model)); got != want || strings.Contains(lastSystem(model), "available_skills") != (want != "[]") {
+			if got := fmt.Sprint(listed(model)); got != want ||
+				strings.Contains(lastSystem(model), "available_skills") != (want != "[]") {
 				t.Errorf("%s: %s, want %s", agent, got, want)
 			}
 		}
@@ -69,7 +71,8 @@ func TestSkills(t *testing.T) {
 		model := sayOK()
 		g := Start(t, Options{Model: model, Config: section("skills", `{"limits": {"maxSkillsInPrompt": 300}}`)})
 		for i := range 300 {
-			g.writeIn(fmt.Sprintf("skills/s%03d/SKILL.md", i), head(fmt.Sprintf("skill-%03d", i), strings.Repeat("describes ", 30)))
+			g.writeIn(fmt.Sprintf("skills/s%03d/SKILL.md", i),
+				head(fmt.Sprintf("skill-%03d", i), strings.Repeat("describes ", 30)))
 		}
 		g.Client().Ask("main", "hi")
 		_, list, _ := strings.Cut(lastSystem(model), "<available_skills>")
@@ -144,13 +147,18 @@ func TestSkills(t *testing.T) {
 func skillSources(t *testing.T) {
 	t.Parallel()
 	dir, extra, home := t.TempDir(), t.TempDir(), t.TempDir()
-	raw, err := json.Marshal(map[string]any{"load": map[string]any{"extraDirs": []string{extra}}, "entries": map[string]any{}})
+	raw, err := json.Marshal(map[string]any{
+		"load":    map[string]any{"extraDirs": []string{extra}},
+		"entries": map[string]any{},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	places := []struct{ name, dir string }{
-		{"workspace", filepath.Join(dir, "workspace", "skills")}, {"project", filepath.Join(dir, "workspace", ".agents", "skills")},
-		{"personal", filepath.Join(home, ".agents", "skills")}, {"managed", filepath.Join(dir, "skills")}, {"bundled", ""}, {"extra", extra},
+		{"workspace", filepath.Join(dir, "workspace", "skills")},
+		{"project", filepath.Join(dir, "workspace", ".agents", "skills")},
+		{"personal", filepath.Join(home, ".agents", "skills")}, {"managed", filepath.Join(dir, "skills")},
+		{"bundled", ""}, {"extra", extra},
 	}
 	for _, p := range places {
 		if p.dir != "" {
@@ -158,7 +166,13 @@ func skillSources(t *testing.T) {
 		}
 	}
 	model := sayOK()
-	g := Start(t, Options{Dir: dir, Model: model, Env: map[string]string{"HOME": home}, Config: Config{"skills": raw}, Register: withSkills("tea")})
+	g := Start(t, Options{
+		Dir:      dir,
+		Model:    model,
+		Env:      map[string]string{"HOME": home},
+		Config:   Config{"skills": raw},
+		Register: withSkills("tea"),
+	})
 	c := g.Client()
 	for i, p := range places[:5] {
 		c.Ask("main", "hi")
@@ -166,7 +180,8 @@ func skillSources(t *testing.T) {
 		if p.dir == "" {
 			want = "makes tea"
 		}
-		if got := lastSystem(model); !strings.Contains(got, "<name>tea</name><description>"+want+"</description>") || strings.Count(got, "<name>tea</name>") != 1 {
+		if got := lastSystem(model); !strings.Contains(got, "<name>tea</name><description>"+want+"</description>") ||
+			strings.Count(got, "<name>tea</name>") != 1 {
 			t.Errorf("step %d: want %s", i, want)
 		}
 		if p.dir == "" {
@@ -178,7 +193,8 @@ func skillSources(t *testing.T) {
 	}
 	t.Run("SKILL-10 a bundled skill that is not allowed gives way to none", func(t *testing.T) {
 		m := sayOK()
-		g := Start(t, Options{Model: m, Config: section("skills", `{"allowBundled": ["water"]}`), Register: withSkills("tea", "water")})
+		g := Start(t, Options{Model: m, Config: section("skills", `{"allowBundled": ["water"]}`),
+			Register: withSkills("tea", "water")})
 		g.Client().Ask("main", "hi")
 		if got := fmt.Sprint(listed(m)); got != "[water]" {
 			t.Error(got)
@@ -195,7 +211,8 @@ func skillNeeds(t *testing.T) {
 		Config: Config{"skills": json.RawMessage(`{"entries": {"env-entry": {"env": {"MISSING": "x"}}, "key": {"apiKey": "k-0123456789"}, "off": {"enabled": false}}}`), "logging": json.RawMessage(`{"level": "warn"}`)},
 	})
 	needs := func(name, requires string, more ...string) {
-		g.writeIn("skills/"+name+"/SKILL.md", head(name, "d", append([]string{`metadata: {"openclaw": {"requires": ` + requires + `}}`}, more...)...))
+		g.writeIn("skills/"+name+"/SKILL.md",
+			head(name, "d", append([]string{`metadata: {"openclaw": {"requires": ` + requires + `}}`}, more...)...))
 	}
 	needs("bins-ok", `{"bins": ["sh"]}`)
 	needs("bins-no", `{"bins": ["sh", "no-such-program"]}`)
@@ -207,11 +224,14 @@ func skillNeeds(t *testing.T) {
 	needs("config-ok", `{"config": ["logging.level"]}`)
 	needs("config-no", `{"config": ["browser.enabled"]}`)
 	needs("off", `{}`)
-	g.writeIn("skills/key/SKILL.md", head("key", "d", `metadata: {"clawdbot": {"primaryEnv": "OTHER", "requires": {"env": ["OTHER"]}}}`))
+	g.writeIn("skills/key/SKILL.md",
+		head("key", "d", `metadata: {"clawdbot": {"primaryEnv": "OTHER", "requires": {"env": ["OTHER"]}}}`))
 	g.writeIn("skills/os-no/SKILL.md", head("os-no", "d", `metadata: {"openclaw": {"os": ["plan9"]}}`))
 	g.writeIn("skills/os-ok/SKILL.md", head("os-ok", "d", `metadata: {"openclaw": {"os": ["`+runtime.GOOS+`"]}}`))
-	g.writeIn("skills/always/SKILL.md", head("always", "d", "metadata:", "  openclaw:", "    always: true", "    requires:", "      bins: [no-such-program]"))
-	g.writeIn("skills/json5/SKILL.md", head("json5", "d", "metadata: |", "  { // JSON5", "    openclaw: { requires: { bins: ['no-such-program'], }, },", "  }"))
+	g.writeIn("skills/always/SKILL.md", head("always", "d", "metadata:", "  openclaw:", "    always: true",
+		"    requires:", "      bins: [no-such-program]"))
+	g.writeIn("skills/json5/SKILL.md", head("json5", "d", "metadata: |", "  { // JSON5",
+		"    openclaw: { requires: { bins: ['no-such-program'], }, },", "  }"))
 	g.Client().Ask("main", "hi")
 	want := "[always any-ok bins-ok config-ok env-entry env-ok key os-ok]"
 	if got := fmt.Sprint(listed(model)); got != want {
@@ -244,12 +264,16 @@ func TestSkillCommands(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
 	model := uses()
-	g := Start(t, Options{Model: model, Tools: []tool.Tool{echoTool{&calls}}, Config: Config{"agents.list": json.RawMessage(`[{"id": "x", "skills": []}]`), "tools": json.RawMessage(`{"exec": {"mode": "ask"}}`)}})
-	g.writeIn("skills/x/SKILL.md", head("x", "echoes what is typed", "command-dispatch: tool", "command-tool: echo", "command-arg-mode: raw"))
+	g := Start(t, Options{Model: model, Tools: []tool.Tool{echoTool{&calls}},
+		Config: Config{"agents.list": json.RawMessage(`[{"id": "x", "skills": []}]`),
+			"tools": json.RawMessage(`{"exec": {"mode": "ask"}}`)}})
+	g.writeIn("skills/x/SKILL.md", head("x", "echoes what is typed", "command-dispatch: tool", "command-tool: echo",
+		"command-arg-mode: raw"))
 	g.writeIn("skills/quiet/SKILL.md", head("Quiet Skill", "is for people only", "disable-model-invocation: true"))
 	g.writeIn("skills/model/SKILL.md", head("model-only", "is for models only", "user-invocable: false"))
 	g.writeIn("skills/status/SKILL.md", head("status", "has the name of a command"))
-	g.writeIn("skills/status_2/SKILL.md", head("status_2", "has the name of that of a skill", "command-dispatch: tool", "command-tool: echo"))
+	g.writeIn("skills/status_2/SKILL.md", head("status_2", "has the name of that of a skill", "command-dispatch: tool",
+		"command-tool: echo"))
 	g.writeIn("skills/run/SKILL.md", head("run", "runs commands", "command-dispatch: tool", "command-tool: exec"))
 	g.writeIn("skills/long/SKILL.md", head("a-very-long-name-of-a-skill-that-does-not-fit", "is long"))
 	g.writeIn("skills/bad/SKILL.md", head("bad", "names no tool", "command-dispatch: tool"))
@@ -257,7 +281,8 @@ func TestSkillCommands(t *testing.T) {
 	t.Run("SKILL-06 a command calls the tool without a model", func(t *testing.T) {
 		for i, text := range []string{"/x a  b", "/skill x a  b", "/X: a  b"} {
 			end := c.Ask("main", text)
-			if want := `echo {"command":"a  b","commandName":"x","skillName":"x"}`; end.Text != want || int(calls.Load()) != i+1 {
+			if want := `echo {"command":"a  b","commandName":"x","skillName":"x"}`; end.Text != want ||
+				int(calls.Load()) != i+1 {
 				t.Errorf("%s: %q after %d calls, want %q", text, end.Text, calls.Load(), want)
 			}
 		}
@@ -278,7 +303,8 @@ func TestSkillCommands(t *testing.T) {
 			n := len(model.Requests())
 			c.Ask("main", text)
 			last := said(model.Requests()[n])
-			want := "Use the skill Quiet Skill: read " + filepath.Join(g.Dir, "skills", "quiet", "SKILL.md") + " first, and follow it.\n\nfor me"
+			want := "Use the skill Quiet Skill: read " + filepath.Join(g.Dir, "skills", "quiet", "SKILL.md") +
+				" first, and follow it.\n\nfor me"
 			if got := last[len(last)-1]; !strings.Contains(got, want) {
 				t.Errorf("%q, want %q", got, want)
 			}
@@ -286,7 +312,8 @@ func TestSkillCommands(t *testing.T) {
 		if strings.Contains(lastSystem(model), "Quiet Skill") {
 			t.Error("it is in the prompt")
 		}
-		if end := c.Ask("main", `read {"path":"`+filepath.Join(g.Dir, "skills", "quiet", "SKILL.md")+`"}`); !strings.Contains(end.Text, "is for people only") {
+		if end := c.Ask("main", `read {"path":"`+filepath.Join(g.Dir, "skills", "quiet", "SKILL.md")+
+			`"}`); !strings.Contains(end.Text, "is for people only") {
 			t.Errorf("it cannot be read: %q", end.Text)
 		}
 	})
@@ -295,7 +322,8 @@ func TestSkillCommands(t *testing.T) {
 			t.Errorf("/status: %q", end.Text)
 		}
 		list := c.Ask("main", "/commands").Text
-		for _, want := range []string{"- /x [input]: echoes what is typed", "- /quiet_skill ", "- /status_2 [input]: has the name of a command", "- /a_very_long_name_of_a_skill_that ", "- /bad "} {
+		for _, want := range []string{"- /x [input]: echoes what is typed", "- /quiet_skill ",
+			"- /status_2 [input]: has the name of a command", "- /a_very_long_name_of_a_skill_that ", "- /bad "} {
 			if !strings.Contains(list, "\n"+want) {
 				t.Errorf("/commands does not have %q:\n%s", want, list)
 			}
@@ -313,7 +341,8 @@ func TestSkillCommands(t *testing.T) {
 		if err := c.Call(t.Context(), wire.MethodCommandsList, wire.CommandsGet{}, &l); err != nil {
 			t.Fatal(err)
 		}
-		if i := slices.IndexFunc(l.Commands, func(w wire.Command) bool { return w.Name == "x" }); i < 0 || l.Commands[i].Source != "skill" || !l.Commands[i].AcceptsArgs {
+		if i := slices.IndexFunc(l.Commands, func(w wire.Command) bool { return w.Name == "x" }); i < 0 ||
+			l.Commands[i].Source != "skill" || !l.Commands[i].AcceptsArgs {
 			t.Errorf("commands.list: %+v", l.Commands)
 		}
 		if end := c.Ask("main", "/skill nope"); !strings.Contains(end.Text, "There is no skill nope. The skills:\n") {
@@ -338,7 +367,8 @@ func TestSkillEnvironment(t *testing.T) {
 		command := `exec {"command":"printf '%s;%s;%s;%s' ${#WEATHER_KEY} ${#PLACE} \"$HOME\" \"$LD_PRELOAD\"; printf ' %s' \"$WEATHER_KEY\""}`
 		with, without := g.Client(), g.Client()
 		first, second := with.Send("agent:main:main", command), without.Send("agent:without:main", command)
-		if end := with.Await(first); !strings.Contains(end.Text, "16;17;"+g.Dir+";") || strings.Contains(end.Text, "sesame") || !strings.Contains(end.Text, "[redacted]") {
+		if end := with.Await(first); !strings.Contains(end.Text, "16;17;"+g.Dir+";") ||
+			strings.Contains(end.Text, "sesame") || !strings.Contains(end.Text, "[redacted]") {
 			t.Errorf("with the skill: %q", end.Text)
 		}
 		if end := without.Await(second); !strings.Contains(end.Text, "0;0;"+g.Dir+";") {
@@ -377,14 +407,23 @@ func newRegistry(t *testing.T) *registry {
 		return b.Bytes()
 	}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		listing := map[string]any{"slug": "tea", "name": "Tea", "description": "makes\n\u202e tea", "version": *r.version.Load()}
+		listing := map[string]any{
+			"slug":        "tea",
+			"name":        "Tea",
+			"description": "makes\n\u202e tea",
+			"version":     *r.version.Load(),
+		}
 		switch {
 		case r.down.Load():
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case q.URL.Path == "/v1/skills" && strings.Contains("tea", q.URL.Query().Get("q")):
 			_ = json.NewEncoder(w).Encode(map[string]any{"skills": []any{listing, map[string]any{"slug": "../evil"}}})
 		case q.URL.Path == "/v1/skills/tea":
-			listing["versions"] = []any{map[string]any{"version": *r.version.Load(), "sha256": fmt.Sprintf("%x", sha256.Sum256(archive())), "url": "files/tea.zip"}, map[string]any{"version": "0.1", "sha256": strings.Repeat("0", 64), "url": "files/tea.zip"}}
+			listing["versions"] = []any{map[string]any{
+				"version": *r.version.Load(),
+				"sha256":  fmt.Sprintf("%x", sha256.Sum256(archive())),
+				"url":     "files/tea.zip",
+			}, map[string]any{"version": "0.1", "sha256": strings.Repeat("0", 64), "url": "files/tea.zip"}}
 			_ = json.NewEncoder(w).Encode(listing)
 		case q.URL.Path == "/files/tea.zip":
 			_, _ = w.Write(archive())
@@ -405,16 +444,19 @@ func TestSkillMethods(t *testing.T) {
 		g := Start(t, Options{Model: model, Config: section("skills", `{"registry": {"url": "`+r.URL+`"}}`)})
 		c := g.Client()
 		var found wire.SkillsFound
-		if err := c.Call(t.Context(), wire.MethodSkillsSearch, wire.SkillsSearch{Query: "tea"}, &found); err != nil || len(found.Results) != 1 || found.Results[0].Slug != "tea" {
+		if err := c.Call(t.Context(), wire.MethodSkillsSearch, wire.SkillsSearch{Query: "tea"}, &found); err != nil ||
+			len(found.Results) != 1 || found.Results[0].Slug != "tea" {
 			t.Fatalf("search: %+v, %v", found, err)
 		}
 		var shown, done wire.SkillInstalled
 		in := wire.SkillsInstall{From: "tea", Preview: true}
-		if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, &shown); err != nil || shown.OK || shown.Origin.Version != "1.0" {
+		if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, &shown); err != nil || shown.OK ||
+			shown.Origin.Version != "1.0" {
 			t.Fatalf("preview: %+v, %v", shown, err)
 		}
 		in.Preview, in.Hash = false, shown.Origin.Hash
-		if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, &done); err != nil || !done.OK || done.Skill.Dir != filepath.Join(g.Dir, "skills", "tea") {
+		if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, &done); err != nil || !done.OK ||
+			done.Skill.Dir != filepath.Join(g.Dir, "skills", "tea") {
 			t.Fatalf("install: %+v, %v", done, err)
 		}
 		c.Ask("main", "hi")
@@ -424,14 +466,16 @@ func TestSkillMethods(t *testing.T) {
 		v := "1.1"
 		r.version.Store(&v)
 		var updated wire.SkillsUpdated
-		if err := c.Call(t.Context(), wire.MethodSkillsUpdate, wire.SkillsUpdate{All: true}, &updated); err != nil || len(updated.Updates) != 1 || !updated.Updates[0].OK || updated.Updates[0].Old.Version != "1.0" {
+		if err := c.Call(t.Context(), wire.MethodSkillsUpdate, wire.SkillsUpdate{All: true}, &updated); err != nil ||
+			len(updated.Updates) != 1 || !updated.Updates[0].OK || updated.Updates[0].Old.Version != "1.0" {
 			t.Fatalf("update: %+v, %v", updated, err)
 		}
 		c.Ask("main", "hi")
 		if !strings.Contains(lastSystem(model), "tea of the registry, version 1.1") {
 			t.Error("the update is not listed")
 		}
-		if err := c.Call(t.Context(), wire.MethodSkillsInstall, wire.SkillsInstall{From: "tea@0.1", Replace: true}, nil); err == nil || !strings.Contains(err.Error(), "has the hash") {
+		if err := c.Call(t.Context(), wire.MethodSkillsInstall, wire.SkillsInstall{From: "tea@0.1", Replace: true},
+			nil); err == nil || !strings.Contains(err.Error(), "has the hash") {
 			t.Errorf("an archive with another hash: %v", err)
 		}
 		r.down.Store(true)
@@ -440,7 +484,8 @@ func TestSkillMethods(t *testing.T) {
 			t.Errorf("offline: %v", err)
 		}
 		var s wire.SkillsStatus
-		if err := c.Call(t.Context(), wire.MethodSkillsStatus, wire.SkillsGet{}, &s); err != nil || len(s.Skills) != 1 || s.Skills[0].Origin == nil || s.Skills[0].Origin.Version != "1.1" || s.Skills[0].Edited {
+		if err := c.Call(t.Context(), wire.MethodSkillsStatus, wire.SkillsGet{}, &s); err != nil || len(s.Skills) != 1 ||
+			s.Skills[0].Origin == nil || s.Skills[0].Origin.Version != "1.1" || s.Skills[0].Edited {
 			t.Errorf("offline, the list: %+v, %v", s, err)
 		}
 	})
@@ -450,7 +495,8 @@ func TestSkillMethods(t *testing.T) {
 		model := uses()
 		g := Start(t, Options{Model: model, Config: section("skills", `{"registry": {"url": "`+r.URL+`"}}`)})
 		c := g.Client()
-		if end := c.Ask("main", `skills {"action":"search","query":"tea"}`); !strings.Contains(end.Text, "tea 1.0: makes tea") {
+		if end := c.Ask("main", `skills {"action":"search","query":"tea"}`); !strings.Contains(end.Text,
+			"tea 1.0: makes tea") {
 			t.Errorf("search: %q", end.Text)
 		}
 		for _, decision := range []string{wire.Deny, wire.AllowOnce} {
@@ -462,7 +508,9 @@ func TestSkillMethods(t *testing.T) {
 			c.decide(q.ID, decision)
 			end := c.Await(run)
 			_, err := os.Stat(filepath.Join(g.Dir, "skills", "tea", "SKILL.md"))
-			if installed := err == nil; installed != (decision == wire.AllowOnce) || installed != strings.Contains(end.Text, "Installed tea 1.0. Read "+filepath.Join(g.Dir, "skills", "tea", "SKILL.md")) {
+			if installed := err == nil; installed != (decision == wire.AllowOnce) ||
+				installed != strings.Contains(end.Text, "Installed tea 1.0. Read "+filepath.Join(g.Dir, "skills",
+					"tea", "SKILL.md")) {
 				t.Errorf("%s: %q, %v", decision, end.Text, err)
 			}
 		}
@@ -470,14 +518,16 @@ func TestSkillMethods(t *testing.T) {
 		if got := fmt.Sprint(listed(model)); got != "[tea]" {
 			t.Error(got)
 		}
-		if end := c.Ask("main", `skills {"action":"install","name":"tea"}`); !strings.Contains(end.Text, "is installed already") {
+		if end := c.Ask("main", `skills {"action":"install","name":"tea"}`); !strings.Contains(end.Text,
+			"is installed already") {
 			t.Errorf("installed twice: %q", end.Text)
 		}
 	})
 	t.Run("without a registry, a search says how to configure one", func(t *testing.T) {
 		t.Parallel()
 		c := Start(t, Options{}).Client()
-		if err := c.Call(t.Context(), wire.MethodSkillsSearch, wire.SkillsSearch{Query: "x"}, nil); err == nil || !strings.Contains(err.Error(), "skills.registry.url") {
+		if err := c.Call(t.Context(), wire.MethodSkillsSearch, wire.SkillsSearch{Query: "x"}, nil); err == nil ||
+			!strings.Contains(err.Error(), "skills.registry.url") {
 			t.Error(err)
 		}
 	})
@@ -487,10 +537,12 @@ func TestSkillMethods(t *testing.T) {
 		g.writeIn("skills/x/SKILL.md", head("x", "d", `metadata: {"openclaw": {"requires": {"bins": ["nope"], "env": ["A"]}, "install": [{"kind": "brew", "formula": "nope"}]}}`))
 		g.writeIn("skills/broken/SKILL.md", "---\nname: [\n---\n")
 		var s wire.SkillsStatus
-		if err := g.Client().Call(t.Context(), wire.MethodSkillsStatus, wire.SkillsGet{}, &s); err != nil || len(s.Skills) != 1 || len(s.Problems) != 1 {
+		if err := g.Client().Call(t.Context(), wire.MethodSkillsStatus, wire.SkillsGet{}, &s); err != nil ||
+			len(s.Skills) != 1 || len(s.Problems) != 1 {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		if k := s.Skills[0]; k.Eligible || fmt.Sprint(k.Reasons) != "[missing program: nope missing variable: A]" || k.Install[0].Label != "brew install nope" || k.ModelVisible || k.CommandVisible {
+		if k := s.Skills[0]; k.Eligible || fmt.Sprint(k.Reasons) != "[missing program: nope missing variable: A]" ||
+			k.Install[0].Label != "brew install nope" || k.ModelVisible || k.CommandVisible {
 			t.Errorf("%+v", k)
 		}
 	})
@@ -500,7 +552,8 @@ func TestSkillMethods(t *testing.T) {
 		g := Start(t, Options{})
 		c := g.Client()
 		key, off := "sesame-open-4711", false
-		if err := c.Call(t.Context(), wire.MethodSkillsUpdate, wire.SkillsUpdate{Key: "x", Enabled: &off, APIKey: &key, Env: map[string]*string{"A_B": &key}}, nil); err != nil {
+		if err := c.Call(t.Context(), wire.MethodSkillsUpdate,
+			wire.SkillsUpdate{Key: "x", Enabled: &off, APIKey: &key, Env: map[string]*string{"A_B": &key}}, nil); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(filepath.Join(g.Dir, "chela.json"))
@@ -508,7 +561,8 @@ func TestSkillMethods(t *testing.T) {
 			t.Errorf("%s, %v", b, err)
 		}
 		var got json.RawMessage
-		if err := c.Call(t.Context(), wire.MethodConfigGet, wire.None{}, &got); err != nil || bytes.Contains(got, []byte(key)) {
+		if err := c.Call(t.Context(), wire.MethodConfigGet, wire.None{}, &got); err != nil ||
+			bytes.Contains(got, []byte(key)) {
 			t.Errorf("the configuration shows the key: %v", err)
 		}
 	})
@@ -536,26 +590,30 @@ func gitSkill(t *testing.T) {
 	commit := c.Ask("main", "exec "+string(args)).Text
 	var done wire.SkillInstalled
 	in := wire.SkillsInstall{From: "file://" + repo + "#v1", AgentID: "main"}
-	if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, &done); err == nil || !strings.Contains(err.Error(), "skills/other, skills/tea") {
+	if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, &done); err == nil ||
+		!strings.Contains(err.Error(), "skills/other, skills/tea") {
 		t.Errorf("several skills: %v", err)
 	}
 	in.Path = "skills/tea"
 	if err := c.Call(t.Context(), wire.MethodSkillsInstall, in, &done); err != nil {
 		t.Fatal(err)
 	}
-	if done.Skill.Dir != filepath.Join(g.Dir, "workspace", "skills", "tea") || done.Origin.Commit == "" || !strings.Contains(commit, done.Origin.Commit) {
+	if done.Skill.Dir != filepath.Join(g.Dir, "workspace", "skills", "tea") || done.Origin.Commit == "" ||
+		!strings.Contains(commit, done.Origin.Commit) {
 		t.Errorf("%+v, the commit is %s", done, commit)
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("a filter of the repository ran")
 	}
-	for _, from := range []string{"ext::sh -c touch% /tmp/x", "-u", "https://127.0.0.1:1/x.git", "http://example.org/a.zip"} {
+	for _, from := range []string{"ext::sh -c touch% /tmp/x", "-u", "https://127.0.0.1:1/x.git",
+		"http://example.org/a.zip"} {
 		if err := c.Call(t.Context(), wire.MethodSkillsInstall, wire.SkillsInstall{From: from}, nil); err == nil {
 			t.Errorf("%s is accepted", from)
 		}
 	}
 	var removed wire.SkillRemoved
-	if err := c.Call(t.Context(), wire.MethodSkillsRemove, wire.SkillsRemove{AgentID: "main", Name: "tea"}, &removed); err != nil || removed.Removed != done.Skill.Dir {
+	if err := c.Call(t.Context(), wire.MethodSkillsRemove, wire.SkillsRemove{AgentID: "main", Name: "tea"},
+		&removed); err != nil || removed.Removed != done.Skill.Dir {
 		t.Errorf("%+v, %v", removed, err)
 	}
 }

@@ -41,7 +41,9 @@ func TestSkillUndo(t *testing.T) {
 		var log wire.WorkspaceChanges
 		u.must(wire.MethodWorkspaceLog, wire.WorkspaceLog{All: true}, &log)
 		log.Changes = slices.DeleteFunc(log.Changes, func(c wire.Change) bool { return c.Action == "seen" })
-		if len(log.Changes) != 2 || log.Changes[0].Tool != "skills" || !strings.HasSuffix(log.Changes[1].Path, "tea/.origin.json") || !strings.HasSuffix(log.Changes[0].Path, "tea/SKILL.md") {
+		if len(log.Changes) != 2 || log.Changes[0].Tool != "skills" ||
+			!strings.HasSuffix(log.Changes[1].Path, "tea/.origin.json") ||
+			!strings.HasSuffix(log.Changes[0].Path, "tea/SKILL.md") {
 			t.Errorf("the history: %+v", log.Changes)
 		}
 		before := u.files("skills")
@@ -90,7 +92,8 @@ func TestSkillUndo(t *testing.T) {
 		u := newUndoer(t, Options{Config: section("skills", `{"workshop": {"approvalPolicy": "auto"}}`)})
 		propose := func(action, content string) {
 			t.Helper()
-			answer := u.call("skill_workshop", "action", action, "name", "plants", "description", "Water plants.", "content", content)
+			answer := u.call("skill_workshop", "action", action, "name", "plants", "description",
+				"Water plants.", "content", content)
 			m := regexp.MustCompile(`Proposal ([0-9a-f]{12}): `).FindStringSubmatch(answer)
 			if m == nil {
 				t.Fatalf("no proposal in %q", answer)

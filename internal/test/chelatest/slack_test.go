@@ -25,8 +25,13 @@ func TestSlack(t *testing.T) {
 			return llmtest.Say("Hello!")
 		})
 		section, err := json.Marshal(map[string]any{
-			"botToken": slacktest.BotToken, "appToken": slacktest.AppToken, "apiRoot": s.Root(), "allowFrom": []string{"U1"},
-			"groups": map[string]any{"*": map[string]any{}}, "groupPolicy": "open", "channels": map[string]any{"*": map[string]any{}},
+			"botToken":    slacktest.BotToken,
+			"appToken":    slacktest.AppToken,
+			"apiRoot":     s.Root(),
+			"allowFrom":   []string{"U1"},
+			"groups":      map[string]any{"*": map[string]any{}},
+			"groupPolicy": "open",
+			"channels":    map[string]any{"*": map[string]any{}},
 		})
 		if err != nil {
 			t.Fatal(err)

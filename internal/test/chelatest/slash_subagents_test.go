@@ -30,7 +30,8 @@ func (f *family) calls() (n int) {
 // heard reports whether a subagent got a message that contains the text.
 func (f *family) heard(text string) bool {
 	for _, r := range f.Requests() {
-		if strings.Contains(systemOf(r), "# Subagent Context") && strings.Contains(r.Messages[len(r.Messages)-1].PlainText(), text) {
+		if strings.Contains(systemOf(r), "# Subagent Context") &&
+			strings.Contains(r.Messages[len(r.Messages)-1].PlainText(), text) {
 			return true
 		}
 	}
@@ -65,7 +66,8 @@ func TestSlashSubagents(t *testing.T) {
 		}
 		says(t, c, "main", "/subagents", "- 1 Task 1: running for ", "hold a")
 		says(t, c, "main", "/subagents info 1", "Task: hold a say done", "Session: agent:main:subagent:", "Cleanup: keep")
-		says(t, c, "main", "/agents", "- main: mock/m, this session's", "- this session: idle", "\n  - Task 1 (agent main): running for ")
+		says(t, c, "main", "/agents", "- main: mock/m, this session's", "- this session: idle",
+			"\n  - Task 1 (agent main): running for ")
 		f.release("a")
 		if got := c.answer("told"); got != "told Task 1 ok" {
 			t.Errorf("told %q", got)
@@ -82,19 +84,21 @@ func TestSlashSubagents(t *testing.T) {
 		t.Parallel()
 		var asked []hook.SubagentSpawning
 		f, c, _ := start(t, Options{Hooks: func(p *hook.Points) {
-			p.SubagentSpawning.Add(hook.Hook[hook.SubagentSpawning, hook.Spawning]{Name: "h", Func: func(_ context.Context, e hook.SubagentSpawning) (hook.Spawning, error) {
-				asked = append(asked, e)
-				if strings.Contains(e.Task, "evil") {
-					return hook.Spawning{Status: "error", Error: "no room for it"}, nil
-				}
-				return hook.Spawning{}, nil
-			}})
+			p.SubagentSpawning.Add(hook.Hook[hook.SubagentSpawning, hook.Spawning]{Name: "h",
+				Func: func(_ context.Context, e hook.SubagentSpawning) (hook.Spawning, error) {
+					asked = append(asked, e)
+					if strings.Contains(e.Task, "evil") {
+						return hook.Spawning{Status: "error", Error: "no room for it"}, nil
+					}
+					return hook.Spawning{}, nil
+				}})
 		}})
 		says(t, c, "main", "/subagents spawn evil", "no subagent was started: no room for it")
 		says(t, c, "main", "/subagents spawn hold a\nsay done", `Started the subagent "Task 1"; 1 running.`)
 		says(t, c, "main", "/subagents spawn", "Usage: ")
 		f.waitHeld(t, "a")
-		if len(asked) != 2 || asked[1].Parent != "agent:main:main" || !strings.HasPrefix(string(asked[1].Child), "agent:main:subagent:") {
+		if len(asked) != 2 || asked[1].Parent != "agent:main:main" ||
+			!strings.HasPrefix(string(asked[1].Child), "agent:main:subagent:") {
 			t.Fatalf("asked %+v", asked)
 		}
 		says(t, c, "main", "/subagents info 1", "Session: "+string(asked[1].Child))
@@ -119,7 +123,8 @@ func TestSlashSubagents(t *testing.T) {
 	t.Run("SUB-22 limits apply, and another agent must be allowed", func(t *testing.T) {
 		t.Parallel()
 		f, c, _ := start(t, Options{Config: Config{
-			"agents.defaults": json.RawMessage(`{"subagents": {"maxChildrenPerAgent": 1}}`), "agents.entries": json.RawMessage(`{"guest": {}}`),
+			"agents.defaults": json.RawMessage(`{"subagents": {"maxChildrenPerAgent": 1}}`),
+			"agents.entries":  json.RawMessage(`{"guest": {}}`),
 		}})
 		says(t, c, "main", "/subagents spawn --agent guest say hi", `"guest" may not be used for subagents of "main"`)
 		says(t, c, "main", "/subagents spawn hold a", "Started")
@@ -135,7 +140,8 @@ func TestSlashSubagents(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer reader.Close()
-		err = reader.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "/subagents spawn say hi", IdempotencyKey: "r"}, nil)
+		err = reader.Call(t.Context(), wire.MethodChatSend,
+			wire.ChatSend{SessionKey: "main", Message: "/subagents spawn say hi", IdempotencyKey: "r"}, nil)
 		if err == nil {
 			t.Error("a reader may start subagents")
 		}
@@ -163,7 +169,8 @@ func TestSlashSubagents(t *testing.T) {
 		gate, started := make(chan struct{}), make(chan struct{})
 		f := newFamily()
 		var st store.Store
-		g := Start(t, Options{Model: f, Tools: []tool.Tool{blocking("stall", started, gate)}, Wrap: func(s store.Store) store.Store { st = s; return s }})
+		g := Start(t, Options{Model: f, Tools: []tool.Tool{blocking("stall", started, gate)},
+			Wrap: func(s store.Store) store.Store { st = s; return s }})
 		c := g.Client()
 		c.Ask("main", task("stall {}\nthen say finished", "label", "worker", "taskName", "work"))
 		<-started
@@ -171,14 +178,16 @@ func TestSlashSubagents(t *testing.T) {
 		says(t, c, "main", "/subagents send work and then check it", `Sent to the subagent "worker".`)
 		says(t, c, "agent:main:other", "/subagents steer worker x", `there is no child "worker"`)
 		says(t, c, "agent:main:other", "/kill worker", `there is no child "worker"`)
-		if end := c.Ask("main", "/steer last words count"); end.Text != "answer to last words count" { // "last" is a word of the message
+		// "last" is a word of the message
+		if end := c.Ask("main", "/steer last words count"); end.Text != "answer to last words count" {
 			t.Errorf("an ordinary message: %q", end.Text)
 		}
 		close(gate)
 		if got := c.answer("told "); got != "told worker ok" {
 			t.Errorf("told %q", got)
 		}
-		for _, want := range []string{"Message from your requester: use metric units", "Message from your requester: and then check it"} {
+		for _, want := range []string{"Message from your requester: use metric units",
+			"Message from your requester: and then check it"} {
 			if !f.heard(want) {
 				t.Errorf("the subagent did not get %q", want)
 			}
@@ -189,7 +198,8 @@ func TestSlashSubagents(t *testing.T) {
 		says(t, c, "main", "/kill a", "No such subagent is running.")
 		says(t, c, "main", "/kill all", "Stopped 1 subagent: b.")
 		says(t, c, "main", "/subagents", "b: killed after ", "a: killed after ")
-		m, err := store.Get(t.Context(), st, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get("agent:main:main") })
+		m, err := store.Get(t.Context(), st,
+			func(r store.Reader) (session.Meta, error) { return r.Sessions().Get("agent:main:main") })
 		if err != nil || m.Children.Runs != 3 {
 			t.Errorf("the session counts the usage of %d subagents, %v", m.Children.Runs, err)
 		}
@@ -197,7 +207,8 @@ func TestSlashSubagents(t *testing.T) {
 	t.Run("CMD-15 /reset says what happens to subagents, and no result reaches the new conversation", func(t *testing.T) {
 		t.Parallel()
 		for command, want := range map[string]string{
-			"/reset": "Stopped 1 subagent. New conversation", "/new undo": "Stopped 1 subagent. The previous", "/new go on": "Stopped 1 subagent.",
+			"/reset": "Stopped 1 subagent. New conversation", "/new undo": "Stopped 1 subagent. The previous",
+			"/new go on": "Stopped 1 subagent.",
 		} {
 			f, c, _ := start(t, Options{})
 			c.Ask("main", "hello")
@@ -224,7 +235,8 @@ func TestSlashSubagents(t *testing.T) {
 		c.Send("main", "/queue followup")
 		c.Send("main", task("say early", "label", "early")+"\nstall {}")
 		<-started
-		waittest.Until(t, "the end of the subagent", func() bool { return strings.Contains(c.Ask("main", "/subagents").Text, "early: done") })
+		waittest.Until(t, "the end of the subagent",
+			func() bool { return strings.Contains(c.Ask("main", "/subagents").Text, "early: done") })
 		says(t, c, "main", "/reset", "Stopped the run in progress. Discarded 1 result of subagents. New conversation")
 		close(gate)
 		if got := c.Ask("main", "say fresh").Text; got != "fresh" {

@@ -63,7 +63,14 @@ func (r *memberLog) has(text string) bool {
 // startMember starts a gateway with a port, in the background: it may have to wait.
 func startMember(t *testing.T, name, url string, port int) *member {
 	t.Helper()
-	m := &member{t: t, dir: t.TempDir(), asked: make(chan string, 100), answer: make(chan struct{}), g: make(chan *Gateway, 1), chats: new(postbox.Platform)}
+	m := &member{
+		t:      t,
+		dir:    t.TempDir(),
+		asked:  make(chan string, 100),
+		answer: make(chan struct{}),
+		g:      make(chan *Gateway, 1),
+		chats:  new(postbox.Platform),
+	}
 	m.log = &memberLog{Handler: slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelInfo})}
 	m.model = llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
 		text := r.Messages[len(r.Messages)-1].PlainText()

@@ -19,11 +19,19 @@ type actor struct {
 }
 
 func (a actor) Spec() tool.Spec {
-	return tool.Spec{Name: a.name, Description: "acts", Effect: tool.Acts, Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}
+	return tool.Spec{Name: a.name, Description: "acts", Effect: tool.Acts,
+		Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}}}`)}
 }
 
 func (a actor) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
-	return tool.Plan{Effect: tool.Acts, Text: "act", Hash: string(c.Args), Ask: true, Reason: "it acts", Once: a.once.Load()}, nil
+	return tool.Plan{
+		Effect: tool.Acts,
+		Text:   "act",
+		Hash:   string(c.Args),
+		Ask:    true,
+		Reason: "it acts",
+		Once:   a.once.Load(),
+	}, nil
 }
 
 func (a actor) Run(context.Context, tool.Call) (tool.Result, error) {
@@ -81,7 +89,8 @@ func (c *Client) allow(session, text, decision string) {
 // for which agents, sessions, tools and arguments.
 func TestStandingDecisions(t *testing.T) {
 	t.Parallel()
-	agents := Config{"agents.list": json.RawMessage(`[{"id": "main", "default": true}, {"id": "ops"}, {"id": "mainframe"}]`)}
+	agents := Config{
+		"agents.list": json.RawMessage(`[{"id": "main", "default": true}, {"id": "ops"}, {"id": "mainframe"}]`)}
 	const call = `act {"n":1}`
 	// check makes calls without the person and compares which of them asked.
 	check := func(t *testing.T, c *Client, ran *atomic.Int64, want map[[2]string]bool) {
@@ -97,7 +106,8 @@ func TestStandingDecisions(t *testing.T) {
 			var out wire.ToolsInvoked
 			c.must(wire.MethodToolsInvoke, wire.ToolsInvoke{Name: name, Args: json.RawMessage(args), SessionKey: k[0]}, &out)
 			if out.NeedsApproval != asks || ran.Load() != before+map[bool]int64{false: 1}[asks] {
-				t.Errorf("%s in %s, called directly: %+v, ran %d times; want it refused: %v", k[1], k[0], out, ran.Load()-before, asks)
+				t.Errorf("%s in %s, called directly: %+v, ran %d times; want it refused: %v", k[1], k[0], out,
+					ran.Load()-before, asks)
 			}
 		}
 	}

@@ -91,7 +91,8 @@ func BenchmarkStreams(b *testing.B) {
 		d := &slowService{}
 		g := quiet(b, Options{HTTP: &http.Client{Transport: d}, Config: Config{
 			"agents.defaults": json.RawMessage(`{"model": "mine/m1", "maxConcurrent": 200}`),
-			"models":          json.RawMessage(`{"providers": {"mine": {"baseUrl": "http://mine/v1", "models": [{"id": "m1"}]}}}`),
+			"models": json.RawMessage(
+				`{"providers": {"mine": {"baseUrl": "http://mine/v1", "models": [{"id": "m1"}]}}}`),
 		}})
 		c := g.Client()
 		for i := range streams {

@@ -63,7 +63,8 @@ func (h *household) start(subagents string, o Options) {
 // children returns all subagents.
 func (h *household) children() []subagent.Child {
 	h.t.Helper()
-	list, err := store.Get(h.t.Context(), h.st, func(r store.Reader) ([]subagent.Child, error) { return r.Children().Recent(10_000) })
+	list, err := store.Get(h.t.Context(), h.st,
+		func(r store.Reader) ([]subagent.Child, error) { return r.Children().Recent(10_000) })
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -181,7 +182,13 @@ func (r reader) Spec() tool.Spec {
 // wrong time. Each result is told once or, where that is intended, not at all, and
 // nothing is left to do.
 func TestSubagentFailures(t *testing.T) {
-	for mode, joins := range map[string]bool{"collect": false, "followup": false, "steer": true, "steer-backlog": true, "interrupt": false} {
+	for mode, joins := range map[string]bool{
+		"collect":       false,
+		"followup":      false,
+		"steer":         true,
+		"steer-backlog": true,
+		"interrupt":     false,
+	} {
 		t.Run("SUB-09 the requester is busy in mode "+mode, func(t *testing.T) {
 			t.Parallel()
 			gate := make(chan struct{})
@@ -231,7 +238,8 @@ func TestSubagentFailures(t *testing.T) {
 	t.Run("the requester is reset while its subagents run", func(t *testing.T) {
 		t.Parallel()
 		h := newHousehold(t, `{"maxSpawnDepth": 2}`, Options{})
-		h.Ask("main", task("hold a\nsay 1", "label", "kid")+"\n"+task(task("hold a\nsay 2", "label", "leaf")+"\nsessions_yield {}", "label", "boss"))
+		h.Ask("main", task("hold a\nsay 1", "label", "kid")+"\n"+
+			task(task("hold a\nsay 2", "label", "leaf")+"\nsessions_yield {}", "label", "boss"))
 		h.waitHeld(t, "a")
 		h.childWhere("leaf", exists)
 		h.Ask("main", "/new")
@@ -267,7 +275,8 @@ func TestSubagentFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHousehold(t, "", Options{Tools: []tool.Tool{done{"boom", func(context.Context, tool.Call) (tool.Result, error) { panic("boom") }}}})
+			h := newHousehold(t, "",
+				Options{Tools: []tool.Tool{done{"boom", func(context.Context, tool.Call) (tool.Result, error) { panic("boom") }}}})
 			more := []string{"label", "kid"}
 			if f.want == "timeout" {
 				more = append(more, "runTimeoutSeconds", "0.05")
@@ -286,7 +295,8 @@ func TestSubagentFailures(t *testing.T) {
 	t.Run("a subagent that answers ANNOUNCE_SKIP is not told, and the turn that waits for it goes on", func(t *testing.T) {
 		t.Parallel()
 		h := newHousehold(t, "", Options{})
-		if end := h.Ask("main", task("say ANNOUNCE_SKIP", "label", "kid")+"\nsessions_yield {}\nthen say went on"); end.State != wire.StateFinal || end.Text != "went on" {
+		if end := h.Ask("main", task("say ANNOUNCE_SKIP", "label", "kid")+
+			"\nsessions_yield {}\nthen say went on"); end.State != wire.StateFinal || end.Text != "went on" {
 			t.Errorf("%s %q", end.State, end.Text)
 		}
 		h.quiet()
@@ -314,7 +324,8 @@ func TestSubagentFailures(t *testing.T) {
 				}
 			}})
 			close(ready)
-			if end := h.Ask("main", task("hold a\nsay ANNOUNCE_SKIP", "label", "kid")+"\nsessions_yield {}\nthen say went on"); end.State != wire.StateFinal || end.Text != "went on" {
+			if end := h.Ask("main", task("hold a\nsay ANNOUNCE_SKIP", "label", "kid")+
+				"\nsessions_yield {}\nthen say went on"); end.State != wire.StateFinal || end.Text != "went on" {
 				t.Errorf("%s %q", end.State, end.Text)
 			}
 			h.quiet()
@@ -329,7 +340,8 @@ func TestSubagentFailures(t *testing.T) {
 			h := newHousehold(t, `{"maxSpawnDepth": 2}`, o)
 			o.Model = h.family
 			h.Ask("main", task("stall {}\nthen say 1", "label", "kid"))
-			yielded := h.Send("work", task(task("stall {}\nthen say 2", "label", "leaf")+"\nsessions_yield {}", "label", "boss")+"\nsessions_yield {}")
+			yielded := h.Send("work", task(task("stall {}\nthen say 2", "label", "leaf")+"\nsessions_yield {}", "label", "boss")+
+				"\nsessions_yield {}")
 			waittest.Until(t, "the subagents", func() bool {
 				return h.childRequest("stall {}\nthen say 1") != nil && h.childRequest("stall {}\nthen say 2") != nil
 			})
@@ -351,7 +363,8 @@ func TestSubagentFailures(t *testing.T) {
 			gate := make(chan struct{})
 			defer close(gate)
 			h := newHousehold(t, `{"maxSpawnDepth": 2}`, Options{Tools: []tool.Tool{waiter("stall", gate)}})
-			h.Ask("main", task(task("hold x\nsay late", "label", "leaf")+"\nstall {}", "label", "boss", "runTimeoutSeconds", "5"))
+			h.Ask("main", task(task("hold x\nsay late", "label", "leaf")+"\nstall {}", "label", "boss", "runTimeoutSeconds",
+				"5"))
 			h.waitHeld(t, "x")
 			if got := h.answer("told "); got != "told boss timeout" {
 				t.Errorf("told %q", got)
@@ -418,7 +431,8 @@ func TestSubagentFailures(t *testing.T) {
 			now.Add(-1)
 			return tool.Text("measured"), nil
 		}}}
-		h := newHousehold(t, fmt.Sprintf(`{"maxSpawnDepth": 2, "maxChildrenPerAgent": %d, "maxConcurrent": 6}`, each), Options{Tools: []tool.Tool{gauge}})
+		h := newHousehold(t, fmt.Sprintf(`{"maxSpawnDepth": 2, "maxChildrenPerAgent": %d, "maxConcurrent": 6}`, each),
+			Options{Tools: []tool.Tool{gauge}})
 		want := map[string][]string{}
 		var runs []string
 		for p := range parents {
@@ -426,7 +440,8 @@ func TestSubagentFailures(t *testing.T) {
 			for i := range each {
 				id := fmt.Sprintf("%d-%d", p, i)
 				want[fmt.Sprint("p", p)] = append(want[fmt.Sprint("p", p)], "boss"+id)
-				tasks = append(tasks, task("hold all\ngauge {}\n"+task("gauge {}\nthen say "+id, "label", "leaf"+id), "label", "boss"+id))
+				tasks = append(tasks, task("hold all\ngauge {}\n"+task("gauge {}\nthen say "+id, "label", "leaf"+id),
+					"label", "boss"+id))
 			}
 			tasks = append(tasks, task("say too many", "label", fmt.Sprint("over", p)))
 			runs = append(runs, h.Send(fmt.Sprint("p", p), strings.Join(tasks, "\n")))
@@ -515,7 +530,8 @@ func TestSubagentFailures(t *testing.T) {
 		}
 		h.quiet()
 		h.toldOnce("main")
-		m, err := store.Get(t.Context(), h.st, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get("agent:main:main") })
+		m, err := store.Get(t.Context(), h.st,
+			func(r store.Reader) (session.Meta, error) { return r.Sessions().Get("agent:main:main") })
 		if err != nil || m.Children.Runs != n {
 			t.Errorf("the usage of %d subagents was counted, %v", m.Children.Runs, err)
 		}
@@ -546,7 +562,8 @@ func TestSubagentFailures(t *testing.T) {
 				if !h.heard(note) {
 					t.Errorf("%s did not hear the message", label)
 				}
-			case strings.HasPrefix(end.Text, "answer to "+label), strings.HasPrefix(end.Text, "told "+label): // it has ended, so that its label is text
+			// it has ended, so that its label is text
+			case strings.HasPrefix(end.Text, "answer to "+label), strings.HasPrefix(end.Text, "told "+label):
 			case !strings.Contains(end.Text, "has ended"):
 				t.Errorf("%s: %q", label, end.Text)
 			}
@@ -556,7 +573,8 @@ func TestSubagentFailures(t *testing.T) {
 		if heard == 0 {
 			t.Error("the first message was not heard")
 		}
-		if end := h.Ask("main", `subagents {"action":"steer","target":"kid0","message":"late"}`); !strings.Contains(end.Text, "has ended") {
+		if end := h.Ask("main", `subagents {"action":"steer","target":"kid0","message":"late"}`); !strings.Contains(
+			end.Text, "has ended") {
 			t.Errorf("after the end: %q", end.Text)
 		}
 	})
@@ -571,7 +589,13 @@ func TestSubagentFailures(t *testing.T) {
 			for i, key := range keys {
 				c := kid
 				c.ID, c.Session, c.Requester, c.Label = chela.RunID(fmt.Sprint("cycle", i)), key, keys[1-i], fmt.Sprint("cycle", i)
-				m := session.Meta{Key: key, ID: fmt.Sprint("t", i), Agent: "main", Created: time.Now(), Bounds: session.Bounds{SpawnedBy: keys[1-i], Depth: 1}}
+				m := session.Meta{
+					Key:     key,
+					ID:      fmt.Sprint("t", i),
+					Agent:   "main",
+					Created: time.Now(),
+					Bounds:  session.Bounds{SpawnedBy: keys[1-i], Depth: 1},
+				}
 				errs = append(errs, tx.Children().Put(c), tx.Sessions().Put(m))
 			}
 			return errors.Join(errs...)
@@ -602,7 +626,8 @@ func TestSubagentFailures(t *testing.T) {
 			return llmtest.Call(fmt.Sprint("c", n), "sessions_spawn", fmt.Sprintf(`{"task":"go on %d"}`, n))
 		})
 		h := &household{t: t, family: &family{Script: model}}
-		h.start(`{"maxSpawnDepth": 2}`, Options{Model: model, Config: Config{"agents.defaults": json.RawMessage(`{"budget": {"failures": 3}}`)}})
+		h.start(`{"maxSpawnDepth": 2}`,
+			Options{Model: model, Config: Config{"agents.defaults": json.RawMessage(`{"budget": {"failures": 3}}`)}})
 		end := h.Ask("main", "start subagents for ever")
 		if end.State != wire.StateError || !strings.Contains(end.Error, "tool calls in a row failed") {
 			t.Errorf("%s: %q", end.State, end.Error)

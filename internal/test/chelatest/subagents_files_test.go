@@ -42,7 +42,10 @@ func TestSubagentFiles(t *testing.T) {
 	start := func(t *testing.T, config string) (*family, *Client, *Gateway) {
 		t.Helper()
 		f := newFamily()
-		g := Start(t, Options{Model: f, Config: Config{"tools": json.RawMessage(`{"exec": {"mode": "full"}, "sessions_spawn": {"attachments": {` + config + `}}}`)}})
+		g := Start(t,
+			Options{Model: f,
+				Config: Config{"tools": json.RawMessage(`{"exec": {"mode": "full"}, "sessions_spawn": {"attachments": {` +
+					config + `}}}`)}})
 		return f, g.Client(), g
 	}
 	t.Run("attachments are files that the subagent can read, and are removed with its session", func(t *testing.T) {
@@ -53,7 +56,8 @@ func TestSubagentFiles(t *testing.T) {
 			file("notes.txt", "high tide\n", "utf8"), file("raw.bin", "bG93IHRpZGUK", "base64"),
 		}}))
 		f.waitHeld(t, "a")
-		if names, err := filepath.Glob(filepath.Join(g.Dir, "workspace", ".chela", "attachments", "*", "*")); err != nil || len(names) != 2 {
+		if names, err := filepath.Glob(filepath.Join(g.Dir, "workspace", ".chela", "attachments", "*", "*")); err != nil ||
+			len(names) != 2 {
 			t.Errorf("files %q, %v", names, err)
 		}
 		f.release("a")
@@ -102,7 +106,8 @@ func TestSubagentFiles(t *testing.T) {
 		t.Parallel()
 		f := newFamily()
 		g := Start(t, Options{Model: f, Config: Config{
-			"agents.defaults": json.RawMessage(`{"subagents": {"maxChildrenPerAgent": 1}}`), "tools": json.RawMessage(`{"sessions_spawn": {"attachments": {"enabled": true}}}`),
+			"agents.defaults": json.RawMessage(`{"subagents": {"maxChildrenPerAgent": 1}}`),
+			"tools":           json.RawMessage(`{"sessions_spawn": {"attachments": {"enabled": true}}}`),
 		}})
 		c := g.Client()
 		c.Ask("main", task("hold a"))
@@ -132,7 +137,8 @@ func TestSubagentFiles(t *testing.T) {
 		t.Parallel()
 		f := newFamily()
 		g := Start(t, Options{Model: f, Config: Config{
-			"agents.defaults": json.RawMessage(`{"subagents": {"maxSpawnDepth": 2}}`), "tools": json.RawMessage(`{"exec": {"mode": "full"}}`),
+			"agents.defaults": json.RawMessage(`{"subagents": {"maxSpawnDepth": 2}}`),
+			"tools":           json.RawMessage(`{"exec": {"mode": "full"}}`),
 		}})
 		c := g.Client()
 		at := filepath.Join(g.Dir, "workspace", "proj", "src")
@@ -140,20 +146,31 @@ func TestSubagentFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		const leaf = "exec {\"command\":\"pwd\"}\nthen say leaf"
-		for name, folder := range map[string]string{"relative": "proj", "absolute": filepath.Join(g.Dir, "workspace", "proj")} {
-			work := "exec {\"command\":\"pwd\"}\nexec {\"command\":\"pwd\",\"workdir\":\"src\"}\n" + task(leaf, "label", name+" leaf") + "\nsessions_yield {}"
+		for name, folder := range map[string]string{
+			"relative": "proj",
+			"absolute": filepath.Join(g.Dir, "workspace", "proj"),
+		} {
+			work := "exec {\"command\":\"pwd\"}\nexec {\"command\":\"pwd\",\"workdir\":\"src\"}\n" +
+				task(leaf, "label", name+" leaf") + "\nsessions_yield {}"
 			c.Ask("main", spawnWith(map[string]any{"task": work, "label": name, "cwd": folder}))
 			c.answer("told " + name + " ok")
 			got := f.resultsOf(work)
-			if len(got) < 2 || !strings.HasSuffix(strings.TrimSpace(got[0]), "/workspace/proj") || !strings.HasSuffix(strings.TrimSpace(got[1]), "/workspace/proj/src") {
+			if len(got) < 2 || !strings.HasSuffix(strings.TrimSpace(got[0]), "/workspace/proj") ||
+				!strings.HasSuffix(strings.TrimSpace(got[1]), "/workspace/proj/src") {
 				t.Errorf("%s: %q", name, got)
 			}
 			if got := f.resultsOf(leaf); len(got) != 1 || !strings.HasSuffix(strings.TrimSpace(got[0]), "/workspace/proj") {
 				t.Errorf("%s, its subagent: %q", name, got)
 			}
 		}
-		for folder, want := range map[string]string{"none": "no such folder", "../..": "no such folder", "/etc": "not in the workspace", "AGENTS.md": "is not a folder"} {
-			if end := c.Ask("other", spawnWith(map[string]any{"task": "say never", "cwd": folder})); !strings.Contains(end.Text, want) {
+		for folder, want := range map[string]string{
+			"none":      "no such folder",
+			"../..":     "no such folder",
+			"/etc":      "not in the workspace",
+			"AGENTS.md": "is not a folder",
+		} {
+			if end := c.Ask("other", spawnWith(map[string]any{"task": "say never", "cwd": folder})); !strings.Contains(end.Text,
+				want) {
 				t.Errorf("%s: answered %q", folder, end.Text)
 			}
 		}

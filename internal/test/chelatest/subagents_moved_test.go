@@ -17,7 +17,8 @@ import (
 type pause struct{}
 
 func (pause) Spec() tool.Spec {
-	return tool.Spec{Name: "pause", Description: "Waits.", Effect: tool.Reads, Schema: json.RawMessage(`{"type":"object"}`)}
+	return tool.Spec{Name: "pause", Description: "Waits.", Effect: tool.Reads,
+		Schema: json.RawMessage(`{"type":"object"}`)}
 }
 
 func (pause) Run(ctx context.Context, _ tool.Call) (tool.Result, error) {
@@ -84,7 +85,8 @@ func TestMovedResult(t *testing.T) {
 		told(k, ann, "told leaf ok")
 	})
 	both := Config{
-		"channels": json.RawMessage(`{"chat": {"allowFrom": ["ann", "bob"]}}`), "session": json.RawMessage(`{"dmScope": "main"}`),
+		"channels":                  json.RawMessage(`{"chat": {"allowFrom": ["ann", "bob"]}}`),
+		"session":                   json.RawMessage(`{"dmScope": "main"}`),
 		"agents.defaults.subagents": json.RawMessage(`{"maxSpawnDepth": 2}`),
 	}
 	talk(t, "D4 after bob was the last who wrote", both, func(_ *testing.T, k *talkers) {

@@ -43,9 +43,11 @@ func TestStopFamilies(t *testing.T) {
 		}
 		return hook.Verdict{}, nil
 	}}
-	h := newHousehold(t, `{"maxSpawnDepth": 2, "maxConcurrent": 200}`, Options{Config: full(), Before: []hook.Before{before}})
+	h := newHousehold(t, `{"maxSpawnDepth": 2, "maxConcurrent": 200}`,
+		Options{Config: full(), Before: []hook.Before{before}})
 	command := func(n int) string { // a command that forks twice, into a session of its own, and ignores TERM
-		return fmt.Sprintf(`exec {"command":"(setsid sh -c 'trap \"\" TERM HUP INT; sleep %s.%03d' &); sleep 9999; echo tree%dx"}`, mark, n, n)
+		return fmt.Sprintf(
+			`exec {"command":"(setsid sh -c 'trap \"\" TERM HUP INT; sleep %s.%03d' &); sleep 9999; echo tree%dx"}`, mark, n, n)
 	}
 	var all sync.WaitGroup
 	limit := make(chan struct{}, 25) // trees at once
@@ -56,7 +58,8 @@ func TestStopFamilies(t *testing.T) {
 			c := h.g.Client()
 			key := fmt.Sprint("tree", n)
 			leaf := task(command(n))
-			c.Send(key, strings.Join([]string{task(command(n)), task(leaf + "\n" + command(n)), task(leaf + "\nsessions_yield {}"), command(n)}, "\n"))
+			c.Send(key, strings.Join([]string{task(command(n)), task(leaf + "\n" + command(n)),
+				task(leaf + "\nsessions_yield {}"), command(n)}, "\n"))
 			if n%(most+1) > 0 {
 				<-reached[n]
 			}
@@ -85,5 +88,6 @@ func TestStopFamilies(t *testing.T) {
 // stillRunning returns the processes with the mark in their arguments.
 func stillRunning(t *testing.T, mark string) []string {
 	t.Helper()
-	return slices.DeleteFunc(survivors(t, mark), func(s string) bool { return !strings.Contains(s, mark) }) // zombies have no arguments
+	// zombies have no arguments
+	return slices.DeleteFunc(survivors(t, mark), func(s string) bool { return !strings.Contains(s, mark) })
 }

@@ -222,7 +222,8 @@ func TestSubagents(t *testing.T) {
 		f, c, _ := start(t, "")
 		end := c.Ask("main", task("hold a\nsay done", "label", "one"))
 		f.waitHeld(t, "a")
-		if !strings.Contains(end.Text, `"status":"accepted"`) || !strings.Contains(end.Text, `"runId":"`) || !strings.Contains(end.Text, `"childSessionKey":"agent:main:subagent:`) {
+		if !strings.Contains(end.Text, `"status":"accepted"`) || !strings.Contains(end.Text, `"runId":"`) ||
+			!strings.Contains(end.Text, `"childSessionKey":"agent:main:subagent:`) {
 			t.Errorf("answer %q", end.Text)
 		}
 		f.release("a")
@@ -353,8 +354,10 @@ func TestSubagents(t *testing.T) {
 		c.answer("told greeter ok")
 		got := systemOf(f.childRequest("say hi"))
 		for _, want := range []string{
-			"# Subagent Context", "started by the main agent", "Your task: say hi", "1. Stay focused", "2. Complete the task", "3. Start nothing on your own", "4. Be ephemeral",
-			"5. Rely on push-based completion", "6. If an output was truncated", "Label: greeter", "Requester session: agent:main:main", "Requester channel: local",
+			"# Subagent Context", "started by the main agent", "Your task: say hi", "1. Stay focused", "2. Complete the task",
+			"3. Start nothing on your own", "4. Be ephemeral",
+			"5. Rely on push-based completion", "6. If an output was truncated", "Label: greeter",
+			"Requester session: agent:main:main", "Requester channel: local",
 			"Your session: agent:main:subagent:", "### AGENTS.md",
 		} {
 			if !strings.Contains(got, want) {
@@ -458,7 +461,8 @@ func TestSubagents(t *testing.T) {
 			c := g.Client()
 			defer func() { c.Close(); g.Stop() }()
 			c.Ask("main", "go")
-			time.Sleep(time.Minute) // the boss reaches its time limit, and its session then works on the result of the second one
+			// the boss reaches its time limit, and its session then works on the result of the second one
+			time.Sleep(time.Minute)
 			open := func() (labels []string, working int) {
 				t.Helper()
 				err := st.View(t.Context(), func(r store.Reader) error {
@@ -505,11 +509,13 @@ func TestSubagents(t *testing.T) {
 		dir := filepath.Join(g.Dir, "workspace", "agents")
 		write := func(name, text string) {
 			t.Helper()
-			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err !=
+				nil {
 				t.Fatal(err)
 			}
 		}
-		write("critic.md", "---\nname: critic\ndescription: says what is weak\ntools: read, sessions_spawn\n---\nFIRST BODY\n")
+		write("critic.md",
+			"---\nname: critic\ndescription: says what is weak\ntools: read, sessions_spawn\n---\nFIRST BODY\n")
 		end := c.Ask("main", task("say x", "agentType", "pilot"))
 		if !strings.Contains(end.Text, `there is no agent type \"pilot\"; there are critic, explore, general, plan`) {
 			t.Errorf("unknown type: %q", end.Text)
@@ -518,7 +524,8 @@ func TestSubagents(t *testing.T) {
 		if !strings.Contains(main, "\n- agentType critic: says what is weak\n") || strings.Contains(main, "BODY") {
 			t.Errorf("the prompt of the main session:\n%s", main)
 		}
-		write("critic.md", "---\nname: critic\ndescription: says what is weak\ntools: read, sessions_spawn\n---\nSECOND BODY\n")
+		write("critic.md",
+			"---\nname: critic\ndescription: says what is weak\ntools: read, sessions_spawn\n---\nSECOND BODY\n")
 		c.Ask("main", task("say criticized", "agentType", "CRITIC", "label", "c"))
 		c.answer("told c ok")
 		r := f.childRequest("say criticized")
@@ -534,13 +541,15 @@ func TestSubagents(t *testing.T) {
 		f, c, g := start(t, "")
 		dir := filepath.Join(g.Dir, "workspace", "agents")
 		for name, text := range map[string]string{
-			"critic.md": "--- \nname: critic\ndescription: for reviews: text and code\n---", "other.md": "---\nname: Critic\ndescription: d\n---\n",
-			"pilot.md": "---\nname: pilot\ndescription: [\n---\n",
-			"none.md":  "---\ndescription: d\ntools: reed, wrote\n---\n",
-			"some.md":  "---\ndescription: d\ntools: read, wrote\n---\n",
-			"odd.md":   "---\ndescription: d\nmodel: nonesuch/x\n---\n",
+			"critic.md": "--- \nname: critic\ndescription: for reviews: text and code\n---",
+			"other.md":  "---\nname: Critic\ndescription: d\n---\n",
+			"pilot.md":  "---\nname: pilot\ndescription: [\n---\n",
+			"none.md":   "---\ndescription: d\ntools: reed, wrote\n---\n",
+			"some.md":   "---\ndescription: d\ntools: read, wrote\n---\n",
+			"odd.md":    "---\ndescription: d\nmodel: nonesuch/x\n---\n",
 		} {
-			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err != nil {
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)); err !=
+				nil {
 				t.Fatal(err)
 			}
 		}
@@ -548,7 +557,8 @@ func TestSubagents(t *testing.T) {
 		if !strings.Contains(end.Text, `the agent type \"pilot\" cannot be used: agents/pilot.md: front matter: line 3: `) {
 			t.Errorf("a type that is not valid: %q", end.Text)
 		}
-		if end := c.Ask("main", task("say x", "agentType", "none")); !strings.Contains(end.Text, "agents/none.md: no tool is named reed, wrote") {
+		if end := c.Ask("main", task("say x", "agentType", "none")); !strings.Contains(end.Text,
+			"agents/none.md: no tool is named reed, wrote") {
 			t.Errorf("a type none of whose tools exists: %q", end.Text)
 		}
 		main := systemOf(f.Requests()[0])
@@ -556,8 +566,10 @@ func TestSubagents(t *testing.T) {
 			t.Errorf("the prompt of the main session:\n%s", main)
 		}
 		list := c.Ask("main", "/agents").Text
-		for _, want := range []string{"- agents/other.md: the name critic is taken by agents/critic.md", "- agents/pilot.md: front matter: line 3: ",
-			"- agents/none.md: no tool is named reed, wrote", "- agents/some.md: no tool is named wrote", "- agents/odd.md: the configured model is used: "} {
+		for _, want := range []string{"- agents/other.md: the name critic is taken by agents/critic.md",
+			"- agents/pilot.md: front matter: line 3: ",
+			"- agents/none.md: no tool is named reed, wrote", "- agents/some.md: no tool is named wrote",
+			"- agents/odd.md: the configured model is used: "} {
 			if !strings.Contains(list, want) {
 				t.Errorf("no %q in /agents: %s", want, list)
 			}
@@ -568,7 +580,8 @@ func TestSubagents(t *testing.T) {
 		f := newFamily()
 		g := Start(t, Options{Model: f, Config: Config{"tools": json.RawMessage(`{"exec": {"mode": "full"}}`)}})
 		c := g.Client()
-		text := `exec {"command":"touch made.txt"}` + "\n" + `exec {"command":"pwd"}` + "\n" + `write {"path":"w.txt","content":"x"}`
+		text := `exec {"command":"touch made.txt"}` + "\n" + `exec {"command":"pwd"}` + "\n" +
+			`write {"path":"w.txt","content":"x"}`
 		c.Ask("main", task(text, "agentType", "Explore", "label", "e"))
 		c.answer("told e ok")
 		names := toolNames(f.childRequest(text))
@@ -591,7 +604,8 @@ func TestSubagents(t *testing.T) {
 				}
 			}
 		}
-		if len(results) != 3 || !strings.Contains(results[0], "this subagent only reads") || !strings.Contains(results[1], "workspace") || !strings.Contains(results[2], "there is no tool") {
+		if len(results) != 3 || !strings.Contains(results[0], "this subagent only reads") ||
+			!strings.Contains(results[1], "workspace") || !strings.Contains(results[2], "there is no tool") {
 			t.Errorf("results %q", results)
 		}
 		for _, name := range []string{"made.txt", "w.txt"} {
@@ -620,7 +634,10 @@ func TestSubagents(t *testing.T) {
 			}
 			return llmtest.Call(fmt.Sprint("c", n), "ls", fmt.Sprintf(`{"path":".","limit":%d}`, n+1))
 		})
-		c := Start(t, Options{Model: model, Config: Config{"agents.defaults": json.RawMessage(`{"maxToolRounds": 10, "subagents": {"maxToolRounds": 15}}`)}}).Client()
+		c := Start(t,
+			Options{Model: model,
+				Config: Config{
+					"agents.defaults": json.RawMessage(`{"maxToolRounds": 10, "subagents": {"maxToolRounds": 15}}`)}}).Client()
 		end := c.Ask("main", "go")
 		if end.Text != "closing, child false" {
 			t.Errorf("main: %q", end.Text)
@@ -673,13 +690,19 @@ func TestSubagents(t *testing.T) {
 			Model: newFamily(), Config: Config{"agents.defaults": json.RawMessage(`{"subagents": {"runTimeoutSeconds": 900}}`)},
 			Wrap: func(s store.Store) store.Store { st = s; return s },
 		}).Client()
-		c.Ask("main", task("say 1", "label", "default")+"\n"+task("say 2", "label", "five", "runTimeoutSeconds", "5")+"\n"+task("say 3", "label", "none", "runTimeoutSeconds", "0"))
-		list, err := store.Get(t.Context(), st, func(r store.Reader) ([]subagent.Child, error) { return r.Children().Recent(9) })
+		c.Ask("main", task("say 1", "label", "default")+"\n"+task("say 2", "label", "five", "runTimeoutSeconds", "5")+"\n"+
+			task("say 3", "label", "none", "runTimeoutSeconds", "0"))
+		list, err := store.Get(t.Context(), st,
+			func(r store.Reader) ([]subagent.Child, error) { return r.Children().Recent(9) })
 		if err != nil || len(list) != 3 {
 			t.Fatalf("%d subagents, %v", len(list), err)
 		}
 		for _, child := range list {
-			if want := map[string]time.Duration{"default": 900 * time.Second, "five": 5 * time.Second, "none": 0}[child.Label]; child.Timeout != want {
+			if want := map[string]time.Duration{
+				"default": 900 * time.Second,
+				"five":    5 * time.Second,
+				"none":    0,
+			}[child.Label]; child.Timeout != want {
 				t.Errorf("%s: %s, want %s", child.Label, child.Timeout, want)
 			}
 		}
@@ -687,11 +710,18 @@ func TestSubagents(t *testing.T) {
 	t.Run("a child of another agent needs permission", func(t *testing.T) {
 		t.Parallel()
 		conf := func(allow string) Config {
-			return Config{"agents.defaults": json.RawMessage(`{"subagents": {` + allow + `}}`), "agents.list": json.RawMessage(`[{"id": "ops"}]`)}
+			return Config{"agents.defaults": json.RawMessage(`{"subagents": {` + allow + `}}`),
+				"agents.list": json.RawMessage(`[{"id": "ops"}]`)}
 		}
-		for allow, want := range map[string]string{"": "SUB-13 may not be used", `"allowAgents": ["ops"]`: "accepted", `"allowAgents": ["*"]`: "accepted", `"requireAgentId": true, "allowAgents": ["*"]`: "accepted"} {
+		for allow, want := range map[string]string{
+			"":                       "SUB-13 may not be used",
+			`"allowAgents": ["ops"]`: "accepted",
+			`"allowAgents": ["*"]`:   "accepted",
+			`"requireAgentId": true, "allowAgents": ["*"]`: "accepted",
+		} {
 			c := Start(t, Options{Model: newFamily(), Config: conf(allow)}).Client()
-			if end := c.Ask("main", task("say x", "agentId", "nobody")); !strings.Contains(end.Text, `there is no agent \"nobody\"`) {
+			if end := c.Ask("main", task("say x", "agentId", "nobody")); !strings.Contains(end.Text,
+				`there is no agent \"nobody\"`) {
 				t.Errorf("an unknown agent: %q", end.Text)
 			}
 			if strings.Contains(allow, "require") {
@@ -726,14 +756,16 @@ func TestSubagents(t *testing.T) {
 		say := func(peer, text string) {
 			t.Helper()
 			serial++
-			err := chat.Say(t.Context(), chela.Inbound{ID: fmt.Sprint(serial), Address: in(peer), Sender: chela.Sender{ID: peer}, Text: text})
+			err := chat.Say(t.Context(),
+				chela.Inbound{ID: fmt.Sprint(serial), Address: in(peer), Sender: chela.Sender{ID: peer}, Text: text})
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
 		texts := func(peer string, n int) []string {
 			t.Helper()
-			waittest.Until(t, fmt.Sprint(n, " messages in the chat of ", peer), func() bool { return len(chat.Texts(in(peer))) >= n })
+			waittest.Until(t, fmt.Sprint(n, " messages in the chat of ", peer),
+				func() bool { return len(chat.Texts(in(peer))) >= n })
 			return chat.Texts(in(peer))
 		}
 		say("p", task("hold x\nsay 1", "label", "x1")+"\n"+task("hold x\nsay 2", "label", "x2"))
@@ -763,7 +795,9 @@ func TestSubagents(t *testing.T) {
 		f, c, _ := start(t, "", blocking("stall", started, gate))
 		c.Ask("main", task("stall {}\nthen say finished", "label", "worker"))
 		<-started
-		if end := c.Ask("main", `subagents {"action":"steer","target":"worker","message":"use metric units"}`); !strings.Contains(end.Text, `"status":"accepted"`) {
+		if end := c.Ask("main",
+			`subagents {"action":"steer","target":"worker","message":"use metric units"}`); !strings.Contains(end.Text,
+			`"status":"accepted"`) {
 			t.Errorf("answer %q", end.Text)
 		}
 		close(gate)
@@ -778,7 +812,8 @@ func TestSubagents(t *testing.T) {
 		if !heard {
 			t.Error("the subagent did not get the message")
 		}
-		if end := c.Ask("main", `subagents {"action":"steer","target":"worker","message":"too late"}`); !strings.Contains(end.Text, `"worker\" has ended (ok)`) && !strings.Contains(end.Text, `has ended`) {
+		if end := c.Ask("main", `subagents {"action":"steer","target":"worker","message":"too late"}`); !strings.Contains(
+			end.Text, `"worker\" has ended (ok)`) && !strings.Contains(end.Text, `has ended`) {
 			t.Errorf("a message to a subagent that has ended: %q", end.Text)
 		}
 	})

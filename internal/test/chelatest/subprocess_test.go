@@ -84,7 +84,16 @@ func confinedChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
-	o := Options{Dir: c.Dir, Home: c.Home, File: c.File, Grant: c.Grant, Config: c.Config, Environ: c.Environ, Model: executes(), Dial: noHosts}
+	o := Options{
+		Dir:     c.Dir,
+		Home:    c.Home,
+		File:    c.File,
+		Grant:   c.Grant,
+		Config:  c.Config,
+		Environ: c.Environ,
+		Model:   executes(),
+		Dial:    noHosts,
+	}
 	o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ao, err := o.app()
 	if err != nil {

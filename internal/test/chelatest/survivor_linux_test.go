@@ -20,7 +20,8 @@ func TestSurvivors(t *testing.T) {
 	t.Parallel()
 	const sessions = 5 // of three calls each
 	mark := fmt.Sprintf("31557%d", os.Getpid())
-	tough := `(setsid sh -c 'trap "" TERM HUP INT; setsid sh -c "trap \"\" TERM HUP INT; sleep ` + mark + `" & sleep ` + mark + `' &); sleep 0.1; `
+	tough := `(setsid sh -c 'trap "" TERM HUP INT; setsid sh -c "trap \"\" TERM HUP INT; sleep ` + mark + `" & sleep ` +
+		mark + `' &); sleep 0.1; `
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(tough)
 	call := func(n int, then, more string) llmtest.Step {
 		return llmtest.Call(fmt.Sprint("c", n), "exec", `{"command":"`+quoted+then+`"`+more+`}`)

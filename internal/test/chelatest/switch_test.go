@@ -62,9 +62,10 @@ func TestSwitchModels(t *testing.T) {
 					asked[s.name]++
 					turn := fmt.Sprintf("turn-%s-%d", s.name, asked[s.name])
 					end := got.Body[max(0, bytes.LastIndex(got.Body, []byte("please look"))):]
-					if slices.ContainsFunc([]string{`"tool_result"`, `"role":"tool"`, `"function_call_output"`, `"functionResponse"`}, func(mark string) bool {
-						return bytes.Contains(end, []byte(mark))
-					}) {
+					if slices.ContainsFunc([]string{`"tool_result"`, `"role":"tool"`, `"function_call_output"`, `"functionResponse"`},
+						func(mark string) bool {
+							return bytes.Contains(end, []byte(mark))
+						}) {
 						return llmtest.Think("It is decided.", "c2lnLW9mLQ==", llmtest.Say("seen by "+s.name))
 					}
 					return llmtest.Think("Let me see.", "c2lnLW9mLQ==", llmtest.Calls(
@@ -81,17 +82,19 @@ func TestSwitchModels(t *testing.T) {
 				api := string(s.wire)
 				providers[s.name] = map[string]any{
 					"baseUrl": s.url, "api": api, "apiKey": "k",
-					"models": []map[string]any{{"id": "m", "contextWindow": 200_000, "input": []string{"text", "image"}, "reasoning": true}},
+					"models": []map[string]any{{"id": "m", "contextWindow": 200_000, "input": []string{"text", "image"},
+						"reasoning": true}},
 				}
 			}
 			models, err := json.Marshal(map[string]any{"providers": providers})
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := Start(t, Options{HTTP: &http.Client{Transport: plainHosts{ways}}, Wrap: withoutSync, Tools: lookTools(), Config: Config{
-				"agents.defaults": json.RawMessage(`{"model": "anthropic/m", "thinkingDefault": "low"}`), "models": models,
-				"tools": json.RawMessage(`{"allow": ["look", "read"]}`),
-			}})
+			g := Start(t, Options{HTTP: &http.Client{Transport: plainHosts{ways}}, Wrap: withoutSync, Tools: lookTools(),
+				Config: Config{
+					"agents.defaults": json.RawMessage(`{"model": "anthropic/m", "thinkingDefault": "low"}`), "models": models,
+					"tools": json.RawMessage(`{"allow": ["look", "read"]}`),
+				}})
 			c := g.Client()
 			order := slices.Clone(all)
 			slices.Reverse(order)
@@ -99,7 +102,8 @@ func TestSwitchModels(t *testing.T) {
 				if end := c.Ask("main", "/model "+s.name+"/m"); end.State != wire.StateFinal {
 					t.Fatalf("/model %s: %s %q", s.name, end.State, end.Error)
 				}
-				if end := c.Ask("main", fmt.Sprintf("%d: please look", round)); end.State != wire.StateFinal || end.Text != "seen by "+s.name {
+				if end := c.Ask("main", fmt.Sprintf("%d: please look", round)); end.State != wire.StateFinal ||
+					end.Text != "seen by "+s.name {
 					t.Fatalf("%d, %s: %s %q %s", round, s.name, end.State, end.Text, end.Error)
 				}
 			}

@@ -20,7 +20,8 @@ func TestSystemEntries(t *testing.T) {
 {"type":"custom","id":"5","parentId":"4","timestamp":"2026-01-02T03:04:09Z","customType":"chela.notice","data":{"text":"stale: a notice"}}
 `
 	for _, w := range []llmtest.Wire{llmtest.Anthropic, llmtest.OpenAI} {
-		t.Run("HYG-06 system entries are not messages, and what holds is in the system prompt: "+string(w), func(t *testing.T) {
+		t.Run("HYG-06 system entries are not messages, and what holds is in the system prompt: "+
+			string(w), func(t *testing.T) {
 			t.Parallel()
 			srv := llmtest.NewServer(t, w, llmtest.Say("second answer"))
 			url, hc := srv.Listen()
@@ -60,7 +61,8 @@ func TestSystemEntries(t *testing.T) {
 			if got := strings.Join(roles, " "); got != "user assistant user" {
 				t.Errorf("the roles are %s", got)
 			}
-			for _, want := range []string{"Your working directory is: " + filepath.Join(g.Dir, "workspace"), "Today is ", "Time zone: ", "agent=main"} {
+			for _, want := range []string{"Your working directory is: " + filepath.Join(g.Dir, "workspace"), "Today is ",
+				"Time zone: ", "agent=main"} {
 				if !strings.Contains(system, want) {
 					t.Errorf("%q is not in the system prompt", want)
 				}

@@ -30,7 +30,16 @@ func dialApp(t *testing.T, g *Gateway, role string, key ed25519.PrivateKey, scop
 }
 
 func appOptions(g *Gateway, role string, key ed25519.PrivateKey, scopes ...string) client.Options {
-	o := client.Options{URL: g.URL(), ID: "chela", Mode: wire.ModeCLI, Role: role, Scopes: scopes, Auth: &wire.Auth{Token: nodeToken}, Key: key, Once: true}
+	o := client.Options{
+		URL:    g.URL(),
+		ID:     "chela",
+		Mode:   wire.ModeCLI,
+		Role:   role,
+		Scopes: scopes,
+		Auth:   &wire.Auth{Token: nodeToken},
+		Key:    key,
+		Once:   true,
+	}
 	if role == wire.RoleNode {
 		o.ID, o.Mode, o.Caps, o.Family, o.Scopes = "node-host", wire.ModeNode, []string{"voiceWake"}, familyHere(), []string{}
 	}
@@ -98,7 +107,8 @@ func TestTalk(t *testing.T) {
 			}
 			saysNo(t, "too much", one.Call(t.Context(), wire.MethodWakeSet, wire.WakeWords{Triggers: refused}, nil), "triggers")
 		}
-		saysNo(t, "an app that only reads", two.Call(t.Context(), wire.MethodWakeSet, wire.WakeWords{Triggers: []string{"x"}}, nil), "missing scope")
+		saysNo(t, "an app that only reads", two.Call(t.Context(), wire.MethodWakeSet, wire.WakeWords{Triggers: []string{"x"}},
+			nil), "missing scope")
 		g.Stop()
 		g = talkGateway(t, &mouth{}, dir, nil)
 		g.Client().must(wire.MethodWakeGet, nil, &words)
@@ -112,30 +122,38 @@ func TestTalk(t *testing.T) {
 	t.Run("ND-15 what is said is a turn, and the answer is said", func(t *testing.T) {
 		t.Parallel()
 		m := &mouth{}
-		g := talkGateway(t, m, "", Config{"tts": tts, "talk": json.RawMessage(`{"interruptOnSpeech": true, "silenceTimeoutMs": 900, "speechLocale": "de-DE",
+		g := talkGateway(t, m, "",
+			Config{"tts": tts,
+				"talk": json.RawMessage(`{"interruptOnSpeech": true, "silenceTimeoutMs": 900, "speechLocale": "de-DE",
 			"providers": {"mouth": {"voiceId": "calm", "voiceAliases": {"Clara": "v9"}, "apiKey": "secret"}}}`)})
-		app, other := dialApp(t, g, "", nil, wire.ScopeRead, wire.ScopeWrite), dialApp(t, g, "", nil, wire.ScopeRead, wire.ScopeWrite)
+		app, other := dialApp(t, g, "", nil, wire.ScopeRead, wire.ScopeWrite),
+			dialApp(t, g, "", nil, wire.ScopeRead, wire.ScopeWrite)
 		reader := dialApp(t, g, "", nil, wire.ScopeRead)
 		var conf json.RawMessage
 		app.must(wire.MethodTalkConfig, nil, &conf)
 		if want := `{"config":{"talk":{"providers":{"mouth":{"voiceId":"calm","voiceAliases":{"Clara":"v9"}}},"resolved":{"provider":"mouth","config":{"voiceId":"calm","voiceAliases":{"Clara":"v9"}}},"speechLocale":"de-DE","interruptOnSpeech":true,"silenceTimeoutMs":900},"session":{"mainKey":"main"}}}`; string(conf) != want {
 			t.Errorf("talk.config: %s", conf)
 		}
-		saysNo(t, "secrets for a reader", app.Call(t.Context(), wire.MethodTalkConfig, wire.TalkConfigGet{Secrets: true}, nil), "operator.talk.secrets")
+		saysNo(t, "secrets for a reader", app.Call(t.Context(), wire.MethodTalkConfig, wire.TalkConfigGet{Secrets: true},
+			nil), "operator.talk.secrets")
 		app.must(wire.MethodTalkMode, wire.TalkMode{Enabled: true, Phase: "listening"}, nil)
 		if got := other.payload(wire.EventTalkMode); !strings.HasPrefix(got, `{"enabled":true,"phase":"listening","ts":`) {
 			t.Errorf("talk.mode: %s", got)
 		}
-		saysNo(t, "talking of a reader", reader.Call(t.Context(), wire.MethodTalkMode, wire.TalkMode{Enabled: true}, nil), "missing scope")
+		saysNo(t, "talking of a reader", reader.Call(t.Context(), wire.MethodTalkMode, wire.TalkMode{Enabled: true}, nil),
+			"missing scope")
 		answer := app.Ask("main", "what time is it")
 		if answer.Text != "it is noon" {
 			t.Errorf("the answer is %+v", answer)
 		}
 		speed := 1.5
 		var spoken wire.TalkAudio
-		app.must(wire.MethodTalkSpeak, wire.TalkSpeak{Text: answer.Text, Voice: "clara", Speed: &speed, Format: "pcm_44100"}, &spoken)
-		app.must(wire.MethodTalkSpeak, wire.TalkSpeak{Text: answer.Text + " [[tts]]", Model: "big", Format: "mp3_44100_128"}, nil)
-		if spoken.Provider != "mouth" || spoken.Type != "audio/ogg" || spoken.Format != "opus" || spoken.Extension != ".ogg" || !strings.Contains(string(spoken.Audio), "it is noon") {
+		app.must(wire.MethodTalkSpeak, wire.TalkSpeak{Text: answer.Text, Voice: "clara", Speed: &speed, Format: "pcm_44100"},
+			&spoken)
+		app.must(wire.MethodTalkSpeak, wire.TalkSpeak{Text: answer.Text + " [[tts]]", Model: "big", Format: "mp3_44100_128"},
+			nil)
+		if spoken.Provider != "mouth" || spoken.Type != "audio/ogg" || spoken.Format != "opus" ||
+			spoken.Extension != ".ogg" || !strings.Contains(string(spoken.Audio), "it is noon") {
 			t.Errorf("talk.speak: %.300v", spoken)
 		}
 		if got, want := fmt.Sprint(m.asked), "[t v9 mp3: it is noon big calm mp3: it is noon]"; got != want {
@@ -156,7 +174,8 @@ func TestTalk(t *testing.T) {
 		}
 		err := app.Call(t.Context(), wire.MethodTalkSpeak, wire.TalkSpeak{Text: "it is noon"}, nil)
 		saysNo(t, "nobody speaks", err, "no voice is configured (chela tts status)")
-		if e, ok := errors.AsType[*wire.Error](err); !ok || !strings.Contains(string(e.Details), `"reason":"talk_unconfigured","fallbackEligible":true`) {
+		if e, ok := errors.AsType[*wire.Error](err); !ok ||
+			!strings.Contains(string(e.Details), `"reason":"talk_unconfigured","fallbackEligible":true`) {
 			t.Errorf("%+v", err)
 		}
 	})
@@ -171,12 +190,20 @@ func TestTalk(t *testing.T) {
 			t.Errorf("%+v", err)
 		}
 		for params, want := range map[string]string{
-			`{"text": ""}`: "must not be empty", `{"text": "` + strings.Repeat("x", 4001) + `"}`: "tts.maxTextLength",
-			`{"text": "x", "speed": 3}`: "not between 0.5 and 2", `{"text": "x", "rateWpm": 1}`: "not between 0.5 and 2", `{"text": "x", "stability": 2}`: "between 0 and 1",
-			`{"text": "x", "latencyTier": 5}`: "between 0 and 4", `{"text": "x", "normalize": "maybe"}`: "auto, on or off", `{"text": "x", "seed": -1}`: "between 0 and",
-			`{"text": "x", "language": "german"}`: "two letters", `{"text": "x", "loud": true}`: "unexpected property",
+			`{"text": ""}`: "must not be empty",
+			`{"text": "` + strings.Repeat("x", 4001) + `"}`: "tts.maxTextLength",
+			`{"text": "x", "speed": 3}`:                     "not between 0.5 and 2",
+			`{"text": "x", "rateWpm": 1}`:                   "not between 0.5 and 2",
+			`{"text": "x", "stability": 2}`:                 "between 0 and 1",
+			`{"text": "x", "latencyTier": 5}`:               "between 0 and 4",
+			`{"text": "x", "normalize": "maybe"}`:           "auto, on or off",
+
+			`{"text": "x", "seed": -1}`:           "between 0 and",
+			`{"text": "x", "language": "german"}`: "two letters",
+			`{"text": "x", "loud": true}`:         "unexpected property",
 		} {
-			saysNo(t, params[:min(len(params), 60)], app.Call(t.Context(), wire.MethodTalkSpeak, json.RawMessage(params), nil), want)
+			saysNo(t, params[:min(len(params), 60)], app.Call(t.Context(), wire.MethodTalkSpeak, json.RawMessage(params), nil),
+				want)
 		}
 		if n := len(m.asked); n != 1 {
 			t.Errorf("the service was asked %d times, want once", n)
@@ -186,7 +213,8 @@ func TestTalk(t *testing.T) {
 		t.Parallel()
 		g := talkGateway(t, &mouth{}, "", nil)
 		c := g.Client()
-		for _, method := range []string{"talk.session.create", "talk.client.create", "talk.voice.set", "talk.session.appendAudio"} {
+		for _, method := range []string{"talk.session.create", "talk.client.create", "talk.voice.set",
+			"talk.session.appendAudio"} {
 			saysNo(t, method, c.Call(t.Context(), method, nil, nil), "unknown method: "+method+": there is no live audio here")
 			if slices.Contains(c.Hello().Features.Methods, method) {
 				t.Errorf("%s is advertised", method)
@@ -199,7 +227,8 @@ func TestTalk(t *testing.T) {
 		watch := g.Client()
 		said := func(c *Client, payload any) (wire.NodeEventResult, error) {
 			var out wire.NodeEventResult
-			err := c.Call(context.Background(), wire.MethodNodeEvent, map[string]any{"event": wire.NodeEventVoice, "payloadJSON": payload}, &out)
+			err := c.Call(context.Background(), wire.MethodNodeEvent,
+				map[string]any{"event": wire.NodeEventVoice, "payloadJSON": payload}, &out)
 			return out, err
 		}
 		alone := dialApp(t, g, wire.RoleNode, newKey(t))
@@ -230,7 +259,11 @@ func TestTalk(t *testing.T) {
 		if next := watch.Ask("main", "and now"); next.Text != "it is one" {
 			t.Errorf("the same event is another message: the next answer is %q", next.Text)
 		}
-		for payload, want := range map[string]string{`{"text": ""}`: "payload/text", `[]`: "must be an object", `{"text": "x", "sessionKey": "agent:none:main"}`: "none"} {
+		for payload, want := range map[string]string{
+			`{"text": ""}`: "payload/text",
+			`[]`:           "must be an object",
+			`{"text": "x", "sessionKey": "agent:none:main"}`: "none",
+		} {
 			_, err := said(node, payload)
 			saysNo(t, payload, err, want)
 		}

@@ -61,7 +61,8 @@ func TestTasks(t *testing.T) {
 		g := Start(t, Options{Model: f, Config: conf, Channels: map[string]channel.Channel{"fake": chat.Plain()}})
 		c := g.Client()
 		here := chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
-		err := chat.Say(t.Context(), chela.Inbound{ID: "1", Address: here, Sender: chela.Sender{ID: "p"}, Text: task("hold a\nsay the result", "label", "one")})
+		err := chat.Say(t.Context(), chela.Inbound{ID: "1", Address: here, Sender: chela.Sender{ID: "p"},
+			Text: task("hold a\nsay the result", "label", "one")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,8 @@ func TestTasks(t *testing.T) {
 		chat.Fail(channeltest.Permanent(), channeltest.Permanent())
 		f.release("a")
 		blocked := c.taskWhere("blocked", func(t wire.Task) bool { return t.Delivery == wire.DeliveryFailed })
-		if blocked.Title != "one" || blocked.Status != wire.TaskCompleted || blocked.Outcome != "blocked" || blocked.Error == "" {
+		if blocked.Title != "one" || blocked.Status != wire.TaskCompleted ||
+			blocked.Outcome != "blocked" || blocked.Error == "" {
 			t.Errorf("blocked: %+v", blocked)
 		}
 		if list := c.tasks(); len(list) != 1 {
@@ -108,11 +110,13 @@ func TestTasks(t *testing.T) {
 	t.Run("an answer of a turn that could not be delivered is dismissed", func(t *testing.T) {
 		t.Parallel()
 		chat := new(channeltest.Fake)
-		g := Start(t, Options{Model: newFamily(), Config: section("channels", `{"fake": {"allowFrom": ["p"]}}`), Channels: map[string]channel.Channel{"fake": chat.Plain()}})
+		g := Start(t, Options{Model: newFamily(), Config: section("channels", `{"fake": {"allowFrom": ["p"]}}`),
+			Channels: map[string]channel.Channel{"fake": chat.Plain()}})
 		c := g.Client()
 		here := chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
 		chat.Fail(channeltest.Permanent())
-		if err := chat.Say(t.Context(), chela.Inbound{ID: "1", Address: here, Sender: chela.Sender{ID: "p"}, Text: "say hello"}); err != nil {
+		if err := chat.Say(t.Context(),
+			chela.Inbound{ID: "1", Address: here, Sender: chela.Sender{ID: "p"}, Text: "say hello"}); err != nil {
 			t.Fatal(err)
 		}
 		blocked := c.taskWhere("blocked", func(t wire.Task) bool { return t.Delivery == wire.DeliveryFailed })
@@ -122,7 +126,8 @@ func TestTasks(t *testing.T) {
 		reader := g.with(wire.ScopeRead)
 		var r wire.TasksRecovered
 		c.must(wire.MethodTasksDismiss, wire.TaskIDs{IDs: []string{blocked.ID, "nobody"}}, &r)
-		if !r.Results[0].OK || r.Results[0].Task.Delivery != wire.DeliveryDismissed || r.Results[1].OK || r.Results[1].Reason == "" {
+		if !r.Results[0].OK || r.Results[0].Task.Delivery != wire.DeliveryDismissed || r.Results[1].OK ||
+			r.Results[1].Reason == "" {
 			t.Errorf("dismissed: %+v", r)
 		}
 		limit := time.After(waittest.Limit)
@@ -130,7 +135,8 @@ func TestTasks(t *testing.T) {
 			select {
 			case ev := <-reader.Events():
 				var p wire.TaskChanged
-				told = ev.Name == wire.EventTask && json.Unmarshal(ev.Payload, &p) == nil && p.Task.ID == blocked.ID && p.Task.Delivery == wire.DeliveryDismissed
+				told = ev.Name == wire.EventTask && json.Unmarshal(ev.Payload, &p) == nil && p.Task.ID == blocked.ID &&
+					p.Task.Delivery == wire.DeliveryDismissed
 			case <-limit:
 				t.Fatal("clients are not told that it was dismissed")
 			}
@@ -148,12 +154,14 @@ func TestTasks(t *testing.T) {
 			chat := new(channeltest.Fake)
 			g := Start(t, Options{
 				Model: newFamily(), Config: section("channels", `{"fake": {"allowFrom": ["p"]}}`),
-				Channels: map[string]channel.Channel{"fake": plainChannel{&stuck{Fake: chat, on: make(chan struct{})}}}, Limits: map[string]channel.Limits{"fake": {Text: 12}},
+				Channels: map[string]channel.Channel{"fake": plainChannel{&stuck{Fake: chat, on: make(chan struct{})}}},
+				Limits:   map[string]channel.Limits{"fake": {Text: 12}},
 			})
 			c := g.Client()
 			here := chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "p"}}
 			chat.Fail(channeltest.Fault{}, lost.fault)
-			if err := chat.Say(t.Context(), chela.Inbound{ID: "1", Address: here, Sender: chela.Sender{ID: "p"}, Text: "say part-number1 part-number2 part-number3"}); err != nil {
+			if err := chat.Say(t.Context(), chela.Inbound{ID: "1", Address: here, Sender: chela.Sender{ID: "p"},
+				Text: "say part-number1 part-number2 part-number3"}); err != nil {
 				t.Fatal(err)
 			}
 			blocked := c.taskWhere("blocked", func(t wire.Task) bool { return t.Delivery == wire.DeliveryFailed })
@@ -165,26 +173,29 @@ func TestTasks(t *testing.T) {
 			}
 			waittest.Until(t, "three parts", func() bool { return slices.Contains(chat.Texts(here), "part-number2") })
 			waittest.Until(t, "no blocked task", func() bool { return len(c.tasks()) == 0 })
-			got := slices.DeleteFunc(chat.Texts(here), func(s string) bool { return strings.HasPrefix(s, "I don't know whether") })
+			got := slices.DeleteFunc(chat.Texts(here),
+				func(s string) bool { return strings.HasPrefix(s, "I don't know whether") })
 			if !slices.Equal(got, []string{"part-number1", "part-number3", "part-number2"}) {
 				t.Errorf("%s: sent %q", name, got)
 			}
 		}
 	})
-	talk(t, "LOOP-17 a retry after a day has the time and the attempts of a new answer", nil, func(t *testing.T, k *talkers) {
-		ann := chela.Address{Channel: "chat", Account: "default", Peer: direct("ann")}
-		k.chat.Fail(channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary())
-		k.say("1", ann, "say hello")
-		time.Sleep(25 * time.Hour)
-		blocked := k.taskWhere("blocked", func(t wire.Task) bool { return t.Delivery == wire.DeliveryFailed })
-		k.chat.Fail(channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary())
-		var r wire.TasksRecovered
-		k.must(wire.MethodTasksRetry, wire.TaskIDs{IDs: []string{blocked.ID}}, &r)
-		time.Sleep(2 * time.Hour)
-		if got := k.chat.Texts(ann); !r.Results[0].OK || !slices.Equal(got, []string{"hello"}) {
-			t.Errorf("after the retry %+v: %q", r, got)
-		}
-	})
+	talk(t, "LOOP-17 a retry after a day has the time and the attempts of a new answer", nil,
+		func(t *testing.T, k *talkers) {
+			ann := chela.Address{Channel: "chat", Account: "default", Peer: direct("ann")}
+			k.chat.Fail(channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary(),
+				channeltest.Temporary())
+			k.say("1", ann, "say hello")
+			time.Sleep(25 * time.Hour)
+			blocked := k.taskWhere("blocked", func(t wire.Task) bool { return t.Delivery == wire.DeliveryFailed })
+			k.chat.Fail(channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary(), channeltest.Temporary())
+			var r wire.TasksRecovered
+			k.must(wire.MethodTasksRetry, wire.TaskIDs{IDs: []string{blocked.ID}}, &r)
+			time.Sleep(2 * time.Hour)
+			if got := k.chat.Texts(ann); !r.Results[0].OK || !slices.Equal(got, []string{"hello"}) {
+				t.Errorf("after the retry %+v: %q", r, got)
+			}
+		})
 	t.Run("a task whose message has joined a run is cancelled with that run", func(t *testing.T) {
 		t.Parallel()
 		f := newFamily()
@@ -193,7 +204,8 @@ func TestTasks(t *testing.T) {
 		f.waitHeld(t, "it")
 		ended := make(chan error, 1)
 		go func() {
-			ended <- c.Call(context.Background(), wire.MethodAgent, wire.AgentRun{Message: "hang", IdempotencyKey: "work", SessionKey: "main"}, nil)
+			ended <- c.Call(context.Background(), wire.MethodAgent,
+				wire.AgentRun{Message: "hang", IdempotencyKey: "work", SessionKey: "main"}, nil)
 		}()
 		c.taskWhere("waiting", func(t wire.Task) bool { return t.ID == "work" && t.Status == wire.TaskQueued })
 		f.release("it")
@@ -217,7 +229,8 @@ func TestTasks(t *testing.T) {
 		c.Ask("main", task("stall {}\nthen say finished", "label", "worker"))
 		<-started
 		running := c.taskWhere("running", labeled("worker", wire.TaskRunning))
-		if running.SessionKey != "agent:main:main" || !strings.HasPrefix(running.ChildSessionKey, "agent:main:subagent:") || running.Runtime != "subagent" || running.Delivery != wire.DeliveryPending {
+		if running.SessionKey != "agent:main:main" || !strings.HasPrefix(running.ChildSessionKey, "agent:main:subagent:") ||
+			running.Runtime != "subagent" || running.Delivery != wire.DeliveryPending {
 			t.Errorf("running: %+v", running)
 		}
 		var stopped wire.TaskStopped
@@ -252,10 +265,12 @@ func TestTasks(t *testing.T) {
 		f.waitHeld(t, "a")
 		running := reader.taskWhere("running", labeled("worker", wire.TaskRunning))
 		for method, params := range map[string]any{
-			wire.MethodTasksCancel: wire.TaskCancel{ID: running.ID}, wire.MethodTasksRetry: wire.TaskIDs{IDs: []string{running.ID}},
+			wire.MethodTasksCancel:  wire.TaskCancel{ID: running.ID},
+			wire.MethodTasksRetry:   wire.TaskIDs{IDs: []string{running.ID}},
 			wire.MethodTasksDismiss: wire.TaskIDs{IDs: []string{running.ID}},
 		} {
-			if err := reader.Call(t.Context(), method, params, nil); err == nil || !strings.Contains(err.Error(), "operator.write") {
+			if err := reader.Call(t.Context(), method, params, nil); err == nil ||
+				!strings.Contains(err.Error(), "operator.write") {
 				t.Errorf("%s: %v", method, err)
 			}
 		}
@@ -332,10 +347,13 @@ func TestTasks(t *testing.T) {
 		c := Start(t, Options{Model: f}).Client()
 		ended := make(chan error, 1)
 		go func() {
-			ended <- c.Call(context.Background(), wire.MethodAgent, wire.AgentRun{Message: "see http://127.0.0.1/?token=open-sesame\nhold a\nsay done", IdempotencyKey: "work", SessionKey: "errand"}, nil)
+			ended <- c.Call(context.Background(), wire.MethodAgent,
+				wire.AgentRun{Message: "see http://127.0.0.1/?token=open-sesame\nhold a\nsay done", IdempotencyKey: "work",
+					SessionKey: "errand"}, nil)
 		}()
 		f.waitHeld(t, "a")
-		c.taskWhere("running", func(t wire.Task) bool { return t.ID == "work" && t.Status == wire.TaskRunning && t.Kind == "cli" })
+		c.taskWhere("running",
+			func(t wire.Task) bool { return t.ID == "work" && t.Status == wire.TaskRunning && t.Kind == "cli" })
 		f.release("a")
 		if err := <-ended; err != nil {
 			t.Fatal(err)
@@ -404,7 +422,8 @@ func TestTasks(t *testing.T) {
 		if len(none.Tasks) != 0 {
 			t.Errorf("of another session: %+v", none.Tasks)
 		}
-		for _, bad := range []map[string]any{{"status": "owed"}, {"limit": 501}, {"cursor": "x"}, {"sortBy": "x"}, {"agentId": "nobody"}} {
+		for _, bad := range []map[string]any{{"status": "owed"}, {"limit": 501}, {"cursor": "x"}, {"sortBy": "x"},
+			{"agentId": "nobody"}} {
 			if err := c.Call(t.Context(), wire.MethodTasksList, bad, nil); err == nil {
 				t.Errorf("%v was accepted", bad)
 			}

@@ -16,7 +16,8 @@ import (
 
 // telegramConf is the configuration of a bot on which the person 7 may write.
 func telegramConf(root string) Config {
-	return section("channels", fmt.Sprintf(`{"telegram": {"botToken": %q, "apiRoot": %q, "allowFrom": ["7"]}}`, telegramtest.Token, root))
+	return section("channels", fmt.Sprintf(`{"telegram": {"botToken": %q, "apiRoot": %q, "allowFrom": ["7"]}}`,
+		telegramtest.Token, root))
 }
 
 func TestTelegram(t *testing.T) {
@@ -144,7 +145,8 @@ func TestTelegramApproval(t *testing.T) {
 				press := func(id string, who telegramtest.Object) {
 					m := srv.Said(7, telegramtest.Object{"id": telegramtest.BotID, "is_bot": true}, asked.Text, nil)
 					m["message_id"] = asked.ID
-					srv.Push(telegramtest.Object{"callback_query": telegramtest.Object{"id": id, "from": who, "message": m, "data": data}})
+					srv.Push(telegramtest.Object{"callback_query": telegramtest.Object{"id": id, "from": who, "message": m,
+						"data": data}})
 					time.Sleep(time.Minute)
 				}
 				press("c1", telegramtest.Person(8, "Eve")) // may not decide

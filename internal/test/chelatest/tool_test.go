@@ -54,14 +54,16 @@ func TestTools(t *testing.T) {
 			t.Fatal(err)
 		}
 		ws := filepath.Join(g.Dir, "workspace")
-		err := errors.Join(os.Symlink(filepath.Join(out, "secret.txt"), filepath.Join(ws, "file")), os.Symlink(out, filepath.Join(ws, "dir")))
+		err := errors.Join(os.Symlink(filepath.Join(out, "secret.txt"), filepath.Join(ws, "file")),
+			os.Symlink(out, filepath.Join(ws, "dir")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := g.Client()
 		for _, call := range []string{
 			`read {"path":"file"}`, `read {"path":"dir/secret.txt"}`, `read {"path":"../../secret.txt"}`,
-			`write {"path":"dir/new.txt","content":"x"}`, `edit {"path":"file","oldText":"canary","newText":"x"}`, `ls {"path":"dir"}`,
+			`write {"path":"dir/new.txt","content":"x"}`, `edit {"path":"file","oldText":"canary","newText":"x"}`,
+			`ls {"path":"dir"}`,
 		} {
 			if got := c.Ask("main", call).Text; strings.Contains(got, "canary") || !strings.Contains(got, "outside") {
 				t.Errorf("%s: %q", call, got)
@@ -137,14 +139,16 @@ func bigFile(t *testing.T) {
 	}
 	c := g.Client()
 	grown := growth()
-	if got := c.Ask("main", `read {"path":"big.log"}`).Text; !strings.Contains(got, "line 1\n") || !strings.Contains(got, "line 900\n") {
+	if got := c.Ask("main", `read {"path":"big.log"}`).Text; !strings.Contains(got, "line 1\n") ||
+		!strings.Contains(got, "line 900\n") {
 		t.Errorf("from the top: %.200q", got)
 	}
 	got := c.Ask("main", `read {"path":"big.log","offset":1500,"limit":3}`).Text
 	if !strings.Contains(got, "odd 1500") || !strings.Contains(got, "é") || strings.Contains(got, "\xff") {
 		t.Errorf("from the middle: %q", got)
 	}
-	if end := c.Ask("main", `read {"path":"big.log","offset":2001}`); end.State != wire.StateFinal || len(end.Text) > 100_000 {
+	if end := c.Ask("main", `read {"path":"big.log","offset":2001}`); end.State != wire.StateFinal ||
+		len(end.Text) > 100_000 {
 		t.Errorf("the end: %s, %d bytes, %s", end.State, len(end.Text), end.Error)
 	}
 	if end := c.Ask("main", `grep {"pattern":"odd 1999"}`); !strings.Contains(end.Text, "1999") {

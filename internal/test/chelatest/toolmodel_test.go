@@ -55,7 +55,8 @@ var kinds = map[string][]struct{ name, args string }{
 	"plain":  nil,
 	"read":   {{"read", `{"path":"notes.txt"}`}},
 	"effect": {{"exec", `{"command":"echo %s | tee -a effects.txt"}`}},
-	"pair":   {{"exec", `{"command":"echo %s | tee -a effects.txt"}`}, {"exec", `{"command":"echo %s | tee -a effects.txt"}`}},
+	"pair": {{"exec", `{"command":"echo %s | tee -a effects.txt"}`},
+		{"exec", `{"command":"echo %s | tee -a effects.txt"}`}},
 
 	"ask":        {{"exec", `{"command":"echo %s | tee -a effects.txt"}`}},
 	"background": {{"exec", `{"command":"echo %s | tee -a effects.txt","background":true}`}},
@@ -78,13 +79,15 @@ func spawns(kind string) struct{ name, args string } {
 }
 
 var (
-	messagePattern = regexp.MustCompile(`\b(plain|read|effect|pair|ask|background|base|steer|interrupt|start|nest|yield|boss|chief) (\d+)`)
-	eventPattern   = regexp.MustCompile(`(?s)background command .*?(?:has ended|was running).*?(call_\d+_\d+_\d+)`)
-	donePattern    = regexp.MustCompile(`^done (\d+)$`)
-	tellPattern    = regexp.MustCompile(`(?s)The subagent "(call_\d+_\d+_\d+)" (.*?)\.\nSession: (\S+) .*?\n<result>\n(.*?)\n</result>`)
-	toldPattern    = regexp.MustCompile(`^The subagent "(call_\d+_\d+_\d+)" `) // the same in the history
-	childPattern   = regexp.MustCompile(`Your session: (\S+)`)
-	taskPattern    = regexp.MustCompile(`"task":"(\w+) %d"`)
+	messagePattern = regexp.MustCompile(
+		`\b(plain|read|effect|pair|ask|background|base|steer|interrupt|start|nest|yield|boss|chief) (\d+)`)
+	eventPattern = regexp.MustCompile(`(?s)background command .*?(?:has ended|was running).*?(call_\d+_\d+_\d+)`)
+	donePattern  = regexp.MustCompile(`^done (\d+)$`)
+	tellPattern  = regexp.MustCompile(
+		`(?s)The subagent "(call_\d+_\d+_\d+)" (.*?)\.\nSession: (\S+) .*?\n<result>\n(.*?)\n</result>`)
+	toldPattern  = regexp.MustCompile(`^The subagent "(call_\d+_\d+_\d+)" `) // the same in the history
+	childPattern = regexp.MustCompile(`Your session: (\S+)`)
+	taskPattern  = regexp.MustCompile(`"task":"(\w+) %d"`)
 )
 
 // serveModel starts a toolModel and returns the configuration that uses it.
@@ -182,7 +185,8 @@ func contentText(raw json.RawMessage) string {
 // and the message is of a kind that waits for them.
 func (r *modelRequest) waits() bool {
 	uses := kinds[r.kind]
-	if !r.ended || len(uses) == 0 || uses[len(uses)-1].name != "sessions_yield" || strings.Contains(r.last, "nothing to wait for") {
+	if !r.ended || len(uses) == 0 || uses[len(uses)-1].name != "sessions_yield" ||
+		strings.Contains(r.last, "nothing to wait for") {
 		return false
 	}
 	return slices.ContainsFunc(r.calls, func(id string) bool {
@@ -221,7 +225,8 @@ func (m *toolModel) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			}
 			args, _ := json.Marshal(strings.ReplaceAll(u.args, "%s", id))
 			made = append(made, modelCall{id, u.name})
-			calls = append(calls, fmt.Sprintf(`{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}`, i, id, u.name, args))
+			calls = append(calls, fmt.Sprintf(`{"index":%d,"id":%q,"type":"function","function":{"name":%q,"arguments":%s}}`, i,
+				id, u.name, args))
 		}
 		delta, finish = `{"tool_calls":[`+strings.Join(calls, ",")+`]}`, "tool_calls"
 	}
@@ -232,7 +237,8 @@ func (m *toolModel) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		m.wait(req.Context(), r)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	for _, choice := range [...]string{`"delta":` + delta + `,"finish_reason":null`, `"delta":{},"finish_reason":"` + finish + `"`} {
+	for _, choice := range [...]string{`"delta":` + delta + `,"finish_reason":null`,
+		`"delta":{},"finish_reason":"` + finish + `"`} {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,%s}]}\n\n", choice)
 	}
 	io.WriteString(w, "data: [DONE]\n\n")

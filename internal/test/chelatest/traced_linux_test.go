@@ -23,7 +23,8 @@ import (
 // are looked for. CHELA_TEST_TRACED is the number of commands; the default is a
 // sample.
 func TestTracedAttacks(t *testing.T) {
-	if out, err := exec.Command(needtest.Program(t, "strace"), append(strace.Arguments(os.DevNull, 64, witnessed()...), "true")...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(needtest.Program(t, "strace"),
+		append(strace.Arguments(os.DevNull, 64, witnessed()...), "true")...).CombinedOutput(); err != nil {
 		t.Logf("strace: %v %s", err, out)
 		needtest.Missing(t, "strace that may trace processes")
 	}
@@ -81,7 +82,14 @@ func TestTracedAttacks(t *testing.T) {
 func (g *machine) trace(lines []trial, mode, grant string) *witness {
 	g.t.Helper()
 	o := g.options(mode)
-	env, err := json.Marshal(confinedOptions{Dir: o.Dir, Home: o.Home, File: o.File, Grant: grant, Config: o.Config, Environ: o.Environ})
+	env, err := json.Marshal(confinedOptions{
+		Dir:     o.Dir,
+		Home:    o.Home,
+		File:    o.File,
+		Grant:   grant,
+		Config:  o.Config,
+		Environ: o.Environ,
+	})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -116,6 +124,7 @@ func (g *machine) trace(lines []trial, mode, grant string) *witness {
 	}
 	all, kinds := w.guilty()
 	g.t.Logf("%s: %d commands, of which %d ran with %d programs in %d sandboxes; judged: %d changes of files, %d reads, %d connections and signals; "+
-		"effects: %d %v; found otherwise: %d", mode, len(lines), len(w.commands), w.programs, w.cages, w.changed, w.read, w.asked, all, kinds, effective)
+		"effects: %d %v; found otherwise: %d", mode, len(lines), len(w.commands), w.programs, w.cages, w.changed, w.read,
+		w.asked, all, kinds, effective)
 	return w
 }

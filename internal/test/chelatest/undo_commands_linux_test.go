@@ -40,7 +40,13 @@ func TestUndoOfCommands(t *testing.T) {
 		t.Helper()
 		u := newUndoer(t, Options{Dial: noHosts})
 		for name, text := range map[string]string{
-			"a.txt": "A\n", "d/b.txt": "B\n", "d/e/c.txt": "C\n", ".github/x.yml": "x: 1\n", ".editorconfig": "root = true\n", "run.sh": "#!/bin/sh\n", "clean.py": "import shutil; shutil.rmtree('d'); open('new.txt','w').write('n')\n",
+			"a.txt":         "A\n",
+			"d/b.txt":       "B\n",
+			"d/e/c.txt":     "C\n",
+			".github/x.yml": "x: 1\n",
+			".editorconfig": "root = true\n",
+			"run.sh":        "#!/bin/sh\n",
+			"clean.py":      "import shutil; shutil.rmtree('d'); open('new.txt','w').write('n')\n",
 		} {
 			u.writeIn("workspace/p/"+name, text)
 		}
@@ -86,7 +92,8 @@ func TestUndoOfCommands(t *testing.T) {
 		u.writeIn("workspace/p/a.txt", "edited\n")
 		u.caged("rm p/a.txt p/d/b.txt")
 		u.undo("", "p/a.txt: bring back", "p/d/b.txt: bring back", "Undo 2 changes")
-		if got := u.readFile("workspace/p/a.txt") + u.readFile("workspace/p/mine.txt") + u.readFile("workspace/p/first.txt"); got != "edited\nmine\n1\n" {
+		if got := u.readFile("workspace/p/a.txt") + u.readFile("workspace/p/mine.txt") +
+			u.readFile("workspace/p/first.txt"); got != "edited\nmine\n1\n" {
 			t.Errorf("after the undo: %q", got)
 		}
 		u.call("write", "path", "p/w.txt", "content", "w")
@@ -106,7 +113,8 @@ func TestUndoOfCommands(t *testing.T) {
 			t.Fatalf("a.txt is %q", got)
 		}
 		u.undo("", "Undo 3 changes")
-		if got := u.readFile("workspace/p/a.txt") + u.readFile("workspace/p/d/b.txt") + u.readFile("workspace/p/d/e/c.txt"); got != "not committed\nB\nC\n" {
+		if got := u.readFile("workspace/p/a.txt") + u.readFile("workspace/p/d/b.txt") +
+			u.readFile("workspace/p/d/e/c.txt"); got != "not committed\nB\nC\n" {
 			t.Errorf("after the undo: %q", got)
 		}
 	})
@@ -115,7 +123,8 @@ func TestUndoOfCommands(t *testing.T) {
 		u := prepared(t)
 		u.writeIn("workspace/big.bin", strings.Repeat("x", 9<<20))
 		u.caged("touch p/a")
-		if got := u.caged("rm big.bin p/a.txt"); !strings.Contains(got, "/undo cannot bring back what was in big.bin (9 MB)") {
+		if got := u.caged("rm big.bin p/a.txt"); !strings.Contains(got,
+			"/undo cannot bring back what was in big.bin (9 MB)") {
 			t.Errorf("answer: %s", got)
 		}
 		u.undo("", "Not possible: big.bin: its earlier content (9 MB) was not kept", "p/a.txt: bring back")
@@ -126,7 +135,8 @@ func TestUndoOfCommands(t *testing.T) {
 	t.Run("UND-04 private files and what is installed are not kept", func(t *testing.T) {
 		t.Parallel()
 		u := prepared(t)
-		for _, name := range []string{".env", "p/server.key", "p/node_modules/x/index.js", "p/.venv/x.py", "p/dist/out.js", "p/cache/big"} {
+		for _, name := range []string{".env", "p/server.key", "p/node_modules/x/index.js", "p/.venv/x.py",
+			"p/dist/out.js", "p/cache/big"} {
 			u.writeIn("workspace/"+name, "hidden-content-"+name)
 		}
 		u.writeIn("workspace/p/.gitignore", "/dist/\n")
@@ -189,7 +199,8 @@ func TestUndoOfCommandsKilled(t *testing.T) {
 			conf := modelConfig(llmtest.OpenAI, url)
 			maps.Copy(conf, full())
 			cmd, c := startSubprocess(t, dir, conf, step)
-			_ = c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "change them", IdempotencyKey: "one"}, nil)
+			_ = c.Call(t.Context(), wire.MethodChatSend,
+				wire.ChatSend{SessionKey: "main", Message: "change them", IdempotencyKey: "one"}, nil)
 			done := make(chan struct{})
 			go func() { _ = cmd.Wait(); close(done) }()
 			waittest.For(t, "the step", done)
@@ -214,11 +225,13 @@ func TestDeniedAfterItRan(t *testing.T) {
 	needtest.Program(t, "curl")
 	u := newUndoer(t, Options{Dial: site(t)})
 	u.writeIn("workspace/a.txt", "one\n")
-	asked, answer := u.decideAll(u.Send("main", `exec {"command":"echo two > a.txt; echo printed; curl -sS http://example.org/a"}`), wire.Deny)
+	asked, answer := u.decideAll(
+		u.Send("main", `exec {"command":"echo two > a.txt; echo printed; curl -sS http://example.org/a"}`), wire.Deny)
 	if len(asked) != 1 || !strings.Contains(asked[0].Request.Reason, "connect to example.org") {
 		t.Fatalf("asked %+v", asked)
 	}
-	for _, want := range []string{"it ran, and was stopped for lack of rights", "denied by", "printed", "What it did until then is done"} {
+	for _, want := range []string{"it ran, and was stopped for lack of rights", "denied by", "printed",
+		"What it did until then is done"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("the answer without %q: %s", want, answer)
 		}

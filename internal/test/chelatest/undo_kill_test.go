@@ -37,12 +37,18 @@ func TestUndoKilled(t *testing.T) {
 		undoable string    // part of the answer to /undo then
 	}{
 		{step: "journal.planned:1", killed: [2]string{old, old}, restart: [2]string{old, old}, undoable: "nothing to undo"},
-		{step: "journal.made:1", killed: [2]string{changed, changed}, restart: [2]string{changed, changed}, undoable: "Undo 2 changes"},
-		{step: "journal.made:1", killed: [2]string{changed, changed}, edit: true, restart: [2]string{mine, changed}, undoable: "Undo 1 change:"},
-		{step: "undo.planned:1", undo: true, killed: [2]string{changed, changed}, restart: [2]string{old, old}, undoable: "nothing to undo"},
-		{step: "undo.made:1", undo: true, killed: [2]string{changed, old}, restart: [2]string{old, old}, undoable: "nothing to undo"},
-		{step: "undo.made:2", undo: true, killed: [2]string{old, old}, restart: [2]string{old, old}, undoable: "nothing to undo"},
-		{step: "undo.planned:1", undo: true, killed: [2]string{changed, changed}, edit: true, restart: [2]string{mine, old}, undoable: "a.txt: it was changed since"},
+		{step: "journal.made:1", killed: [2]string{changed, changed}, restart: [2]string{changed, changed},
+			undoable: "Undo 2 changes"},
+		{step: "journal.made:1", killed: [2]string{changed, changed}, edit: true, restart: [2]string{mine, changed},
+			undoable: "Undo 1 change:"},
+		{step: "undo.planned:1", undo: true, killed: [2]string{changed, changed}, restart: [2]string{old, old},
+			undoable: "nothing to undo"},
+		{step: "undo.made:1", undo: true, killed: [2]string{changed, old}, restart: [2]string{old, old},
+			undoable: "nothing to undo"},
+		{step: "undo.made:2", undo: true, killed: [2]string{old, old}, restart: [2]string{old, old},
+			undoable: "nothing to undo"},
+		{step: "undo.planned:1", undo: true, killed: [2]string{changed, changed}, edit: true, restart: [2]string{mine, old},
+			undoable: "a.txt: it was changed since"},
 	} {
 		name := "killed before " + tt.step
 		if tt.edit {
@@ -71,7 +77,8 @@ func TestUndoKilled(t *testing.T) {
 			}
 			cmd, c := startSubprocess(t, dir, conf, tt.step)
 			send := func(id, text string) { // the answer may be lost with the process
-				_ = c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: text, IdempotencyKey: id}, nil)
+				_ = c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: text, IdempotencyKey: id},
+					nil)
 			}
 			if tt.undo {
 				c.Ask("main", "change them")
@@ -107,7 +114,8 @@ func TestUndoBeforePort(t *testing.T) {
 		if bytes.Contains(r.Body, []byte(`"role":"tool"`)) {
 			return llmtest.Say("done")
 		}
-		return llmtest.Call("call_1", "apply_patch", `{"input":"*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** End Patch"}`)
+		return llmtest.Call("call_1", "apply_patch",
+			`{"input":"*** Begin Patch\n*** Update File: a.txt\n@@\n-old\n+new\n*** End Patch"}`)
 	})
 	url, _ := srv.Listen()
 	dir, conf := t.TempDir(), modelConfig(llmtest.OpenAI, url)
@@ -115,7 +123,9 @@ func TestUndoBeforePort(t *testing.T) {
 	cmd, c := startSubprocess(t, dir, conf, "undo.planned:1")
 	c.Ask("main", "change it")
 	c.Ask("main", "/undo")
-	_ = c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "/undo yes", IdempotencyKey: "yes"}, nil) // the answer is lost
+	// the answer is lost
+	_ = c.Call(t.Context(), wire.MethodChatSend,
+		wire.ChatSend{SessionKey: "main", Message: "/undo yes", IdempotencyKey: "yes"}, nil)
 	done := make(chan struct{})
 	go func() { cmd.Wait(); close(done) }()
 	waittest.For(t, "the step", done)
@@ -129,7 +139,12 @@ func TestUndoBeforePort(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
 		cl, err := client.Dial(ctx, client.Options{ // waits while the gateway is starting
-			URL: "ws://" + l.Addr().String(), Auth: &wire.Auth{Token: "a-token"}, ID: "chela", Mode: wire.ModeCLI, Scopes: []string{wire.ScopeAdmin}, Once: true,
+			URL:    "ws://" + l.Addr().String(),
+			Auth:   &wire.Auth{Token: "a-token"},
+			ID:     "chela",
+			Mode:   wire.ModeCLI,
+			Scopes: []string{wire.ScopeAdmin},
+			Once:   true,
 		})
 		if err == nil {
 			cl.Close()

@@ -57,20 +57,27 @@ func TestUndoOfLinks(t *testing.T) {
 		again              string // after the undo of the undo; empty: as the command did
 	}{
 		{"a file becomes a link", "ln -sf a.txt d.txt", "a.txt=A d.txt -> a.txt f/ f/g.txt=G l -> a.txt", "", ""},
-		{"a file is deleted, then a link", "rm d.txt; ln -s a.txt d.txt", "a.txt=A d.txt -> a.txt f/ f/g.txt=G l -> a.txt", "", ""},
-		{"a file becomes a link out of the workspace", "ln -sf ../../outside d.txt", "a.txt=A d.txt -> ../../outside f/ f/g.txt=G l -> a.txt", "", ""},
-		{"a file becomes a link to nothing", "ln -sf nothing d.txt", "a.txt=A d.txt -> nothing f/ f/g.txt=G l -> a.txt", "", ""},
+		{"a file is deleted, then a link", "rm d.txt; ln -s a.txt d.txt",
+			"a.txt=A d.txt -> a.txt f/ f/g.txt=G l -> a.txt", "", ""},
+		{"a file becomes a link out of the workspace", "ln -sf ../../outside d.txt",
+			"a.txt=A d.txt -> ../../outside f/ f/g.txt=G l -> a.txt", "", ""},
+		{"a file becomes a link to nothing", "ln -sf nothing d.txt",
+			"a.txt=A d.txt -> nothing f/ f/g.txt=G l -> a.txt", "", ""},
 		{"a link is made", "ln -s d.txt m", "a.txt=A d.txt=D f/ f/g.txt=G l -> a.txt m -> d.txt", "", ""},
 		{"a link is deleted", "rm l", "a.txt=A d.txt=D f/ f/g.txt=G", "", ""},
 		{"a link leads elsewhere", "ln -sfn d.txt l", "a.txt=A d.txt=D f/ f/g.txt=G l -> d.txt", "", ""},
 		{"a link becomes a file", "rm l; printf L >l", "a.txt=A d.txt=D f/ f/g.txt=G l=L", "", ""},
 		{"a link becomes a folder", "rm l; mkdir l; printf L >l/x", "a.txt=A d.txt=D f/ f/g.txt=G l/ l/x=L", "", ""},
 		{"a link that is written through", "printf B >l", "a.txt=B d.txt=D f/ f/g.txt=G l -> a.txt", "", ""},
-		{"a file becomes a folder", "rm d.txt; mkdir d.txt; printf X >d.txt/x", "a.txt=A d.txt/ d.txt/x=X f/ f/g.txt=G l -> a.txt", "", ""},
-		{"a file becomes an empty folder", "rm d.txt; mkdir -p d.txt/e", "a.txt=A d.txt/ d.txt/e/ f/ f/g.txt=G l -> a.txt", "", "a.txt=A f/ f/g.txt=G l -> a.txt"},
+		{"a file becomes a folder", "rm d.txt; mkdir d.txt; printf X >d.txt/x",
+			"a.txt=A d.txt/ d.txt/x=X f/ f/g.txt=G l -> a.txt", "", ""},
+		{"a file becomes an empty folder", "rm d.txt; mkdir -p d.txt/e", "a.txt=A d.txt/ d.txt/e/ f/ f/g.txt=G l -> a.txt",
+			"", "a.txt=A f/ f/g.txt=G l -> a.txt"},
 		{"a folder becomes a file", "rm -r f; printf F >f", "a.txt=A d.txt=D f=F l -> a.txt", "", ""},
-		{"a folder becomes a link", "mv f h; ln -s h f", "a.txt=A d.txt=D f -> h h/ h/g.txt=G l -> a.txt", "a.txt=A d.txt=D f/ f/g.txt=G h/ l -> a.txt", ""},
-		{"a folder becomes a link out of the workspace", "rm -r f; ln -s ../.. f", "a.txt=A d.txt=D f -> ../.. l -> a.txt", "", ""},
+		{"a folder becomes a link", "mv f h; ln -s h f", "a.txt=A d.txt=D f -> h h/ h/g.txt=G l -> a.txt",
+			"a.txt=A d.txt=D f/ f/g.txt=G h/ l -> a.txt", ""},
+		{"a folder becomes a link out of the workspace", "rm -r f; ln -s ../.. f",
+			"a.txt=A d.txt=D f -> ../.. l -> a.txt", "", ""},
 		{"a file becomes a hard link", "ln -f a.txt d.txt", "a.txt=A d.txt=A f/ f/g.txt=G l -> a.txt", "", "-"},
 		{"a file becomes a pipe", "rm d.txt; mkfifo d.txt", "a.txt=A d.txt? f/ f/g.txt=G l -> a.txt", "", "-"},
 	} {
@@ -118,10 +125,14 @@ func TestUndoOfLinks(t *testing.T) {
 func TestUndoInTheWay(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, command, later, plan string }{
-		{"a folder with files", "rm d.txt", "mkdir d.txt && echo mine >d.txt/x", "p/d.txt: a folder with other files is in its place now"},
-		{"a link in the place of the folder", "rm f/g.txt", "rmdir f && ln -s ../../.. f", "p/f/g.txt: p/f is a link now, not a folder"},
-		{"a file in the place of the folder", "rm f/g.txt", "rmdir f && echo mine >f", "p/f/g.txt: p/f is a file now, not a folder"},
-		{"a link that leads elsewhere since", "ln -sf a.txt d.txt", "ln -sfn /etc/passwd d.txt", "p/d.txt: it was changed since"},
+		{"a folder with files", "rm d.txt", "mkdir d.txt && echo mine >d.txt/x",
+			"p/d.txt: a folder with other files is in its place now"},
+		{"a link in the place of the folder", "rm f/g.txt", "rmdir f && ln -s ../../.. f",
+			"p/f/g.txt: p/f is a link now, not a folder"},
+		{"a file in the place of the folder", "rm f/g.txt", "rmdir f && echo mine >f",
+			"p/f/g.txt: p/f is a file now, not a folder"},
+		{"a link that leads elsewhere since", "ln -sf a.txt d.txt", "ln -sfn /etc/passwd d.txt",
+			"p/d.txt: it was changed since"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -134,7 +145,8 @@ func TestUndoInTheWay(t *testing.T) {
 			waittest.Until(t, "a change", func() bool { l = u.log(""); return len(l) == 1 })
 			u.shell("cd p && " + tt.later)
 			left := u.tree("p")
-			if got := u.ask("/undo"); !strings.Contains(got, "Not possible: "+tt.plan) || !strings.Contains(got, "Nothing of it can be undone.") {
+			if got := u.ask("/undo"); !strings.Contains(got, "Not possible: "+tt.plan) ||
+				!strings.Contains(got, "Nothing of it can be undone.") {
 				t.Errorf("/undo: %s", got)
 			}
 			u.same("afterwards", u.tree("p"), left)
@@ -162,7 +174,8 @@ func TestRestoreOfLinks(t *testing.T) {
 	waittest.Until(t, "the link is seen", func() bool { return len(u.log("d.txt")) > 0 })
 	var out wire.WorkspaceRestored
 	u.must(wire.MethodWorkspaceRestore, wire.WorkspaceRestore{Path: "d.txt", Time: "1h"}, &out)
-	if got := u.readFile("workspace/a.txt") + u.readFile("workspace/d.txt"); got != "AD" || out.Path != "d.txt" || out.Deleted || !out.Changed {
+	if got := u.readFile("workspace/a.txt") + u.readFile("workspace/d.txt"); got != "AD" || out.Path != "d.txt" ||
+		out.Deleted || !out.Changed {
 		t.Errorf("%q, %+v", got, out)
 	}
 	err := u.Client.Call(t.Context(), wire.MethodWorkspaceRestore, wire.WorkspaceRestore{Path: "l.txt", Time: "1h"}, nil)
@@ -177,7 +190,8 @@ func TestRestoreOfLinks(t *testing.T) {
 		t.Fatalf("the log of the file: %+v", l)
 	}
 	u.must(wire.MethodWorkspaceRestore, wire.WorkspaceRestore{Change: l[1].ID}, &out)
-	if to, err := os.Readlink(filepath.Join(u.Dir, "workspace", "d.txt")); to != "a.txt" || u.readFile("workspace/a.txt") != "A" {
+	if to, err := os.Readlink(filepath.Join(u.Dir, "workspace", "d.txt")); to != "a.txt" ||
+		u.readFile("workspace/a.txt") != "A" {
 		t.Errorf("the link is restored as %q, %v", to, err)
 	}
 }

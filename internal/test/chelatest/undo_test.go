@@ -122,34 +122,36 @@ func TestUndo(t *testing.T) {
 			})
 		})
 	}
-	bubble("EVOLVE-06 files are byte-identical to before, with their modes and folders", Options{}, func(t *testing.T, u *undoer) {
-		u.write("workspace/a.md", "one\r\ntwo\r\n", 0o640)
-		u.write("workspace/b.sh", "#!/bin/sh\necho b\n", 0o750)
-		u.write("workspace/c/d.md", "gone\n", 0o666) // more than the umask lets a new file have
-		u.write("workspace/e.bin", "\x00\xff\x80", 0o644)
-		u.ask("hello {}") // the workspace has its files
-		before := u.files("workspace")
-		u.call("edit", "path", "a.md", "oldText", "two", "newText", "2")
-		u.call("write", "path", "e.bin", "content", "text")
-		u.call("write", "path", "new/folder/f.md", "content", "new\n")
-		u.call("apply_patch", "input", "*** Begin Patch\n*** Update File: b.sh\n*** Move to: moved/b.sh\n@@\n-echo b\n+echo c\n*** Delete File: c/d.md\n*** Update File: a.md\n@@\n-one\n+1\n*** End Patch")
-		if u.files("workspace") == before {
-			t.Fatal("nothing was changed")
-		}
-		after := u.files("workspace")
-		report := u.undo("4", "Undo 6 changes:", "a.md: restore (+2 -2), changed", "(2 changes)", "new/folder/f.md: delete (+0 -1)", "c/d.md: bring back (+1 -0)", "e.bin: restore,", "moved/b.sh: delete")
-		if !strings.HasPrefix(report, "Undone: 6 changes.") || !strings.Contains(report, "b.sh is back") {
-			t.Errorf("report: %s", report)
-		}
-		u.same("after the undo", u.files("workspace"), before)
-		if got := u.ask("/undo"); !strings.HasPrefix(got, "There is nothing to undo") {
-			t.Errorf("a second undo: %s", got)
-		}
-		u.undo("undo", "Take back the last undo, 6 changes:")
-		u.same("after the undo was taken back", u.files("workspace"), after)
-		u.undo("undo", "Take back the last undo")
-		u.same("after it was undone again", u.files("workspace"), before)
-	})
+	bubble("EVOLVE-06 files are byte-identical to before, with their modes and folders", Options{},
+		func(t *testing.T, u *undoer) {
+			u.write("workspace/a.md", "one\r\ntwo\r\n", 0o640)
+			u.write("workspace/b.sh", "#!/bin/sh\necho b\n", 0o750)
+			u.write("workspace/c/d.md", "gone\n", 0o666) // more than the umask lets a new file have
+			u.write("workspace/e.bin", "\x00\xff\x80", 0o644)
+			u.ask("hello {}") // the workspace has its files
+			before := u.files("workspace")
+			u.call("edit", "path", "a.md", "oldText", "two", "newText", "2")
+			u.call("write", "path", "e.bin", "content", "text")
+			u.call("write", "path", "new/folder/f.md", "content", "new\n")
+			u.call("apply_patch", "input", "*** Begin Patch\n*** Update File: b.sh\n*** Move to: moved/b.sh\n@@\n-echo b\n+echo c\n*** Delete File: c/d.md\n*** Update File: a.md\n@@\n-one\n+1\n*** End Patch")
+			if u.files("workspace") == before {
+				t.Fatal("nothing was changed")
+			}
+			after := u.files("workspace")
+			report := u.undo("4", "Undo 6 changes:", "a.md: restore (+2 -2), changed", "(2 changes)",
+				"new/folder/f.md: delete (+0 -1)", "c/d.md: bring back (+1 -0)", "e.bin: restore,", "moved/b.sh: delete")
+			if !strings.HasPrefix(report, "Undone: 6 changes.") || !strings.Contains(report, "b.sh is back") {
+				t.Errorf("report: %s", report)
+			}
+			u.same("after the undo", u.files("workspace"), before)
+			if got := u.ask("/undo"); !strings.HasPrefix(got, "There is nothing to undo") {
+				t.Errorf("a second undo: %s", got)
+			}
+			u.undo("undo", "Take back the last undo, 6 changes:")
+			u.same("after the undo was taken back", u.files("workspace"), after)
+			u.undo("undo", "Take back the last undo")
+			u.same("after it was undone again", u.files("workspace"), before)
+		})
 	bubble("the last turn, a number of turns, and those since a time", Options{}, func(t *testing.T, u *undoer) {
 		for i := range 5 {
 			u.call("write", "path", fmt.Sprintf("%d.txt", i), "content", "x")
@@ -176,22 +178,26 @@ func TestUndo(t *testing.T) {
 			t.Error(got)
 		}
 	})
-	bubble("a file that was changed again is refused, with the difference; the others are undone", Options{}, func(t *testing.T, u *undoer) {
-		u.write("workspace/notes.txt", "one\n", 0o600)
-		u.write("workspace/other.txt", "one\n", 0o600)
-		u.call("apply_patch", "input", "*** Begin Patch\n*** Update File: notes.txt\n@@\n-one\n+two\n*** Update File: other.txt\n@@\n-one\n+two\n*** End Patch")
-		u.write("workspace/notes.txt", "two\nmine\n", 0o600)
-		report := u.undo("", "Undo 1 change:", "Not possible: notes.txt: it was changed since.", "+mine")
-		if !strings.Contains(report, "Undone: 1 change.") || !strings.Contains(report, "Not undone: notes.txt: it was changed since.") {
-			t.Errorf("report: %s", report)
-		}
-		if got := u.files("workspace"); !strings.Contains(got, `/notes.txt -rw------- "two\nmine\n"`) || !strings.Contains(got, `/other.txt -rw------- "one\n"`) {
-			t.Errorf("files:\n%s", got)
-		}
-		if got := u.ask("/undo"); !strings.Contains(got, "Nothing of it can be undone.") || strings.Contains(got, "/undo yes") {
-			t.Errorf("what remains: %s", got)
-		}
-	})
+	bubble("a file that was changed again is refused, with the difference; the others are undone", Options{},
+		func(t *testing.T, u *undoer) {
+			u.write("workspace/notes.txt", "one\n", 0o600)
+			u.write("workspace/other.txt", "one\n", 0o600)
+			u.call("apply_patch", "input", "*** Begin Patch\n*** Update File: notes.txt\n@@\n-one\n+two\n*** Update File: other.txt\n@@\n-one\n+two\n*** End Patch")
+			u.write("workspace/notes.txt", "two\nmine\n", 0o600)
+			report := u.undo("", "Undo 1 change:", "Not possible: notes.txt: it was changed since.", "+mine")
+			if !strings.Contains(report, "Undone: 1 change.") ||
+				!strings.Contains(report, "Not undone: notes.txt: it was changed since.") {
+				t.Errorf("report: %s", report)
+			}
+			if got := u.files("workspace"); !strings.Contains(got, `/notes.txt -rw------- "two\nmine\n"`) ||
+				!strings.Contains(got, `/other.txt -rw------- "one\n"`) {
+				t.Errorf("files:\n%s", got)
+			}
+			if got := u.ask("/undo"); !strings.Contains(got, "Nothing of it can be undone.") ||
+				strings.Contains(got, "/undo yes") {
+				t.Errorf("what remains: %s", got)
+			}
+		})
 	bubble("a plan is carried out once, as it was shown, and for ten minutes", Options{}, func(t *testing.T, u *undoer) {
 		u.call("write", "path", "a.txt", "content", "x")
 		if got := u.ask("/undo yes"); got != "No undo waits for a yes. Use /undo to see what can be undone." {
@@ -204,13 +210,15 @@ func TestUndo(t *testing.T) {
 		}
 		u.ask("/undo")
 		u.call("write", "path", "b.txt", "content", "x")
-		if got := u.ask("/undo yes"); !strings.HasPrefix(got, "Nothing was undone, because something has changed") || !strings.Contains(got, "b.txt: delete") {
+		if got := u.ask("/undo yes"); !strings.HasPrefix(got, "Nothing was undone, because something has changed") ||
+			!strings.Contains(got, "b.txt: delete") {
 			t.Errorf("after another change: %s", got)
 		}
 		if got := u.ask("/undo yes"); !strings.HasPrefix(got, "Undone: 1 change.") {
 			t.Errorf("the new plan: %s", got)
 		}
-		if got := u.ask("/undo yes"); !strings.HasPrefix(got, "No undo waits for a yes.") || !strings.Contains(got, "took back 1 change") {
+		if got := u.ask("/undo yes"); !strings.HasPrefix(got, "No undo waits for a yes.") ||
+			!strings.Contains(got, "took back 1 change") {
 			t.Errorf("twice: %s", got)
 		}
 		if got := u.files("workspace"); !strings.Contains(got, "/a.txt") || strings.Contains(got, "/b.txt") {
@@ -237,25 +245,28 @@ func TestUndo(t *testing.T) {
 			u.Stop()
 		})
 	})
-	bubble("the changes of other sessions stay; one in between is a reason to refuse", Options{}, func(t *testing.T, u *undoer) {
-		u.call("write", "path", "shared.txt", "content", "1")
-		u.call("write", "path", "mine.txt", "content", "1")
-		if end := u.Ask("other", `write {"path":"shared.txt","content":"2"}`); !strings.Contains(end.Text, "Replaced") {
-			t.Fatal(end.Text)
-		}
-		u.Ask("other", `write {"path":"theirs.txt","content":"1"}`)
-		u.call("write", "path", "shared.txt", "content", "3")
-		report := u.undo("9", "Undo 1 change:", "mine.txt: delete", "shared.txt: it was also changed in between")
-		if strings.Contains(report, "theirs") {
-			t.Errorf("report: %s", report)
-		}
-		if got := u.files("workspace"); !strings.Contains(got, `/shared.txt -rw-r--r-- "3"`) || !strings.Contains(got, "/theirs.txt") || strings.Contains(got, "/mine.txt") {
-			t.Errorf("files:\n%s", got)
-		}
-		if end := u.Ask("other", "/undo 9"); !strings.Contains(end.Text, "theirs.txt: delete") || !strings.Contains(end.Text, "shared.txt: it was changed since") {
-			t.Errorf("in the other session: %s", end.Text)
-		}
-	})
+	bubble("the changes of other sessions stay; one in between is a reason to refuse", Options{},
+		func(t *testing.T, u *undoer) {
+			u.call("write", "path", "shared.txt", "content", "1")
+			u.call("write", "path", "mine.txt", "content", "1")
+			if end := u.Ask("other", `write {"path":"shared.txt","content":"2"}`); !strings.Contains(end.Text, "Replaced") {
+				t.Fatal(end.Text)
+			}
+			u.Ask("other", `write {"path":"theirs.txt","content":"1"}`)
+			u.call("write", "path", "shared.txt", "content", "3")
+			report := u.undo("9", "Undo 1 change:", "mine.txt: delete", "shared.txt: it was also changed in between")
+			if strings.Contains(report, "theirs") {
+				t.Errorf("report: %s", report)
+			}
+			if got := u.files("workspace"); !strings.Contains(got, `/shared.txt -rw-r--r-- "3"`) ||
+				!strings.Contains(got, "/theirs.txt") || strings.Contains(got, "/mine.txt") {
+				t.Errorf("files:\n%s", got)
+			}
+			if end := u.Ask("other", "/undo 9"); !strings.Contains(end.Text, "theirs.txt: delete") ||
+				!strings.Contains(end.Text, "shared.txt: it was changed since") {
+				t.Errorf("in the other session: %s", end.Text)
+			}
+		})
 	bubble("jobs come back, and those that were added or changed are as before", Options{}, func(t *testing.T, u *undoer) {
 		list := func() string {
 			var l struct {
@@ -271,7 +282,8 @@ func TestUndo(t *testing.T) {
 			}
 			var out []string
 			for _, j := range l.Jobs {
-				out = append(out, fmt.Sprintf("%+v", j.ID), j.Name, string(j.Schedule), string(j.Payload), j.SessionTarget, fmt.Sprint(j.Enabled, j.State.NextRunAtMs))
+				out = append(out, fmt.Sprintf("%+v", j.ID), j.Name, string(j.Schedule), string(j.Payload), j.SessionTarget,
+					fmt.Sprint(j.Enabled, j.State.NextRunAtMs))
 			}
 			return strings.Join(out, " ")
 		}
@@ -311,50 +323,62 @@ func TestUndo(t *testing.T) {
 			t.Errorf("in force: %s", got)
 		}
 	})
-	bubble("what cannot be undone is said", Options{Config: section("tools", `{"exec": {"mode": "full"}}`)}, func(t *testing.T, u *undoer) {
-		u.call("write", "path", "a.txt", "content", "x")
-		time.Sleep(time.Minute)
-		u.call("exec", "command", "touch ../b.txt")
-		u.call("exec", "command", "touch ../c.txt")
-		u.undo("", "a.txt: delete", "Not undone, because it cannot be: whatever else 2 commands did (only files")
-		large := strings.Repeat("x", 9<<20)
-		u.write("workspace/large.txt", large, 0o600)
-		if got := u.call("write", "path", "large.txt", "content", "small"); !strings.Contains(got, "is not kept, so that this cannot be undone") {
-			t.Errorf("the result: %s", got)
-		}
-		if got := u.ask("/undo"); !strings.Contains(got, "large.txt: its earlier content (9") || !strings.Contains(got, "Nothing of it can be undone.") {
-			t.Errorf("the plan: %s", got)
-		}
-	})
-	bubble("an empty file of a command is deleted", Options{Config: section("tools", `{"exec": {"mode": "full"}}`)}, func(t *testing.T, u *undoer) {
-		u.call("exec", "command", "touch b.txt")
-		if got := u.undo("", "b.txt: delete, changed"); !strings.Contains(got, "b.txt is deleted") {
-			t.Errorf("the report: %s", got)
-		}
-		if _, err := os.Stat(filepath.Join(u.Dir, "workspace", "b.txt")); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("b.txt is still there (%v)", err)
-		}
-	})
-	bubble("it may be switched off", Options{Config: section("undo", `{"enabled": false}`)}, func(t *testing.T, u *undoer) {
-		u.call("write", "path", "a.txt", "content", "x")
-		if got := u.ask("/undo"); !strings.HasPrefix(got, "There is nothing to undo") {
-			t.Errorf("the plan: %s", got)
-		}
-	})
+	bubble("what cannot be undone is said", Options{Config: section("tools", `{"exec": {"mode": "full"}}`)},
+		func(t *testing.T, u *undoer) {
+			u.call("write", "path", "a.txt", "content", "x")
+			time.Sleep(time.Minute)
+			u.call("exec", "command", "touch ../b.txt")
+			u.call("exec", "command", "touch ../c.txt")
+			u.undo("", "a.txt: delete", "Not undone, because it cannot be: whatever else 2 commands did (only files")
+			large := strings.Repeat("x", 9<<20)
+			u.write("workspace/large.txt", large, 0o600)
+			if got := u.call("write", "path", "large.txt", "content", "small"); !strings.Contains(got,
+				"is not kept, so that this cannot be undone") {
+				t.Errorf("the result: %s", got)
+			}
+			if got := u.ask("/undo"); !strings.Contains(got, "large.txt: its earlier content (9") ||
+				!strings.Contains(got, "Nothing of it can be undone.") {
+				t.Errorf("the plan: %s", got)
+			}
+		})
+	bubble("an empty file of a command is deleted", Options{Config: section("tools", `{"exec": {"mode": "full"}}`)},
+		func(t *testing.T, u *undoer) {
+			u.call("exec", "command", "touch b.txt")
+			if got := u.undo("", "b.txt: delete, changed"); !strings.Contains(got, "b.txt is deleted") {
+				t.Errorf("the report: %s", got)
+			}
+			if _, err := os.Stat(filepath.Join(u.Dir, "workspace", "b.txt")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("b.txt is still there (%v)", err)
+			}
+		})
+	bubble("it may be switched off", Options{Config: section("undo", `{"enabled": false}`)},
+		func(t *testing.T, u *undoer) {
+			u.call("write", "path", "a.txt", "content", "x")
+			if got := u.ask("/undo"); !strings.HasPrefix(got, "There is nothing to undo") {
+				t.Errorf("the plan: %s", got)
+			}
+		})
 	t.Run("only the owner may, and a group sees no contents", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			fake := &channeltest.Fake{}
 			u := newUndoer(t, Options{
 				Channels: map[string]channel.Channel{"open": fake},
-				Config:   Config{"channels": json.RawMessage(`{"open": {"allowFrom": ["boss", "*"]}}`), "commands": json.RawMessage(`{"ownerAllowFrom": ["boss"]}`)},
+				Config: Config{"channels": json.RawMessage(`{"open": {"allowFrom": ["boss", "*"]}}`),
+					"commands": json.RawMessage(`{"ownerAllowFrom": ["boss"]}`)},
 			})
 			at := chela.Address{Channel: "open", Peer: chela.Peer{Kind: chela.Group, ID: "g1"}}
 			n, answers := 0, 0
 			say := func(sender, text string) string {
 				t.Helper()
 				n++
-				if err := fake.Say(t.Context(), chela.Inbound{ID: fmt.Sprint(n), Address: at, Sender: chela.Sender{ID: sender}, Text: text, Mentioned: true}); err != nil {
+				if err := fake.Say(t.Context(), chela.Inbound{
+					ID:        fmt.Sprint(n),
+					Address:   at,
+					Sender:    chela.Sender{ID: sender},
+					Text:      text,
+					Mentioned: true,
+				}); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Minute)
@@ -372,7 +396,8 @@ func TestUndo(t *testing.T) {
 					t.Errorf("a stranger: %s", got)
 				}
 			}
-			if got := say("boss", "/undo"); !strings.Contains(got, "a.txt: it was changed since") || strings.Contains(got, "secret") {
+			if got := say("boss", "/undo"); !strings.Contains(got, "a.txt: it was changed since") ||
+				strings.Contains(got, "secret") {
 				t.Errorf("the owner: %s", got)
 			}
 			u.Client.Close()

@@ -102,7 +102,8 @@ func unknown(path string) string { return "unknown: " + path }
 
 // hide removes the mounts below a path, and with top also those at the path.
 func (v *view) hide(path string, top bool) {
-	v.mounts = slices.DeleteFunc(v.mounts, func(m mounted) bool { return pathpolicy.Inside(m.at, path) && (top || m.at != path) })
+	v.mounts = slices.DeleteFunc(v.mounts,
+		func(m mounted) bool { return pathpolicy.Inside(m.at, path) && (top || m.at != path) })
 }
 
 // find returns the mount that a path is on, and the path of the host that it

@@ -19,7 +19,13 @@ import (
 // webChat connects as a page in a browser does.
 func webChat(t *testing.T, g *Gateway) *Client {
 	t.Helper()
-	c, err := client.Dial(t.Context(), client.Options{Dial: g.Dial, ID: "openclaw-control-ui", Mode: wire.ModeWebchat, Caps: []string{wire.CapToolEvents}, Once: true})
+	c, err := client.Dial(t.Context(), client.Options{
+		Dial: g.Dial,
+		ID:   "openclaw-control-ui",
+		Mode: wire.ModeWebchat,
+		Caps: []string{wire.CapToolEvents},
+		Once: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +73,8 @@ func TestWebChat(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
-			o := Options{Dir: dir, Model: llmtest.NewScript(llmtest.Call("c1", "ls", `{"path":"."}`), llmtest.Say("**two** files"), llmtest.Say("bye"))}
+			o := Options{Dir: dir, Model: llmtest.NewScript(llmtest.Call("c1", "ls", `{"path":"."}`),
+				llmtest.Say("**two** files"), llmtest.Say("bye"))}
 			g := Start(t, o)
 			c := webChat(t, g)
 			c.Ask("main", "what is here")
@@ -99,7 +106,8 @@ func TestWebChat(t *testing.T) {
 			want := text.String()
 			half := want[:len(want)/2]
 			g := Start(t, Options{Model: llmtest.NewScript(
-				llmtest.Step{Parts: append(llmtest.Say(half).Parts, llmtest.Call("c1", "ls", `{"path":"."}`).Parts...), Stop: llm.StopTools, Chunk: chunk, Gap: gap},
+				llmtest.Step{Parts: append(llmtest.Say(half).Parts, llmtest.Call("c1", "ls", `{"path":"."}`).Parts...),
+					Stop: llm.StopTools, Chunk: chunk, Gap: gap},
 				llmtest.Step{Parts: llmtest.Say(want[len(half):]).Parts, Chunk: chunk, Gap: gap},
 			)})
 			defer g.Stop()
@@ -143,7 +151,8 @@ func TestWebChat(t *testing.T) {
 				t.Errorf("%d deltas, the first after %v, the last after %v", deltas, first, last)
 			}
 			joined := strings.Join(strings.Fields(whole.String()), " ")
-			if !strings.HasSuffix(joined, strings.TrimSpace(final)) || strings.TrimSpace(final) != strings.TrimSpace(want[len(half):]) && strings.TrimSpace(final) != strings.TrimSpace(want) {
+			if !strings.HasSuffix(joined, strings.TrimSpace(final)) || strings.TrimSpace(final) !=
+				strings.TrimSpace(want[len(half):]) && strings.TrimSpace(final) != strings.TrimSpace(want) {
 				t.Errorf("put together:\n%s\nfinal:\n%s", joined, final)
 			}
 			if got, want := strings.Join(steps, ", "), "ls start at 100, ls result at 100"; got != want {

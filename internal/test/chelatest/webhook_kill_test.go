@@ -28,7 +28,8 @@ func TestWebhookKill(t *testing.T) {
 	} {
 		t.Run("one run and one answer after a kill at "+step, func(t *testing.T) {
 			t.Parallel()
-			srv := llmtest.ServerFunc(t, llmtest.OpenAI, func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("done") })
+			srv := llmtest.ServerFunc(t, llmtest.OpenAI,
+				func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("done") })
 			url, _ := srv.Listen()
 			dir := t.TempDir()
 			conf := modelConfig(llmtest.OpenAI, url)
@@ -41,7 +42,8 @@ func TestWebhookKill(t *testing.T) {
 				}
 				hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 				return hookRequest(t.Context(), hc, http.MethodPost, "http"+strings.TrimPrefix(string(at), "ws")+"/hooks/agent",
-					strings.NewReader(`{"message": "m", "channel": "file", "to": "7", "idempotencyKey": "k"}`), map[string]string{"Authorization": "Bearer " + hookToken})
+					strings.NewReader(`{"message": "m", "channel": "file", "to": "7", "idempotencyKey": "k"}`),
+					map[string]string{"Authorization": "Bearer " + hookToken})
 			}
 			p := spawn(t, dir, step, childListen+"=1")
 			first, err := post()
@@ -53,7 +55,8 @@ func TestWebhookKill(t *testing.T) {
 			p = spawn(t, dir, "", childListen+"=1")
 			t.Cleanup(p.kill)
 			second, err := post()
-			if err != nil || second.status != http.StatusOK || second.Run == "" || second.Again != again || first.Run != "" && first.Run != second.Run {
+			if err != nil || second.status != http.StatusOK || second.Run == "" || second.Again != again ||
+				first.Run != "" && first.Run != second.Run {
 				t.Fatalf("repeated: %+v %v, after %+v", second, err, first)
 			}
 			sent := filepath.Join(dir, "sent.txt")
@@ -62,7 +65,8 @@ func TestWebhookKill(t *testing.T) {
 				return len(b) > 0
 			})
 			p.stop(t)
-			if b, err := os.ReadFile(sent); !strings.HasPrefix(string(b), "done\n") || bytes.Count(b, []byte("\n"))-doubts(b) != 1 {
+			if b, err := os.ReadFile(sent); !strings.HasPrefix(string(b), "done\n") ||
+				bytes.Count(b, []byte("\n"))-doubts(b) != 1 {
 				t.Errorf("sent %q %v", b, err)
 			}
 		})

@@ -25,7 +25,9 @@ import (
 // modelWindow returns a configuration in which the model has a window.
 func modelWindow(tokens int, defaults string) Config {
 	return Config{
-		"models":          json.RawMessage(fmt.Sprintf(`{"providers": {"mock": {"models": [{"id": "m", "contextWindow": %d, "input": ["text", "image"]}]}}}`, tokens)),
+		"models": json.RawMessage(
+			fmt.Sprintf(`{"providers": {"mock": {"models": [{"id": "m", "contextWindow": %d, "input": ["text", "image"]}]}}}`,
+				tokens)),
 		"agents.defaults": json.RawMessage(defaults),
 	}
 }
@@ -75,7 +77,8 @@ func TestWindow(t *testing.T) {
 		t.Parallel()
 		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
 			if n == 1 {
-				return llmtest.Status(400, "This model's maximum context length is 16384 tokens. However, you requested 20000 tokens.")
+				return llmtest.Status(400,
+					"This model's maximum context length is 16384 tokens. However, you requested 20000 tokens.")
 			}
 			return llmtest.Say("ok")
 		})
@@ -86,7 +89,8 @@ func TestWindow(t *testing.T) {
 		if end := c.Ask("main", "two"); end.Text != "ok" {
 			t.Fatalf("%s %q", end.State, end.Error)
 		}
-		if got := c.Ask("main", "/status").Text; !strings.Contains(got, "16k tokens") && !strings.Contains(got, "of 16k") || !strings.Contains(got, "provider") {
+		if got := c.Ask("main", "/status").Text; !strings.Contains(got, "16k tokens") && !strings.Contains(got, "of 16k") ||
+			!strings.Contains(got, "provider") {
 			t.Errorf("status %q", got)
 		}
 		if got := c.Ask("other", "/status").Text; !strings.Contains(got, "200k") || !strings.Contains(got, "modelsConfig") {
@@ -225,34 +229,36 @@ func TestPruning(t *testing.T) {
 			}
 		})
 	})
-	t.Run("PRUNE-07 the window is guarded in the middle of a run, and the requests after that are stable", func(t *testing.T) {
-		t.Parallel()
-		model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
-			if n < 12 {
-				return llmtest.Call(fmt.Sprint("c", n), "spew", fmt.Sprintf(`{"n":%d}`, n))
+	t.Run("PRUNE-07 the window is guarded in the middle of a run, and the requests after that are stable",
+		func(t *testing.T) {
+			t.Parallel()
+			model := llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+				if n < 12 {
+					return llmtest.Call(fmt.Sprint("c", n), "spew", fmt.Sprintf(`{"n":%d}`, n))
+				}
+				return llmtest.Say("ok")
+			})
+			c := Start(t, Options{Model: model, Config: modelWindow(60_000, `{}`), Tools: []tool.Tool{spewing(15_000)}}).Client()
+			if end := c.Ask("main", "go"); end.Text != "ok" {
+				t.Fatalf("%s %q", end.State, end.Error)
 			}
-			return llmtest.Say("ok")
+			changes := 0
+			all := model.Requests()
+			for i := 1; i < len(all); i++ {
+				if !prefix(all[i-1], all[i]) {
+					changes++
+				}
+				last := all[i].Messages[len(all[i].Messages)-1]
+				if !strings.Contains(last.PlainText(), strings.Repeat("0123456789abcde\n", 900)) {
+					t.Errorf("request %d: the newest result is not intact", i)
+				}
+			}
+			cleared := strings.Count(fmt.Sprint(textsOf(all[len(all)-1].Messages)),
+				"[compacted: tool output removed to free context]")
+			if changes < 1 || changes > 5 || cleared < 3 {
+				t.Errorf("the history changed %d times, %d results are cleared", changes, cleared)
+			}
 		})
-		c := Start(t, Options{Model: model, Config: modelWindow(60_000, `{}`), Tools: []tool.Tool{spewing(15_000)}}).Client()
-		if end := c.Ask("main", "go"); end.Text != "ok" {
-			t.Fatalf("%s %q", end.State, end.Error)
-		}
-		changes := 0
-		all := model.Requests()
-		for i := 1; i < len(all); i++ {
-			if !prefix(all[i-1], all[i]) {
-				changes++
-			}
-			last := all[i].Messages[len(all[i].Messages)-1]
-			if !strings.Contains(last.PlainText(), strings.Repeat("0123456789abcde\n", 900)) {
-				t.Errorf("request %d: the newest result is not intact", i)
-			}
-		}
-		cleared := strings.Count(fmt.Sprint(textsOf(all[len(all)-1].Messages)), "[compacted: tool output removed to free context]")
-		if changes < 1 || changes > 5 || cleared < 3 {
-			t.Errorf("the history changed %d times, %d results are cleared", changes, cleared)
-		}
-	})
 }
 
 // textsOf returns the texts of messages.
@@ -266,7 +272,8 @@ func textsOf(ms []*llm.Message) (out []string) {
 func TestLongResults(t *testing.T) {
 	t.Parallel()
 	for name, box := range map[string]string{"": "off", " in a sandboxed session": "all"} {
-		t.Run("PRUNE-06 a result of 40 MB is stored, and the model reads and searches it by its handle"+name, func(t *testing.T) {
+		t.Run("PRUNE-06 a result of 40 MB is stored, and the model reads and searches it by its handle"+
+			name, func(t *testing.T) {
 			t.Parallel()
 			var b strings.Builder
 			for i := 0; b.Len() < 40<<20; i++ {
@@ -298,7 +305,8 @@ func TestLongResults(t *testing.T) {
 			}
 			all := model.Requests()
 			short := all[1].Messages[2].PlainText()
-			if len(short) > 64_300 || len(short) < 60_000 || ref == "" || !strings.HasPrefix(short, "line 0 ") || !strings.HasSuffix(short, "x\n") {
+			if len(short) > 64_300 || len(short) < 60_000 || ref == "" || !strings.HasPrefix(short, "line 0 ") ||
+				!strings.HasSuffix(short, "x\n") {
 				t.Errorf("the model got %d characters, handle %q", len(short), ref)
 			}
 			for _, m := range all[2].Messages[4:] {
@@ -318,9 +326,11 @@ func TestLongResults(t *testing.T) {
 			tokens   int
 			defaults string
 			most     int
-		}{{20_000, `{}`, 16_000}, {150_000, `{}`, 32_000}, {300_000, `{"contextLimits": {"toolResultMaxChars": 90000}}`, 90_000}, {300_000, `{"contextLimits": {"toolResultMaxChars": 500}}`, 500}} {
+		}{{20_000, `{}`, 16_000}, {150_000, `{}`, 32_000}, {300_000, `{"contextLimits": {"toolResultMaxChars": 90000}}`,
+			90_000}, {300_000, `{"contextLimits": {"toolResultMaxChars": 500}}`, 500}} {
 			model := llmtest.NewScript(llmtest.Call("c0", "spew", `{}`), llmtest.Say("ok"))
-			c := Start(t, Options{Model: model, Config: modelWindow(tt.tokens, tt.defaults), Tools: []tool.Tool{spewing(1 << 20)}, Log: slog.New(slog.DiscardHandler)}).Client()
+			c := Start(t, Options{Model: model, Config: modelWindow(tt.tokens, tt.defaults),
+				Tools: []tool.Tool{spewing(1 << 20)}, Log: slog.New(slog.DiscardHandler)}).Client()
 			if end := c.Ask("main", "go"); end.Text != "ok" {
 				t.Fatalf("%s %q", end.State, end.Error)
 			}
@@ -351,7 +361,8 @@ func TestLongResults(t *testing.T) {
 			}
 			return llmtest.Say("ok")
 		})
-		c := Start(t, Options{Model: model, Config: Config{"tools": json.RawMessage(`{"loopDetection": {"enabled": false}}`)}, Tools: []tool.Tool{shot}}).Client()
+		c := Start(t, Options{Model: model, Config: Config{"tools": json.RawMessage(`{"loopDetection": {"enabled": false}}`)},
+			Tools: []tool.Tool{shot}}).Client()
 		for range 2 {
 			if end := c.Ask("main", "go"); end.Text != "ok" {
 				t.Fatalf("%s %q", end.State, end.Error)
@@ -364,7 +375,8 @@ func TestLongResults(t *testing.T) {
 				changes++
 			}
 		}
-		if last := strings.Join(textsOf(all[len(all)-1].Messages), "\n"); most > 20 || changes > 20 || strings.Count(last, "[image data removed - already processed by model]") < 180 {
+		if last := strings.Join(textsOf(all[len(all)-1].Messages), "\n"); most > 20 || changes > 20 ||
+			strings.Count(last, "[image data removed - already processed by model]") < 180 {
 			t.Errorf("at most %d images, %d changes, %d markers", most, changes, strings.Count(last, "[image data removed"))
 		}
 	})

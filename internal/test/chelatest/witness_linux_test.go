@@ -21,11 +21,44 @@ import (
 // it is a link. In capitals, a descriptor of a folder is before the path. f is a
 // descriptor.
 var changes = map[string]string{
-	"unlink": "l0", "rmdir": "l0", "rename": "l0 l1", "link": "l0 l1", "symlink": "l1", "mkdir": "l0", "mknod": "l0",
-	"unlinkat": "L0", "renameat": "L0 L2", "renameat2": "L0 L2", "linkat": "L0 L2", "symlinkat": "L1", "mkdirat": "L0", "mknodat": "L0",
-	"chmod": "p0", "fchmod": "f0", "fchmodat": "P0", "fchmodat2": "P0", "chown": "p0", "lchown": "l0", "fchown": "f0", "fchownat": "P0",
-	"truncate": "p0", "ftruncate": "f0", "fallocate": "f0", "utime": "p0", "utimes": "p0", "futimesat": "P0", "utimensat": "P0",
-	"setxattr": "p0", "lsetxattr": "l0", "fsetxattr": "f0", "removexattr": "p0", "lremovexattr": "l0", "fremovexattr": "f0",
+	"unlink":    "l0",
+	"rmdir":     "l0",
+	"rename":    "l0 l1",
+	"link":      "l0 l1",
+	"symlink":   "l1",
+	"mkdir":     "l0",
+	"mknod":     "l0",
+	"unlinkat":  "L0",
+	"renameat":  "L0 L2",
+	"renameat2": "L0 L2",
+	"linkat":    "L0 L2",
+	"symlinkat": "L1",
+	"mkdirat":   "L0",
+	"mknodat":   "L0",
+	"chmod":     "p0",
+	"fchmod":    "f0",
+	"fchmodat":  "P0",
+	"fchmodat2": "P0",
+	"chown":     "p0",
+	"lchown":    "l0",
+
+	"fchown":    "f0",
+	"fchownat":  "P0",
+	"truncate":  "p0",
+	"ftruncate": "f0",
+	"fallocate": "f0",
+	"utime":     "p0",
+	"utimes":    "p0",
+
+	"futimesat":   "P0",
+	"utimensat":   "P0",
+	"setxattr":    "p0",
+	"lsetxattr":   "l0",
+	"fsetxattr":   "f0",
+	"removexattr": "p0",
+
+	"lremovexattr": "l0",
+	"fremovexattr": "f0",
 }
 
 // forbidden are the system calls that no command has a use for.
@@ -96,9 +129,17 @@ var protected = regexp.MustCompile(`/\.git/(hooks|config|config\.worktree|common
 
 func newWitness(g *machine, free bool) *witness {
 	w := &witness{
-		machine: g, free: free, host: newView(""),
-		states: map[*strace.Process]*state{}, members: map[int]*state{}, trees: map[string]bool{}, links: map[string]string{},
-		clean: map[string]string{}, sockets: map[string]string{}, waiting: map[string]string{}, frozen: []string{filepath.Join(g.vars["WS"], ".env")},
+		machine: g,
+		free:    free,
+		host:    newView(""),
+		states:  map[*strace.Process]*state{},
+		members: map[int]*state{},
+		trees:   map[string]bool{},
+		links:   map[string]string{},
+		clean:   map[string]string{},
+		sockets: map[string]string{},
+		waiting: map[string]string{},
+		frozen:  []string{filepath.Join(g.vars["WS"], ".env")},
 	}
 	w.host.mounts = []mounted{{at: "/", from: "/"}}
 	err := filepath.WalkDir(g.clean, func(path string, d fs.DirEntry, err error) error {
@@ -323,7 +364,8 @@ func (w *witness) operands(s *state, c *strace.Call) (paths []string) {
 		case !strings.HasPrefix(name, "/"):
 			name = dir + "/" + name
 		}
-		follow := (o[0] == 'p' || o[0] == 'P') && !slices.ContainsFunc(c.Args, func(a string) bool { return strings.Contains(a, "AT_SYMLINK_NOFOLLOW") })
+		follow := (o[0] == 'p' || o[0] == 'P') &&
+			!slices.ContainsFunc(c.Args, func(a string) bool { return strings.Contains(a, "AT_SYMLINK_NOFOLLOW") })
 		path, known := w.resolve(s, name, follow)
 		if !known {
 			path = unknown(path)
@@ -420,7 +462,9 @@ func (w *witness) change(s *state, c *strace.Call, path string) {
 	case host == inner:
 	case slices.Contains(strings.Fields("/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty"), host):
 	case inside(g.vars["WS"]) && !slices.ContainsFunc(w.frozen, inside):
-	case w.free && (!inside(g.base) || slices.ContainsFunc(kept, func(name string) bool { return inside(filepath.Join(g.vars["HOME"], name)) })):
+	case w.free &&
+		(!inside(g.base) ||
+			slices.ContainsFunc(kept, func(name string) bool { return inside(filepath.Join(g.vars["HOME"], name)) })):
 		// ordinary programs without a sandbox write there
 	default:
 		w.fault(s, c, "change", host)
@@ -435,7 +479,8 @@ func (w *witness) private(s *state, host string) bool {
 	if m := environ.FindStringSubmatch(host); m != nil {
 		return !w.member(s, m[1])
 	}
-	for _, name := range []string{filepath.Join(g.vars["HOME"], ".ssh"), filepath.Join(g.vars["HOME"], ".aws"), filepath.Join(g.vars["HOME"], ".chela"), g.vars["STATE"]} {
+	for _, name := range []string{filepath.Join(g.vars["HOME"], ".ssh"), filepath.Join(g.vars["HOME"], ".aws"),
+		filepath.Join(g.vars["HOME"], ".chela"), g.vars["STATE"]} {
 		if host != name && pathpolicy.Inside(host, name) {
 			return true
 		}
@@ -552,7 +597,8 @@ func socket(descriptor string) string {
 
 // fault notes what a command must not do.
 func (w *witness) fault(s *state, c *strace.Call, kind, what string) {
-	s.command.faults = append(s.command.faults, fmt.Sprintf("%s %s: %s(%s) = %s", kind, what, c.Name, strings.Join(c.Args, ", "), c.Value))
+	s.command.faults = append(s.command.faults,
+		fmt.Sprintf("%s %s: %s(%s) = %s", kind, what, c.Name, strings.Join(c.Args, ", "), c.Value))
 }
 
 // guilty returns the commands that did what they must not, in all and by kind.

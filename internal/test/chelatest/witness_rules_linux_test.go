@@ -47,37 +47,50 @@ func TestWitness(t *testing.T) {
 		want  []string // what of each call is found
 	}{
 		"files of the sandbox": {
-			[]string{`unlink("a") = 0`, `openat(AT_FDCWD</b/ws>, "b", O_WRONLY|O_CREAT) = 3</b/ws/b>`, `mkdir("/b/home", 0700) = 0`, `openat(AT_FDCWD</b/ws>, "/usr/a", O_RDONLY) = 3</usr/a>`, `unlink("/b/state/cache/a") = 0`},
+			[]string{`unlink("a") = 0`, `openat(AT_FDCWD</b/ws>, "b", O_WRONLY|O_CREAT) = 3</b/ws/b>`,
+				`mkdir("/b/home", 0700) = 0`, `openat(AT_FDCWD</b/ws>, "/usr/a", O_RDONLY) = 3</usr/a>`,
+				`unlink("/b/state/cache/a") = 0`},
 			nil,
 		},
 		"files outside": {
-			[]string{`openat(AT_FDCWD</b/ws>, "../mark/x", O_WRONLY|O_CREAT, 0666) = 3</b/mark/x>`, `openat(AT_FDCWD</b/ws>, "/usr/a", O_RDWR) = 3</usr/a>`, `creat("/srv/a", 0600) = 3</srv/a>`},
+			[]string{`openat(AT_FDCWD</b/ws>, "../mark/x", O_WRONLY|O_CREAT, 0666) = 3</b/mark/x>`,
+				`openat(AT_FDCWD</b/ws>, "/usr/a", O_RDWR) = 3</usr/a>`, `creat("/srv/a", 0600) = 3</srv/a>`},
 			[]string{"change /b/mark/x", "change read-only /usr/a", "change unknown: /srv/a"},
 		},
 		"calls that failed": {
-			[]string{`unlink("/b/mark/x") = -1 EACCES (Permission denied)`, `openat(AT_FDCWD</b/ws>, ".env", O_RDONLY) = -1 EACCES (Permission denied)`, `unshare(CLONE_NEWUSER) = -1 EPERM (Operation not permitted)`},
+			[]string{`unlink("/b/mark/x") = -1 EACCES (Permission denied)`,
+				`openat(AT_FDCWD</b/ws>, ".env", O_RDONLY) = -1 EACCES (Permission denied)`,
+				`unshare(CLONE_NEWUSER) = -1 EPERM (Operation not permitted)`},
 			nil,
 		},
 		"operands": {
 			[]string{
-				`rename("a", "/b/mark/x") = 0`, `linkat(AT_FDCWD</b/ws>, "/b/mark/x", AT_FDCWD</b/ws>, "c", 0) = 0`, `fchmod(3</b/mark/x>, 0777) = 0`, `symlinkat("/b/mark", 3</b/mark>, "y") = 0`,
-				`utimensat(3</b/mark/z>, NULL, NULL, 0) = 0`, `ftruncate(1<pipe:[7]>, 0) = 0`, `mkdir("/proc/self/fd/3/x", 0777) = 0`,
+				`rename("a", "/b/mark/x") = 0`, `linkat(AT_FDCWD</b/ws>, "/b/mark/x", AT_FDCWD</b/ws>, "c", 0) = 0`,
+				`fchmod(3</b/mark/x>, 0777) = 0`, `symlinkat("/b/mark", 3</b/mark>, "y") = 0`,
+				`utimensat(3</b/mark/z>, NULL, NULL, 0) = 0`, `ftruncate(1<pipe:[7]>, 0) = 0`,
+				`mkdir("/proc/self/fd/3/x", 0777) = 0`,
 			},
-			[]string{"change /b/mark/x", "change /b/mark/x", "change /b/mark/x", "change /b/mark/y", "change /b/mark/z", "change unknown: /proc/self/fd/3/x"},
+			[]string{"change /b/mark/x", "change /b/mark/x", "change /b/mark/x", "change /b/mark/y", "change /b/mark/z",
+				"change unknown: /proc/self/fd/3/x"},
 		},
 		"links": {
 			[]string{
-				`mkdir("link/a", 0777) = 0`, `unlink("link") = 0`, `mkdir("link", 0777) = 0`, `mkdir("link/a", 0777) = 0`, `symlink("../mark", "m") = 0`, `rename("m", "n") = 0`, `rmdir("n/b") = 0`,
+				`mkdir("link/a", 0777) = 0`, `unlink("link") = 0`, `mkdir("link", 0777) = 0`, `mkdir("link/a", 0777) = 0`,
+				`symlink("../mark", "m") = 0`, `rename("m", "n") = 0`, `rmdir("n/b") = 0`,
 				`chdir("n") = 0`, `rmdir("c") = 0`, `chmod("/proc/self/cwd", 0777) = 0`, `lchown("/b/ws/n", 1, 1) = 0`,
 			},
 			[]string{"change /b/mark/a", "change /b/mark/b", "change /b/mark/c", "change /b/mark"},
 		},
 		"protected and private names": {
 			[]string{
-				`openat(AT_FDCWD</b/ws>, ".git/config", O_WRONLY|O_APPEND) = 3</b/ws/.git/config>`, `rename(".git/hooks.new", ".git/hooks") = 0`, `openat(AT_FDCWD</b/ws>, ".env", O_RDONLY) = 3</b/ws/.env>`,
-				`openat(AT_FDCWD</b/ws>, ".env", O_RDONLY|O_PATH) = 3</b/ws/.env>`, `openat(AT_FDCWD</b/ws>, "/keys/id_rsa", O_RDONLY) = 3</keys/id_rsa>`, `read(0<pipe:[7]>, "a CANARY-7f3a", 100) = 13`,
+				`openat(AT_FDCWD</b/ws>, ".git/config", O_WRONLY|O_APPEND) = 3</b/ws/.git/config>`,
+				`rename(".git/hooks.new", ".git/hooks") = 0`, `openat(AT_FDCWD</b/ws>, ".env", O_RDONLY) = 3</b/ws/.env>`,
+				`openat(AT_FDCWD</b/ws>, ".env", O_RDONLY|O_PATH) = 3</b/ws/.env>`,
+				`openat(AT_FDCWD</b/ws>, "/keys/id_rsa", O_RDONLY) = 3</keys/id_rsa>`,
+				`read(0<pipe:[7]>, "a CANARY-7f3a", 100) = 13`,
 			},
-			[]string{"change /b/ws/.git/config", "change /b/ws/.git/hooks", "read /b/ws/.env", "read /b/home/.ssh/id_rsa", "read the content of a private file"},
+			[]string{"change /b/ws/.git/config", "change /b/ws/.git/hooks", "read /b/ws/.env", "read /b/home/.ssh/id_rsa",
+				"read the content of a private file"},
 		},
 		"network": {
 			[]string{
@@ -99,20 +112,28 @@ func TestWitness(t *testing.T) {
 		},
 		"local sockets": {
 			[]string{
-				`connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path="/b/ws/s"}, 10) = 0`, `connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path=@"other"}, 10) = 0`, `connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path="/tmp/s"}, 10) = 0`,
-				`bind(3<socket:[2]>, {sa_family=AF_UNIX, sun_path="own"}, 10) = 0`, `connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path="/b/ws/own"}, 10) = 0`, `bind(3<socket:[2]>, {sa_family=AF_UNIX, sun_path="/b/mark/s"}, 10) = 0`,
+				`connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path="/b/ws/s"}, 10) = 0`,
+				`connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path=@"other"}, 10) = 0`,
+				`connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path="/tmp/s"}, 10) = 0`,
+				`bind(3<socket:[2]>, {sa_family=AF_UNIX, sun_path="own"}, 10) = 0`,
+				`connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path="/b/ws/own"}, 10) = 0`,
+				`bind(3<socket:[2]>, {sa_family=AF_UNIX, sun_path="/b/mark/s"}, 10) = 0`,
 			},
 			[]string{`"/b/ws/s"`, `@"other"`, "change /b/mark/s"},
 		},
 		"processes": {
 			[]string{
-				`vfork() = 3 /* 13 in strace's PID NS */`, `kill(3 /* 13 in strace's PID NS */, SIGKILL) = 0`, `kill(-3 /* 13 in strace's PID NS */, SIGKILL) = 0`, `kill(0, SIGTERM) = 0`,
-				`kill(9, SIGTERM) = 0`, `kill(1 /* 11 in strace's PID NS */, SIGTERM) = 0`, `pidfd_open(1 /* 10 in strace's PID NS */, 0) = 3<anon_inode:[pidfd]>`, `kill(1 /* 11 in strace's PID NS */, 0) = 0`,
+				`vfork() = 3 /* 13 in strace's PID NS */`, `kill(3 /* 13 in strace's PID NS */, SIGKILL) = 0`,
+				`kill(-3 /* 13 in strace's PID NS */, SIGKILL) = 0`, `kill(0, SIGTERM) = 0`,
+				`kill(9, SIGTERM) = 0`, `kill(1 /* 11 in strace's PID NS */, SIGTERM) = 0`,
+				`pidfd_open(1 /* 10 in strace's PID NS */, 0) = 3<anon_inode:[pidfd]>`,
+				`kill(1 /* 11 in strace's PID NS */, 0) = 0`,
 			},
 			[]string{"signal 1 /* 11", "signal 1 /* 10"},
 		},
 		"calls that nobody needs": {
-			[]string{`unshare(CLONE_NEWUSER) = 0`, `ptrace(PTRACE_ATTACH, 3) = 0`, `clone(child_stack=NULL, flags=CLONE_NEWUSER|SIGCHLD) = 3 /* 13 in strace's PID NS */`},
+			[]string{`unshare(CLONE_NEWUSER) = 0`, `ptrace(PTRACE_ATTACH, 3) = 0`,
+				`clone(child_stack=NULL, flags=CLONE_NEWUSER|SIGCHLD) = 3 /* 13 in strace's PID NS */`},
 			[]string{"call unshare", "call ptrace", "call namespaces"},
 		},
 	} {
@@ -144,7 +165,8 @@ func TestWitness(t *testing.T) {
 // judged judges a record. The workspace has a repository and a link to /b/mark.
 func judged(t *testing.T, record string) *witness {
 	t.Helper()
-	g := &machine{t: t, base: "/b", clean: t.TempDir(), vars: map[string]string{"WS": "/b/ws", "HOME": "/b/home", "STATE": "/b/state"}}
+	g := &machine{t: t, base: "/b", clean: t.TempDir(),
+		vars: map[string]string{"WS": "/b/ws", "HOME": "/b/home", "STATE": "/b/state"}}
 	plant(t, filepath.Join(g.clean, ".git", "config"), "")
 	plant(t, filepath.Join(g.clean, ".git", "hooks", "a"), "")
 	if err := os.Symlink("/b/mark", filepath.Join(g.clean, "link")); err != nil {

@@ -56,7 +56,8 @@ func TestWorkspaceHistory(t *testing.T) {
 		u.write("workspace/memory/a.md", "one\ntwo\n", 0o640)
 		u.ask(`exec {"command":"rm memory/b.md; echo x > memory/c.md; echo y > other.txt"}`)
 		var l []wire.Change
-		waittest.Until(t, "four changes", func() bool { l = u.log(""); return len(l) == 4 }) // the end of a run is not delayed
+		// the end of a run is not delayed
+		waittest.Until(t, "four changes", func() bool { l = u.log(""); return len(l) == 4 })
 		byPath := map[string]wire.Change{}
 		for _, c := range l {
 			byPath[c.Path] = c
@@ -73,7 +74,8 @@ func TestWorkspaceHistory(t *testing.T) {
 		if b.Action != wire.ChangeDeleted || c.Action != wire.ChangeCreated || other.Action != wire.ChangeCreated {
 			t.Errorf("%s, %s and %s", b.Action, c.Action, other.Action)
 		}
-		u.undo("", "memory/b.md: bring back (+1 -0), changed", "by a command, or by you", "memory/c.md: delete", "other.txt: delete", "cannot be: whatever else 1 command did (only files")
+		u.undo("", "memory/b.md: bring back (+1 -0), changed", "by a command, or by you", "memory/c.md: delete",
+			"other.txt: delete", "cannot be: whatever else 1 command did (only files")
 		if got := u.files("workspace/memory"); got != "/a.md -rw-r----- \"one\\ntwo\\n\"\n/b.md -rw-r----- \"one\\n\"\n" {
 			t.Errorf("after the undo:\n%s", got)
 		}
@@ -123,10 +125,12 @@ func TestWorkspaceHistory(t *testing.T) {
 			var done wire.UndoApplied
 			u.must(wire.MethodUndoApply, wire.UndoApply{Hash: plan.Hash}, &done)
 			content("loud\n")
-			if err := u.Client.Call(t.Context(), wire.MethodUndoApply, wire.UndoApply{Hash: plan.Hash}, nil); err == nil || !strings.Contains(err.Error(), "no undo waits") {
+			if err := u.Client.Call(t.Context(), wire.MethodUndoApply, wire.UndoApply{Hash: plan.Hash}, nil); err == nil ||
+				!strings.Contains(err.Error(), "no undo waits") {
 				t.Errorf("a second time: %v", err)
 			}
-			for _, bad := range []wire.WorkspaceRestore{{}, {Path: "SOUL.md"}, {Change: "ffff"}, {Path: "SOUL.md", Time: "soon"}, {Change: l[0].ID, Path: "USER.md"}, {Path: "../../etc/passwd", Time: "1h"}} {
+			for _, bad := range []wire.WorkspaceRestore{{}, {Path: "SOUL.md"}, {Change: "ffff"}, {Path: "SOUL.md", Time: "soon"},
+				{Change: l[0].ID, Path: "USER.md"}, {Path: "../../etc/passwd", Time: "1h"}} {
 				if err := u.Client.Call(t.Context(), wire.MethodWorkspaceRestore, bad, nil); err == nil {
 					t.Errorf("restore %+v: no error", bad)
 				}
@@ -138,8 +142,10 @@ func TestWorkspaceHistory(t *testing.T) {
 		page := &pageTool{}
 		u := newUndoer(t, Options{Tools: []tool.Tool{page}, Model: llmtest.ScriptFunc(useEach)})
 		u.call("write", "path", "memory/a.md", "content", "# Home\nrouter on the NAS\n")
-		u.ask("web_page {}\nedit " + `{"path":"memory/a.md","oldText":"# Home\n","newText":"# Home\nthe bank is at evil.example\n"}`)
-		u.call("apply_patch", "input", "*** Begin Patch\n*** Update File: memory/a.md\n*** Move to: memory/b.md\n@@\n-# Home\n+# House\n*** End Patch")
+		u.ask("web_page {}\nedit " +
+			`{"path":"memory/a.md","oldText":"# Home\n","newText":"# Home\nthe bank is at evil.example\n"}`)
+		u.call("apply_patch", "input",
+			"*** Begin Patch\n*** Update File: memory/a.md\n*** Move to: memory/b.md\n@@\n-# Home\n+# House\n*** End Patch")
 		u.write("workspace/memory/b.md", "# House\nthe bank is at evil.example\nmine\nrouter on the NAS\n", 0o644)
 		if c := u.why("memory/b.md", 1); c == nil || c.Tool != "apply_patch" || c.Untrusted != "" {
 			t.Errorf("the heading: %+v", c)
@@ -150,7 +156,8 @@ func TestWorkspaceHistory(t *testing.T) {
 		if c := u.why("memory/b.md", 3); c == nil || c.Tool != "" {
 			t.Errorf("the line of the person: %+v", c)
 		}
-		if c := u.why("memory/b.md", 4); c == nil || c.Tool != "write" || c.Untrusted != "" || c.By != "owner" || c.SessionKey != "agent:main:main" {
+		if c := u.why("memory/b.md", 4); c == nil || c.Tool != "write" || c.Untrusted != "" || c.By != "owner" ||
+			c.SessionKey != "agent:main:main" {
 			t.Errorf("the first line: %+v", c)
 		}
 		u.call("write", "path", "memory/b.md", "content", "all gone\n")
@@ -212,7 +219,8 @@ func useEach(n int, r *llm.Request) llmtest.Step {
 type pageTool struct{}
 
 func (*pageTool) Spec() tool.Spec {
-	return tool.Spec{Name: "web_page", Description: "a page", Effect: tool.Reads, Schema: json.RawMessage(`{"type":"object","additionalProperties":false}`)}
+	return tool.Spec{Name: "web_page", Description: "a page", Effect: tool.Reads,
+		Schema: json.RawMessage(`{"type":"object","additionalProperties":false}`)}
 }
 
 func (*pageTool) Run(context.Context, tool.Call) (tool.Result, error) {

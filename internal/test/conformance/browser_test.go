@@ -76,7 +76,8 @@ func newBrowser(t testing.TB, names ...string) *browser {
 		rules = append([]string{"MAP " + n + " 127.0.0.1"}, rules...)
 	}
 	opts := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()), chromedp.Headless,
+		chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.NoFirstRun, chromedp.WindowSize(1280, 900), chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("host-resolver-rules", strings.Join(rules, ",")),
@@ -208,7 +209,8 @@ func (b *browser) Await(what, expr string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, waittest.Limit+10*time.Second)
 	defer cancel()
-	poll := chromedp.Poll[bool](expr, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(waittest.Limit))
+	poll := chromedp.Poll[bool](expr, chromedp.WithPollingInterval(50*time.Millisecond),
+		chromedp.WithPollingTimeout(waittest.Limit))
 	if _, err := chromedp.Run(ctx, poll); err != nil {
 		b.t.Fatalf("%s: %v", what, err)
 	}

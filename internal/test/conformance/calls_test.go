@@ -73,15 +73,23 @@ var ours = map[string]string{
 var resultless = []string{
 	"agent", "agent.wait", "chat.abort", "chat.history", "chat.inject", "chat.metadata", "chat.send", "chat.startup",
 	"cron.get", "cron.list", "cron.remove", "cron.run", "cron.runs", "cron.status", "cron.update",
-	"config.apply", "config.get", "diagnostics.lanes", "config.patch", "config.set", "device.pair.approve", "device.pair.list", "device.pair.reject", "device.pair.remove",
-	"device.pair.rename", "device.token.revoke", "doctor.memory.status", "exec.approval.get", "exec.approval.list", "exec.approval.request",
-	"exec.approval.resolve", "exec.approval.waitDecision", "health", "hooks.status", "last-heartbeat", "memory.search", "models.authLogout", "models.authStatus", "node.describe", "node.list",
-	"node.invoke", "node.invoke.progress", "node.invoke.result", "node.pair.approve", "node.pair.list", "node.pair.reject", "node.pair.remove", "node.rename",
-	"openclaw.approval.list", "plugin.approval.list", "plugin.approval.resolve", "sessions.abort", "sessions.compact", "sessions.describe", "sessions.get", "sessions.list",
+	"config.apply", "config.get", "diagnostics.lanes", "config.patch", "config.set", "device.pair.approve",
+	"device.pair.list", "device.pair.reject", "device.pair.remove",
+	"device.pair.rename", "device.token.revoke", "doctor.memory.status", "exec.approval.get", "exec.approval.list",
+	"exec.approval.request",
+	"exec.approval.resolve", "exec.approval.waitDecision", "health", "hooks.status", "last-heartbeat", "memory.search",
+	"models.authLogout", "models.authStatus", "node.describe", "node.list",
+	"node.invoke", "node.invoke.progress", "node.invoke.result", "node.pair.approve", "node.pair.list", "node.pair.reject",
+	"node.pair.remove", "node.rename",
+	"openclaw.approval.list", "plugin.approval.list", "plugin.approval.resolve", "sessions.abort", "sessions.compact",
+	"sessions.describe", "sessions.get", "sessions.list",
 	"sessions.messages.subscribe", "sessions.messages.unsubscribe", "sessions.patch", "sessions.preview",
 	"send", "poll", "message.action", "plugin.surface.refresh",
-	"sessions.reset", "sessions.send", "sessions.steer", "set-heartbeats", "skills.install", "skills.library.list", "skills.status", "skills.update", "sessions.subscribe", "sessions.usage", "sessions.usage.logs", "sessions.usage.timeseries", "status",
-	"system-event", "system-presence", "talk.mode", "tts.convert", "tts.disable", "tts.enable", "tts.personas", "tts.providers", "tts.setProvider", "tts.status",
+	"sessions.reset", "sessions.send", "sessions.steer", "set-heartbeats", "skills.install", "skills.library.list",
+	"skills.status", "skills.update", "sessions.subscribe", "sessions.usage", "sessions.usage.logs",
+	"sessions.usage.timeseries", "status",
+	"system-event", "system-presence", "talk.mode", "tts.convert", "tts.disable", "tts.enable", "tts.personas",
+	"tts.providers", "tts.setProvider", "tts.status",
 	"voicewake.get", "voicewake.routing.get", "voicewake.set", "usage.cost", "usage.status", "users.list", "wake",
 }
 
@@ -155,7 +163,8 @@ func (g *golden) by(method string) *line {
 
 // forNodes reports whether only nodes call a method.
 func forNodes(method string) bool {
-	return method == wire.MethodNodeInvokeResult || method == wire.MethodNodeInvokeProgress || method == wire.MethodNodeEvent
+	return method == wire.MethodNodeInvokeResult || method == wire.MethodNodeInvokeProgress ||
+		method == wire.MethodNodeEvent
 }
 
 // snap answers the next call of the first node with a picture.
@@ -163,7 +172,8 @@ func (g *golden) snap() {
 	l := g.links[0]
 	var q wire.NodeInvokeRequest
 	if json.Unmarshal(l.Event(wire.EventNodeInvokeRequest, 0).Payload, &q) == nil {
-		l.send(wire.MethodNodeInvokeResult, map[string]any{"id": q.ID, "nodeId": q.Node, "ok": true, "payloadJSON": `{"format":"png","base64":"iVBORw0KGgo="}`})
+		l.send(wire.MethodNodeInvokeResult,
+			map[string]any{"id": q.ID, "nodeId": q.Node, "ok": true, "payloadJSON": `{"format":"png","base64":"iVBORw0KGgo="}`})
 	}
 }
 
@@ -254,7 +264,8 @@ func (g *golden) calls() []call {
 		{"skills.library.list", m{"scope": "all"}, nil},
 		{"skills.search", m{"query": "tea", "limit": 20}, nil},
 		{"skills.detail", m{"slug": "tea"}, nil},
-		{"skills.install", m{"agentId": "main", "source": "clawhub", "slug": "tea", "version": "1.0", "timeoutMs": 60_000}, nil},
+		{"skills.install", m{"agentId": "main", "source": "clawhub", "slug": "tea", "version": "1.0", "timeoutMs": 60_000},
+			nil},
 		{"skills.status", m{"agentId": "main"}, nil},
 		{"skills.update", m{"agentId": "main", "source": "clawhub", "all": true}, nil},
 		{"skills.update", m{"skillKey": "tea", "enabled": false, "env": m{"TEA_SORT": "green"}}, nil},
@@ -262,8 +273,10 @@ func (g *golden) calls() []call {
 		{"skills.proposals.list", m{}, nil},
 		{"skills.proposals.describe", m{}, nil},
 		{"skills.proposals.inspect", m{"agentId": "main", "proposalId": g.proposed["update"].Record.ID}, nil},
-		{"skills.proposals.create", m{"agentId": "main", "name": "coffee", "description": "Make coffee.", "content": "Grind beans.", "evidence": "asked twice"}, nil},
-		{"skills.proposals.update", m{"skillName": "update", "content": "Boil fresh water.", "supportFiles": []m{{"path": "more.md", "content": "Assam\n"}}}, nil},
+		{"skills.proposals.create", m{"agentId": "main", "name": "coffee", "description": "Make coffee.",
+			"content": "Grind beans.", "evidence": "asked twice"}, nil},
+		{"skills.proposals.update", m{"skillName": "update", "content": "Boil fresh water.",
+			"supportFiles": []m{{"path": "more.md", "content": "Assam\n"}}}, nil},
 		{"skills.proposals.revise", g.decision("revise", m{"content": "Boil fresh water.", "supportFiles": []m{}}), nil},
 		{"skills.proposals.apply", g.decision("apply", m{"correlationId": "x"}), nil},
 		{"skills.proposals.reject", g.decision("reject", m{"reason": "too hot"}), nil},
@@ -295,7 +308,8 @@ func (g *golden) calls() []call {
 		{"tools.invoke", m{"name": "exec", "args": m{"command": "id"}, "confirm": true}, nil},
 		{"tools.invoke", m{"name": "canvas", "sessionKey": aside, "args": m{"action": "a2ui_push", "jsonl": surface}}, nil},
 		{"canvas.view", m{"sessionKey": aside}, nil},
-		{"canvas.action", m{"sessionKey": aside, "surfaceId": "main", "sourceComponentId": "root", "name": "go", "idempotencyKey": "canvas"}, nil},
+		{"canvas.action", m{"sessionKey": aside, "surfaceId": "main", "sourceComponentId": "root", "name": "go",
+			"idempotencyKey": "canvas"}, nil},
 		{"canvas.report", m{"sessionKey": aside, "message": "it is too large"}, nil},
 		{"plugin.surface.refresh", m{"surface": "canvas"}, nil},
 		{"tools.calls", m{"limit": 5}, nil},
@@ -326,14 +340,22 @@ func (g *golden) calls() []call {
 		{"tasks.dismiss", m{"taskIds": []string{"agent"}}, nil},
 
 		{"cron.status", m{}, nil},
-		{"cron.add", m{"name": "tea", "declarationKey": "app:tea", "schedule": m{"kind": "cron", "expr": "0 9 * * MON", "tz": "Europe/Berlin", "staggerMs": 0}, "sessionTarget": "isolated", "wakeMode": "now", "enabled": false,
-			"payload": m{"kind": "agentTurn", "message": "echo tea"}, "delivery": m{"mode": "none"}, "failureAlert": m{"after": 3}}, nil},
-		{"cron.add", m{"name": "call Ann", "schedule": m{"kind": "at", "at": "2999-01-01T09:00:00Z"}, "sessionTarget": "main", "wakeMode": "next-heartbeat", "payload": m{"kind": "systemEvent", "text": "echo call Ann"}}, nil},
-		{"cron.import", m{"file": m{"version": 1, "jobs": []m{{"id": "imported", "name": "n", "enabled": true, "schedule": m{"kind": "every", "everyMs": 86_400_000}, "sessionTarget": "isolated", "wakeMode": "now", "payload": m{"kind": "agentTurn", "message": "echo hi"}, "delivery": m{"mode": "none"}}}}}, nil},
+		{"cron.add", m{"name": "tea", "declarationKey": "app:tea", "schedule": m{"kind": "cron", "expr": "0 9 * * MON",
+			"tz": "Europe/Berlin", "staggerMs": 0}, "sessionTarget": "isolated", "wakeMode": "now", "enabled": false,
+			"payload": m{"kind": "agentTurn", "message": "echo tea"}, "delivery": m{"mode": "none"},
+			"failureAlert": m{"after": 3}}, nil},
+		{"cron.add", m{"name": "call Ann", "schedule": m{"kind": "at", "at": "2999-01-01T09:00:00Z"}, "sessionTarget": "main",
+			"wakeMode": "next-heartbeat", "payload": m{"kind": "systemEvent", "text": "echo call Ann"}}, nil},
+		{"cron.import",
+			m{"file": m{"version": 1,
+				"jobs": []m{{"id": "imported", "name": "n", "enabled": true, "schedule": m{"kind": "every", "everyMs": 86_400_000},
+					"sessionTarget": "isolated", "wakeMode": "now", "payload": m{"kind": "agentTurn", "message": "echo hi"},
+					"delivery": m{"mode": "none"}}}}}, nil},
 		{"cron.list", m{"includeDisabled": true, "limit": 10, "sortBy": "name", "sortDir": "asc"}, nil},
 		{"cron.list", m{"compact": true}, nil},
 		{"cron.get", m{"id": "imported"}, []part{{"", "CronJob"}}},
-		{"cron.update", m{"jobId": "imported", "patch": m{"description": "for the test", "payload": m{"kind": "agentTurn", "thinking": nil}}}, []part{{"", "CronJob"}}},
+		{"cron.update", m{"jobId": "imported", "patch": m{"description": "for the test", "payload": m{"kind": "agentTurn",
+			"thinking": nil}}}, []part{{"", "CronJob"}}},
 		{"cron.run", m{"id": "imported", "mode": "force"}, nil},
 		{"cron.runs", m{"scope": "all", "limit": 10, "status": "all"}, []part{{"entries[]", "CronRunLogEntry"}}},
 		{"cron.scratch.set", m{"id": "imported", "content": "one", "expectedRevision": 0}, nil},
@@ -341,7 +363,8 @@ func (g *golden) calls() []call {
 		{"cron.export", m{}, nil},
 		{"cron.remove", m{"id": "imported"}, nil},
 
-		{"progressCard.put", m{"sessionKey": talked, "plan": []m{{"step": "boil water", "status": "in_progress"}, {"step": "pour it", "status": "pending"}}}, nil},
+		{"progressCard.put", m{"sessionKey": talked, "plan": []m{{"step": "boil water", "status": "in_progress"},
+			{"step": "pour it", "status": "pending"}}}, nil},
 		{"progressCard.get", m{"sessionKey": talked}, nil},
 		{"progressCard.refresh", m{"sessionKey": talked, "idempotencyKey": "refresh"}, nil},
 
@@ -351,7 +374,8 @@ func (g *golden) calls() []call {
 		{"sessions.get", m{"key": talked, "limit": 20}, nil},
 		{"sessions.files.list", m{"sessionKey": talked}, nil},
 		{"sessions.files.get", m{"sessionKey": talked, "path": "notes.txt"}, nil},
-		{"sessions.files.set", m{"sessionKey": talked, "path": "notes.txt", "content": "tea\n", "expectedHash": fmt.Sprintf("%x", sha256.Sum256([]byte(notes)))}, nil},
+		{"sessions.files.set", m{"sessionKey": talked, "path": "notes.txt", "content": "tea\n",
+			"expectedHash": fmt.Sprintf("%x", sha256.Sum256([]byte(notes)))}, nil},
 		{"sessions.resolve", m{"key": "main"}, nil},
 		{"sessions.preview", m{"keys": []string{talked, aside}}, nil},
 		{"sessions.search", m{"query": "echo", "limit": 5}, nil},
@@ -363,17 +387,21 @@ func (g *golden) calls() []call {
 		{"sessions.patchMany", m{"targets": []m{{"key": "agent:main:made"}}, "patch": m{"archived": true}}, nil},
 		{"sessions.compact", m{"key": talked}, nil},
 		{"sessions.compact", m{"key": talked, "maxLines": 4}, nil},
-		{"sessions.messages.subscribe", m{"key": talked, "includeApprovals": true}, []part{{"approvalReplay", "SessionApprovalReplay"}}},
+		{"sessions.messages.subscribe", m{"key": talked, "includeApprovals": true},
+			[]part{{"approvalReplay", "SessionApprovalReplay"}}},
 		{"sessions.messages.unsubscribe", m{"key": talked}, nil},
 		{"sessions.export", m{"key": talked}, nil},
-		{"sessions.import", m{"key": "agent:main:imported", "jsonl": `{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T03:04:05Z","cwd":"/"}` + "\n"}, nil},
+		{"sessions.import",
+			m{"key": "agent:main:imported",
+				"jsonl": `{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T03:04:05Z","cwd":"/"}` + "\n"}, nil},
 		{"sessions.reset", m{"key": "agent:main:made"}, nil},
 		{"sessions.delete", m{"key": "agent:main:made"}, nil},
 		{"sessions.unsubscribe", m{}, nil},
 
 		{"question.list", m{}, nil},
 		{"exec.approvals.get", m{}, nil},
-		{"exec.approvals.set", m{"file": m{"version": 1, "agents": m{"main": m{"allowlist": []m{{"pattern": "make"}}}}}}, nil},
+		{"exec.approvals.set", m{"file": m{"version": 1, "agents": m{"main": m{"allowlist": []m{{"pattern": "make"}}}}}},
+			nil},
 		{"exec.approval.list", m{}, nil},
 		{"exec.approval.get", m{"id": g.approval}, nil},
 		{"approval.get", m{"id": g.approval}, nil},
@@ -388,7 +416,8 @@ func (g *golden) calls() []call {
 
 		{"send", m{"to": "7", "message": "hello", "idempotencyKey": "send"}, nil},
 		{"poll", m{"to": "7", "question": "Tea?", "options": []string{"yes", "no"}, "idempotencyKey": "poll"}, nil},
-		{"message.action", m{"channel": "telegram", "action": "react", "params": m{"to": "7", "target": "7", "messageId": "101", "emoji": "👍"}, "idempotencyKey": "react"}, nil},
+		{"message.action", m{"channel": "telegram", "action": "react", "params": m{"to": "7", "target": "7",
+			"messageId": "101", "emoji": "👍"}, "idempotencyKey": "react"}, nil},
 		{"guests.list", m{}, nil},
 		{"guests.approve", m{"channel": "telegram", "requestId": "none"}, nil},
 		{"guests.dismiss", m{"channel": "telegram", "requestId": "none"}, nil},
@@ -410,7 +439,8 @@ func (g *golden) calls() []call {
 		{"node.rename", m{"nodeId": g.nodes[0].NodeClient.ID, "displayName": "Kitchen"}, nil},
 		{"node.pair.list", m{}, nil},
 		{"node.pair.approve", m{"requestId": g.nodes[0].ID}, nil},
-		{"node.invoke", m{"nodeId": g.nodes[0].NodeClient.ID, "command": "camera.snap", "params": m{"facing": "back"}, "timeoutMs": 20_000, "idempotencyKey": "snap"}, nil},
+		{"node.invoke", m{"nodeId": g.nodes[0].NodeClient.ID, "command": "camera.snap", "params": m{"facing": "back"},
+			"timeoutMs": 20_000, "idempotencyKey": "snap"}, nil},
 		{"node.invoke.result", m{"id": "none", "nodeId": g.nodes[1].NodeClient.ID, "ok": true, "payloadJSON": "{}"}, nil},
 		{"node.invoke.progress", m{"invokeId": "none", "nodeId": g.nodes[1].NodeClient.ID, "seq": 1, "chunk": "x"}, nil},
 		{"node.event", m{"event": "notifications.changed", "payloadJSON": "{}"}, nil},

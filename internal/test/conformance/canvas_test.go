@@ -31,7 +31,8 @@ func (b *browser) canvas(args map[string]any, want string) string {
 	}
 	n := evaluate[int](b, `document.querySelectorAll(".turn.assistant:not(.live)").length`)
 	b.do("write", chromedp.WaitVisible(composer), chromedp.Click(composer))
-	if _, err := chromedp.Call(b.ctx, input.InsertText, input.InsertTextParams{Text: "canvas " + string(raw)}); err != nil {
+	if _, err := chromedp.Call(b.ctx, input.InsertText, input.InsertTextParams{Text: "canvas " + string(raw)}); err !=
+		nil {
 		b.t.Fatal(err)
 	}
 	b.do("send", chromedp.KeyEvent("\r"))
@@ -85,9 +86,12 @@ func TestCanvas(t *testing.T) {
 	step := b.steps(t)
 
 	step("a page is shown beside the conversation, in a sandbox", func(t *testing.T) {
-		b.do("listen", chromedp.Evaluate[chromedp.Void](`addEventListener("message", e => { if (e.data?.tried) window.tried = e.data.tried; })`))
+		b.do("listen",
+			chromedp.Evaluate[chromedp.Void](
+				`addEventListener("message", e => { if (e.data?.tried) window.tried = e.data.tried; })`))
 		at := b.canvas(map[string]any{"action": "present"}, "Shown: index.html")
-		b.Await("no frame", `document.querySelector(".canvas iframe")?.getAttribute("sandbox") === "allow-scripts allow-forms"`)
+		b.Await("no frame",
+			`document.querySelector(".canvas iframe")?.getAttribute("sandbox") === "allow-scripts allow-forms"`)
 		b.has(".canvas h2", "index.html")
 		b.Await("the page does not say what it tried", `!!window.tried`)
 		tab.t = t
@@ -96,9 +100,11 @@ func TestCanvas(t *testing.T) {
 	})
 	step("S29 its scripts run, and reach nothing of the person", func(t *testing.T) {
 		tab.t = t
-		tab.Await("its scripts do not run", `document.body.dataset.script === "ran" && document.body.dataset.module === "ran" && !!document.body.dataset.tried`)
+		tab.Await("its scripts do not run",
+			`document.body.dataset.script === "ran" && document.body.dataset.module === "ran" && !!document.body.dataset.tried`)
 		for where, tried := range map[string]map[string]string{
-			"frame": evaluate[map[string]string](b, `window.tried`), "tab": evaluate[map[string]string](tab, `JSON.parse(document.body.dataset.tried)`),
+			"frame": evaluate[map[string]string](b, `window.tried`),
+			"tab":   evaluate[map[string]string](tab, `JSON.parse(document.body.dataset.tried)`),
 		} {
 			if tried["own"] != "7" {
 				t.Errorf("%s: its own file: %s", where, tried["own"])
@@ -177,7 +183,8 @@ func TestCanvas(t *testing.T) {
 			loads := tab.Loads()
 			b.canvas(map[string]any{"action": "a2ui_push", "jsonl": lines(v.change...)}, "Pushed")
 			tab.Shows("finished")
-			if text := evaluate[string](tab, "document.body.innerText"); strings.Contains(text, "working") || tab.Loads() != loads {
+			if text := evaluate[string](tab, "document.body.innerText"); strings.Contains(text, "working") ||
+				tab.Loads() != loads {
 				t.Errorf("after the change, %d loads: %s", tab.Loads()-loads, text)
 			}
 
@@ -186,7 +193,8 @@ func TestCanvas(t *testing.T) {
 			asked := `[...document.querySelectorAll(".turn")].filter(e => e.innerText.includes("I used a control of the canvas")).length`
 			before := evaluate[int](b, asked)
 			waittest.Until(t, "the action of the button", func() bool {
-				at := evaluate[struct{ X, Y float64 }](b, `(r => ({x: r.x + 50, y: r.y + 35}))(document.querySelector(".canvas iframe").getBoundingClientRect())`)
+				at := evaluate[struct{ X, Y float64 }](b,
+					`(r => ({x: r.x + 50, y: r.y + 35}))(document.querySelector(".canvas iframe").getBoundingClientRect())`)
 				b.do("press the button", chromedp.MouseClickXY(at.X, at.Y))
 				for range 20 { // the frame may not have been loaded yet; otherwise one press is enough
 					if evaluate[int](b, asked) > before {
@@ -199,7 +207,10 @@ func TestCanvas(t *testing.T) {
 			b.Await("it still works", `!document.querySelector(".live, .working")`)
 			b.has(".bubble", `"who":"Ann"`)
 
-			b.canvas(map[string]any{"action": "a2ui_push", "jsonl": `{"version":"v0.9","updateComponents":{"surfaceId":"main","components":[{"id":"x","component":"Nonsense"}]}}` + "\n{oops"}, "line 2")
+			b.canvas(map[string]any{
+				"action": "a2ui_push",
+				"jsonl":  `{"version":"v0.9","updateComponents":{"surfaceId":"main","components":[{"id":"x","component":"Nonsense"}]}}` + "\n{oops",
+			}, "line 2")
 			b.has(".turn.assistant", `unknown component "Nonsense"`)
 			tab.Shows("finished")
 			b.canvas(map[string]any{"action": "a2ui_reset"}, "gone")

@@ -105,7 +105,8 @@ func special(where string) []command {
 		typed("skills list", "summarize"),
 		typed("skills info weather", "weather"),
 		typed("skills check", "Eligible"),
-		{args: strings.Fields("message send --channel telegram --target 1 --message hi"), fails: true, shows: []string{"no channels are configured"}},
+		{args: strings.Fields("message send --channel telegram --target 1 --message hi"), fails: true,
+			shows: []string{"no channels are configured"}},
 	}
 }
 
@@ -135,7 +136,8 @@ func (p *person) try(c command) {
 func decide(t *testing.T) {
 	s := newGateway(t, section{"tools": section{"exec": section{"mode": "ask"}}})
 	l := s.operator(t)
-	l.Must("chat.send", wire.ChatSend{SessionKey: "main", Message: "run echo allowed > made.txt", IdempotencyKey: "asks"}, nil)
+	l.Must("chat.send", wire.ChatSend{SessionKey: "main", Message: "run echo allowed > made.txt", IdempotencyKey: "asks"},
+		nil)
 	var asks wire.Approval
 	if err := json.Unmarshal(l.Event(wire.EventApprovalRequested, 0).Payload, &asks); err != nil {
 		t.Fatal(err)
@@ -190,7 +192,8 @@ func approve(t *testing.T) {
 func applySkill(t *testing.T) {
 	s := newGateway(t, nil)
 	var made wire.ProposalContent
-	s.operator(t).Must(wire.MethodProposalsCreate, wire.ProposalCreate{Name: "brew", Description: "Make tea.", Content: "Boil water."}, &made)
+	s.operator(t).Must(wire.MethodProposalsCreate,
+		wire.ProposalCreate{Name: "brew", Description: "Make tea.", Content: "Boil water."}, &made)
 	p := newPerson(t, current(), s.remoteConfig())
 	p.try(typed("skills workshop apply "+made.Record.ID, "brew"))
 	if _, err := os.Stat(filepath.Join(s.Work, "skills", "brew", "SKILL.md")); err != nil {

@@ -194,7 +194,8 @@ func TestReferenceClient(t *testing.T) {
 
 	r.Ask("chat.send", wire.ChatSend{SessionKey: "main", Message: "wait", IdempotencyKey: "stopped"}, nil)
 	r.Await("a delta", 0, func(s said) bool {
-		return s.Event != nil && s.Event.Name == wire.EventChat && strings.Contains(string(s.Event.Payload), `"runId":"stopped"`)
+		return s.Event != nil && s.Event.Name == wire.EventChat &&
+			strings.Contains(string(s.Event.Payload), `"runId":"stopped"`)
 	})
 	var aborted struct {
 		OK, Aborted bool
@@ -225,7 +226,8 @@ func TestReferenceClient(t *testing.T) {
 		texts = append(texts, m.Role+": "+m.Text())
 	}
 	all := strings.Join(texts, "\n")
-	for _, want := range []string{"user: count", "assistant: " + strings.TrimSpace(counted()), "user: wait", "user: echo I am back", "assistant: I am back"} {
+	for _, want := range []string{"user: count", "assistant: " + strings.TrimSpace(counted()), "user: wait",
+		"user: echo I am back", "assistant: I am back"} {
 		if strings.Count(all, want) != 1 {
 			t.Errorf("%q is not in the history once:\n%s", want, all)
 		}

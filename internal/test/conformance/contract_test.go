@@ -132,7 +132,8 @@ func (s *schema) checkErrors(t *testing.T, g *golden, calls []call) {
 			caller, missing = g.by(c.method), ""
 		}
 		f := caller.Ask(c.method, map[string]any{"no such property": 1})
-		unknown := f.Error != nil && strings.HasPrefix(f.Error.Message, "invalid "+c.method+" params: ") && strings.Contains(f.Error.Message, "no such property")
+		unknown := f.Error != nil && strings.HasPrefix(f.Error.Message, "invalid "+c.method+" params: ") &&
+			strings.Contains(f.Error.Message, "no such property")
 		switch {
 		case unknown == reads[c.method]:
 			t.Errorf("%s with an unknown property: %s", c.method, f.raw)

@@ -36,7 +36,8 @@ const composer = `textarea[placeholder^="Message"]`
 // say writes a message and sends it.
 func (b *browser) say(text string) {
 	b.t.Helper()
-	b.do("write "+text, chromedp.WaitVisible(composer), chromedp.Click(composer), chromedp.SendKeys(composer, text), chromedp.KeyEvent("\r"))
+	b.do("write "+text, chromedp.WaitVisible(composer), chromedp.Click(composer), chromedp.SendKeys(composer, text),
+		chromedp.KeyEvent("\r"))
 }
 
 // write writes into a field and presses Enter. It repeats this if the page is
@@ -48,7 +49,8 @@ func (b *browser) write(field, text string) {
 			b.do("enter "+text, chromedp.KeyEvent("\r"))
 			return
 		}
-		b.do("write "+text, chromedp.Evaluate[chromedp.Void](field+".select()"), chromedp.KeyEvent(text), chromedp.Sleep(200*time.Millisecond))
+		b.do("write "+text, chromedp.Evaluate[chromedp.Void](field+".select()"), chromedp.KeyEvent(text),
+			chromedp.Sleep(200*time.Millisecond))
 	}
 	b.t.Fatalf("cannot write %q", text)
 }
@@ -72,7 +74,9 @@ func (b *browser) menu(item string) {
 // press clicks a button.
 func (b *browser) press(label string) {
 	b.t.Helper()
-	find := fmt.Sprintf(`[...document.querySelectorAll("button")].find(e => e.offsetParent && !e.disabled && e.innerText.trim() == %s)`, quote(label))
+	find := fmt.Sprintf(
+		`[...document.querySelectorAll("button")].find(e => e.offsetParent && !e.disabled && e.innerText.trim() == %s)`,
+		quote(label))
 	b.Await("no button "+label, "!!"+find)
 	b.do(label, chromedp.Evaluate[chromedp.Void](find+".click()"))
 }
@@ -129,15 +133,20 @@ func TestControlUI(t *testing.T) {
 	step("a call that needs approval is shown and can be allowed", func(t *testing.T) {
 		b.say("run touch made-by-a-click")
 		b.Shows("touch made-by-a-click")
-		b.Await("no button to allow it", `[...document.querySelectorAll("button")].some(e => /allow once/i.test(e.innerText))`)
-		b.do("allow", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("button")].find(e => /allow once/i.test(e.innerText)).click()`))
+		b.Await("no button to allow it",
+			`[...document.querySelectorAll("button")].some(e => /allow once/i.test(e.innerText))`)
+		b.do("allow",
+			chromedp.Evaluate[chromedp.Void](
+				`[...document.querySelectorAll("button")].find(e => /allow once/i.test(e.innerText)).click()`))
 		b.Await("the allowed call was not run", `[...document.querySelectorAll(".chat-bubble, .chat-text")].some(e => e.innerText.includes("The tool said")) && document.body.innerText.split("The tool said").length > 2`)
 	})
 	step("an answer is shown while it is streamed, and can be stopped", func(t *testing.T) {
 		b.say("wait")
 		b.Await("nothing of the answer is shown before its end", `document.body.innerText.split("1 2").length > 2`)
-		b.Await("no button to stop", `[...document.querySelectorAll("button")].some(e => /stop/i.test(e.getAttribute("aria-label") || e.title))`)
-		b.do("stop", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("button")].find(e => /stop/i.test(e.getAttribute("aria-label") || e.title)).click()`))
+		b.Await("no button to stop",
+			`[...document.querySelectorAll("button")].some(e => /stop/i.test(e.getAttribute("aria-label") || e.title))`)
+		b.do("stop",
+			chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("button")].find(e => /stop/i.test(e.getAttribute("aria-label") || e.title)).click()`))
 		b.Shows("Interrupted")
 	})
 	step("everything is there after a reload", func(t *testing.T) {
@@ -147,13 +156,16 @@ func TestControlUI(t *testing.T) {
 	})
 	step("a session can be created, renamed, found and deleted", func(t *testing.T) {
 		b.do("begin", chromedp.Click(".sidebar-new-session"))
-		b.Await("no page for the session", `location.pathname == "/new" && [...document.querySelectorAll("textarea")].some(e => e.offsetParent)`)
+		b.Await("no page for the session",
+			`location.pathname == "/new" && [...document.querySelectorAll("textarea")].some(e => e.offsetParent)`)
 		b.write(`[...document.querySelectorAll("textarea")].filter(e => e.offsetParent).at(-1)`, "echo in another one")
 		b.Await("the session was not created", `location.pathname.startsWith("/chat/main/chat-")`)
-		b.Await("no answer in the session", `document.body.innerText.split("\n").some(line => line.trim() == "in another one")`)
+		b.Await("no answer in the session",
+			`document.body.innerText.split("\n").some(line => line.trim() == "in another one")`)
 		b.menu("Rename")
 		b.Await("no field for the name", `document.activeElement.matches("input, textarea")`)
-		b.do("rename", chromedp.Evaluate[chromedp.Void](`document.activeElement.select()`), chromedp.KeyEvent("Tea talk"), chromedp.KeyEvent("\r"))
+		b.do("rename", chromedp.Evaluate[chromedp.Void](`document.activeElement.select()`), chromedp.KeyEvent("Tea talk"),
+			chromedp.KeyEvent("\r"))
 		b.Shows("Tea talk")
 		b.do("reload", chromedp.Reload())
 		b.Shows("in another one")
@@ -175,7 +187,9 @@ func TestControlUI(t *testing.T) {
 		b.do("open its task", chromedp.Evaluate[chromedp.Void](row+".click()"))
 		const detail = `[...document.querySelectorAll(".chat-task-detail__heading")].map(e => e.parentElement.innerText).join()`
 		b.Await("the task is not shown as running", detail+`.includes("Running")`)
-		b.do("stop it", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("button")].find(e => e.innerText.trim() == "Stop").click()`))
+		b.do("stop it",
+			chromedp.Evaluate[chromedp.Void](
+				`[...document.querySelectorAll("button")].find(e => e.innerText.trim() == "Stop").click()`))
 		b.Await("the task is still running", `!`+detail+`.includes("Running")`)
 		if list := s.Chela("tasks", "list"); !strings.Contains(list, "helper") || !strings.Contains(list, "cancelled") {
 			t.Errorf("tasks:\n%s", list)
@@ -199,7 +213,8 @@ func TestControlUI(t *testing.T) {
 		b.Await("the picture is not shown", shown+" > 0")
 		b.do("attach", chromedp.SetUploadFiles(`input[type=file]`, []string{file}))
 		b.write(`[...document.querySelectorAll("textarea")].filter(e => e.offsetParent).at(-1)`, "echo seen here")
-		b.Await("the message was not answered", `[...document.querySelectorAll(".chat-bubble, .chat-text")].some(e => e.innerText.trim() == "seen here")`)
+		b.Await("the message was not answered",
+			`[...document.querySelectorAll(".chat-bubble, .chat-text")].some(e => e.innerText.trim() == "seen here")`)
 		b.do("reload", chromedp.Reload())
 		b.Shows("seen here")
 		b.Await("not both pictures are shown", shown+" > 1")
@@ -213,13 +228,16 @@ func TestControlUI(t *testing.T) {
 				e.dispatchEvent(new Event("input", {bubbles: true}));
 			})()`, id, text)))
 		}
-		b.do("open", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("a")].find(e => e.innerText.trim() == "Automations").click()`))
+		b.do("open",
+			chromedp.Evaluate[chromedp.Void](
+				`[...document.querySelectorAll("a")].find(e => e.innerText.trim() == "Automations").click()`))
 		b.press("New automation")
 		b.Await("no form", `!!document.getElementById("cron-payload-text")`)
 		set("cron-payload-text", "echo good morning")
 		set("cron-name", "Morning brief")
 		b.press("Create & run now")
-		b.Await("the automation is not shown with its run", `!!document.querySelector(".cron-table__row .cron-last-glyph--ok")`)
+		b.Await("the automation is not shown with its run",
+			`!!document.querySelector(".cron-table__row .cron-last-glyph--ok")`)
 		if list := s.Chela("cron", "runs", "Morning brief"); !strings.Contains(list, "ok") {
 			t.Errorf("runs:\n%s", list)
 		}
@@ -232,8 +250,11 @@ func TestControlUI(t *testing.T) {
 		b.Await("it is not resumed", `!document.querySelector(".cron-table__row").innerText.includes("Paused")`)
 		s.Chela("cron", "edit", "Morning brief", "--name", "Evening brief") // the page hears of it
 		b.Shows("Evening brief")
-		b.do("open the menu", chromedp.Evaluate[chromedp.Void](`document.querySelector('[aria-label="More actions for Evening brief"]').click()`))
-		b.do("remove", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll("wa-dropdown-item")].find(e => e.innerText.trim() == "Remove").click()`))
+		b.do("open the menu",
+			chromedp.Evaluate[chromedp.Void](`document.querySelector('[aria-label="More actions for Evening brief"]').click()`))
+		b.do("remove",
+			chromedp.Evaluate[chromedp.Void](
+				`[...document.querySelectorAll("wa-dropdown-item")].find(e => e.innerText.trim() == "Remove").click()`))
 		b.press("Remove")
 		b.Await("it is still shown", `!document.body.innerText.includes("Evening brief")`)
 		if list := s.Chela("cron", "list", "--all"); strings.Contains(list, "brief") {
@@ -267,7 +288,8 @@ func (b *browser) succeeded(t *testing.T) {
 	for _, f := range b.Frames(0) {
 		if f.Sent {
 			method[f.ID] = f.Method
-		} else if f.Type == wire.TypeResponse && f.Error != nil && !strings.HasPrefix(f.Error.Message, "unknown method: ") && !strings.HasPrefix(f.Error.Message, "no registry of skills is configured") {
+		} else if f.Type == wire.TypeResponse && f.Error != nil && !strings.HasPrefix(f.Error.Message, "unknown method: ") &&
+			!strings.HasPrefix(f.Error.Message, "no registry of skills is configured") {
 			t.Errorf("%s: %v", method[f.ID], f.Error)
 		}
 	}
@@ -330,8 +352,10 @@ func foreignOrigin(t *testing.T, s *gateway) {
 		t.Fatal(err)
 	}
 	paths, err := json.Marshal([]string{
-		"/", "/healthz", "/readyz", "/metrics", "/control-ui-config.json", "/__openclaw__/control-ui-config.json", "/chat/main", "/favicon.ico",
-		"/v1/models", "/v1/chat/completions", "/v1/responses", "/tools/invoke", "/hooks/wake", "/hooks/agent", "/sessions/main/history", "/api/x",
+		"/", "/healthz", "/readyz", "/metrics", "/control-ui-config.json", "/__openclaw__/control-ui-config.json",
+		"/chat/main", "/favicon.ico",
+		"/v1/models", "/v1/chat/completions", "/v1/responses", "/tools/invoke", "/hooks/wake", "/hooks/agent",
+		"/sessions/main/history", "/api/x",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +364,8 @@ func foreignOrigin(t *testing.T, s *gateway) {
 		t.Run("a page of evil.example gets nothing from "+to, func(t *testing.T) {
 			b.Open("http://evil.example:" + at.Port() + "/")
 			to := fmt.Sprintf("%s:%d", to, s.Port)
-			for _, a := range evaluate[[]attempt](b, fmt.Sprintf("all(%s, %s, %s)", quote("http://"+to), quote("ws://"+to), paths)) {
+			for _, a := range evaluate[[]attempt](b,
+				fmt.Sprintf("all(%s, %s, %s)", quote("http://"+to), quote("ws://"+to), paths)) {
 				if a.Got != "" {
 					t.Errorf("%s: %s", a.What, a.Got)
 				}
@@ -380,7 +405,8 @@ func TestControlUICuts(t *testing.T) {
 		b.receives("a hello", n, func(f wsFrame) bool { return strings.Contains(f.Text, wire.HelloOK) })
 		b.say(fmt.Sprintf("echo after cut %d.", i))
 		b.receives("an answer", n, func(f wsFrame) bool {
-			return f.Event == wire.EventChat && strings.Contains(f.Text, `"final"`) && strings.Contains(f.Text, fmt.Sprintf("after cut %d.", i))
+			return f.Event == wire.EventChat && strings.Contains(f.Text, `"final"`) &&
+				strings.Contains(f.Text, fmt.Sprintf("after cut %d.", i))
 		})
 	}
 	var h wire.History

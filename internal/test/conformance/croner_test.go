@@ -73,11 +73,16 @@ func cronTimes(e cronexpr.Expr, loc *time.Location, w cronWindow) []int64 {
 
 func cronTexts() []string {
 	return []string{
-		"* * * * *", "*/5 * * * *", "*/7 * * * *", "0 * * * *", "15,45 * * * *", "30 */2 * * *", "0 0-5 * * *", "30 1,2,3 * * *",
-		"0 0 * * *", "30 0 * * *", "0 1 * * *", "30 1 * * *", "59 1 * * *", "0 2 * * *", "15 2 * * *", "30 2 * * *", "0 3 * * *",
-		"30 23 * * *", "45 23 * * *", "0 9 * * MON-FRI", "30 2 * * SUN", "0 12 * * 7", "0 9 1 * *", "0 9 L * *", "0 9 LW * *", "0 9 15W * *",
-		"30 2 * 3,4,9,10,11 SUN#1", "30 1 * * SUN#L", "0 0 * * SAT#L", "0 9 13 * FRI", "0 9 13 * +FRI", "0 9 */3 * */2", "0 9 * * FRI#2,MONL",
-		"*/20 30 2 * * *", "0,30 0 0,1,2,3,23 * * *", "15 30 2 * * *", "45 59 23 31 12 *", "0 0 12 29 2 *", "0 30 2 */2 MAR-NOV/2 SAT,SUN 2024-2029/2",
+		"* * * * *", "*/5 * * * *", "*/7 * * * *", "0 * * * *", "15,45 * * * *", "30 */2 * * *",
+		"0 0-5 * * *", "30 1,2,3 * * *",
+		"0 0 * * *", "30 0 * * *", "0 1 * * *", "30 1 * * *", "59 1 * * *", "0 2 * * *", "15 2 * * *",
+		"30 2 * * *", "0 3 * * *",
+		"30 23 * * *", "45 23 * * *", "0 9 * * MON-FRI", "30 2 * * SUN", "0 12 * * 7", "0 9 1 * *", "0 9 L * *",
+		"0 9 LW * *", "0 9 15W * *",
+		"30 2 * 3,4,9,10,11 SUN#1", "30 1 * * SUN#L", "0 0 * * SAT#L", "0 9 13 * FRI", "0 9 13 * +FRI",
+		"0 9 */3 * */2", "0 9 * * FRI#2,MONL",
+		"*/20 30 2 * * *", "0,30 0 0,1,2,3,23 * * *", "15 30 2 * * *", "45 59 23 31 12 *", "0 0 12 29 2 *",
+		"0 30 2 */2 MAR-NOV/2 SAT,SUN 2024-2029/2",
 		"0 0 0 1 1 * 2027", "0 0 29 2 +MON", "0 0 30 2 *", "0 0 31 * *", "@weekly", "30 0-23/3 ? * ?",
 	}
 }
@@ -87,9 +92,12 @@ func cronTexts() []string {
 // each year, and of zones that have given them up.
 func cronZones() []string {
 	return []string{
-		"UTC", "America/New_York", "Europe/Berlin", "Europe/London", "Europe/Dublin", "Australia/Lord_Howe", "Australia/Sydney", "Pacific/Apia",
-		"Pacific/Chatham", "Pacific/Norfolk", "Africa/Casablanca", "Africa/Cairo", "Antarctica/Troll", "America/Havana", "America/Santiago",
-		"America/St_Johns", "America/Nuuk", "America/Scoresbysund", "Atlantic/Azores", "Asia/Beirut", "Asia/Gaza", "Asia/Jerusalem", "Asia/Kolkata",
+		"UTC", "America/New_York", "Europe/Berlin", "Europe/London", "Europe/Dublin", "Australia/Lord_Howe",
+		"Australia/Sydney", "Pacific/Apia",
+		"Pacific/Chatham", "Pacific/Norfolk", "Africa/Casablanca", "Africa/Cairo", "Antarctica/Troll",
+		"America/Havana", "America/Santiago",
+		"America/St_Johns", "America/Nuuk", "America/Scoresbysund", "Atlantic/Azores", "Asia/Beirut", "Asia/Gaza",
+		"Asia/Jerusalem", "Asia/Kolkata",
 		"Asia/Kathmandu", "Asia/Almaty", "Asia/Tokyo",
 	}
 }
@@ -102,7 +110,8 @@ func TestCronTimes(t *testing.T) {
 		for _, zone := range cronZones() {
 			t.Run(zone, func(t *testing.T) {
 				t.Parallel()
-				if compareZone(t, zone, cronTexts(), time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)) {
+				if compareZone(t, zone, cronTexts(), time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC),
+					time.Date(2031, 1, 1, 0, 0, 0, 0, time.UTC)) {
 					compared.Add(1)
 				}
 			})
@@ -158,7 +167,8 @@ func compareZone(t *testing.T, zone string, texts []string, from, to time.Time) 
 	for _, change := range changes(loc, from, to) {
 		r.Instants = append(r.Instants, change-1, change)
 		const hour = 3600
-		r.Windows = append(r.Windows, cronWindow{change - 60*hour, change + 60*hour, 20}, cronWindow{change - 2*hour, change + 24*hour, 300})
+		r.Windows = append(r.Windows, cronWindow{change - 60*hour, change + 60*hour, 20},
+			cronWindow{change - 2*hour, change + 24*hour, 300})
 		for at := change - 3*hour; at <= change+3*hour; at += hour / 2 {
 			r.Windows = append(r.Windows, cronWindow{at - 1, cronLimit(), 1}, cronWindow{at + hour/4, cronLimit(), 1})
 		}
@@ -238,7 +248,8 @@ func difference(got, want []int64, loc *time.Location) string {
 func TestCronTexts(t *testing.T) {
 	t.Parallel()
 	texts := randomCronTexts(40_000)
-	r := cronRequest{Zone: "UTC", Texts: texts, Windows: []cronWindow{{time.Date(2026, 1, 30, 12, 0, 0, 0, time.UTC).Unix(), cronLimit(), 6}}}
+	r := cronRequest{Zone: "UTC", Texts: texts,
+		Windows: []cronWindow{{time.Date(2026, 1, 30, 12, 0, 0, 0, time.UTC).Unix(), cronLimit(), 6}}}
 	a := croner(t, r)
 	valid, bad := 0, 0
 	for i, text := range texts {
@@ -272,20 +283,23 @@ func randomCronTexts(n int) []string {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	pick := func(from ...string) string { return from[rnd.IntN(len(from))] }
 	value := func() string {
-		return pick("0", "1", "2", "3", "5", "7", "09", "12", "23", "24", "28", "31", "59", "60", "2026", "2027", "9999", "10000", "mon", "TUE", "sun", "Sat", "jan", "FEB", "jul", "Dec", "*", "?", "L", "x", "")
+		return pick("0", "1", "2", "3", "5", "7", "09", "12", "23", "24", "28", "31", "59", "60", "2026", "2027", "9999",
+			"10000", "mon", "TUE", "sun", "Sat", "jan", "FEB", "jul", "Dec", "*", "?", "L", "x", "")
 	}
 	item := func() string {
 		switch rnd.IntN(12) {
 		case 0, 1:
 			return pick("*", "?")
 		case 2, 3:
-			return pick("*/", "?/", "*/", "/", value()+"/") + pick("1", "2", "3", "5", "7", "8", "24", "31", "32", "60", "61", "0", value())
+			return pick("*/", "?/", "*/", "/", value()+"/") +
+				pick("1", "2", "3", "5", "7", "8", "24", "31", "32", "60", "61", "0", value())
 		case 4, 5:
 			return value() + "-" + value()
 		case 6:
 			return value() + "-" + value() + "/" + pick("1", "2", "3", "7", "0", value())
 		case 7:
-			return pick(value(), value()+"-"+value(), "*/2") + pick("L", "l", "#1", "#2", "#5", "#L", "#0", "#6", "#02", "#", "#2L", "L#2")
+			return pick(value(), value()+"-"+value(), "*/2") +
+				pick("L", "l", "#1", "#2", "#5", "#L", "#0", "#6", "#02", "#", "#2L", "L#2")
 		case 8:
 			return pick("L", "LW", "lw", value()+"W", "15w", "31W", "W", "1-5W", "L-3", "*W", "*L")
 		}
@@ -309,5 +323,6 @@ func randomCronTexts(n int) []string {
 		fields = [][]string{fields, fields[:6], fields[1:6], fields[1:6], fields[1:], fields[2:6]}[rnd.IntN(6)]
 		texts = append(texts, pick("", " ", "\t")+strings.Join(fields, pick(" ", "  ", "\t")))
 	}
-	return append(texts, "@hourly", "@HOURLY", " @daily ", "@midnight", "@weekly", "@monthly", "@yearly", "@annually", "@reboot", "@every 5m", "@", "@daily 0 0 * * *", "", " ", "every day at nine", "1 2 3 4 5 6 7 8")
+	return append(texts, "@hourly", "@HOURLY", " @daily ", "@midnight", "@weekly", "@monthly", "@yearly", "@annually",
+		"@reboot", "@every 5m", "@", "@daily 0 0 * * *", "", " ", "every day at nine", "1 2 3 4 5 6 7 8")
 }

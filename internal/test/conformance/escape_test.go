@@ -30,19 +30,23 @@ func (w wrapped) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sand
 	return w.Broker.Start(ctx, p, out)
 }
 
-// TestEscapesElsewhere attacks other sandboxes in the same way as Chela's. Each is configured to allow the same as far as
-// it can be.
+// TestEscapesElsewhere attacks other sandboxes in the same way as Chela's. Each is configured to
+// allow the same as far as it can be.
 func TestEscapesElsewhere(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("not run: as root, an act that a sandbox does not hold changes this machine")
 	}
-	for name, program := range map[string]func(t testing.TB, a sandboxtest.Arena, write bool) []string{"bwrap": bwrap, "sandbox-runtime": runtimeSandbox} {
+	for name, program := range map[string]func(t testing.TB, a sandboxtest.Arena, write bool) []string{
+		"bwrap":           bwrap,
+		"sandbox-runtime": runtimeSandbox,
+	} {
 		for _, write := range []bool{false, true} {
 			mode := map[bool]string{false: "look", true: "work"}[write]
 			t.Run(name+" "+mode, func(t *testing.T) {
-				r := sandboxtest.RunEscapes(t, sandboxtest.Escapes{Write: write, Host: host.Broker{}, Broker: func(t testing.TB, a sandboxtest.Arena, _ string) sandbox.Broker {
-					return wrapped{program: program(t, a, write)}
-				}})
+				r := sandboxtest.RunEscapes(t, sandboxtest.Escapes{Write: write, Host: host.Broker{},
+					Broker: func(t testing.TB, a sandboxtest.Arena, _ string) sandbox.Broker {
+						return wrapped{program: program(t, a, write)}
+					}})
 				t.Log(r)
 				for _, e := range r.Escaped {
 					t.Log("not held:", e)
@@ -62,7 +66,8 @@ func TestEscapesElsewhere(t *testing.T) {
 // nothing else.
 func bwrap(t testing.TB, a sandboxtest.Arena, write bool) []string {
 	path := needtest.Program(t, "bwrap")
-	args := []string{path, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", a.Home}
+	args := []string{path, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--proc", "/proc",
+		"--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", a.Home}
 	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt"} {
 		args = append(args, "--ro-bind-try", dir, dir)
 	}
@@ -89,8 +94,12 @@ func runtimeSandbox(t testing.TB, a sandboxtest.Arena, write bool) []string {
 		allow = append(allow, a.Workspace)
 	}
 	b, err := json.Marshal(map[string]any{
-		"network":    map[string]any{"allowedDomains": []string{"allowed.test"}, "deniedDomains": []string{}},
-		"filesystem": map[string]any{"denyRead": []string{a.Home, a.State, a.Outside}, "allowWrite": allow, "denyWrite": []string{}},
+		"network": map[string]any{"allowedDomains": []string{"allowed.test"}, "deniedDomains": []string{}},
+		"filesystem": map[string]any{
+			"denyRead":   []string{a.Home, a.State, a.Outside},
+			"allowWrite": allow,
+			"denyWrite":  []string{},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

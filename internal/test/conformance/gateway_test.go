@@ -86,7 +86,13 @@ type section map[string]any
 func newGateway(t testing.TB, conf section, vars ...string) *gateway {
 	t.Helper()
 	dir := t.TempDir()
-	s := &gateway{t: t, State: filepath.Join(dir, "state"), Work: filepath.Join(dir, "work"), Port: freePort(t), vars: vars}
+	s := &gateway{
+		t:     t,
+		State: filepath.Join(dir, "state"),
+		Work:  filepath.Join(dir, "work"),
+		Port:  freePort(t),
+		vars:  vars,
+	}
 	for _, d := range []string{s.State, s.Work} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -97,7 +103,8 @@ func newGateway(t testing.TB, conf section, vars ...string) *gateway {
 	s.configure(merge(section{
 		"agents": section{"defaults": section{"model": "mock/m", "skipBootstrap": true, "workspace": s.Work}},
 		"models": section{"providers": section{"mock": section{
-			"baseUrl": url + "/v1", "api": "openai-completions", "apiKey": "none", "models": []section{{"id": "m", "name": "Mock", "input": []string{"text", "image"}}},
+			"baseUrl": url + "/v1", "api": "openai-completions", "apiKey": "none",
+			"models": []section{{"id": "m", "name": "Mock", "input": []string{"text", "image"}}},
 		}}},
 		"tools":   section{"exec": section{"mode": "full"}},
 		"budget":  section{"usdPerDay": 100, "unpriced": "allow"},
@@ -164,7 +171,8 @@ func (s *gateway) Chela(args ...string) string {
 }
 
 func (s *gateway) env() []string {
-	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Dir(s.State), "CHELA_STATE_DIR=" + s.State, "NO_COLOR=1"}, s.vars...)
+	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Dir(s.State), "CHELA_STATE_DIR=" + s.State,
+		"NO_COLOR=1"}, s.vars...)
 }
 
 // Start starts the gateway and waits until it listens.

@@ -79,9 +79,10 @@ func newGolden(t testing.TB) *golden {
 		"channels": section{"telegram": section{"botToken": telegramtest.Token, "apiRoot": root, "allowFrom": []string{"7"}}},
 		"tools":    section{"exec": section{"mode": "ask"}},
 		"gateway":  section{"nodes": section{"commands": section{"allow": []string{"camera.snap"}}}},
-		"tts":      section{"providers": section{"whisperer": section{"command": "printf", "args": []string{"OggS %s", "{{Text}}"}}}},
-		"skills":   section{"registry": section{"url": registry(t)}},
-		"plugins":  section{"entries": section{"weather": section{"sandbox": false}}}, // a machine may have none
+		"tts": section{
+			"providers": section{"whisperer": section{"command": "printf", "args": []string{"OggS %s", "{{Text}}"}}}},
+		"skills":  section{"registry": section{"url": registry(t)}},
+		"plugins": section{"entries": section{"weather": section{"sandbox": false}}}, // a machine may have none
 	})
 	s.File("notes.txt", notes)
 	s.File("MEMORY.md", "Ann likes green tea.\n")
@@ -137,7 +138,8 @@ func registry(t testing.TB) string {
 	detail := map[string]any{
 		"slug": "tea", "name": "Tea", "description": "makes tea", "version": "1.0",
 		"versions": []any{map[string]any{
-			"version": "1.0", "sha256": fmt.Sprintf("%x", sha256.Sum256(archive.Bytes())), "url": "files/tea.zip", "createdAt": "2026-01-02T03:04:05Z", "changelog": "It brews.",
+			"version": "1.0", "sha256": fmt.Sprintf("%x", sha256.Sum256(archive.Bytes())), "url": "files/tea.zip",
+			"createdAt": "2026-01-02T03:04:05Z", "changelog": "It brews.",
 		}},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -177,7 +179,11 @@ func (g *golden) proposals() {
 	for _, name := range []string{"revise", "apply", "reject", "quarantine", "rollback", "update"} {
 		var p wire.ProposalContent
 		g.Must(wire.MethodProposalsCreate, wire.ProposalCreate{
-			Name: name, Description: "Make tea.", Content: "Boil water.", Files: []wire.SkillFile{{Path: "references/sorts.md", Content: "Oolong\n"}}, Goal: "tea",
+			Name:        name,
+			Description: "Make tea.",
+			Content:     "Boil water.",
+			Files:       []wire.SkillFile{{Path: "references/sorts.md", Content: "Oolong\n"}},
+			Goal:        "tea",
 		}, &p)
 		g.proposed[name] = p
 		if name == "rollback" || name == "update" {
@@ -200,7 +206,8 @@ func (g *golden) aborted() {
 	g.Must("chat.send", wire.ChatSend{SessionKey: aside, Message: "wait", IdempotencyKey: "aborted"}, nil)
 	g.Await("a delta of the run to abort", 0, func(f frame) bool {
 		var c wire.Chat
-		return f.Event == wire.EventChat && json.Unmarshal(f.Payload, &c) == nil && c.RunID == "aborted" && c.State == wire.StateDelta
+		return f.Event == wire.EventChat && json.Unmarshal(f.Payload, &c) == nil && c.RunID == "aborted" &&
+			c.State == wire.StateDelta
 	})
 	g.Must("chat.abort", wire.ChatAbort{SessionKey: aside, RunID: "aborted"}, nil)
 	if end := g.Ended("aborted"); end.State != wire.StateAborted {

@@ -152,9 +152,16 @@ func certify(t testing.TB, cert, key string) {
 		t.Fatal(err)
 	}
 	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "irc.example.net"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "irc.example.net"},
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &k.PublicKey, k)
 	if err != nil {
@@ -164,7 +171,10 @@ func certify(t testing.TB, cert, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+	for name, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: der},
+		key:  {Type: "PRIVATE KEY", Bytes: secret},
+	} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -311,7 +321,8 @@ func (p *chatter) names(room, nick string) {
 		found := false
 		for l := ""; !strings.Contains(l, " 366 "); {
 			l = p.await(" ")
-			found = found || strings.Contains(l, " 353 ") && strings.Contains(strings.NewReplacer("@", "", ":", " ").Replace(l)+" ", " "+nick+" ")
+			found = found || strings.Contains(l, " 353 ") && strings.Contains(strings.NewReplacer("@", "", ":", " ").Replace(l)+
+				" ", " "+nick+" ")
 		}
 		if found {
 			return
@@ -352,7 +363,13 @@ func TestIRCErrors(t *testing.T) {
 	ann.say("MODE #quiet +m")
 	taken := s.chat("chela")
 
-	c, up := ircChannel(t, section{"host": "127.0.0.1", "port": s.Port, "tls": false, "nick": "chela", "channels": []string{"#family", "#quiet"}})
+	c, up := ircChannel(t, section{
+		"host":     "127.0.0.1",
+		"port":     s.Port,
+		"tls":      false,
+		"nick":     "chela",
+		"channels": []string{"#family", "#quiet"},
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	got, done := make(chan core.Inbound, 100), make(chan error, 1)
 	go func() {
@@ -372,13 +389,15 @@ func TestIRCErrors(t *testing.T) {
 	send := func(kind core.PeerKind, to, text string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
 		defer cancel()
-		_, err := c.Send(ctx, channel.Part{Address: core.Address{Channel: irc.Name, Account: "default", Peer: core.Peer{Kind: kind, ID: to}}, Text: text})
+		_, err := c.Send(ctx, channel.Part{Address: core.Address{Channel: irc.Name, Account: "default",
+			Peer: core.Peer{Kind: kind, ID: to}}, Text: text})
 		return err
 	}
 
 	ann.say("PRIVMSG #family :hello \x02chela_\x02")
 	in := <-got
-	if in.Sender.ID != "ann!~ann@127.0.0.1" || in.Text != "hello chela_" || !in.Mentioned || in.Address.Peer != (core.Peer{Kind: core.Group, ID: "#family"}) {
+	if in.Sender.ID != "ann!~ann@127.0.0.1" || in.Text != "hello chela_" || !in.Mentioned ||
+		in.Address.Peer != (core.Peer{Kind: core.Group, ID: "#family"}) {
 		t.Errorf("received %+v", in)
 	}
 	if err := send(core.Direct, in.Sender.ID, "**for** you"); err != nil {

@@ -141,7 +141,8 @@ func install(ctx context.Context, k kit) (string, error) {
 	if _, err := os.Stat(done); !errors.Is(err, os.ErrNotExist) {
 		return dir, err
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Join(dir, "tmp"), 0o755), os.WriteFile(filepath.Join(dir, "package.json"), manifest, 0o644)); err != nil {
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Join(dir, "tmp"), 0o755),
+		os.WriteFile(filepath.Join(dir, "package.json"), manifest, 0o644)); err != nil {
 		return "", err
 	}
 	if len(lockfile) > 0 {

@@ -150,7 +150,8 @@ func newMailServer(t *testing.T) *mailServer {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &mailServer{t: t, dir: dir, imap: freePort(t), smtp: freePort(t)}
-	fill := strings.NewReplacer("DIR", dir, "UID", owner.Uid, "GID", owner.Gid, "IMAP", strconv.Itoa(s.imap), "SMTP", strconv.Itoa(s.smtp))
+	fill := strings.NewReplacer("DIR", dir, "UID", owner.Uid, "GID", owner.Gid, "IMAP", strconv.Itoa(s.imap),
+		"SMTP", strconv.Itoa(s.smtp))
 	for _, d := range []string{"", "mail", "state", "queue", "data", "postfix"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
 			t.Fatal(err)
@@ -161,13 +162,18 @@ func newMailServer(t *testing.T) *mailServer {
 	}
 	s.give("mail", "mail")
 	s.give("data", "postfix")
-	for name, text := range map[string]string{"dovecot.conf": dovecotConf, "postfix/main.cf": postfixMain, "postfix/master.cf": postfixMaster} {
+	for name, text := range map[string]string{
+		"dovecot.conf":      dovecotConf,
+		"postfix/main.cf":   postfixMain,
+		"postfix/master.cf": postfixMaster,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(fill.Replace(text)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.start(exec.Command("dovecot", "-F", "-c", filepath.Join(dir, "dovecot.conf")), nil)
-	s.start(exec.Command("postfix", "-c", filepath.Join(dir, "postfix"), "start-fg"), exec.Command("postfix", "-c", filepath.Join(dir, "postfix"), "stop"))
+	s.start(exec.Command("postfix", "-c", filepath.Join(dir, "postfix"), "start-fg"),
+		exec.Command("postfix", "-c", filepath.Join(dir, "postfix"), "stop"))
 	for _, port := range []int{s.imap, s.smtp} {
 		waittest.Until(s.t, "the server to listen", func() bool {
 			c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -219,7 +225,8 @@ func (s *mailServer) start(cmd, end *exec.Cmd) {
 func (s *mailServer) submit(from, raw string) {
 	s.t.Helper()
 	raw = "From: " + from + "\r\nTo: " + mailAccount + "\r\n" + strings.ReplaceAll(raw, "\n", "\r\n")
-	if err := smtp.SendMail(fmt.Sprintf("127.0.0.1:%d", s.smtp), nil, from, []string{mailAccount}, []byte(raw)); err != nil {
+	if err := smtp.SendMail(fmt.Sprintf("127.0.0.1:%d", s.smtp), nil, from, []string{mailAccount},
+		[]byte(raw)); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -248,8 +255,14 @@ func (s *mailServer) mails() []*mail.Message {
 // section returns the configuration of the account.
 func (s *mailServer) section() section {
 	return section{
-		"address": mailAccount, "name": "Chela", "password": "secret", "trustedAuthservId": "mx.example.org", "allowFrom": []string{mailAnn},
-		"imap": section{"host": "127.0.0.1", "port": s.imap, "tls": false}, "smtp": section{"host": "127.0.0.1", "port": s.smtp, "tls": false},
+		"address":           mailAccount,
+		"name":              "Chela",
+		"password":          "secret",
+		"trustedAuthservId": "mx.example.org",
+		"allowFrom":         []string{mailAnn},
+		"imap":              section{"host": "127.0.0.1", "port": s.imap, "tls": false},
+
+		"smtp": section{"host": "127.0.0.1", "port": s.smtp, "tls": false},
 	}
 }
 
@@ -264,7 +277,8 @@ func TestMailGateway(t *testing.T) {
 	s.submit("eve@friends.example", "Subject: Re: x\nMessage-ID: <0@friends.example>\n\necho not for eve\n")
 	s.submit(mailAnn, "Subject: Re: Lunch\nMessage-ID: <1@friends.example>\n\necho at *noon*\n")
 	waittest.Until(s.t, "an answer", func() bool { return len(s.mails()) == 1 })
-	if h := s.mails()[0].Header; h.Get("Subject") != "Re: Lunch" || h.Get("In-Reply-To") != "<1@friends.example>" || h.Get("Auto-Submitted") != "auto-replied" {
+	if h := s.mails()[0].Header; h.Get("Subject") != "Re: Lunch" || h.Get("In-Reply-To") != "<1@friends.example>" ||
+		h.Get("Auto-Submitted") != "auto-replied" {
 		t.Errorf("the header is %v", h)
 	}
 }
@@ -321,7 +335,8 @@ func TestMailChannel(t *testing.T) {
 		"--b\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\nHallo Wörld\n--b\nContent-Type: text/csv; charset=us-ascii\n"+
 		"Content-Disposition: attachment; filename*0*=utf-8''%e2%82%ac%20; filename*1=list.csv\nContent-Transfer-Encoding: base64\n\nMSwy\nLDM=\n--b--\n")
 	in := next()
-	if in.ID != "1@friends.example" || in.Sender.ID != mailAnn || in.Text != "Grüße\n\nHallo Wörld" || len(in.Media) != 1 || in.Media[0].Name != "€ list.csv" {
+	if in.ID != "1@friends.example" || in.Sender.ID != mailAnn || in.Text != "Grüße\n\nHallo Wörld" ||
+		len(in.Media) != 1 || in.Media[0].Name != "€ list.csv" {
 		t.Errorf("got %+v", in)
 	}
 	m, err := c.(channel.Fetcher).Fetch(t.Context(), in.Media[0], 6)
@@ -330,7 +345,13 @@ func TestMailChannel(t *testing.T) {
 	}
 	waittest.Until(s.t, "the mail to be marked as read", func() bool { return s.read(1) })
 
-	part := channel.Part{Key: "k", Address: in.Address, ReplyTo: in.ID, Text: "**Ja**\n.\n", Media: []core.Media{{Name: "a.txt", Type: "text/plain", Data: []byte("text")}}}
+	part := channel.Part{
+		Key:     "k",
+		Address: in.Address,
+		ReplyTo: in.ID,
+		Text:    "**Ja**\n.\n",
+		Media:   []core.Media{{Name: "a.txt", Type: "text/plain", Data: []byte("text")}},
+	}
 	r, err := c.Send(t.Context(), part)
 	if err != nil {
 		t.Fatal(err)
@@ -367,7 +388,8 @@ func TestMailChannel(t *testing.T) {
 		t.Fatal(err)
 	}
 	validity := regexp.MustCompile(`V\d+`).Find(text)
-	for _, name := range []string{"dovecot-uidlist", "dovecot.index", "dovecot.index.log", "dovecot.index.cache", "dovecot-uidvalidity"} {
+	for _, name := range []string{"dovecot-uidlist", "dovecot.index", "dovecot.index.log", "dovecot.index.cache",
+		"dovecot-uidvalidity"} {
 		_ = os.Remove(filepath.Join(s.dir, "mail", mailAccount, name))
 	}
 	stale, _ := filepath.Glob(filepath.Join(s.dir, "mail", mailAccount, "dovecot-uidvalidity.*"))

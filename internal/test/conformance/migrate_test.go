@@ -31,10 +31,14 @@ func used(t *testing.T, k kit) *person {
 	p := newPerson(t, k, section{
 		"agents": section{"defaults": section{"model": section{"primary": "mock/m"}, "skipBootstrap": true}},
 		"models": section{"mode": "merge", "providers": section{"mock": section{
-			"baseUrl": model.URL + "/v1", "api": "openai-completions", "apiKey": "the-key-of-the-model", "models": []section{{"id": "m", "name": "Mock", "input": []string{"text"}, "contextWindow": 128000, "maxTokens": 4096}},
+			"baseUrl": model.URL + "/v1", "api": "openai-completions", "apiKey": "the-key-of-the-model",
+			"models": []section{{"id": "m", "name": "Mock", "input": []string{"text"}, "contextWindow": 128000,
+				"maxTokens": 4096}},
 		}}},
-		"channels": section{"telegram": section{"enabled": false, "botToken": "123456:not-a-real-token", "dmPolicy": "pairing"}},
-		"gateway":  section{"mode": "local", "port": port, "bind": "loopback", "auth": section{"mode": "token", "token": token}},
+		"channels": section{"telegram": section{"enabled": false, "botToken": "123456:not-a-real-token",
+			"dmPolicy": "pairing"}},
+		"gateway": section{"mode": "local", "port": port, "bind": "loopback",
+			"auth": section{"mode": "token", "token": token}},
 	})
 	state := filepath.Join(p.Home, ".openclaw")
 	for name, text := range map[string]string{
@@ -56,15 +60,20 @@ func used(t *testing.T, k kit) *person {
 			t.Fatalf("openclaw %s: %+v", strings.Join(args, " "), a)
 		}
 	}
-	must("agents", "add", "work", "--non-interactive", "--workspace", filepath.Join(state, "workspace-work"), "--model", "mock/m")
+	must("agents", "add", "work", "--non-interactive", "--workspace",
+		filepath.Join(state, "workspace-work"), "--model", "mock/m")
 	stop := p.serve(port)
 	for _, c := range [][]string{
-		{"main", "hello there"}, {"main", "/new"}, {"main", "after the reset"}, {"main", "tell me at length"}, {"work", "work, please 中文"},
+		{"main", "hello there"}, {"main", "/new"}, {"main", "after the reset"}, {"main", "tell me at length"},
+		{"work", "work, please 中文"},
 	} {
 		must("agent", "--agent", c[0], "-m", c[1])
 	}
-	must("cron", "add", "--name", "nap", "--agent", "main", "--every", "2h", "--session", "main", "--system-event", "stretch")
-	must("cron", "add", "--name", "later", "--agent", "main", "--at", time.Now().AddDate(5, 0, 0).UTC().Format(time.RFC3339), "--session", "main", "--system-event", "the future", "--disabled")
+	must("cron", "add", "--name", "nap", "--agent", "main", "--every", "2h", "--session", "main",
+		"--system-event", "stretch")
+	must("cron", "add", "--name", "later", "--agent", "main", "--at",
+		time.Now().AddDate(5, 0, 0).UTC().Format(time.RFC3339), "--session", "main", "--system-event",
+		"the future", "--disabled")
 	must("approvals", "allowlist", "add", "--agent", "main", "/usr/bin/uptime")
 	stop()
 	return p
@@ -80,9 +89,12 @@ func lenientModel(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, choice := range []string{
-		fmt.Sprintf(`{"index":0,"delta":{"role":"assistant","content":%q},"finish_reason":null}`, text), `{"index":0,"delta":{},"finish_reason":"stop"}`,
+		fmt.Sprintf(`{"index":0,"delta":{"role":"assistant","content":%q},"finish_reason":null}`, text),
+		`{"index":0,"delta":{},"finish_reason":"stop"}`,
 	} {
-		fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[%s]}\n\n", choice)
+		fmt.Fprintf(w,
+			"data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\"choices\":[%s]}\n\n",
+			choice)
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
@@ -165,7 +177,8 @@ func TestMigrate(t *testing.T) {
 			p := used(t, k)
 			before := contents(t, filepath.Join(p.Home, ".openclaw"))
 			plan := p.chelaAs("migrate", "openclaw")
-			for _, want := range []string{"Nothing was changed", "agent:main:main", "in 2 transcripts", "agent:work:main", "nap", "later", "telegram 4242", "1 allowed command of main", "skills/greet"} {
+			for _, want := range []string{"Nothing was changed", "agent:main:main", "in 2 transcripts", "agent:work:main", "nap",
+				"later", "telegram 4242", "1 allowed command of main", "skills/greet"} {
 				if !strings.Contains(plan, want) {
 					t.Errorf("the plan does not name %q", want)
 				}
@@ -175,12 +188,14 @@ func TestMigrate(t *testing.T) {
 			}
 			done := p.chelaAs("migrate", "openclaw", "--apply", "--yes")
 			for _, out := range []string{plan, done} {
-				if strings.Contains(out, "the-key-of-the-model") || strings.Contains(out, token) || strings.Contains(out, "not-a-real-token") {
+				if strings.Contains(out, "the-key-of-the-model") || strings.Contains(out, token) ||
+					strings.Contains(out, "not-a-real-token") {
 					t.Error("a secret is printed")
 				}
 			}
 			p.checkMoved()
-			if again := p.chelaAs("migrate", "openclaw", "--apply", "--yes"); !strings.Contains(again, "Everything is here already") {
+			if again := p.chelaAs("migrate", "openclaw", "--apply", "--yes"); !strings.Contains(again,
+				"Everything is here already") {
 				t.Errorf("again: %s", again)
 			}
 			for name, text := range contents(t, filepath.Join(p.Home, ".openclaw")) {
@@ -206,10 +221,14 @@ func TestMigrate(t *testing.T) {
 // checkMoved looks at what arrived.
 func (p *person) checkMoved() {
 	p.t.Helper()
-	if out := p.chelaAs("sessions", "list"); !strings.Contains(out, "agent:main:main") || !strings.Contains(out, "agent:work:main") {
+	if out := p.chelaAs("sessions", "list"); !strings.Contains(out, "agent:main:main") ||
+		!strings.Contains(out, "agent:work:main") {
 		p.t.Errorf("sessions: %s", out)
 	}
-	for key, want := range map[string][]string{"agent:main:main": {"after the reset", "Understood.", "word end."}, "agent:work:main": {"work, please 中文"}} {
+	for key, want := range map[string][]string{
+		"agent:main:main": {"after the reset", "Understood.", "word end."},
+		"agent:work:main": {"work, please 中文"},
+	} {
 		out := p.chelaAs("sessions", "export", key)
 		for _, w := range want {
 			if !strings.Contains(out, w) {
@@ -220,13 +239,15 @@ func (p *person) checkMoved() {
 			p.t.Errorf("%s: what was before the reset is not archived", key)
 		}
 	}
-	if out := p.chelaAs("cron", "list", "--all"); !strings.Contains(out, "nap") || !strings.Contains(out, "later") || strings.Contains(out, "heartbeat") {
+	if out := p.chelaAs("cron", "list", "--all"); !strings.Contains(out, "nap") || !strings.Contains(out, "later") ||
+		strings.Contains(out, "heartbeat") {
 		p.t.Errorf("jobs: %s", out)
 	}
 	if out := p.chelaAs("pairing", "list"); !strings.Contains(out, "4242") {
 		p.t.Errorf("people: %s", out)
 	}
-	if b, err := os.ReadFile(filepath.Join(p.Home, ".chela", "workspace", "MEMORY.md")); err != nil || !bytes.Contains(b, []byte("crabs")) {
+	if b, err := os.ReadFile(filepath.Join(p.Home, ".chela", "workspace", "MEMORY.md")); err != nil ||
+		!bytes.Contains(b, []byte("crabs")) {
 		p.t.Errorf("MEMORY.md: %q, %v", b, err)
 	}
 	if out := p.chelaAs("config", "validate"); !strings.Contains(out, "is valid") {

@@ -51,7 +51,8 @@ func script(_ int, r llmtest.ReceivedRequest) llmtest.Step {
 	case "spawn":
 		return llmtest.Call(callID(r), "sessions_spawn", fmt.Sprintf(`{"task":%q,"label":"helper"}`, rest))
 	case "plan":
-		return llmtest.Call(callID(r), "plan", `{"steps":[{"title":"water the plants","state":"in_progress"},{"title":"feed the fish"}]}`)
+		return llmtest.Call(callID(r), "plan",
+			`{"steps":[{"title":"water the plants","state":"in_progress"},{"title":"feed the fish"}]}`)
 	case "wait":
 		s := count()
 		s.Fault.Hang = llmtest.HangMiddle

@@ -24,7 +24,9 @@ func modelClients() kit {
 func TestModelClients(t *testing.T) {
 	t.Parallel()
 	on := section{"enabled": true}
-	g := newGateway(t, section{"gateway": section{"http": section{"endpoints": section{"chatCompletions": on, "responses": on, "messages": on}}}})
+	g := newGateway(t,
+		section{"gateway": section{"http": section{"endpoints": section{"chatCompletions": on, "responses": on,
+			"messages": on}}}})
 	cmd := exec.CommandContext(t.Context(), node(t), "testdata/models.mjs", packages(t, modelClients()), g.HTTP(), token)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs

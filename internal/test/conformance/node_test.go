@@ -41,7 +41,8 @@ func TestNode(t *testing.T) {
 		op.Must(wire.MethodNodePairList, wire.None{}, &pairs)
 		return len(pairs.Pending) == 1
 	})
-	if r := pairs.Pending[0]; r.DisplayName != "realnode" || !slices.Contains(r.Commands, wire.NodeRun) || !slices.Contains(r.Required, wire.ScopeAdmin) {
+	if r := pairs.Pending[0]; r.DisplayName != "realnode" || !slices.Contains(r.Commands, wire.NodeRun) ||
+		!slices.Contains(r.Required, wire.ScopeAdmin) {
 		t.Errorf("it asks for %+v", r)
 	}
 	op.Must(wire.MethodNodePairApprove, wire.DeviceRequestID{ID: pairs.Pending[0].ID}, &wire.NodeApprovedResult{})
@@ -49,7 +50,8 @@ func TestNode(t *testing.T) {
 	invoke := func(command, params string, to any) {
 		t.Helper()
 		var out wire.NodeInvoked
-		op.Must(wire.MethodNodeInvoke, wire.NodeInvoke{Node: id, Command: command, Params: json.RawMessage(params), Key: command + params}, &out)
+		op.Must(wire.MethodNodeInvoke, wire.NodeInvoke{Node: id, Command: command, Params: json.RawMessage(params),
+			Key: command + params}, &out)
 		if err := json.Unmarshal(out.Payload, to); err != nil {
 			t.Errorf("%s: %s: %v", command, out.Payload, err)
 		}
@@ -66,7 +68,8 @@ func TestNode(t *testing.T) {
 	}
 	remote := newPerson(t, current(), s.remoteConfig())
 	remote.t = t
-	if a := remote.Run("nodes", "invoke", "--node", id, "--command", wire.NodeWhich, "--params", `{"bins":["sh"]}`); a.Code != 0 || !strings.Contains(a.Out, "/sh") {
+	if a := remote.Run("nodes", "invoke", "--node", id, "--command", wire.NodeWhich, "--params",
+		`{"bins":["sh"]}`); a.Code != 0 || !strings.Contains(a.Out, "/sh") {
 		t.Errorf("openclaw nodes invoke: %+v", a)
 	}
 }

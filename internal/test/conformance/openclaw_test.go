@@ -39,7 +39,8 @@ func newPerson(t testing.TB, k kit, conf section) *person {
 		t.Fatal(err)
 	}
 	state := filepath.Join(p.Home, ".openclaw")
-	if err := errors.Join(os.Mkdir(state, 0o700), os.WriteFile(filepath.Join(state, "openclaw.json"), b, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(state, 0o700), os.WriteFile(filepath.Join(state, "openclaw.json"), b, 0o600)); err !=
+		nil {
 		t.Fatal(err)
 	}
 	return p
@@ -68,8 +69,10 @@ func (p *person) command(ctx context.Context, args ...string) *exec.Cmd {
 func (p *person) env() []string {
 	kept := filepath.Dir(filepath.Dir(filepath.Dir(p.main)))
 	return []string{
-		"PATH=" + filepath.Dir(p.node) + ":" + os.Getenv("PATH"), "HOME=" + p.Home, "TERM=xterm-256color", "NO_COLOR=1", "LANG=C.UTF-8",
-		"NODE_COMPILE_CACHE=" + filepath.Join(kept, "compiled"), "TMPDIR=" + filepath.Join(kept, "tmp"), "OPENCLAW_HIDE_BANNER=1",
+		"PATH=" + filepath.Dir(p.node) + ":" + os.Getenv("PATH"), "HOME=" + p.Home, "TERM=xterm-256color",
+		"NO_COLOR=1", "LANG=C.UTF-8",
+		"NODE_COMPILE_CACHE=" + filepath.Join(kept, "compiled"), "TMPDIR=" + filepath.Join(kept, "tmp"),
+		"OPENCLAW_HIDE_BANNER=1",
 	}
 }
 
@@ -98,7 +101,8 @@ func TestGateway(t *testing.T) {
 	}
 	s.Stop()
 	s.Start()
-	if a := newPerson(t, current(), s.localConfig()).Run("gateway", "call", "health"); a.Code != 0 || !strings.Contains(a.Out, `"ok": true`) {
+	if a := newPerson(t, current(), s.localConfig()).Run("gateway", "call", "health"); a.Code != 0 ||
+		!strings.Contains(a.Out, `"ok": true`) {
 		t.Errorf("gateway call health: %+v", a)
 	}
 }

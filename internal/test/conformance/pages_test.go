@@ -22,7 +22,8 @@ var pagePath = regexp.MustCompile("path:`(/[a-z/-]*)`")
 // pages returns the addresses of all pages of the Control UI.
 func pages(t testing.TB) []string {
 	t.Helper()
-	assets, err := filepath.Glob(filepath.Join(packages(t, current()), "openclaw", "dist", "control-ui", "assets", "control-ui-*.js"))
+	assets, err := filepath.Glob(filepath.Join(packages(t, current()), "openclaw", "dist", "control-ui", "assets",
+		"control-ui-*.js"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,8 @@ func TestLibraries(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			step := llmtest.Think("Hm, \"so\".", "c2ln", llmtest.Calls(llmtest.ToolCall("a", "look", `{"at":[1,"世界"]}`), llmtest.ToolCall("b", "look", `{}`)))
+			step := llmtest.Think("Hm, \"so\".", "c2ln",
+				llmtest.Calls(llmtest.ToolCall("a", "look", `{"at":[1,"世界"]}`), llmtest.ToolCall("b", "look", `{}`)))
 			step.Parts = append(step.Parts[:1:1], append([]llm.Part{llm.Text("Looking – \n\"here\".")}, step.Parts[1:]...)...)
 			step.Usage, step.Chunk = &llm.Usage{Input: 70, Output: 9}, 3
 			late := llmtest.Say("Some")

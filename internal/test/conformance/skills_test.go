@@ -20,7 +20,8 @@ func TestControlUISkills(t *testing.T) {
 	s := newGateway(t, merge(withUI(t), section{"skills": section{"registry": section{"url": registry(t)}}}))
 	l := s.operator(t)
 	for _, name := range []string{"brew", "toast"} {
-		l.Must(wire.MethodProposalsCreate, wire.ProposalCreate{Name: name, Description: "How to " + name, Content: "# Steps\n\nHeat it: " + name, Goal: "breakfast"}, nil)
+		l.Must(wire.MethodProposalsCreate, wire.ProposalCreate{Name: name, Description: "How to " + name,
+			Content: "# Steps\n\nHeat it: " + name, Goal: "breakfast"}, nil)
 	}
 	b := newBrowser(t)
 	b.Open(s.HTTP() + "/#token=" + url.QueryEscape(token))
@@ -50,12 +51,16 @@ func TestControlUISkills(t *testing.T) {
 	step("skills are shown in groups, and one can be switched off", func(t *testing.T) {
 		b.Open(s.HTTP() + "/settings/skills")
 		const groups = `[...document.querySelectorAll(".skills-group")].map(e => e.innerText)`
-		b.Await("the skills of the workspace and the bundled ones are no groups", groups+`.length == 2 && `+groups+`[0].includes("Make tea.")`)
-		b.do("open the skill", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".plugins-item__detail-button")].find(e => e.innerText.startsWith("tea")).click()`))
+		b.Await("the skills of the workspace and the bundled ones are no groups", groups+`.length == 2 && `+groups+
+			`[0].includes("Make tea.")`)
+		b.do("open the skill",
+			chromedp.Evaluate[chromedp.Void](
+				`[...document.querySelectorAll(".plugins-item__detail-button")].find(e => e.innerText.startsWith("tea")).click()`))
 		const off = `[...document.querySelectorAll("openclaw-modal-dialog wa-switch, openclaw-modal-dialog input[type=checkbox]")][0]`
 		b.Await("no switch", "!!"+off)
 		b.do("switch off", chromedp.Evaluate[chromedp.Void](off+".click()"))
-		b.Await("it is not counted as off", `[...document.querySelectorAll("*")].some(e => /^Disabled\s+1$/.test(e.innerText || ""))`)
+		b.Await("it is not counted as off",
+			`[...document.querySelectorAll("*")].some(e => /^Disabled\s+1$/.test(e.innerText || ""))`)
 		if list := s.Chela("skills", "info", "tea"); !strings.Contains(list, "no:") {
 			t.Errorf("the skill:\n%s", list)
 		}
@@ -76,7 +81,8 @@ func TestControlUISkills(t *testing.T) {
 		b.Shows("Heat it: brew")
 		b.press("Reject")
 		b.Await("it is not rejected", `!document.body.innerText.includes("Heat it: brew")`)
-		if list := s.Chela("skills", "proposals", "list"); !strings.Contains(list, "rejected") || !strings.Contains(list, "applied") {
+		if list := s.Chela("skills", "proposals", "list"); !strings.Contains(list, "rejected") ||
+			!strings.Contains(list, "applied") {
 			t.Errorf("the proposals:\n%s", list)
 		}
 		if _, err := skill("brew"); err == nil {

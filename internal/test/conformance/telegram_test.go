@@ -96,7 +96,8 @@ func TestGrammy(t *testing.T) {
 	srv.Chat(-100, "forum")
 	srv.Topic(-100, 5, "A topic")
 	ann := telegramtest.Person(7, "Ann")
-	b := newBot(t, kit{name: "grammy", Needs: map[string]string{"grammy": "1.46.0"}}, "grammy.mjs", root, telegramtest.Token)
+	b := newBot(t, kit{name: "grammy", Needs: map[string]string{"grammy": "1.46.0"}}, "grammy.mjs",
+		root, telegramtest.Token)
 	b.Want("me", telegramtest.BotID, telegramtest.BotName, true)
 	b.Want("hook", "")
 	b.Want("started")
@@ -105,7 +106,8 @@ func TestGrammy(t *testing.T) {
 	}
 	command := func(text string) {
 		name, _, _ := strings.Cut(text, " ")
-		srv.Say(7, ann, text, telegramtest.Object{"entities": []telegramtest.Object{{"type": "bot_command", "offset": 0, "length": len(name)}}})
+		srv.Say(7, ann, text,
+			telegramtest.Object{"entities": []telegramtest.Object{{"type": "bot_command", "offset": 0, "length": len(name)}}})
 	}
 	last := func() telegramtest.Message {
 		all := srv.Messages(7)
@@ -125,11 +127,13 @@ func TestGrammy(t *testing.T) {
 
 	command("/html")
 	sent := b.Await("sent")
-	if m := last(); fmt.Sprint(sent) != fmt.Sprint([]any{m.ID, 7, telegramtest.BotID, "bold & code"}) || m.HTML != "<b>bold</b> &amp; <code>code</code>" || m.ReplyTo == 0 || len(m.Buttons) != 1 {
+	if m := last(); fmt.Sprint(sent) != fmt.Sprint([]any{m.ID, 7, telegramtest.BotID, "bold & code"}) ||
+		m.HTML != "<b>bold</b> &amp; <code>code</code>" || m.ReplyTo == 0 || len(m.Buttons) != 1 {
 		t.Errorf("sent %v, shown %+v", sent, m)
 	}
 	srv.Push(telegramtest.Object{"callback_query": telegramtest.Object{
-		"id": "q1", "from": ann, "chat_instance": "1", "data": "yes", "message": telegramtest.Object{"message_id": last().ID, "date": 1, "chat": telegramtest.Object{"id": 7, "type": "private"}},
+		"id": "q1", "from": ann, "chat_instance": "1", "data": "yes", "message": telegramtest.Object{"message_id": last().ID,
+			"date": 1, "chat": telegramtest.Object{"id": 7, "type": "private"}},
 	}})
 	b.Want("pressed", "yes", last().ID, true)
 	if !slices.Equal(srv.Answered(), []string{"q1"}) {
@@ -137,7 +141,8 @@ func TestGrammy(t *testing.T) {
 	}
 	command("/edit")
 	b.Want("edited", true, "after")
-	if same := fmt.Sprint(b.Await("same")); !strings.Contains(same, "code:400") || !strings.Contains(same, "message is not modified") {
+	if same := fmt.Sprint(b.Await("same")); !strings.Contains(same, "code:400") ||
+		!strings.Contains(same, "message is not modified") {
 		t.Errorf("the same edit: %s", same)
 	}
 	command("/photo")
@@ -147,7 +152,8 @@ func TestGrammy(t *testing.T) {
 
 	srv.Fail("sendMessage", telegramtest.Fault{Status: 429, RetryAfter: 3})
 	command("/errors")
-	for _, e := range [...][2]string{{"limit", "retry:3"}, {"html", "can't parse entities"}, {"chat", "chat not found"}, {"long", "message is too long"}} {
+	for _, e := range [...][2]string{{"limit", "retry:3"}, {"html", "can't parse entities"}, {"chat", "chat not found"},
+		{"long", "message is too long"}} {
 		if got := fmt.Sprint(b.Await(e[0])); !strings.Contains(got, e[1]) {
 			t.Errorf("%s: %s, want %s", e[0], got, e[1])
 		}
@@ -167,7 +173,8 @@ func TestGrammy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://127.0.0.1:%v/", port), bytes.NewReader(body))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, fmt.Sprintf("http://127.0.0.1:%v/", port),
+			bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

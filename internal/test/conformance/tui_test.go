@@ -94,7 +94,11 @@ func TestTerminal(t *testing.T) {
 	t.Parallel()
 	s := newGateway(t, nil)
 	s.File("notes.txt", "the tide turns at six\n")
-	s.operator(t).Must("chat.send", map[string]any{"sessionKey": "main", "message": "echo said before", "idempotencyKey": "before"}, nil)
+	s.operator(t).Must("chat.send", map[string]any{
+		"sessionKey":     "main",
+		"message":        "echo said before",
+		"idempotencyKey": "before",
+	}, nil)
 	p := newPerson(t, current(), s.remoteConfig())
 	w := newTerminal(t, p.command(t.Context(), "tui", "--url", s.URL(), "--token", token))
 

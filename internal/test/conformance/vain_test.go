@@ -55,17 +55,74 @@ func (v *vain) print(w io.Writer) {
 // features are the beginnings of the names of methods, and what will bring them; the
 // longest one counts.
 var features = map[string]string{
-	"agents.avatar": "pictures of agents", "artifacts.": "a list of produced files", "assistant.media.": "media in the apps", "attach.": "the apps", "audit.": "an audit log",
-	"board.": "boards", "canvas.": "canvas", "channels.": "control of channels by clients", "chat.": "titles of tool calls", "claws.": "monitors",
-	"computer.": "control of the computer", "config.": "the apps", "controlUi.": "previews of links and of GitHub", "conversations.": "conversations between agents", "desktop.": "control of the computer",
-	"diagnostics.": "profiling", "doctor.memory.": "dreaming", "environments.": "workers", "exec.approval.grants.": "a list of standing approvals", "exec.approvals.node.": "commands of nodes",
-	"fs.": "the apps", "gateway.": "restart and suspension by clients", "mcp.": "apps of MCP servers", "mentions.": "several people", "migrations.": "import of memory by clients",
-	"models.": "sign-in to providers by clients", "nativeHook.": "other agent programs", "node.": "commands of nodes", "openclaw.": "a setup assistant", "plugin.": "plug-ins with own methods",
-	"plugins.": "a catalog of plug-ins", "portals.": "portals", "portal.": "portals", "projects.": "projects", "push.": "push notifications", "question.": "questions to people",
-	"secrets.": "a store of secrets", "session.": "several people", "sessions.": "branches, groups and goals of sessions", "skills.": "a library of skills", "system.": "the apps",
-	"talk.": "voice", "taskSuggestions.": "suggested tasks", "tasks.": "suggested tasks", "terminal.": "a terminal in the browser", "themes.": "themes", "tools.github.": "GitHub",
-	"transcripts.": "recordings of meetings", "tts.": "voice", "ui.": "the apps", "update.": "updates by clients", "users.": "several people", "voicewake.": "voice",
-	"web.": "channels that are linked with a QR code", "webSearch.": "settings of the search by clients", "wizard.": "setup by clients", "worker.": "workers", "worktrees.": "worktrees",
+	"agents.avatar":    "pictures of agents",
+	"artifacts.":       "a list of produced files",
+	"assistant.media.": "media in the apps",
+	"attach.":          "the apps",
+	"audit.":           "an audit log",
+	"board.":           "boards",
+	"canvas.":          "canvas",
+	"channels.":        "control of channels by clients",
+
+	"chat.":      "titles of tool calls",
+	"claws.":     "monitors",
+	"computer.":  "control of the computer",
+	"config.":    "the apps",
+	"controlUi.": "previews of links and of GitHub",
+
+	"conversations.": "conversations between agents",
+	"desktop.":       "control of the computer",
+	"diagnostics.":   "profiling",
+	"doctor.memory.": "dreaming",
+	"environments.":  "workers",
+
+	"exec.approval.grants.": "a list of standing approvals",
+	"exec.approvals.node.":  "commands of nodes",
+	"fs.":                   "the apps",
+	"gateway.":              "restart and suspension by clients",
+	"mcp.":                  "apps of MCP servers",
+
+	"mentions.":   "several people",
+	"migrations.": "import of memory by clients",
+	"models.":     "sign-in to providers by clients",
+	"nativeHook.": "other agent programs",
+	"node.":       "commands of nodes",
+
+	"openclaw.": "a setup assistant",
+	"plugin.":   "plug-ins with own methods",
+	"plugins.":  "a catalog of plug-ins",
+	"portals.":  "portals",
+	"portal.":   "portals",
+	"projects.": "projects",
+
+	"push.":     "push notifications",
+	"question.": "questions to people",
+	"secrets.":  "a store of secrets",
+	"session.":  "several people",
+	"sessions.": "branches, groups and goals of sessions",
+
+	"skills.":          "a library of skills",
+	"system.":          "the apps",
+	"talk.":            "voice",
+	"taskSuggestions.": "suggested tasks",
+	"tasks.":           "suggested tasks",
+
+	"terminal.":     "a terminal in the browser",
+	"themes.":       "themes",
+	"tools.github.": "GitHub",
+	"transcripts.":  "recordings of meetings",
+	"tts.":          "voice",
+	"ui.":           "the apps",
+	"update.":       "updates by clients",
+
+	"users.":     "several people",
+	"voicewake.": "voice",
+	"web.":       "channels that are linked with a QR code",
+	"webSearch.": "settings of the search by clients",
+
+	"wizard.":    "setup by clients",
+	"worker.":    "workers",
+	"worktrees.": "worktrees",
 }
 
 // feature returns what will bring a method; "": unknown.

@@ -29,7 +29,8 @@ import (
 func (s *gateway) dashboard(args ...string) string {
 	s.t.Helper()
 	var out struct{ URL string }
-	if err := json.Unmarshal([]byte(s.Chela(append([]string{"dashboard", "--no-open", "--json"}, args...)...)), &out); err != nil {
+	if err := json.Unmarshal([]byte(s.Chela(append([]string{"dashboard", "--no-open", "--json"}, args...)...)),
+		&out); err != nil {
 		s.t.Fatal(err)
 	}
 	return out.URL
@@ -47,19 +48,22 @@ func (b *browser) click(selector, text string) {
 // has waits until an element of a selector contains a text.
 func (b *browser) has(selector, text string) {
 	b.t.Helper()
-	b.Await(fmt.Sprintf("no %s with %q", selector, text), fmt.Sprintf(`[...document.querySelectorAll(%s)].some(e => e.innerText.includes(%s))`, quote(selector), quote(text)))
+	b.Await(fmt.Sprintf("no %s with %q", selector, text),
+		fmt.Sprintf(`[...document.querySelectorAll(%s)].some(e => e.innerText.includes(%s))`, quote(selector), quote(text)))
 }
 
 // gone waits until no element of a selector contains a text.
 func (b *browser) gone(selector, text string) {
 	b.t.Helper()
-	b.Await(fmt.Sprintf("%s with %q is still there", selector, text), fmt.Sprintf(`![...document.querySelectorAll(%s)].some(e => e.innerText.includes(%s))`, quote(selector), quote(text)))
+	b.Await(fmt.Sprintf("%s with %q is still there", selector, text),
+		fmt.Sprintf(`![...document.querySelectorAll(%s)].some(e => e.innerText.includes(%s))`, quote(selector), quote(text)))
 }
 
 // asked returns how often the page shows a message of the person.
 func (b *browser) asked(text string) int {
 	b.t.Helper()
-	return evaluate[int](b, fmt.Sprintf(`[...document.querySelectorAll(".bubble")].filter(e => e.innerText.trim() == %s).length`, quote(text)))
+	return evaluate[int](b,
+		fmt.Sprintf(`[...document.querySelectorAll(".bubble")].filter(e => e.innerText.trim() == %s).length`, quote(text)))
 }
 
 // visit opens a part of the page by its address.
@@ -71,7 +75,8 @@ func (b *browser) visit(part string) {
 // scheme sets the color scheme of the system.
 func (b *browser) scheme(name string) {
 	b.t.Helper()
-	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
 	if err != nil {
 		b.t.Fatalf("scheme %s: %v", name, err)
 	}
@@ -119,7 +124,8 @@ func TestWeb(t *testing.T) {
 		if at := evaluate[string](b, "location.href + ' ' + history.length"); strings.Contains(at, "code") {
 			t.Errorf("the address: %s", at)
 		}
-		if list := s.Chela("devices", "list"); !strings.Contains(list, "Chrome on linux") || !strings.Contains(list, "operator ") || strings.Contains(list, "node") {
+		if list := s.Chela("devices", "list"); !strings.Contains(list, "Chrome on linux") ||
+			!strings.Contains(list, "operator ") || strings.Contains(list, "node") {
 			t.Errorf("devices:\n%s", list)
 		}
 	})
@@ -137,7 +143,8 @@ func TestWeb(t *testing.T) {
 	})
 	step("an answer is shown while it is written", func(t *testing.T) {
 		b.say("count")
-		b.Await("nothing is shown before the end", `(document.querySelector(".live .md")?.innerText ?? "").startsWith("1 2 3")`)
+		b.Await("nothing is shown before the end",
+			`(document.querySelector(".live .md")?.innerText ?? "").startsWith("1 2 3")`)
 		b.has(".turn.assistant:not(.live)", "39 40")
 		b.Await("it still works", `!document.querySelector(".live, .working")`)
 	})
@@ -152,9 +159,11 @@ func TestWeb(t *testing.T) {
 		b.say("wait")
 		b.has(".live .md", "1 2")
 		b.say("echo meanwhile")
-		b.Await("the message is not shown", `[...document.querySelectorAll(".bubble")].some(e => e.innerText == "echo meanwhile")`)
+		b.Await("the message is not shown",
+			`[...document.querySelectorAll(".bubble")].some(e => e.innerText == "echo meanwhile")`)
 		b.click("button.stop", "")
-		b.Await("the message is not answered", `[...document.querySelectorAll(".turn.assistant > .md")].some(e => e.innerText.trim() == "meanwhile")`)
+		b.Await("the message is not answered",
+			`[...document.querySelectorAll(".turn.assistant > .md")].some(e => e.innerText.trim() == "meanwhile")`)
 		b.Await("it still works", `!document.querySelector(".live, .working, button.stop")`)
 	})
 	step("a tool call is folded, and shows its input and output when it is opened", func(t *testing.T) {
@@ -183,7 +192,8 @@ func TestWeb(t *testing.T) {
 		b.has(".question", "touch made-by-a-click")
 		b.click(".question button", "Allow once")
 		b.Await("the question is still shown", `!document.querySelector(".question")`)
-		waittest.Until(t, "the file", func() bool { _, err := os.Stat(filepath.Join(s.Work, "made-by-a-click")); return err == nil })
+		waittest.Until(t, "the file",
+			func() bool { _, err := os.Stat(filepath.Join(s.Work, "made-by-a-click")); return err == nil })
 		b.Await("it still works", `!document.querySelector(".live, .working")`)
 		if _, err := os.Stat(filepath.Join(s.Work, "..", "denied-by-a-click")); err == nil {
 			t.Error("the denied command ran")
@@ -200,7 +210,8 @@ func TestWeb(t *testing.T) {
 		b.click(".question button", "Always allow")
 		b.click("dialog button", "Always allow")
 		b.Await("the question is still shown", `!document.querySelector(".question")`)
-		waittest.Until(t, "the file", func() bool { _, err := os.Stat(filepath.Join(s.Work, "always-made")); return err == nil })
+		waittest.Until(t, "the file",
+			func() bool { _, err := os.Stat(filepath.Join(s.Work, "always-made")); return err == nil })
 		b.Await("it still works", `!document.querySelector(".live, .working")`)
 		b.say("run touch always-made")
 		b.Await("it asks again, or fails", `!document.querySelector(".question") && document.querySelectorAll(".tool").length >= 5 && !document.querySelector(".live, .working")`)
@@ -209,14 +220,17 @@ func TestWeb(t *testing.T) {
 		b.say("fail")
 		b.has(".transcript", "scripted refusal")
 		b.Await("it still works", `!document.querySelector(".live, .working")`)
-		if n := evaluate[int](b, `document.querySelector(".transcript").innerText.split("scripted refusal").length - 1`); n != 1 {
-			t.Errorf("it is said %d times: %s", n, evaluate[string](b, `document.querySelector(".transcript").innerText.slice(-900)`))
+		if n := evaluate[int](b, `document.querySelector(".transcript").innerText.split("scripted refusal").length - 1`); n !=
+			1 {
+			t.Errorf("it is said %d times: %s", n,
+				evaluate[string](b, `document.querySelector(".transcript").innerText.slice(-900)`))
 		}
 		b.do("reload", chromedp.Reload())
 		b.has(".transcript", "scripted refusal")
 	})
 	step("a slash command is suggested and answered", func(t *testing.T) {
-		b.do("empty", chromedp.Evaluate[chromedp.Void](`document.querySelector("#message").value = ""`)) // the Enter of say leaves a line
+		// the Enter of say leaves a line
+		b.do("empty", chromedp.Evaluate[chromedp.Void](`document.querySelector("#message").value = ""`))
 		b.do("write", chromedp.Click(composer), chromedp.SendKeys(composer, "/stat"))
 		b.has(".commands [aria-selected=true]", "/status")
 		b.do("complete", chromedp.KeyEvent("\t"))
@@ -244,14 +258,17 @@ func TestWeb(t *testing.T) {
 		b.say("echo seen")
 		b.has(".turn.assistant", "seen")
 		b.do("reload", chromedp.Reload())
-		b.Await("it is not shown", `[...document.querySelectorAll(".turn.user img")].some(e => e.naturalWidth == 3 && e.naturalHeight == 2)`)
+		b.Await("it is not shown",
+			`[...document.querySelectorAll(".turn.user img")].some(e => e.naturalWidth == 3 && e.naturalHeight == 2)`)
 	})
 	step("a search leads to the message", func(t *testing.T) {
 		b.do("search", chromedp.Click(".search input"), chromedp.SendKeys(".search input", "39"))
 		b.has(".list .row .row-text", "39")
 		b.do("go there", chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll(".list .row")].find(e => e.href.split("/").length > location.href.split("#")[0].split("/").length + 2).click()`))
 		b.Await("the message is not in view", `(e => e && e.innerText.includes("39 40") && e.getBoundingClientRect().bottom > 0 && e.getBoundingClientRect().top < innerHeight)(document.querySelector(".turn.found"))`)
-		b.do("clear", chromedp.Evaluate[chromedp.Void](`(e => { e.value = ""; e.dispatchEvent(new Event("input")); })(document.querySelector(".search input"))`))
+		b.do("clear",
+			chromedp.Evaluate[chromedp.Void](
+				`(e => { e.value = ""; e.dispatchEvent(new Event("input")); })(document.querySelector(".search input"))`))
 		b.visit("")
 	})
 	step("a conversation can be begun, renamed, found, archived and deleted", func(t *testing.T) {
@@ -268,7 +285,9 @@ func TestWeb(t *testing.T) {
 		b.do("search", chromedp.Click(".search input"), chromedp.SendKeys(".search input", "another"))
 		b.has(".list", "In messages")
 		b.has(".list .row", "Tea talk")
-		b.do("clear", chromedp.Evaluate[chromedp.Void](`(e => { e.value = ""; e.dispatchEvent(new Event("input")); })(document.querySelector(".search input"))`))
+		b.do("clear",
+			chromedp.Evaluate[chromedp.Void](
+				`(e => { e.value = ""; e.dispatchEvent(new Event("input")); })(document.querySelector(".search input"))`))
 		b.has(".sidebar .row", "Main conversation")
 		b.click(".menu > button", "")
 		b.click(".menu li button", "Archive")
@@ -301,7 +320,8 @@ func TestWeb(t *testing.T) {
 		b.has(".card", "wait")
 	})
 	step("a job is shown, run, paused, resumed and deleted", func(t *testing.T) {
-		s.Chela("cron", "add", "--name", "Morning brief", "--cron", "0 9 * * 1-5", "--session", "isolated", "--message", "echo good morning")
+		s.Chela("cron", "add", "--name", "Morning brief", "--cron", "0 9 * * 1-5", "--session", "isolated",
+			"--message", "echo good morning")
 		b.visit("schedule")
 		b.has(".card", "Morning brief")
 		b.has(".card", "0 9 * * 1-5")
@@ -327,22 +347,27 @@ func TestWeb(t *testing.T) {
 	step("the thinking level of all conversations can be set", func(t *testing.T) {
 		b.visit("settings")
 		b.Await("no choice", `!!document.querySelector("#thinking")`)
-		b.do("choose", chromedp.Evaluate[chromedp.Void](`(e => { e.value = "low"; e.dispatchEvent(new Event("change")); })(document.querySelector("#thinking"))`))
+		b.do("choose",
+			chromedp.Evaluate[chromedp.Void](
+				`(e => { e.value = "low"; e.dispatchEvent(new Event("change")); })(document.querySelector("#thinking"))`))
 		b.Shows("Saved.")
-		if got := strings.TrimSpace(s.Chela("config", "get", "agents.defaults.thinkingDefault")); !strings.Contains(got, "low") {
+		if got := strings.TrimSpace(s.Chela("config", "get", "agents.defaults.thinkingDefault")); !strings.Contains(got,
+			"low") {
 			t.Errorf("the configuration has %s", got)
 		}
 	})
 	step("the page speaks Chinese, and remembers it", func(t *testing.T) {
 		b.click(`.segments input[name=language]`, "")
-		b.do("choose", chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".segments input[name=language]")[1].click()`))
+		b.do("choose",
+			chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".segments input[name=language]")[1].click()`))
 		b.has("h1", "设置")
 		b.do("reload", chromedp.Reload())
 		b.has("h1", "设置")
 		if got := evaluate[string](b, "document.documentElement.lang"); got != "zh-CN" {
 			t.Errorf("lang %s", got)
 		}
-		b.do("choose", chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".segments input[name=language]")[0].click()`))
+		b.do("choose",
+			chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".segments input[name=language]")[0].click()`))
 		b.has("h1", "Settings")
 	})
 	step("the page is dark as the system, or as a person says", func(t *testing.T) {
@@ -360,7 +385,8 @@ func TestWeb(t *testing.T) {
 		if dark() {
 			t.Error("a person's choice does not count")
 		}
-		b.do("system", chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".segments input[name=theme]")[0].click()`))
+		b.do("system",
+			chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".segments input[name=theme]")[0].click()`))
 		b.scheme("light")
 	})
 	step("it fits on a phone", func(t *testing.T) {
@@ -381,7 +407,9 @@ func TestWeb(t *testing.T) {
 		b.do("resize", chromedp.EmulateViewport(1280, 900))
 	})
 	step("keys are enough", func(t *testing.T) {
-		b.do("Ctrl-K", chromedp.Evaluate[chromedp.Void](`document.dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true}))`))
+		b.do("Ctrl-K",
+			chromedp.Evaluate[chromedp.Void](
+				`document.dispatchEvent(new KeyboardEvent("keydown", {key: "k", ctrlKey: true, bubbles: true}))`))
 		b.Await("Ctrl-K does not go to the search", `document.activeElement.matches(".search input")`)
 		b.do("skip", chromedp.Evaluate[chromedp.Void](`document.querySelector(".skip").click()`))
 		b.Await("the link does not skip to the field", `document.activeElement.matches("#message")`)
@@ -548,7 +576,8 @@ func TestWebTabs(t *testing.T) {
 	b.say("echo from the first tab")
 	other.has(".turn.assistant", "from the first tab")
 	other.say("count")
-	b.Await("the first tab does not show the answer as it is written", `(document.querySelector(".live .md")?.innerText ?? "").includes("1 2 3")`)
+	b.Await("the first tab does not show the answer as it is written",
+		`(document.querySelector(".live .md")?.innerText ?? "").includes("1 2 3")`)
 	b.has(".turn.assistant:not(.live)", "39 40")
 	for _, text := range []string{"echo from the first tab", "count"} {
 		if one, two := b.asked(text), other.asked(text); one != 1 || two != 1 {
@@ -612,7 +641,8 @@ func TestWebHostile(t *testing.T) {
 	for _, text := range hostile {
 		s.operator(t).Must("chat.inject", map[string]any{"sessionKey": "main", "message": text}, nil)
 	}
-	s.operator(t).Must("sessions.patch", map[string]any{"key": "main", "label": `<img src=x onerror=window.hacked=1>`}, nil)
+	s.operator(t).Must("sessions.patch", map[string]any{"key": "main", "label": `<img src=x onerror=window.hacked=1>`},
+		nil)
 	b.has(".sidebar", "<img src=x")
 	b.say(`run touch '../<img src=x onerror=window.hacked=1>'`)
 	b.has(".question", "<img src=x")
@@ -638,7 +668,8 @@ func TestWebHostile(t *testing.T) {
 		t.Error(got)
 	}
 	for _, u := range b.Requests() {
-		if !strings.HasPrefix(u, s.HTTP()+"/") && !strings.HasPrefix(u, "data:") && !strings.HasPrefix(u, "ws://127.0.0.1:") && u != "about:blank" {
+		if !strings.HasPrefix(u, s.HTTP()+"/") && !strings.HasPrefix(u, "data:") &&
+			!strings.HasPrefix(u, "ws://127.0.0.1:") && u != "about:blank" {
 			t.Errorf("a request left: %s", u)
 		}
 	}
@@ -648,13 +679,15 @@ func TestWebHostile(t *testing.T) {
 // TestWebAccessible checks the page with axe.
 func TestWebAccessible(t *testing.T) {
 	t.Parallel()
-	axe, err := os.ReadFile(filepath.Join(packages(t, kit{name: "axe", Needs: map[string]string{"axe-core": "4.14.1"}}), "axe-core", "axe.min.js"))
+	axe, err := os.ReadFile(filepath.Join(packages(t, kit{name: "axe", Needs: map[string]string{"axe-core": "4.14.1"}}),
+		"axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newGateway(t, section{"tools": section{"exec": section{"mode": "ask"}}})
 	s.File("notes.txt", "the tide turns at six\n")
-	s.Chela("cron", "add", "--name", "Morning brief", "--cron", "0 9 * * 1-5", "--session", "isolated", "--message", "echo good morning")
+	s.Chela("cron", "add", "--name", "Morning brief", "--cron", "0 9 * * 1-5", "--session", "isolated",
+		"--message", "echo good morning")
 	s.Chela("agent", "-m", "echo # A title | with `code`, a [link](https://example.org/) and **more**")
 	s.Chela("agent", "-m", "read notes.txt")
 	b := newBrowser(t)
@@ -753,7 +786,8 @@ func TestWebBuild(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	for _, args := range [][]string{{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"}, {"run", "build"}} {
+	for _, args := range [][]string{{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"},
+		{"run", "build"}} {
 		cmd := exec.CommandContext(ctx, "npm", args...)
 		cmd.Dir = filepath.Join(dir, "web")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -805,7 +839,8 @@ func (b *browser) Requests() []string {
 func TestWebReplaced(t *testing.T) {
 	t.Parallel()
 	ui := t.TempDir()
-	if err := os.WriteFile(filepath.Join(ui, "index.html"), []byte("<!doctype html><title>another page</title>"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(ui, "index.html"), []byte("<!doctype html><title>another page</title>"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	s := newGateway(t, section{"gateway": section{"controlUi": section{"root": ui}}})

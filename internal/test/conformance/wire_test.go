@@ -145,7 +145,8 @@ func (l *line) Ask(method string, params any) frame {
 	l.t.Helper()
 	id := l.send(method, params)
 	return l.Await("the response to "+method, 0, func(f frame) bool {
-		return f.ID == id && (method != wire.MethodAgent || !strings.Contains(string(f.Payload), `"status":"accepted"`)) // which precedes the result
+		// which precedes the result
+		return f.ID == id && (method != wire.MethodAgent || !strings.Contains(string(f.Payload), `"status":"accepted"`))
 	})
 }
 

@@ -41,10 +41,13 @@ func TestReport(t *testing.T) {
 		{"three failed", fails("TestA", "TestB", "TestC"), "[p.TestA p.TestB p.TestC]", ""},
 		{"four failed", fails("TestA", "TestB", "TestC", "TestD"), "[p.TestA p.TestB p.TestC p.TestD]", "4 tests failed"},
 		{"a test and its subtests are one", fails("TestA/a", "TestA/b", "TestA/c", "TestA/d", "TestA"), "[p.TestA]", ""},
-		{"a panic", `{"Action":"output","Package":"p","Test":"TestA","Output":"panic: oh\n"}` + fails("TestA"), "[p.TestA]", "p: panic: oh"},
-		{"a time-out", `{"Action":"output","Package":"p","Test":"TestA","Output":"panic: test timed out after 30m0s\n"}` + fails("TestA"),
+		{"a panic", `{"Action":"output","Package":"p","Test":"TestA","Output":"panic: oh\n"}` + fails("TestA"),
+			"[p.TestA]", "p: panic: oh"},
+		{"a time-out", `{"Action":"output","Package":"p","Test":"TestA","Output":"panic: test timed out after 30m0s\n"}` +
+			fails("TestA"),
 			"[p.TestA]", "p: panic: test timed out after 30m0s"},
-		{"a race", `{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}` + fails("TestA"), "[p.TestA]", "p: WARNING: DATA RACE"},
+		{"a race", `{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}` + fails("TestA"),
+			"[p.TestA]", "p: WARNING: DATA RACE"},
 		{"a panic that the test wants", `{"Action":"output","Package":"p","Test":"TestA","Output":"panic: oh\n"}{"Action":"pass","Package":"p","Test":"TestA"}{"Action":"pass","Package":"p"}`,
 			"[]", ""},
 		{"outside of tests", `{"Action":"pass","Package":"p","Test":"TestA"}{"Action":"output","Package":"p","Output":"exit status 1\n"}{"Action":"fail","Package":"p"}`,
@@ -142,7 +145,8 @@ func TestSecondLook(t *testing.T) {
 		"flaky/p_test.go":  body("func TestFlaky(t *testing.T) { " + flaky + " }\nfunc TestOther(t *testing.T) {}"),
 		"flaky2/p_test.go": body("func TestFlaky(t *testing.T) { " + flaky + " }"),
 		"bad/p_test.go":    body("func TestBad(t *testing.T) { t.Error(\"always\") }"),
-		"panics/p_test.go": body("func TestPanic(t *testing.T) { " + strings.Replace(flaky, `t.Error("this once")`, `panic("this once")`, 1) + " }"),
+		"panics/p_test.go": body("func TestPanic(t *testing.T) { " +
+			strings.Replace(flaky, `t.Error("this once")`, `panic("this once")`, 1) + " }"),
 		"broken/p_test.go": body("func TestBroken(t *testing.T) { undefined() }"),
 		"exits/p_test.go":  body("func TestMain(m *testing.M) { m.Run(); os.Exit(3) }"),
 	}))

@@ -53,7 +53,8 @@ func test(ctx context.Context, w io.Writer, args []string) error {
 	}
 	var flaky []testID
 	for _, id := range first.failed {
-		fmt.Fprintf(w, "\n%s failed:\n| %s\nsecond look at it: three times, alone\n", id, strings.ReplaceAll(first.text(id), "\n", "\n| "))
+		fmt.Fprintf(w, "\n%s failed:\n| %s\nsecond look at it: three times, alone\n", id,
+			strings.ReplaceAll(first.text(id), "\n", "\n| "))
 		again := newReport()
 		if err := goTest(ctx, again, w, againArgs(args, id)); err != nil {
 			return err
@@ -67,7 +68,8 @@ func test(ctx context.Context, w io.Writer, args []string) error {
 	for _, id := range flaky {
 		fmt.Fprintf(w, "FLAKY\t%s: it failed, then passed three times alone", id)
 		if !known[id.String()] {
-			fmt.Fprintf(w, "; mend it, or enter it into %s:\n%s %s: CAUSE", flakyFile, time.Now().AddDate(0, 0, flakyDays).Format(time.DateOnly), id)
+			fmt.Fprintf(w, "; mend it, or enter it into %s:\n%s %s: CAUSE", flakyFile,
+				time.Now().AddDate(0, 0, flakyDays).Format(time.DateOnly), id)
 		}
 		fmt.Fprintln(w)
 	}

@@ -23,7 +23,8 @@ import (
 
 // targets are the systems that Chela is built for.
 var targets = [...]string{
-	"linux/amd64", "linux/arm64", "linux/arm", "linux/riscv64", "linux/386", "darwin/amd64", "darwin/arm64", "windows/amd64",
+	"linux/amd64", "linux/arm64", "linux/arm", "linux/riscv64", "linux/386", "darwin/amd64",
+	"darwin/arm64", "windows/amd64",
 }
 
 // source is a package as go list prints it.
@@ -69,7 +70,8 @@ func checkTypes(ctx context.Context, w io.Writer) error {
 // that they import, each after what it imports.
 func list(ctx context.Context, target string) ([]*source, error) {
 	goos, goarch, _ := strings.Cut(target, "/")
-	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-test", "-json=ImportPath,Name,Dir,GoFiles,Imports,ImportMap,ForTest,Module", "./...")
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-test",
+		"-json=ImportPath,Name,Dir,GoFiles,Imports,ImportMap,ForTest,Module", "./...")
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -28,8 +28,10 @@ const (
 // Secrets are the secrets in both folders. None of them may be printed.
 func Secrets() []string {
 	return []string{
-		"sk-house-0123456789abcdef", "123456:not-a-real-token", "gateway-token-of-ada", "sk-ant-test-aaaaaaaaaaaaaaaaaaaa", "refresh-aaaaaaa",
-		"gsk-test-bbbbbbbbbbbbbbbb", "sk-mars-cccccccccccccccc", "sk-test-work-dddddddddddddddd", "sk-test-eeeeeeeeeeeeeeeeeeee", Token, "socket-token",
+		"sk-house-0123456789abcdef", "123456:not-a-real-token", "gateway-token-of-ada",
+		"sk-ant-test-aaaaaaaaaaaaaaaaaaaa", "refresh-aaaaaaa",
+		"gsk-test-bbbbbbbbbbbbbbbb", "sk-mars-cccccccccccccccc", "sk-test-work-dddddddddddddddd",
+		"sk-test-eeeeeeeeeeeeeeeeeeee", Token, "socket-token",
 	}
 }
 
@@ -47,7 +49,8 @@ func Tables(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), ".openclaw")
 	copied(t, "testdata/tables", dir)
-	for _, db := range []struct{ script, file string }{{"state.sql", "state/openclaw.sqlite"}, {"agent.sql", "agents/main/agent/openclaw-agent.sqlite"}} {
+	for _, db := range []struct{ script, file string }{{"state.sql", "state/openclaw.sqlite"},
+		{"agent.sql", "agents/main/agent/openclaw-agent.sqlite"}} {
 		script := filepath.Join(dir, db.script)
 		text, err := os.ReadFile(script)
 		if err != nil {
@@ -100,7 +103,8 @@ func addCompressed(t testing.TB, file string) {
 	}
 	err = sqlitex.ExecuteTransient(c, "PRAGMA journal_mode = WAL", nil)
 	if err == nil {
-		err = sqlitex.ExecuteTransient(c, fmt.Sprintf(`INSERT INTO transcript_events (session_id, seq, created_at, event_zstd, event_utf8_bytes)
+		err = sqlitex.ExecuteTransient(c,
+			fmt.Sprintf(`INSERT INTO transcript_events (session_id, seq, created_at, event_zstd, event_utf8_bytes)
 VALUES ('55555555-aaaa-4aaa-8aaa-000000000001', 5, 0, x'%x', %d)`, packed, len(text)), nil)
 	}
 	if err != nil {

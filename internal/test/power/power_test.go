@@ -53,7 +53,8 @@ func TestCutLosesOrderedCommits(t *testing.T) {
 		t.Errorf("broken: %v", b)
 	}
 	commits := s.Commits()
-	want := []struct{ last, missing string }{{"", "accepted"}, {"accepted", "started"}, {"accepted", "started"}, {"accepted", "started"}, {"ended", "after"}, {"ended", "after"}}
+	want := []struct{ last, missing string }{{"", "accepted"}, {"accepted", "started"}, {"accepted", "started"},
+		{"accepted", "started"}, {"ended", "after"}, {"ended", "after"}}
 	if len(commits) != len(want) {
 		t.Fatalf("%d commits, want %d", len(commits), len(want))
 	}

@@ -26,7 +26,13 @@ func TestSweepWork(t *testing.T) {
 	const key, child = chela.SessionKey("agent:main:main"), chela.SessionKey("agent:main:subagent:1")
 	name := lease.Session(key)
 	now := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	hold := usage.Hold{ID: "r:2", Run: "r", Scopes: []usage.Scope{{Name: usage.TreeScope("r"), Limit: 100}}, Nano: 40, Created: now}
+	hold := usage.Hold{
+		ID:      "r:2",
+		Run:     "r",
+		Scopes:  []usage.Scope{{Name: usage.TreeScope("r"), Limit: 100}},
+		Nano:    40,
+		Created: now,
+	}
 	power.Sweep(t, func(t testing.TB, s store.Store, report func(power.Fact)) {
 		var l lease.Lease
 		row := run.Run{ID: "r", Session: key, SessionID: "t", Kind: run.Turn, State: run.Running, Started: now}
@@ -60,8 +66,17 @@ func TestSweepWork(t *testing.T) {
 			return tx.Calls().Plan(session.Call{ID: "c", Run: "r", Session: key, Wire: llm.ToolCall{Name: "exec"}, Updated: now})
 		})
 		held(store.Ordered, func(tx store.Tx) error { // a call before it spawned a child
-			_, err := tx.Queue().Put(queue.Item{ID: "spawn:r", Key: "spawn:r", Session: child, Kind: queue.Message, State: queue.Waiting, Parent: "r", Created: now})
-			return errors.Join(err, tx.Sessions().Put(session.Meta{Key: child, ID: "u", Agent: "main", Bounds: session.Bounds{}.Narrow(key, run.Tools{Deny: []string{"exec"}})}))
+			_, err := tx.Queue().Put(queue.Item{
+				ID:      "spawn:r",
+				Key:     "spawn:r",
+				Session: child,
+				Kind:    queue.Message,
+				State:   queue.Waiting,
+				Parent:  "r",
+				Created: now,
+			})
+			return errors.Join(err, tx.Sessions().Put(session.Meta{Key: child, ID: "u", Agent: "main",
+				Bounds: session.Bounds{}.Narrow(key, run.Tools{Deny: []string{"exec"}})}))
 		})
 		held(store.Synced, func(tx store.Tx) error { return tx.Calls().Move("c", session.Started, session.Planned) })
 		report(func(r store.Reader) error { // the child exists, with its bounds
@@ -80,10 +95,18 @@ func TestSweepWork(t *testing.T) {
 			return errors.Join(err, callIn("c", session.Started, session.Waiting, session.Closed)(r))
 		})
 
-		held(store.Synced, func(tx store.Tx) error { // blocked: one commit requests approval, suspends the run and frees the lease
+		// blocked: one commit requests approval, suspends the run and frees the lease
+		held(store.Synced, func(tx store.Tx) error {
 			_, err := session.Block(tx.Calls(), "c", "a", []string{"net:example.org"}, now, session.Started)
 			row.State, row.Waits = run.Suspended, run.WaitsApproval
-			return errors.Join(err, tx.Approvals().Put(approval.Request{ID: "a", Session: key, Run: "r", Call: "c", Rights: []string{"net:example.org"}, Created: now}),
+			return errors.Join(err, tx.Approvals().Put(approval.Request{
+				ID:      "a",
+				Session: key,
+				Run:     "r",
+				Call:    "c",
+				Rights:  []string{"net:example.org"},
+				Created: now,
+			}),
 				tx.Runs().Put(row), tx.Leases().Release(l))
 		})
 		before := l

@@ -152,7 +152,8 @@ func (s *state) checkJobs() {
 // tellRuns adds the runs of a job to the story. Slots are in the time of the wall clock.
 func (c *jobCheck) tellRuns() {
 	for _, r := range c.runs {
-		c.w.tell("%s: run %.8s, by hand %t, slot %s, claimed %s, its turn %s ended %s, the run at %s: %s %s", c.j.tag, r.ID, r.Forced, r.slot().UTC().Format("15:04:05.000"),
+		c.w.tell("%s: run %.8s, by hand %t, slot %s, claimed %s, its turn %s ended %s, the run at %s: %s %s", c.j.tag, r.ID,
+			r.Forced, r.slot().UTC().Format("15:04:05.000"),
 			c.at(r.claimed), r.turn.State, c.at(r.ended), r.Ended.Time().UTC().Format("15:04:05.000"), r.Status, r.Error)
 	}
 }
@@ -161,7 +162,8 @@ func (c *jobCheck) last() *change { return c.changes[len(c.changes)-1] }
 
 // succeeded reports whether a run of the schedule has succeeded.
 func (c *jobCheck) succeeded() bool {
-	return slices.ContainsFunc(c.runs, func(r jobRun) bool { return r.Status == job.OK || r.Status == job.Failed && !r.fails() })
+	return slices.ContainsFunc(c.runs,
+		func(r jobRun) bool { return r.Status == job.OK || r.Status == job.Failed && !r.fails() })
 }
 
 // checkRecord checks that the record is what the person who has changed it knows, and
@@ -193,10 +195,12 @@ func (c *jobCheck) checkRecord() {
 	want, _ := last.args["schedule"].(map[string]any)
 	sc := got.Schedule
 	at, _ := sc.AtTime()
-	if sc.Kind == job.KindAt && !at.Equal(last.first) || sc.Kind == job.KindEvery && sc.EveryMs != last.every.Milliseconds() || sc.Kind == job.KindCron && sc.Expr != want["expr"] {
+	if sc.Kind == job.KindAt && !at.Equal(last.first) || sc.Kind == job.KindEvery &&
+		sc.EveryMs != last.every.Milliseconds() || sc.Kind == job.KindCron && sc.Expr != want["expr"] {
 		c.broken("its schedule is %s, want %v", sc, want)
 	}
-	if d, _ := last.args["delivery"].(map[string]any); last.session == "" && got.Delivery != nil && d["to"] != nil && got.Delivery.To != d["to"] {
+	if d, _ := last.args["delivery"].(map[string]any); last.session == "" && got.Delivery != nil && d["to"] != nil &&
+		got.Delivery.To != d["to"] {
 		c.broken("its result goes to %s, want %s", got.Delivery.To, d["to"])
 	}
 }
@@ -256,7 +260,8 @@ func (c *jobCheck) session() chela.SessionKey {
 
 // changed reports whether a person has changed the job between two instants, perhaps.
 func (c *jobCheck) changed(from, to time.Time, how func(*change) bool) bool {
-	return slices.ContainsFunc(c.changes, func(ch *change) bool { return !ch.acked.Before(from) && !ch.sent.After(to) && how(ch) })
+	return slices.ContainsFunc(c.changes,
+		func(ch *change) bool { return !ch.acked.Before(from) && !ch.sent.After(to) && how(ch) })
 }
 
 func anyChange(*change) bool { return true }
@@ -275,7 +280,8 @@ func (c *jobCheck) checkOnce() {
 			continue
 		}
 		if ended != nil && !c.changed(ended.claimed, r.claimed, func(ch *change) bool { return ch.enabled }) {
-			c.broken("it has one slot, its run %s ended with %s (%s), and it ran again at %s", ended.ID, ended.Status, ended.Error, c.at(r.claimed))
+			c.broken("it has one slot, its run %s ended with %s (%s), and it ran again at %s", ended.ID, ended.Status,
+				ended.Error, c.at(r.claimed))
 		}
 		if i > 0 && c.changed(c.runs[i-1].claimed, r.claimed, anyChange) {
 			tries = 0
@@ -290,7 +296,8 @@ func (c *jobCheck) checkOnce() {
 	}
 	if n := len(c.runs); n > 0 && c.last().every == 0 && !c.last().removed {
 		r := c.runs[n-1]
-		if !r.Forced && r.fails() && strings.Contains(r.Error, "overloaded") && n <= jobRetries && !c.changed(r.claimed, c.end, anyChange) {
+		if !r.Forced && r.fails() && strings.Contains(r.Error, "overloaded") && n <= jobRetries &&
+			!c.changed(r.claimed, c.end, anyChange) {
 			c.broken("it has one slot, failed %d times for a reason that passes (%s), and is not repeated", n, r.Error)
 		}
 	}
@@ -376,7 +383,8 @@ func (c *jobCheck) checkSlot(r jobRun) {
 			}
 		}
 		_, base := c.base(due, c.patience(due)+jobNotice)
-		missed := slices.ContainsFunc(defs, func(d definition) bool { return d.enabled && len(d.between(from, r.begun())) > 0 })
+		missed := slices.ContainsFunc(defs,
+			func(d definition) bool { return d.enabled && len(d.between(from, r.begun())) > 0 })
 		if base.IsZero() || !missed && !c.stepped(c.w.begun, r.claimed) {
 			c.broken("the slot %s is none of it, and none was missed before", r.slot())
 		}
@@ -396,7 +404,8 @@ func pauseBetween(failed, r jobRun) time.Duration {
 
 // asked reports whether a person may have begun a run by hand.
 func (c *jobCheck) asked(r jobRun) bool {
-	return slices.ContainsFunc(c.j.byHand, func(b byHand) bool { return !r.claimed.Before(b.sent) && !r.claimed.After(b.acked) })
+	return slices.ContainsFunc(c.j.byHand,
+		func(b byHand) bool { return !r.claimed.Before(b.sent) && !r.claimed.After(b.acked) })
 }
 
 // checkCatchUps checks that the slots that were missed while the gateway was not running
@@ -412,7 +421,8 @@ func (c *jobCheck) checkCatchUps() {
 		}
 		n := 0
 		for _, r := range c.runs {
-			if !r.Forced && c.versionAt(r).every > 0 && !r.claimed.Before(sp.born) && !r.claimed.After(to) && (!c.onGrid(r) || r.slot().Before(sp.born)) && !c.asked(r) {
+			if !r.Forced && c.versionAt(r).every > 0 && !r.claimed.Before(sp.born) && !r.claimed.After(to) &&
+				(!c.onGrid(r) || r.slot().Before(sp.born)) && !c.asked(r) {
 				n++
 			}
 		}
@@ -442,10 +452,12 @@ func (c *jobCheck) checkGaps() {
 				c.broken("it ran at %s and %s later", c.at(prev.claimed), gap)
 			}
 			if !edited && r.slot().Before(prev.begun().Add(jobGap)) {
-				c.broken("it ran at %s for the slot %s, and then for %s", prev.begun().UTC().Format("15:04:05.000"), prev.slot().UTC().Format("15:04:05.000"), r.slot().UTC().Format("15:04:05.000"))
+				c.broken("it ran at %s for the slot %s, and then for %s", prev.begun().UTC().Format("15:04:05.000"),
+					prev.slot().UTC().Format("15:04:05.000"), r.slot().UTC().Format("15:04:05.000"))
 			}
 			if errors > 0 && r.slot().Before(prev.Ended.Time().Add(jobPause(errors)-time.Millisecond)) {
-				c.broken("it failed %d times in a row until %s, and ran at %s", errors, prev.Ended.Time().UTC().Format(time.TimeOnly), r.slot().UTC().Format(time.TimeOnly))
+				c.broken("it failed %d times in a row until %s, and ran at %s", errors,
+					prev.Ended.Time().UTC().Format(time.TimeOnly), r.slot().UTC().Format(time.TimeOnly))
 			}
 		}
 		if prev = &c.runs[i]; r.fails() {
@@ -463,7 +475,9 @@ func (c *jobCheck) windows() (list []window) {
 		if i < len(c.changes)-1 {
 			w.to = c.changes[i+1].sent
 		}
-		ended := ch.every == 0 && !ch.sets && slices.ContainsFunc(c.runs, func(r jobRun) bool { return !r.claimed.After(ch.acked) }) // it may not be enabled any more
+		// it may not be enabled any more
+		ended := ch.every == 0 && !ch.sets &&
+			slices.ContainsFunc(c.runs, func(r jobRun) bool { return !r.claimed.After(ch.acked) })
 		if ch.enabled && !ch.removed && !ended {
 			list = append(list, w)
 		}
@@ -602,7 +616,8 @@ func (c *jobCheck) deadline(t, limit time.Time) (until, ready, first time.Time, 
 // reason.
 func (c *jobCheck) checkHandled(w window, slot, t time.Time) {
 	until, ready, first, calm, ok := c.deadline(t, w.to)
-	if !ok || c.wallAt(ready).Before(slot) { // the clock was set back before a gateway could see that it has come: it comes again
+	// the clock was set back before a gateway could see that it has come: it comes again
+	if !ok || c.wallAt(ready).Before(slot) {
 		return
 	}
 	slack := until.Sub(ready)
@@ -611,13 +626,15 @@ func (c *jobCheck) checkHandled(w window, slot, t time.Time) {
 		switch {
 		case r.slot().Equal(slot):
 			return // it ran
-		case !r.Forced && (r.slot().Before(slot) || !calm && !c.onGrid(r)) && r.begun().After(slot.Add(-jobGap)) && !r.claimed.After(until):
+		case !r.Forced && (r.slot().Before(slot) || !calm && !c.onGrid(r)) && r.begun().After(slot.Add(-jobGap)) &&
+			!r.claimed.After(until):
 			return // it was missed, or less than the gap after another one that was late
 		case !r.Forced && !calm && !c.onGrid(r) && r.claimed.After(t) && !r.claimed.After(until):
 			return // it was missed, and the clock was set back before it ran
 		case r.ended.IsZero() && !r.claimed.After(until) && r.Ended.Time().After(slot.Add(-slack-jobGap)):
 			return
-		case !r.ended.Before(first.Add(-slack-jobGap)) && (!r.claimed.After(ready) || (calm || r.Forced) && !r.claimed.After(until)):
+		case !r.ended.Before(first.Add(-slack-jobGap)) &&
+			(!r.claimed.After(ready) || (calm || r.Forced) && !r.claimed.After(until)):
 			return // the job was running
 		}
 		if r.claimed.After(until) {
@@ -628,14 +645,16 @@ func (c *jobCheck) checkHandled(w window, slot, t time.Time) {
 		} else {
 			errors = 0
 		}
-		if !r.Forced && r.fails() && slot.Before(r.Ended.Time().Add(jobPause(errors)+slack)) && (w.every > 0 || r.slot().Before(slot)) {
+		if !r.Forced && r.fails() && slot.Before(r.Ended.Time().Add(jobPause(errors)+slack)) &&
+			(w.every > 0 || r.slot().Before(slot)) {
 			return // it paused
 		}
 	}
 	if c.repeated(w, slot, t) {
 		return
 	}
-	c.broken("the slot %s, at %s, did not run; want until %s, calm %t", slot.UTC().Format("15:04:05.000"), c.at(t), c.at(until), calm)
+	c.broken("the slot %s, at %s, did not run; want until %s, calm %t", slot.UTC().Format("15:04:05.000"),
+		c.at(t), c.at(until), calm)
 }
 
 // repeated reports whether a slot is in a time that the clock shows again, or in the time
@@ -682,7 +701,8 @@ func (c *jobCheck) checkOutcome(r jobRun) {
 		c.broken("its run %s failed with %q, and its turn with %q", r.ID, r.Error, r.turn.Error)
 	}
 	late := r.Ended.Time().Sub(c.wallAt(r.ended))
-	if limit := jobCommit + c.failures(r.ended.Add(-jobRepeat), r.ended.Add(jobRepeat)); late > limit && !c.stepped(r.ended, r.ended.Add(late)) {
+	if limit := jobCommit + c.failures(r.ended.Add(-jobRepeat), r.ended.Add(jobRepeat)); late > limit &&
+		!c.stepped(r.ended, r.ended.Add(late)) {
 		c.broken("its run %s ended %s after its turn", r.ID, late)
 	}
 }
@@ -696,7 +716,9 @@ func (c *jobCheck) checkTold(r jobRun, token string) {
 	n := 0
 	for id, list := range c.entries {
 		for _, e := range list {
-			if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser && c.home[id] == key && strings.Contains(e.Message.PlainText(), token) && strings.Contains(e.Message.PlainText(), `"`+c.j.tag+`" has ended`) {
+			if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser && c.home[id] == key &&
+				strings.Contains(e.Message.PlainText(), token) &&
+				strings.Contains(e.Message.PlainText(), `"`+c.j.tag+`" has ended`) {
 				n++
 			}
 		}
@@ -722,7 +744,8 @@ func (c *jobCheck) checkResult(r jobRun) {
 	if c.changes[0].session != "" { // it is answered like any event
 		return
 	}
-	if len(a.tags) > 0 && !slices.ContainsFunc(a.tags, func(tag string) bool { return tag == c.j.tag || strings.HasPrefix(tag, c.j.tag+".") }) {
+	if len(a.tags) > 0 &&
+		!slices.ContainsFunc(a.tags, func(tag string) bool { return tag == c.j.tag || strings.HasPrefix(tag, c.j.tag+".") }) {
 		c.broken("the result of its run %s is %s, an answer to %v", r.ID, token, a.tags)
 	}
 	c.checkTold(r, token)
@@ -747,7 +770,8 @@ func (c *jobCheck) checkResult(r jobRun) {
 		c.broken("the result %s was sent, and the job had been removed", token)
 	case r.Target.Channel != chela.LocalChannel && (there > 1 || r.Delivery == job.WasDelivered && there != 1):
 		c.broken("the result %s is %s, and was sent %d times", token, r.Delivery, there)
-	case r.Delivery == job.NotRequested && r.Status == job.OK && c.changes[0].enabled && !slices.ContainsFunc(c.changes, func(ch *change) bool { return ch.removed || !announced(ch.definition) }):
+	case r.Delivery == job.NotRequested && r.Status == job.OK && c.changes[0].enabled &&
+		!slices.ContainsFunc(c.changes, func(ch *change) bool { return ch.removed || !announced(ch.definition) }):
 		c.broken("the result %s was sent to nobody", token)
 	}
 	if r.Target.Mode == job.Announce && !slices.ContainsFunc(c.changes, func(ch *change) bool {

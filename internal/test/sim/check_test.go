@@ -104,9 +104,20 @@ type state struct {
 // read reads the rows.
 func (w *world) read(r store.Reader) (*state, error) {
 	s := &state{
-		w: w, metas: map[chela.SessionKey]session.Meta{}, past: map[chela.SessionKey]int{}, entries: map[string][]session.Entry{}, home: map[string]chela.SessionKey{},
-		byLabel: map[string][]subagent.Child{}, runs: map[chela.RunID]run.Run{}, items: map[string]queue.Item{}, orders: map[*stop]queue.Item{}, messages: map[string]*relayed{}, rows: map[chela.RunID][]outbox.Row{}, announce: map[string]queue.Item{},
-		kept: map[chela.RunID]bool{},
+		w:       w,
+		metas:   map[chela.SessionKey]session.Meta{},
+		past:    map[chela.SessionKey]int{},
+		entries: map[string][]session.Entry{},
+		home:    map[string]chela.SessionKey{},
+		byLabel: map[string][]subagent.Child{},
+		runs:    map[chela.RunID]run.Run{},
+		items:   map[string]queue.Item{},
+
+		orders:   map[*stop]queue.Item{},
+		messages: map[string]*relayed{},
+		rows:     map[chela.RunID][]outbox.Row{},
+		announce: map[string]queue.Item{},
+		kept:     map[chela.RunID]bool{},
 	}
 	list, _, err := r.Sessions().List(session.Query{Archived: session.ArchivedToo, Limit: 10_000})
 	if err != nil {
@@ -254,7 +265,8 @@ func (s *state) readMessages(r store.Reader, getRun func(chela.RunID) error) err
 			m.first, errs[0] = get(id)
 			m.late, errs[1] = get(step.LateKey())
 			m.later, errs[2] = get(m.first.Later().ID)
-			errs[3], errs[4], errs[5], errs[6] = getRun(m.first.Run), getRun(m.first.Parent), getRun(m.late.Run), getRun(m.later.Run)
+			errs[3], errs[4], errs[5], errs[6] = getRun(m.first.Run), getRun(m.first.Parent),
+				getRun(m.late.Run), getRun(m.later.Run)
 			if err := errors.Join(errs[:]...); err != nil {
 				return err
 			}
@@ -371,7 +383,8 @@ func (s *state) gone(key chela.SessionKey) bool {
 // stopped reports whether a command stopped the work of a session after a time.
 func (s *state) stopped(key chela.SessionKey, after time.Time) bool {
 	return slices.ContainsFunc(s.w.stops, func(st *stop) bool {
-		return st.chat.session == key && (st.text == "/stop" || st.text == "/new") && (st.accepted.IsZero() || !st.accepted.Before(after))
+		return st.chat.session == key && (st.text == "/stop" || st.text == "/new") &&
+			(st.accepted.IsZero() || !st.accepted.Before(after))
 	})
 }
 
@@ -428,7 +441,8 @@ func (s *state) checkMessages() {
 			default:
 				s.checkTold(m, r)
 			}
-			if r.SessionID != "" && n == 1 && !slices.ContainsFunc(s.entries[r.SessionID], func(e session.Entry) bool { return e.ItemID == it.ID }) {
+			if r.SessionID != "" && n == 1 &&
+				!slices.ContainsFunc(s.entries[r.SessionID], func(e session.Entry) bool { return e.ItemID == it.ID }) {
 				s.w.broken("D1: %s is not in the transcript of its run", m.tag)
 			}
 		case queue.Cancelled:
@@ -443,7 +457,8 @@ func (s *state) checkMessages() {
 			s.w.broken("D3: %s is %s", m.tag, it.State)
 		}
 		backlog := 0
-		if it.Inbound.Mode == string(queue.SteerBacklog) || strings.Contains(string(s.w.config()["messages"]), "steer-backlog") || s.metas[m.chat.session].Queue.Mode == string(queue.SteerBacklog) {
+		if it.Inbound.Mode == string(queue.SteerBacklog) || strings.Contains(string(s.w.config()["messages"]),
+			"steer-backlog") || s.metas[m.chat.session].Queue.Mode == string(queue.SteerBacklog) {
 			backlog = 1
 		}
 		if tagged[m.tag] > 1+backlog {
@@ -459,7 +474,8 @@ func (s *state) checkTold(m *message, r run.Run) {
 		if r.Error == "" {
 			s.w.broken("D3: the run of %s is %s without a reason", m.tag, r.State)
 		}
-		if !slices.ContainsFunc(s.entries[r.SessionID], func(e session.Entry) bool { return e.Run == r.ID && e.Kind == session.KindNotice && e.Text == r.Error }) {
+		if !slices.ContainsFunc(s.entries[r.SessionID],
+			func(e session.Entry) bool { return e.Run == r.ID && e.Kind == session.KindNotice && e.Text == r.Error }) {
 			s.w.broken("D3: the run of %s is %s, and the transcript does not say so", m.tag, r.State)
 		}
 	case run.OK:
@@ -471,7 +487,8 @@ func (s *state) checkTold(m *message, r run.Run) {
 			s.w.broken("D3: the run of %s is aborted, and nobody stopped it", m.tag)
 		}
 	}
-	told := r.State == run.OK && !r.Silent || (r.State == run.Failed || r.State == run.TimedOut) && r.Address.Peer.Kind == chela.Direct
+	told := r.State == run.OK && !r.Silent || (r.State == run.Failed || r.State == run.TimedOut) &&
+		r.Address.Peer.Kind == chela.Direct
 	if told && !r.Address.Local() && len(s.rows[r.ID]) == 0 {
 		s.w.broken("D3: the run of %s is %s, and nothing is delivered to %s", m.tag, r.State, chatName(r.Address))
 	}
@@ -486,7 +503,8 @@ func (s *state) checkDeliveries() {
 	for _, p := range s.w.platforms {
 		for _, m := range p.sent {
 			byKey[m.key] = append(byKey[m.key], m)
-			// What asks whether an answer arrived quotes it. The id of a preview is not synced, so that a crash may leave the preview behind.
+			// What asks whether an answer arrived quotes it. The id of a preview is not synced, so that a
+			// crash may leave the preview behind.
 			if m.gone || strings.HasSuffix(m.key, ":unsure") || strings.Contains(m.key, ":preview") && m.by.crashed.Load() {
 				continue
 			}
@@ -509,7 +527,9 @@ func (s *state) checkDeliveries() {
 	}
 	for id, rows := range s.rows {
 		for _, row := range rows {
-			if r := s.runs[id]; (r.State == run.Aborted || r.State == run.Superseded) && row.Key == fmt.Sprintf("%s:%d", id, row.Part) && len(byKey[row.Key]) > 0 && row.Address.Channel == "plain" { // no preview remains there
+			// no preview remains there
+			if r := s.runs[id]; (r.State == run.Aborted || r.State == run.Superseded) &&
+				row.Key == fmt.Sprintf("%s:%d", id, row.Part) && len(byKey[row.Key]) > 0 && row.Address.Channel == "plain" {
 				s.w.broken("L3: run %s is %s, and %q was sent as its answer", id, r.State, row.Text)
 			}
 			n := 0
@@ -523,7 +543,8 @@ func (s *state) checkDeliveries() {
 				s.w.broken("D4: the row %s of run %s says that %q was sent", row.Key, id, row.Text)
 			case row.State == outbox.Sent && row.Text != "" && n == 1 && byKey[row.Key][0].text != row.Text:
 				s.w.broken("D4: the message of %s says %q, want %q", row.Key, byKey[row.Key][0].text, row.Text)
-			case row.State == outbox.Failed && n > 0 && row.PlatformID == "" && !strings.Contains(row.Error, "chat not found") && !strings.Contains(row.Error, "outcome unknown") && !strings.Contains(row.Error, "no answer within"):
+			case row.State == outbox.Failed && n > 0 && row.PlatformID == "" && !strings.Contains(row.Error, "chat not found") &&
+				!strings.Contains(row.Error, "outcome unknown") && !strings.Contains(row.Error, "no answer within"):
 				s.w.broken("D4: the row %s failed (%s), and %q was sent", row.Key, row.Error, row.Text)
 			}
 		}
@@ -550,7 +571,8 @@ func (s *state) checkOrders() {
 		}
 		it, ok := s.orders[st]
 		if !ok || it.Kind != queue.Command || it.State != queue.Done {
-			s.w.broken("D1: %s of %s was accepted, and the queue has the %s item %q, which is %q", st.text, st.chat.name, it.Kind, it.ID, it.State)
+			s.w.broken("D1: %s of %s was accepted, and the queue has the %s item %q, which is %q", st.text, st.chat.name,
+				it.Kind, it.ID, it.State)
 			continue
 		}
 		if n := answered[it.ID]; n != 1 {
@@ -616,7 +638,8 @@ func backgroundsIn(text string) []string { return between(text, "background ", "
 
 // edited reports whether the text of a row is in a message that was a preview.
 func (s *state) edited(row outbox.Row) bool {
-	return slices.ContainsFunc(s.w.platforms[row.Address.Channel].sent, func(m *sent) bool { return m.id == row.PlatformID && m.text == row.Text && !m.gone })
+	return slices.ContainsFunc(s.w.platforms[row.Address.Channel].sent,
+		func(m *sent) bool { return m.id == row.PlatformID && m.text == row.Text && !m.gone })
 }
 
 func (s *state) checkCalls() {
@@ -709,13 +732,15 @@ func (s *state) repeats(key string) bool {
 		}
 	}
 	m := s.w.byTag[tag]
-	return m == nil || strings.Contains(string(s.w.config()["messages"]), "steer-backlog") || s.past[m.chat.session] > 0 || s.cut(m.chat.session)
+	return m == nil || strings.Contains(string(s.w.config()["messages"]), "steer-backlog") ||
+		s.past[m.chat.session] > 0 || s.cut(m.chat.session)
 }
 
 // cut reports whether the model was not sent the whole transcript of a session.
 func (s *state) cut(key chela.SessionKey) bool {
 	for id, home := range s.home {
-		if home == key && slices.ContainsFunc(s.entries[id], func(e session.Entry) bool { return e.Kind == session.KindCut }) {
+		if home == key &&
+			slices.ContainsFunc(s.entries[id], func(e session.Entry) bool { return e.Kind == session.KindCut }) {
 			return true
 		}
 	}
@@ -749,13 +774,16 @@ func (s *state) checkChildren() {
 		if n > 1 {
 			s.w.broken("D11: the result of %s was told %d times", c.Label, n)
 		}
-		if r, ok := s.runs[c.ID]; ok && c.Silent == "" && c.Error != "" && c.Error != r.Error && r.State != run.Superseded && s.only(r) {
+		if r, ok := s.runs[c.ID]; ok && c.Silent == "" && c.Error != "" && c.Error != r.Error &&
+			r.State != run.Superseded && s.only(r) {
 			s.w.broken("D11: the run of %s is %s (%s), and its record says %q", c.Label, r.State, r.Error, c.Error)
 		}
 		switch c.Silent {
 		case "":
-			if n == 0 && !(it.State == queue.Cancelled && s.mayDiscard(c)) && !(it.State == queue.Done && s.lostWith(it.Session)) {
-				s.w.broken("D11: the result of %s (%s) reached nobody: its announcement is %q of %s, note %q", c.Label, c.Outcome, it.State, it.Session, it.Note)
+			if n == 0 && !(it.State == queue.Cancelled && s.mayDiscard(c)) &&
+				!(it.State == queue.Done && s.lostWith(it.Session)) {
+				s.w.broken("D11: the result of %s (%s) reached nobody: its announcement is %q of %s, note %q", c.Label, c.Outcome,
+					it.State, it.Session, it.Note)
 			}
 			if n == 1 && c.Outcome == chela.OutcomeOK {
 				if token := tokenIn(c.Result); token != "" && !strings.Contains(text[string(c.Session)], token) {
@@ -770,7 +798,8 @@ func (s *state) checkChildren() {
 				s.w.broken("D11: %s had nothing to announce, and was announced", c.Label)
 			}
 		case subagent.Stopped:
-			if n > 0 && !strings.Contains(text[string(c.Session)], "stopped") && !strings.Contains(text[string(c.Session)], "killed") {
+			if n > 0 && !strings.Contains(text[string(c.Session)], "stopped") &&
+				!strings.Contains(text[string(c.Session)], "killed") {
 				s.w.broken("D11: %s was stopped, and its result was announced", c.Label)
 			}
 			if !s.wasStopped(c) {
@@ -847,7 +876,8 @@ func (s *state) above(c subagent.Child, key chela.SessionKey) bool {
 // mayDiscard reports whether what waits for the requester of a child may be discarded:
 // a person left the conversation, or stopped the requester.
 func (s *state) mayDiscard(c subagent.Child) bool {
-	return slices.ContainsFunc(s.ancestors(c), func(k chela.SessionKey) bool { return s.stopped(k, c.Created) || s.lostWith(k) }) || s.wasStopped(c)
+	return slices.ContainsFunc(s.ancestors(c),
+		func(k chela.SessionKey) bool { return s.stopped(k, c.Created) || s.lostWith(k) }) || s.wasStopped(c)
 }
 
 // lostWith reports whether a session was deleted, also by its requester.
@@ -866,7 +896,8 @@ func (s *state) wasStopped(c subagent.Child) bool {
 		if s.stopped(k, c.Created) || s.gone(k) {
 			return true
 		}
-		if i := slices.IndexFunc(s.children, func(o subagent.Child) bool { return o.Session == k }); i >= 0 && kills(s.children[i].Label) {
+		if i := slices.IndexFunc(s.children, func(o subagent.Child) bool { return o.Session == k }); i >= 0 &&
+			kills(s.children[i].Label) {
 			return true
 		}
 	}
@@ -910,7 +941,8 @@ func (s *state) checkCosts() {
 		return t
 	}
 	for key, m := range s.metas {
-		if s.past[key] > 0 || s.gone(key) || slices.ContainsFunc(of(key), func(c subagent.Child) bool { return s.lostWith(c.Session) }) || len(s.w.deleted) > 0 {
+		if s.past[key] > 0 || s.gone(key) ||
+			slices.ContainsFunc(of(key), func(c subagent.Child) bool { return s.lostWith(c.Session) }) || len(s.w.deleted) > 0 {
 			continue
 		}
 		var least, most session.Spent
@@ -918,8 +950,10 @@ func (s *state) checkCosts() {
 			least, most = least.Add(total(c, -slack)), most.Add(total(c, slack))
 		}
 		got := m.Children
-		if got.Runs < least.Runs || got.Runs > most.Runs || got.Tokens.Total() < least.Tokens.Total() || got.Tokens.Total() > most.Tokens.Total() {
-			s.w.broken("cost: %s counts %d subagents with %+v, want %d with %+v, at most %d with %+v", key, got.Runs, got.Tokens, least.Runs, least.Tokens, most.Runs, most.Tokens)
+		if got.Runs < least.Runs || got.Runs > most.Runs || got.Tokens.Total() < least.Tokens.Total() ||
+			got.Tokens.Total() > most.Tokens.Total() {
+			s.w.broken("cost: %s counts %d subagents with %+v, want %d with %+v, at most %d with %+v", key, got.Runs, got.Tokens,
+				least.Runs, least.Tokens, most.Runs, most.Tokens)
 		}
 	}
 	for _, c := range s.children {
@@ -940,7 +974,8 @@ func (s *state) checkStops() {
 		for _, c := range s.children {
 			if slices.Contains(s.ancestors(c), key) && c.Created.Before(st.sent) && c.Ended.After(late) {
 				// A session above may have been started by a later message.
-				s.w.broken("L3: %s of %s at %s, and the subagent %s ended at %s (%s)", st.text, st.chat.name, s.at(st.accepted), c.Label, s.at(c.Ended), c.Outcome)
+				s.w.broken("L3: %s of %s at %s, and the subagent %s ended at %s (%s)", st.text, st.chat.name, s.at(st.accepted),
+					c.Label, s.at(c.Ended), c.Outcome)
 			}
 		}
 		for _, ts := range s.w.starts {
@@ -949,13 +984,16 @@ func (s *state) checkStops() {
 				continue
 			}
 			if s.under(r.Session, key, st.sent) && !s.detached(ts.key) {
-				s.w.broken("L3: %s of %s at %s, and the call %s of the run of %s started at %s", st.text, st.chat.name, s.at(st.accepted), ts.key, s.at(r.Started), s.at(ts.at))
+				s.w.broken("L3: %s of %s at %s, and the call %s of the run of %s started at %s", st.text, st.chat.name,
+					s.at(st.accepted), ts.key, s.at(r.Started), s.at(ts.at))
 			}
 		}
 		for _, r := range s.runs {
 			// A run that nobody carries out ends when its lane has a place, and does nothing until then.
-			if r.Session == key && r.Started.Before(st.sent) && r.Ended.After(late.Add(5*time.Second)) && r.Kind == run.Turn && r.State != run.Aborted {
-				s.w.broken("L3: %s of %s at %s, and the run of %s ended %s at %s", st.text, st.chat.name, s.at(st.accepted), s.at(r.Started), r.State, s.at(r.Ended))
+			if r.Session == key && r.Started.Before(st.sent) && r.Ended.After(late.Add(5*time.Second)) && r.Kind == run.Turn &&
+				r.State != run.Aborted {
+				s.w.broken("L3: %s of %s at %s, and the run of %s ended %s at %s", st.text, st.chat.name, s.at(st.accepted),
+					s.at(r.Started), r.State, s.at(r.Ended))
 			}
 		}
 	}
@@ -980,7 +1018,8 @@ func (s *state) checkRuns() {
 	rounds := map[chela.RunID]int{}
 	for _, list := range s.entries {
 		for _, e := range list {
-			if e.Kind == session.KindMessage && e.Message.Role == llm.RoleAssistant && len(e.Message.Calls()) > 0 && e.Run != "" {
+			if e.Kind == session.KindMessage && e.Message.Role == llm.RoleAssistant &&
+				len(e.Message.Calls()) > 0 && e.Run != "" {
 				rounds[e.Run]++
 			}
 		}

@@ -34,26 +34,34 @@ const width = 3
 // config returns the configuration of the gateways of a day.
 func (w *world) config() chelatest.Config {
 	r := w.rnd("config")
-	mode := pick(r, weighted[string]{3, "collect"}, weighted[string]{2, "steer"}, weighted[string]{1, "followup"}, weighted[string]{1, "interrupt"}, weighted[string]{1, "steer-backlog"})
+	mode := pick(r, weighted[string]{3, "collect"}, weighted[string]{2, "steer"}, weighted[string]{1, "followup"},
+		weighted[string]{1, "interrupt"}, weighted[string]{1, "steer-backlog"})
 	inbound := pick(r, weighted[int]{2, 0}, weighted[int]{1, 2000})
 	limit := pick(r, weighted[int]{3, 20}, weighted[int]{1, 2})
 	drop := pick(r, weighted[string]{2, "summarize"}, weighted[string]{1, "old"}, weighted[string]{1, "new"})
 	turns := r.IntN(3)
 	c := chelatest.Config{
-		"agents.defaults": fmt.Appendf(nil, `{"skipBootstrap": true, "maxConcurrent": %d, "maxToolRounds": %d, "timeoutSeconds": 400,
-			"subagents": {"maxConcurrent": %d, "maxSpawnDepth": 2, "runTimeoutSeconds": 300, "archiveAfterMinutes": 60}}`, width, maxRounds, width),
-		"session":  fmt.Appendf(nil, `{"dmScope": "per-channel-peer", "reset": {"mode": "none"}, "agentToAgent": {"maxPingPongTurns": %d}}`, turns),
-		"messages": fmt.Appendf(nil, `{"queue": {"mode": %q, "cap": %d, "drop": %q, "debounceMs": 500}, "inbound": {"debounceMs": %d}}`, mode, limit, drop, inbound),
-		"channels": json.RawMessage(`{"able": {"allowFrom": ["ann", "bob", "eve"]}, "plain": {"allowFrom": ["ann", "bob", "eve"]}}`),
-		"cron":     fmt.Appendf(nil, `{"maxConcurrentRuns": %d}`, width),
-		"gateway":  json.RawMessage(`{"reload": {"mode": "off"}}`), // the files do not change
-		"tools":    json.RawMessage(`{"sessions": {"visibility": "all"}}`),
+		"agents.defaults": fmt.Appendf(nil,
+			`{"skipBootstrap": true, "maxConcurrent": %d, "maxToolRounds": %d, "timeoutSeconds": 400,
+			"subagents": {"maxConcurrent": %d, "maxSpawnDepth": 2, "runTimeoutSeconds": 300, "archiveAfterMinutes": 60}}`,
+			width, maxRounds, width),
+		"session": fmt.Appendf(nil,
+			`{"dmScope": "per-channel-peer", "reset": {"mode": "none"}, "agentToAgent": {"maxPingPongTurns": %d}}`, turns),
+		"messages": fmt.Appendf(nil,
+			`{"queue": {"mode": %q, "cap": %d, "drop": %q, "debounceMs": 500}, "inbound": {"debounceMs": %d}}`,
+			mode, limit, drop, inbound),
+		"channels": json.RawMessage(
+			`{"able": {"allowFrom": ["ann", "bob", "eve"]}, "plain": {"allowFrom": ["ann", "bob", "eve"]}}`),
+		"cron":    fmt.Appendf(nil, `{"maxConcurrentRuns": %d}`, width),
+		"gateway": json.RawMessage(`{"reload": {"mode": "off"}}`), // the files do not change
+		"tools":   json.RawMessage(`{"sessions": {"visibility": "all"}}`),
 	}
 	if len(w.webhooks) > 0 {
 		c["hooks"] = fmt.Appendf(nil, `{"enabled": true, "token": %q}`, webhookToken)
 	}
 	if w.beats != nil {
-		c["agents.defaults.heartbeat"] = fmt.Appendf(nil, `{"every": %q, "prompt": "check the house <<%s>>", "target": "able", "to": "ann"}`, w.beats.every, beatTag)
+		c["agents.defaults.heartbeat"] = fmt.Appendf(nil,
+			`{"every": %q, "prompt": "check the house <<%s>>", "target": "able", "to": "ann"}`, w.beats.every, beatTag)
 	}
 	return c
 }
@@ -68,11 +76,16 @@ func (w *world) meet() {
 		{name: "terminal", session: "agent:main:main"},
 		{name: "second", session: "agent:main:second"},
 		{name: "scratch", session: "agent:main:scratch"},
-		{name: "able ann", session: "agent:main:able:direct:ann", address: at("able", chela.Direct, "ann", ""), senders: []string{"ann"}},
-		{name: "able club", session: "agent:main:able:group:club", address: at("able", chela.Group, "club", ""), senders: []string{"ann", "bob"}},
-		{name: "plain bob", session: "agent:main:plain:direct:bob", address: at("plain", chela.Direct, "bob", ""), senders: []string{"bob"}},
-		{name: "plain hall 1", session: "agent:main:plain:group:hall:thread:1", address: at("plain", chela.Group, "hall", "1"), senders: []string{"eve", "bob"}},
-		{name: "plain hall 2", session: "agent:main:plain:group:hall:thread:2", address: at("plain", chela.Group, "hall", "2"), senders: []string{"eve", "bob"}},
+		{name: "able ann", session: "agent:main:able:direct:ann", address: at("able", chela.Direct, "ann", ""),
+			senders: []string{"ann"}},
+		{name: "able club", session: "agent:main:able:group:club", address: at("able", chela.Group, "club", ""),
+			senders: []string{"ann", "bob"}},
+		{name: "plain bob", session: "agent:main:plain:direct:bob", address: at("plain", chela.Direct, "bob", ""),
+			senders: []string{"bob"}},
+		{name: "plain hall 1", session: "agent:main:plain:group:hall:thread:1",
+			address: at("plain", chela.Group, "hall", "1"), senders: []string{"eve", "bob"}},
+		{name: "plain hall 2", session: "agent:main:plain:group:hall:thread:2",
+			address: at("plain", chela.Group, "hall", "2"), senders: []string{"eve", "bob"}},
 	}
 }
 
@@ -97,7 +110,8 @@ func (w *world) day(s size) {
 			m := w.newMessage(i, c)
 			last = at
 			events = append(events, event{at, func() { w.say(m) }})
-			at += pick(r, weighted[time.Duration]{1, 0}, weighted[time.Duration]{1, seconds(r, 0, 1)}, weighted[time.Duration]{2, seconds(r, 1, 30)})
+			at += pick(r, weighted[time.Duration]{1, 0}, weighted[time.Duration]{1, seconds(r, 0, 1)},
+				weighted[time.Duration]{2, seconds(r, 1, 30)})
 			i++
 		}
 		switch n := r.IntN(12); {
@@ -105,7 +119,8 @@ func (w *world) day(s size) {
 			text := pick(r, weighted[string]{3, "/stop"}, weighted[string]{1, "/new"})
 			events = append(events, event{at + seconds(r, 0, 40), func() { w.order(c, text) }})
 		case n == 2:
-			text := "/queue " + pick(r, weighted[string]{1, "steer"}, weighted[string]{1, "collect"}, weighted[string]{1, "interrupt"}, weighted[string]{1, "followup"})
+			text := "/queue " + pick(r, weighted[string]{1, "steer"}, weighted[string]{1, "collect"},
+				weighted[string]{1, "interrupt"}, weighted[string]{1, "followup"})
 			events = append(events, event{at, func() { w.order(c, text) }})
 		case n == 5:
 			text := pick(r, settings...)
@@ -206,7 +221,8 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 		limit := time.NewTimer(time.Duration(1<<62 - 1))
 		how := ""
 		if n <= crashes {
-			how = pick(r, weighted[string]{4, "step"}, weighted[string]{3, "commit"}, weighted[string]{2, "kill"}, weighted[string]{2, "restart"})
+			how = pick(r, weighted[string]{4, "step"}, weighted[string]{3, "commit"}, weighted[string]{2, "kill"},
+				weighted[string]{2, "restart"})
 			switch how {
 			case "step":
 				c.step, c.n, c.after = steps[r.IntN(len(steps))], int64(1+r.IntN(4)), r.IntN(2) == 0
@@ -265,7 +281,8 @@ func (w *world) manage(s size, length time.Duration, stop <-chan struct{}) *life
 			w.setClock(skew(r))
 		}
 		select {
-		case <-time.After(pick(r, weighted[time.Duration]{4, seconds(r, 0, 5)}, weighted[time.Duration]{2, seconds(r, 5, 300)}, weighted[time.Duration]{1, seconds(r, 300, 4000)})):
+		case <-time.After(pick(r, weighted[time.Duration]{4, seconds(r, 0, 5)},
+			weighted[time.Duration]{2, seconds(r, 5, 300)}, weighted[time.Duration]{1, seconds(r, 300, 4000)})):
 		case <-stop:
 		}
 	}
@@ -318,7 +335,8 @@ func (w *world) newMessage(i int, c *chat) *message {
 	m.id = fmt.Sprint(c.serial)
 	if c.address.Local() {
 		m.id = fmt.Sprint("run-", tag)
-		m.mode = pick(r, weighted[string]{5, ""}, weighted[string]{3, "steer"}, weighted[string]{1, "interrupt"}, weighted[string]{1, "followup"})
+		m.mode = pick(r, weighted[string]{5, ""}, weighted[string]{3, "steer"}, weighted[string]{1, "interrupt"},
+			weighted[string]{1, "followup"})
 	} else {
 		m.sender = c.senders[r.IntN(len(c.senders))]
 		m.ignored = c.address.Peer.Kind == chela.Group && r.IntN(8) == 0
@@ -346,7 +364,8 @@ func (w *world) order(c *chat, text string) {
 	w.stops = append(w.stops, s)
 	w.mu.Unlock()
 	w.tell("%s: %s", c.name, text)
-	if l, _ := w.current(); l != nil && w.chance(40, "after", text, c.name, serial) { // what follows the commit of a command is critical
+	// what follows the commit of a command is critical
+	if l, _ := w.current(); l != nil && w.chance(40, "after", text, c.name, serial) {
 		if w.rnd("how", c.name, serial).IntN(2) == 0 {
 			l.armed.Store(true)
 		} else {
@@ -400,7 +419,12 @@ func (w *world) send(c *chat, id, sender, text, mode string, mentioned bool, acc
 	w.expect()
 	if !c.address.Local() {
 		w.platforms[c.address.Channel].say(&offer{accepted: done, in: chela.Inbound{
-			ID: id, Address: c.address, Sender: chela.Sender{ID: sender, Name: sender}, Text: text, Time: time.Now(), Mentioned: mentioned,
+			ID:        id,
+			Address:   c.address,
+			Sender:    chela.Sender{ID: sender, Name: sender},
+			Text:      text,
+			Time:      time.Now(),
+			Mentioned: mentioned,
 		}})
 		return
 	}
@@ -434,7 +458,8 @@ func (w *world) decide(a wire.Approval) {
 	w.tell("terminal: %s for %s", decision, key)
 	w.react(w.chatOf(key), "decision "+key, settings...)
 	for {
-		err := w.client.Call(context.Background(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: a.ID, Decision: decision}, nil)
+		err := w.client.Call(context.Background(), wire.MethodApprovalResolve,
+			wire.ApprovalResolve{ID: a.ID, Decision: decision}, nil)
 		we, answered := errors.AsType[*wire.Error](err)
 		again := answered && we.Code != wire.InvalidRequest && w.failures() > 0
 		if err != nil && (again || !answered) { // it may have been carried out
@@ -487,7 +512,8 @@ func (w *world) deleteChild(at time.Duration) {
 	if l == nil || l.dead() {
 		return
 	}
-	open, err := store.Get(context.Background(), gate{l.db, l}, func(r store.Reader) ([]subagent.Child, error) { return r.Children().Open("") })
+	open, err := store.Get(context.Background(), gate{l.db, l},
+		func(r store.Reader) ([]subagent.Child, error) { return r.Children().Open("") })
 	if err != nil || len(open) == 0 {
 		return
 	}
@@ -514,7 +540,8 @@ func (w *world) await(who string) {
 // settle waits until the gateway has finished all work.
 func (w *world) settle(l *life) {
 	var left []string
-	for pause, end := 10*time.Second, time.Now().Add(4*time.Hour); time.Now().Before(end); pause = min(2*pause, 2*time.Minute) {
+	for pause, end := 10*time.Second, time.Now().Add(4*time.Hour); time.Now().Before(end); pause = min(2*pause,
+		2*time.Minute) {
 		time.Sleep(pause)
 		if left = w.left(l); len(left) == 0 {
 			w.tell("quiet")
@@ -551,7 +578,8 @@ func (w *world) probe(l *life) {
 	}
 	var chats []*chat
 	for i := range width {
-		chats = append(chats, &chat{name: fmt.Sprint("probe", i), session: chela.SessionKey(fmt.Sprint("agent:main:probe", i))})
+		chats = append(chats,
+			&chat{name: fmt.Sprint("probe", i), session: chela.SessionKey(fmt.Sprint("agent:main:probe", i))})
 	}
 	ask := func(c *chat, lane, tag string) {
 		w.send(c, "probe-"+lane+c.name, "", "please do <<"+tag+">>", "", true, func() {})

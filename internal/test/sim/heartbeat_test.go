@@ -90,7 +90,8 @@ func (w *world) fill(full bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	path := filepath.Join(w.dir, "workspace", heartbeat.FileName)
-	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path))
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+".new", []byte(text), 0o600),
+		os.Rename(path+".new", path))
 	if err != nil {
 		panic(err)
 	}
@@ -109,7 +110,8 @@ func (w *world) beatClaimed(l *life) {
 	if w.beats == nil || l.dead() {
 		return
 	}
-	st, err := store.Get(context.Background(), l.db, func(r store.Reader) (heartbeat.State, error) { return r.Heartbeats().State(chela.DefaultAgent) })
+	st, err := store.Get(context.Background(), l.db,
+		func(r store.Reader) (heartbeat.State, error) { return r.Heartbeats().State(chela.DefaultAgent) })
 	if err != nil {
 		w.broken("HEARTBEAT: %v", err)
 		return
@@ -129,7 +131,8 @@ func (w *world) beatClaimed(l *life) {
 		}
 		w.mu.Unlock()
 		if tooClose != nil {
-			w.broken("HEARTBEAT: %s is for a tick %s after that of %s, of an interval of %s", r.ID, r.Tick.Sub(tooClose.Tick), tooClose.ID, w.beats.every)
+			w.broken("HEARTBEAT: %s is for a tick %s after that of %s, of an interval of %s", r.ID, r.Tick.Sub(tooClose.Tick),
+				tooClose.ID, w.beats.every)
 		}
 	}
 }
@@ -185,7 +188,8 @@ func (w *world) probeBeats(l *life) {
 	}
 	from := time.Now()
 	time.Sleep(w.beats.every + 2*time.Minute)
-	st, err := store.Get(context.Background(), l.db, func(r store.Reader) (heartbeat.State, error) { return r.Heartbeats().State(chela.DefaultAgent) })
+	st, err := store.Get(context.Background(), l.db,
+		func(r store.Reader) (heartbeat.State, error) { return r.Heartbeats().State(chela.DefaultAgent) })
 	if err != nil {
 		w.broken("HEARTBEAT: %v", err)
 	}
@@ -237,13 +241,15 @@ func (s *state) checkBeats() {
 			broken("%s found nothing, and something was delivered: %q", it.ID, s.rows[r.ID][0].Text)
 		case !r.Silent && strings.TrimSpace(r.Text) != "" && len(s.rows[r.ID]) == 0 && !s.kept[r.ID]:
 			broken("the alert %q of %s was not delivered, and no event says so", r.Text, it.ID)
-		case slices.ContainsFunc(s.rows[r.ID], func(row outbox.Row) bool { return row.State == outbox.Failed }) && !s.kept[r.ID]:
+		case slices.ContainsFunc(s.rows[r.ID], func(row outbox.Row) bool { return row.State == outbox.Failed }) &&
+			!s.kept[r.ID]:
 			broken("the delivery of %s failed, and no event says so", it.ID)
 		}
 	}
 	for _, c := range w.beats.claimed {
 		// The tick was used at once, after the file was emptied, and without an event that waited.
-		idle := c.Reason == heartbeat.ReasonInterval && c.at.Sub(c.Tick) < 5*time.Second && !c.emptied.IsZero() && c.emptied.Before(c.Tick)
+		idle := c.Reason == heartbeat.ReasonInterval && c.at.Sub(c.Tick) < 5*time.Second && !c.emptied.IsZero() &&
+			c.emptied.Before(c.Tick)
 		if idle && !s.stopped(main, c.Tick) && !s.hadEvent(main, c) {
 			broken("%s of the tick at %s has nothing to do: HEARTBEAT.md is empty since %s", c.ID, s.at(c.Tick), s.at(c.emptied))
 		}
@@ -252,11 +258,13 @@ func (s *state) checkBeats() {
 		n, dropped := 0, false
 		for id, list := range s.entries {
 			for _, entry := range list {
-				if entry.Kind == session.KindMessage && entry.Message.Role == llm.RoleUser && s.home[id] == main && strings.Contains(entry.Message.PlainText(), "<<"+e.tag+">>") {
+				if entry.Kind == session.KindMessage && entry.Message.Role == llm.RoleUser && s.home[id] == main &&
+					strings.Contains(entry.Message.PlainText(), "<<"+e.tag+">>") {
 					n++
 				}
 				// Only the newest events wait for the next turn, and that says how many others there were.
-				dropped = dropped || s.home[id] == main && entry.Kind == session.KindMessage && entry.Time.After(e.sent) && strings.Contains(entry.Message.PlainText(), "were dropped")
+				dropped = dropped || s.home[id] == main && entry.Kind == session.KindMessage && entry.Time.After(e.sent) &&
+					strings.Contains(entry.Message.PlainText(), "were dropped")
 			}
 		}
 		if n > e.tries || n == 0 && e.acked && !dropped && !s.stopped(main, e.sent) {

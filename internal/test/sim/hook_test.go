@@ -31,7 +31,8 @@ func (w *world) verdict(key string) string {
 	if w.hooked == nil {
 		return ""
 	}
-	return pick(w.rnd("hook", key), weighted[string]{20, ""}, weighted[string]{3, "block"}, weighted[string]{1, "hang"}, weighted[string]{3, "crash"}, weighted[string]{3, "change"})
+	return pick(w.rnd("hook", key), weighted[string]{20, ""}, weighted[string]{3, "block"}, weighted[string]{1, "hang"},
+		weighted[string]{3, "crash"}, weighted[string]{3, "change"})
 }
 
 // hooks adds the hooks of a life. One decides about calls, and sometimes it hangs and is
@@ -48,55 +49,58 @@ func (l *life) hooks(to *hook.Points) {
 		case <-l.ctx.Done():
 		}
 	}
-	to.BeforeToolCall.Add(hook.Before{Name: "judge", Timeout: hookLimit, Func: func(_ context.Context, c hook.Call) (v hook.Verdict, err error) {
-		var args map[string]any
-		if err := json.Unmarshal(c.Args, &args); err != nil {
-			return v, err
-		}
-		key, _ := args["key"].(string)
-		if key == "" {
-			return v, nil // not one of the tools of the world
-		}
-		switch w.verdict(key) {
-		case "block":
-			return hook.Verdict{Block: true, Reason: "the judge forbids " + key}, nil
-		case "hang":
-			hang()
-		case "crash":
+	to.BeforeToolCall.Add(hook.Before{Name: "judge", Timeout: hookLimit,
+		Func: func(_ context.Context, c hook.Call) (v hook.Verdict, err error) {
+			var args map[string]any
+			if err := json.Unmarshal(c.Args, &args); err != nil {
+				return v, err
+			}
+			key, _ := args["key"].(string)
+			if key == "" {
+				return v, nil // not one of the tools of the world
+			}
+			switch w.verdict(key) {
+			case "block":
+				return hook.Verdict{Block: true, Reason: "the judge forbids " + key}, nil
+			case "hang":
+				hang()
+			case "crash":
+				w.hookPassed(key)
+				panic("the judge crashes")
+			case "change":
+				args["judged"] = true
+				v.Args, err = json.Marshal(args)
+			}
 			w.hookPassed(key)
-			panic("the judge crashes")
-		case "change":
-			args["judged"] = true
-			v.Args, err = json.Marshal(args)
-		}
-		w.hookPassed(key)
-		return v, err
-	}})
-	to.BeforeAgentRun.Add(hook.Hook[hook.RunStart, hook.Block]{Name: "guard", Timeout: hookLimit, Func: func(_ context.Context, s hook.RunStart) (b hook.Block, err error) {
-		tags := tagsIn(s.Prompt)
-		switch {
-		case slices.ContainsFunc(tags, w.forbidden):
-			b = hook.Block{Block: true, Reason: "the guard forbids it"}
-		case w.rnd("guard", s.Run).IntN(4) == 0:
-			panic("the guard crashes")
-		}
-		return b, nil
-	}})
-	to.AgentEnd.Add(hook.Hook[hook.AgentEnd, hook.None]{Name: "witness", Timeout: hookLimit, Func: func(_ context.Context, e hook.AgentEnd) (hook.None, error) {
-		if l.dead() {
+			return v, err
+		}})
+	to.BeforeAgentRun.Add(hook.Hook[hook.RunStart, hook.Block]{Name: "guard", Timeout: hookLimit,
+		Func: func(_ context.Context, s hook.RunStart) (b hook.Block, err error) {
+			tags := tagsIn(s.Prompt)
+			switch {
+			case slices.ContainsFunc(tags, w.forbidden):
+				b = hook.Block{Block: true, Reason: "the guard forbids it"}
+			case w.rnd("guard", s.Run).IntN(4) == 0:
+				panic("the guard crashes")
+			}
+			return b, nil
+		}})
+	to.AgentEnd.Add(hook.Hook[hook.AgentEnd, hook.None]{Name: "witness", Timeout: hookLimit,
+		Func: func(_ context.Context, e hook.AgentEnd) (hook.None, error) {
+			if l.dead() {
+				return hook.None{}, nil
+			}
+			w.mu.Lock()
+			w.hooked.ended[e.Run]++
+			w.mu.Unlock()
+			switch w.rnd("witness", e.Run).IntN(6) {
+			case 0:
+				hang()
+			case 1:
+				panic("the witness crashes")
+			}
 			return hook.None{}, nil
-		}
-		w.mu.Lock()
-		w.hooked.ended[e.Run]++
-		w.mu.Unlock()
-		switch w.rnd("witness", e.Run).IntN(6) {
-		case 0:
-			hang()
-		case 1:
-			panic("the witness crashes")
-		}
-		return hook.None{}, nil
-	}})
+		}})
 }
 
 // hookPassed notes that the hooks did not refuse a call.
@@ -146,7 +150,8 @@ func (s *state) checkHooks() {
 					w.broken("HOOK: the hook of %s answers %q, and its result is %q", key, w.verdict(key), text)
 				}
 			}
-			if key, _, _ := strings.Cut(e.Message.CallID, "~"); w.verdict(key) == "crash" && strings.Contains(text, "hook judge") && s.w.calls[key] != nil {
+			if key, _, _ := strings.Cut(e.Message.CallID, "~"); w.verdict(key) == "crash" &&
+				strings.Contains(text, "hook judge") && s.w.calls[key] != nil {
 				w.broken("HOOK: the hook of %s crashes, and its result is %q", key, text)
 			}
 		}

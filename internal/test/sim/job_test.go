@@ -104,7 +104,8 @@ func (w *world) clockAhead() {
 
 // skew returns by how much the clock is set.
 func skew(r *rand.Rand) time.Duration {
-	by := pick(r, weighted[time.Duration]{5, seconds(r, 2, 90)}, weighted[time.Duration]{2, seconds(r, 90, 1800)}, weighted[time.Duration]{2, seconds(r, 1800, 5*3600)})
+	by := pick(r, weighted[time.Duration]{5, seconds(r, 2, 90)}, weighted[time.Duration]{2, seconds(r, 90, 1800)},
+		weighted[time.Duration]{2, seconds(r, 1800, 5*3600)})
 	if r.IntN(2) == 0 {
 		return -by
 	}
@@ -169,7 +170,8 @@ func (w *world) keep(j *scheduled, length time.Duration) {
 			break
 		}
 		next := d
-		what := pick(r, weighted[string]{3, "schedule"}, weighted[string]{2, "delivery"}, weighted[string]{2, "pause"}, weighted[string]{5, "run"}, weighted[string]{2, "remove"}, weighted[string]{1, "session"})
+		what := pick(r, weighted[string]{3, "schedule"}, weighted[string]{2, "delivery"}, weighted[string]{2, "pause"},
+			weighted[string]{5, "run"}, weighted[string]{2, "remove"}, weighted[string]{1, "session"})
 		if !d.enabled && r.IntN(2) == 0 {
 			what = "resume"
 		}
@@ -229,12 +231,15 @@ func (w *world) newJob(r *rand.Rand, j *scheduled) definition {
 	d.args["enabled"] = d.enabled
 	text := "please do <<" + j.tag + ">>"
 	if r.IntN(3) == 0 {
-		j.kind = pick(r, weighted[string]{6, "say"}, weighted[string]{2, "read"}, weighted[string]{1, "silent"}, weighted[string]{2, "refuse"})
+		j.kind = pick(r, weighted[string]{6, "say"}, weighted[string]{2, "read"}, weighted[string]{1, "silent"},
+			weighted[string]{2, "refuse"})
 		if d.next = r.IntN(2) == 0; d.next { // many runs cost little
 			j.fast = true
 			w.newSchedule(r, j, &d, once)
 		}
-		d.session = pick(r, weighted[chela.SessionKey]{2, "agent:main:main"}, weighted[chela.SessionKey]{1, "agent:main:able:direct:ann"}, weighted[chela.SessionKey]{1, "agent:main:plain:group:hall:thread:1"})
+		d.session = pick(r, weighted[chela.SessionKey]{2, "agent:main:main"},
+			weighted[chela.SessionKey]{1, "agent:main:able:direct:ann"},
+			weighted[chela.SessionKey]{1, "agent:main:plain:group:hall:thread:1"})
 		d.args["sessionKey"], d.args["sessionTarget"], d.args["wakeMode"] = d.session, "main", "now"
 		if d.next {
 			d.args["wakeMode"] = "next-heartbeat"
@@ -242,8 +247,10 @@ func (w *world) newJob(r *rand.Rand, j *scheduled) definition {
 		d.args["payload"] = map[string]any{"kind": "systemEvent", "text": text}
 		return d
 	}
-	j.kind = pick(r, weighted[string]{10, "say"}, weighted[string]{4, "read"}, weighted[string]{3, "tools"}, weighted[string]{1, "spawn"}, weighted[string]{2, "silent"},
-		weighted[string]{3, "refuse"}, weighted[string]{3, "busy"}, weighted[string]{2, "hang"}, weighted[string]{1, "nothing"})
+	j.kind = pick(r, weighted[string]{10, "say"}, weighted[string]{4, "read"}, weighted[string]{3, "tools"},
+		weighted[string]{1, "spawn"}, weighted[string]{2, "silent"},
+		weighted[string]{3, "refuse"}, weighted[string]{3, "busy"}, weighted[string]{2, "hang"},
+		weighted[string]{1, "nothing"})
 	payload := map[string]any{"kind": "agentTurn", "message": text}
 	if j.kind == "hang" || r.IntN(6) == 0 {
 		j.timeout = 3 + r.IntN(30)
@@ -275,8 +282,10 @@ type zone struct {
 func (w *world) newSchedule(r *rand.Rand, j *scheduled, d *definition, once bool) {
 	now := w.wall()
 	var s map[string]any
-	z := pick(r, weighted[zone]{1, zone{"UTC", 0}}, weighted[zone]{1, zone{"Europe/Berlin", time.Hour}}, weighted[zone]{1, zone{"Asia/Kolkata", 5*time.Hour + 30*time.Minute}},
-		weighted[zone]{1, zone{"America/New_York", -5 * time.Hour}}, weighted[zone]{1, zone{"Pacific/Auckland", 13 * time.Hour}})
+	z := pick(r, weighted[zone]{1, zone{"UTC", 0}}, weighted[zone]{1, zone{"Europe/Berlin", time.Hour}},
+		weighted[zone]{1, zone{"Asia/Kolkata", 5*time.Hour + 30*time.Minute}},
+		weighted[zone]{1, zone{"America/New_York", -5 * time.Hour}},
+		weighted[zone]{1, zone{"Pacific/Auckland", 13 * time.Hour}})
 	cron := func(format string, args ...any) {
 		s = map[string]any{"kind": "cron", "expr": fmt.Sprintf(format, args...), "tz": z.name, "staggerMs": 0}
 	}
@@ -286,7 +295,10 @@ func (w *world) newSchedule(r *rand.Rand, j *scheduled, d *definition, once bool
 			now = other
 		}
 		d.first, d.every = now.Add(seconds(r, 4, 120)).Truncate(time.Millisecond), 0
-		s = map[string]any{"kind": "at", "at": d.first.In(time.FixedZone("", int(z.offset.Seconds()))).Format(time.RFC3339Nano)}
+		s = map[string]any{
+			"kind": "at",
+			"at":   d.first.In(time.FixedZone("", int(z.offset.Seconds()))).Format(time.RFC3339Nano),
+		}
 	case how < 4:
 		d.every = time.Duration(15+r.IntN(90)) * time.Second
 		if j.fast {
@@ -482,8 +494,13 @@ func (w *world) probeJobs() {
 	for i := range width {
 		var j wire.CronJob
 		err := w.ask("adding a probe", wire.MethodCronAdd, map[string]any{
-			"name": fmt.Sprint("probe", i), "enabled": false, "schedule": map[string]any{"kind": "every", "everyMs": 3_600_000}, "sessionTarget": "isolated",
-			"payload": map[string]any{"kind": "agentTurn", "message": "please do <<probe.c>>"}, "delivery": map[string]any{"mode": "none"},
+			"name":          fmt.Sprint("probe", i),
+			"enabled":       false,
+			"schedule":      map[string]any{"kind": "every", "everyMs": 3_600_000},
+			"sessionTarget": "isolated",
+			"payload":       map[string]any{"kind": "agentTurn", "message": "please do <<probe.c>>"},
+
+			"delivery": map[string]any{"mode": "none"},
 		}, &j)
 		if err == nil {
 			err = w.ask("running a probe", wire.MethodCronRun, wire.CronRun{ID: j.ID}, nil)

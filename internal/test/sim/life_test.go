@@ -71,8 +71,10 @@ type crash struct {
 
 // steps are the points of a run at which the process is killed.
 var steps = [...]string{
-	"run.begin", "run.execute", "model.end", "tool.start", "tool.run", "tool.end", "run.end", "run.ended", "run.steer", "run.steer", "run.steer", "run.suspend",
-	"approval.ask", "approval.decide", "run.resume", "channel.send", "channel.sent", "detached.end", "tool.effect", "accepted",
+	"run.begin", "run.execute", "model.end", "tool.start", "tool.run", "tool.end", "run.end", "run.ended", "run.steer",
+	"run.steer", "run.steer", "run.suspend",
+	"approval.ask", "approval.decide", "run.resume", "channel.send", "channel.sent", "detached.end",
+	"tool.effect", "accepted",
 }
 
 // learned are the points at which the outside has just learned something, which must not
@@ -214,13 +216,24 @@ func (w *world) start(n int, crash crash, disk *power.Disk, config chelatest.Con
 	w.mu.Unlock()
 	l.ctx, l.end = context.WithCancel(context.Background())
 	tools := []tool.Tool{
-		l.tool("look", tool.Reads, true), l.tool("wait", tool.Reads, false), l.tool("put", tool.Writes, false), l.tool("act", tool.Acts, false),
+		l.tool("look", tool.Reads, true), l.tool("wait", tool.Reads, false), l.tool("put", tool.Writes, false),
+		l.tool("act", tool.Acts, false),
 		asking{l.tool("ask", tool.Acts, false)}, l.tool("later", tool.Acts, false),
 	}
 	o := chelatest.Options{
-		Dir: w.dir, Model: model{l}, Config: config, Step: l.step, Now: w.wall, Tools: tools, Hooks: l.hooks, Listen: l.listen(),
-		Channels: map[string]channel.Channel{"able": able{account{w.platforms["able"], l}}, "plain": account{w.platforms["plain"], l}},
-		Limits:   map[string]channel.Limits{"plain": {Text: 200}},
+		Dir:    w.dir,
+		Model:  model{l},
+		Config: config,
+		Step:   l.step,
+		Now:    w.wall,
+		Tools:  tools,
+		Hooks:  l.hooks,
+		Listen: l.listen(),
+		Channels: map[string]channel.Channel{
+			"able":  able{account{w.platforms["able"], l}},
+			"plain": account{w.platforms["plain"], l},
+		},
+		Limits: map[string]channel.Limits{"plain": {Text: 200}},
 		Wrap: func(s store.Store) store.Store {
 			l.db = s
 			w.beatClaimed(l) // those that the life before could not note
@@ -241,11 +254,12 @@ func (w *world) start(n int, crash crash, disk *power.Disk, config chelatest.Con
 			}
 			return power.None
 		})
-		o.Store = &standard.Store{File: "chela.db", Open: func(ctx context.Context, _ string, so standard.StoreOptions) (standard.Database, error) {
-			o := disk.Options()
-			o.Log = so.Log
-			return sqlite.Open(ctx, o)
-		}}
+		o.Store = &standard.Store{File: "chela.db",
+			Open: func(ctx context.Context, _ string, so standard.StoreOptions) (standard.Database, error) {
+				o := disk.Options()
+				o.Log = so.Log
+				return sqlite.Open(ctx, o)
+			}}
 	}
 	g, err := chelatest.TryStart(w.t, o)
 	if err != nil {
@@ -387,7 +401,8 @@ func (f fakeTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return l.background(ctx, c, a.Key, seconds(rnd, 1, 200))
 	}
 	select {
-	case <-time.After(pick(rnd, weighted[time.Duration]{3, seconds(rnd, 0, 1)}, weighted[time.Duration]{1, seconds(rnd, 1, 40)})):
+	case <-time.After(pick(rnd, weighted[time.Duration]{3, seconds(rnd, 0, 1)},
+		weighted[time.Duration]{1, seconds(rnd, 1, 40)})):
 	case <-ctx.Done():
 		return tool.Result{}, ctx.Err()
 	case <-l.ctx.Done():
@@ -406,7 +421,8 @@ func (w *world) callLocked(key string) *call {
 
 // background starts work in the background, as a command does.
 func (l *life) background(ctx context.Context, c tool.Call, key string, takes time.Duration) (tool.Result, error) {
-	resolve, err := dispatch.Defer(gate{l.db, l}, fmt.Sprint("sim", l.n), func(s string) string { return s }, func(queue.Item) {})(ctx, c, "background "+key+" was lost")
+	resolve, err := dispatch.Defer(gate{l.db, l}, fmt.Sprint("sim", l.n), func(s string) string { return s },
+		func(queue.Item) {})(ctx, c, "background "+key+" was lost")
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -426,7 +442,8 @@ func (l *life) background(ctx context.Context, c tool.Call, key string, takes ti
 		case <-l.ctx.Done():
 			return
 		}
-		for resolve(l.ctx, "background "+key+" has ended", queue.Result{Outcome: chela.OutcomeOK, Ended: time.Now()}) != nil && !l.dead() {
+		for resolve(l.ctx, "background "+key+" has ended", queue.Result{Outcome: chela.OutcomeOK, Ended: time.Now()}) !=
+			nil && !l.dead() {
 			time.Sleep(time.Second)
 		}
 	})
@@ -438,5 +455,11 @@ type asking struct{ fakeTool }
 
 // Plan implements tool.Planner.
 func (a asking) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
-	return tool.Plan{Effect: tool.Acts, Ask: true, Reason: "it acts", Text: "act " + string(c.Args), Hash: string(c.Args)}, nil
+	return tool.Plan{
+		Effect: tool.Acts,
+		Ask:    true,
+		Reason: "it acts",
+		Text:   "act " + string(c.Args),
+		Hash:   string(c.Args),
+	}, nil
 }

@@ -49,20 +49,26 @@ func (w *world) planOf(tag string) plan {
 	case tag == beatTag, strings.HasPrefix(tag, "b"):
 		return plan{kind: tag, end: "say"}
 	case strings.HasPrefix(tag, "w"): // a webhook
-		kind = pick(r, weighted[string]{10, "say"}, weighted[string]{4, "read"}, weighted[string]{4, "tools"}, weighted[string]{2, "silent"}, weighted[string]{2, "refuse"}, weighted[string]{2, "hang"})
+		kind = pick(r, weighted[string]{10, "say"}, weighted[string]{4, "read"}, weighted[string]{4, "tools"},
+			weighted[string]{2, "silent"}, weighted[string]{2, "refuse"}, weighted[string]{2, "hang"})
 	case strings.HasSuffix(tag, ".x"): // a message of another session
-		kind = pick(r, weighted[string]{6, "say"}, weighted[string]{3, "read"}, weighted[string]{1, "silent"}, weighted[string]{1, "hang"}, weighted[string]{1, "refuse"})
+		kind = pick(r, weighted[string]{6, "say"}, weighted[string]{3, "read"}, weighted[string]{1, "silent"},
+			weighted[string]{1, "hang"}, weighted[string]{1, "refuse"})
 	case depth == 0:
-		kind = pick(r, weighted[string]{26, "say"}, weighted[string]{26, "tools"}, weighted[string]{26, "spawn"}, weighted[string]{10, "send"}, weighted[string]{5, "silent"},
-			weighted[string]{5, "hang"}, weighted[string]{5, "refuse"}, weighted[string]{3, "overflow"}, weighted[string]{4, "loop"})
+		kind = pick(r, weighted[string]{26, "say"}, weighted[string]{26, "tools"}, weighted[string]{26, "spawn"},
+			weighted[string]{10, "send"}, weighted[string]{5, "silent"},
+			weighted[string]{5, "hang"}, weighted[string]{5, "refuse"}, weighted[string]{3, "overflow"},
+			weighted[string]{4, "loop"})
 		if own := cmp.Or(w.byTagKind(tag), w.jobKind(tag)); own != "" {
 			kind = own
 		}
 	case depth == 1:
-		kind = pick(r, weighted[string]{20, "say"}, weighted[string]{25, "tools"}, weighted[string]{25, "spawn"}, weighted[string]{8, "hang"},
+		kind = pick(r, weighted[string]{20, "say"}, weighted[string]{25, "tools"}, weighted[string]{25, "spawn"},
+			weighted[string]{8, "hang"},
 			weighted[string]{6, "refuse"}, weighted[string]{8, "nothing"}, weighted[string]{8, "skip"})
 	default:
-		kind = pick(r, weighted[string]{40, "say"}, weighted[string]{30, "tools"}, weighted[string]{10, "hang"}, weighted[string]{5, "refuse"},
+		kind = pick(r, weighted[string]{40, "say"}, weighted[string]{30, "tools"}, weighted[string]{10, "hang"},
+			weighted[string]{5, "refuse"},
 			weighted[string]{5, "nothing"}, weighted[string]{10, "skip"})
 	}
 	p := plan{kind: kind, end: kind}
@@ -85,8 +91,9 @@ func (w *world) planOf(tag string) plan {
 		for range 1 + r.IntN(3) {
 			var calls []planned
 			for range 1 + r.IntN(3) {
-				calls = append(calls, planned{tool: pick(r, weighted[string]{3, "look"}, weighted[string]{2, "put"}, weighted[string]{3, "act"},
-					weighted[string]{2, "wait"}, weighted[string]{2, "ask"}, weighted[string]{3, "later"})})
+				calls = append(calls,
+					planned{tool: pick(r, weighted[string]{3, "look"}, weighted[string]{2, "put"}, weighted[string]{3, "act"},
+						weighted[string]{2, "wait"}, weighted[string]{2, "ask"}, weighted[string]{3, "later"})})
 			}
 			add(calls...)
 		}
@@ -120,7 +127,11 @@ func (w *world) planOf(tag string) plan {
 			add(planned{tool: "wait"})
 			add(planned{key: first + ".x", tool: "sessions_send", args: w.sendArgs(r, "label", first, first+".x")})
 		case 1:
-			add(planned{tool: "subagents", args: map[string]any{"action": "steer", "target": first, "message": "also consider the <<" + first + ".steer>>"}})
+			add(planned{tool: "subagents", args: map[string]any{
+				"action":  "steer",
+				"target":  first,
+				"message": "also consider the <<" + first + ".steer>>",
+			}})
 		}
 		if r.IntN(2) == 0 {
 			add(planned{tool: "sessions_yield", args: map[string]any{}})
@@ -130,7 +141,8 @@ func (w *world) planOf(tag string) plan {
 		add(planned{tool: pick(r, weighted[string]{1, "look"}, weighted[string]{1, "wait"})})
 	case "send":
 		p.end = "say"
-		to := pick(r, weighted[string]{6, "main:main"}, weighted[string]{2, "main:second"}, weighted[string]{1, "main:able:direct:ann"},
+		to := pick(r, weighted[string]{6, "main:main"}, weighted[string]{2, "main:second"},
+			weighted[string]{1, "main:able:direct:ann"},
 			weighted[string]{1, "main:able:group:club"}, weighted[string]{1, "main:plain:direct:bob"})
 		add(planned{key: tag + ".x", tool: "sessions_send", args: w.sendArgs(r, "sessionKey", "agent:"+to, tag+".x")})
 		if r.IntN(2) == 0 {
@@ -148,7 +160,8 @@ func (w *world) planOf(tag string) plan {
 // sendArgs returns the arguments of a message to another session.
 func (w *world) sendArgs(r *rand.Rand, by, target, tag string) map[string]any {
 	return map[string]any{
-		by: target, "message": "tell me about <<" + tag + ">>", "timeoutSeconds": pick(r, weighted[int]{1, 0}, weighted[int]{2, 5}, weighted[int]{1, 60}),
+		by: target, "message": "tell me about <<" + tag + ">>",
+		"timeoutSeconds": pick(r, weighted[int]{1, 0}, weighted[int]{2, 5}, weighted[int]{1, 60}),
 	}
 }
 
@@ -170,7 +183,8 @@ func (w *world) probePlan(tag string) plan {
 	fmt.Sscanf(tag, "probe.%d", &n)
 	for i := range n {
 		label := fmt.Sprintf("p.%s.%d", tag, i)
-		calls = append(calls, planned{key: label, tool: "sessions_spawn", args: map[string]any{"task": "do <<" + label + ">>", "label": label}})
+		calls = append(calls,
+			planned{key: label, tool: "sessions_spawn", args: map[string]any{"task": "do <<" + label + ">>", "label": label}})
 	}
 	if n > 0 {
 		p.rounds = [][]planned{calls}
@@ -193,7 +207,9 @@ func (m model) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, 
 			yield(llm.Event{}, errDead)
 			return
 		}
-		for e, err := range llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step { return m.l.w.answerTo(ctx, r) }).Stream(ctx, r) {
+		for e, err := range llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+			return m.l.w.answerTo(ctx, r)
+		}).Stream(ctx, r) {
 			if m.l.dead() {
 				yield(llm.Event{}, errDead)
 				return
@@ -264,13 +280,15 @@ func (w *world) answerTo(ctx context.Context, r *llm.Request) llmtest.Step {
 	w.asked[last]++
 	n := w.asked[last]
 	w.mu.Unlock()
-	w.tell("model: asked about %s, news %s, session %.8s, time %d", strings.Join(tags, " "), strings.Join(news, " "), r.Session, n)
+	w.tell("model: asked about %s, news %s, session %.8s, time %d", strings.Join(tags, " "),
+		strings.Join(news, " "), r.Session, n)
 	if p := w.probeOf(last); p != nil {
 		return w.waitProbe(ctx, last, p)
 	}
 	rnd := w.rnd("answer", last, n, len(made))
 	step := w.step(tags, news, label, made, len(r.Tools) > 0, rnd)
-	step.Delay = pick(rnd, weighted[time.Duration]{5, seconds(rnd, 0, 2)}, weighted[time.Duration]{3, seconds(rnd, 1, 20)}, weighted[time.Duration]{1, seconds(rnd, 20, 90)})
+	step.Delay = pick(rnd, weighted[time.Duration]{5, seconds(rnd, 0, 2)}, weighted[time.Duration]{3, seconds(rnd, 1, 20)},
+		weighted[time.Duration]{1, seconds(rnd, 20, 90)})
 	step.Usage = &llm.Usage{Input: int64(100 + rnd.IntN(900)), Output: int64(1 + rnd.IntN(99))}
 	if step.Fault.Status == 0 && step.Fault.Hang == 0 && w.chance(9, "model fails", last, n, len(made)) {
 		w.tell("model: fails")
@@ -282,7 +300,8 @@ func (w *world) answerTo(ctx context.Context, r *llm.Request) llmtest.Step {
 		case 2:
 			return llmtest.Step{Delay: step.Delay, Fault: llmtest.Fault{Status: 529}}
 		case 3: // the stream is cut
-			return llmtest.Step{Delay: step.Delay, Parts: []llm.Part{llm.Text("half an")}, Fault: llmtest.Fault{Error: true, Status: 500}}
+			return llmtest.Step{Delay: step.Delay, Parts: []llm.Part{llm.Text("half an")},
+				Fault: llmtest.Fault{Error: true, Status: 500}}
 		default:
 			return llmtest.Step{Delay: step.Delay}
 		}
@@ -307,7 +326,8 @@ func labelOf(r *llm.Request) string {
 }
 
 // step returns the next step of the plans of some tags.
-func (w *world) step(tags, news []string, label string, made map[string]bool, tools bool, rnd interface{ IntN(int) int }) llmtest.Step {
+func (w *world) step(tags, news []string, label string, made map[string]bool, tools bool,
+	rnd interface{ IntN(int) int }) llmtest.Step {
 	end := "say"
 	for i, tag := range tags {
 		p := w.planOf(tag)

@@ -148,7 +148,8 @@ func (a account) Send(ctx context.Context, part channel.Part) (channel.Receipt, 
 	}
 	how := ""
 	if w.chance(15, "send fails", part.Text, n) {
-		how = pick(rnd, weighted[string]{3, "refused"}, weighted[string]{3, "later"}, weighted[string]{1, "forever"}, weighted[string]{2, "lost"}, weighted[string]{2, "unknown"}, weighted[string]{1, "slow"})
+		how = pick(rnd, weighted[string]{3, "refused"}, weighted[string]{3, "later"}, weighted[string]{1, "forever"},
+			weighted[string]{2, "lost"}, weighted[string]{2, "unknown"}, weighted[string]{1, "slow"})
 		w.tell("%s: sending %q fails: %s", a.p.name, part.Text, how)
 	}
 	switch how {

@@ -73,7 +73,8 @@ func simulate(t *testing.T, seed uint64, s size, told bool) {
 	if s == large {
 		more = " " + seedsEnv + "=1"
 	}
-	t.Logf("the day:\n%s\nrepeat it with: %s=%d%s go test -run '^TestDays$' ./internal/test/sim", strings.Join(w.log, "\n"), seedEnv, seed, more)
+	t.Logf("the day:\n%s\nrepeat it with: %s=%d%s go test -run '^TestDays$' ./internal/test/sim",
+		strings.Join(w.log, "\n"), seedEnv, seed, more)
 	for _, f := range w.faults {
 		t.Error(f)
 	}

@@ -210,7 +210,8 @@ func (s *state) checkWebhooks() {
 		n := 0
 		for id, list := range s.entries {
 			for _, e := range list {
-				if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser && s.home[id] == row.item.Session && strings.Contains(e.Message.PlainText(), "<<"+h.tag+">>") {
+				if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser && s.home[id] == row.item.Session &&
+					strings.Contains(e.Message.PlainText(), "<<"+h.tag+">>") {
 					n++
 				}
 			}
@@ -251,7 +252,8 @@ func (s *state) checkWebhookAnswer(h *webhook, row webhookRow, broken func(strin
 	told := 0
 	for id, list := range s.entries {
 		for _, e := range list {
-			if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser && s.home[id] == main && token != "" && strings.Contains(e.Message.PlainText(), token) {
+			if e.Kind == session.KindMessage && e.Message.Role == llm.RoleUser && s.home[id] == main && token != "" &&
+				strings.Contains(e.Message.PlainText(), token) {
 				told++
 			}
 		}

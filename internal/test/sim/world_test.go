@@ -114,9 +114,24 @@ type probe struct {
 
 func newWorld(t testing.TB, seed uint64, dir string) *world {
 	return &world{
-		t: t, seed: seed, dir: dir, cost: 1, begun: time.Now(), changed: make(chan struct{}), byTag: map[string]*message{},
-		calls: map[string]*call{}, effects: map[string]int{}, issued: map[string]int{}, answers: map[string]*answer{}, asked: map[string]int{},
-		used: map[string]llm.Usage{}, clock: []clockStep{{}}, deleted: map[chela.SessionKey]time.Time{}, background: map[string]chela.SessionKey{}, probes: map[string]*probe{},
+		t:       t,
+		seed:    seed,
+		dir:     dir,
+		cost:    1,
+		begun:   time.Now(),
+		changed: make(chan struct{}),
+		byTag:   map[string]*message{},
+		calls:   map[string]*call{},
+		effects: map[string]int{},
+		issued:  map[string]int{},
+		answers: map[string]*answer{},
+		asked:   map[string]int{},
+		used:    map[string]llm.Usage{},
+		clock:   []clockStep{{}},
+		deleted: map[chela.SessionKey]time.Time{},
+
+		background: map[string]chela.SessionKey{},
+		probes:     map[string]*probe{},
 	}
 }
 

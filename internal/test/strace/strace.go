@@ -268,7 +268,8 @@ func split(s string, end byte) (list []string, rest string, ok bool) {
 		case c == '"':
 			quoted = !quoted
 		case quoted:
-		case c == '<' && i > 0 && (s[i-1] >= '0' && s[i-1] <= '9' || s[i-1] == 'D'): // the file of a descriptor; < and > in its name are escaped
+		// the file of a descriptor; < and > in its name are escaped
+		case c == '<' && i > 0 && (s[i-1] >= '0' && s[i-1] <= '9' || s[i-1] == 'D'):
 			if n := strings.IndexByte(s[i:], '>'); n > 0 {
 				i += n
 			}

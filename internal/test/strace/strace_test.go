@@ -68,7 +68,8 @@ func TestRead(t *testing.T) {
 12 +++ exited with 0 +++
 11 <... vfork resumed>)              = 3 /* 12 in strace's PID NS */
 `,
-			[]string{`11<10 chdir("/") 0`, `12<11<10 chdir("/") 0`, `10 clone(flags=SIGCHLD) 2 /* 11 in strace's PID NS */`, `11<10 vfork() 3 /* 12 in strace's PID NS */`},
+			[]string{`11<10 chdir("/") 0`, `12<11<10 chdir("/") 0`, `10 clone(flags=SIGCHLD) 2 /* 11 in strace's PID NS */`,
+				`11<10 vfork() 3 /* 12 in strace's PID NS */`},
 		},
 		"a number that is used again": {
 			`10 vfork()                           = 11
@@ -87,7 +88,8 @@ func TestRead(t *testing.T) {
 11 +++ killed by SIGKILL +++
 13 chdir("b")                        = 0
 `,
-			[]string{`10 vfork() 11`, `12<11<10 chdir("a") 0`, `11<10 failed clone(flags=SIGCHLD <unfinished ...>) ?`, `13<11<10 chdir("b") 0`},
+			[]string{`10 vfork() 11`, `12<11<10 chdir("a") 0`, `11<10 failed clone(flags=SIGCHLD <unfinished ...>) ?`,
+				`13<11<10 chdir("b") 0`},
 		},
 		"a thread that starts a program": {
 			`10 clone(flags=CLONE_THREAD)         = 11
@@ -127,8 +129,14 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	for arg, want := range map[string]string{
-		"3</a/b>": "/a/b", `AT_FDCWD</a\74b>`: "/a<b", `3<\x2f\x61>`: "/a", "3</a>(deleted)": "/a", "AT_FDCWD</a (deleted)>": "/a",
-		"3<pipe:[12]>": "", "NULL": "", "3": "",
+		"3</a/b>":                "/a/b",
+		`AT_FDCWD</a\74b>`:       "/a<b",
+		`3<\x2f\x61>`:            "/a",
+		"3</a>(deleted)":         "/a",
+		"AT_FDCWD</a (deleted)>": "/a",
+		"3<pipe:[12]>":           "",
+		"NULL":                   "",
+		"3":                      "",
 	} {
 		if got := File(arg); got != want {
 			t.Errorf("the file of %s is %q, want %q", arg, got, want)
@@ -137,7 +145,11 @@ func TestArguments(t *testing.T) {
 	if diff := cmp.Diff([]string{"sh", "-c", "a, b]"}, Words(`["sh", "-c", "a, b]"]`)); diff != "" {
 		t.Error(diff)
 	}
-	for arg, want := range map[string]int{"12": 12, "2 /* 12 in strace's PID NS */": 12, "-2 /* 12 in strace's PID NS */": 12} {
+	for arg, want := range map[string]int{
+		"12":                             12,
+		"2 /* 12 in strace's PID NS */":  12,
+		"-2 /* 12 in strace's PID NS */": 12,
+	} {
 		if got, _ := PID(arg); got != want {
 			t.Errorf("the process of %s is %d", arg, got)
 		}

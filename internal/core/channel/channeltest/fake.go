@@ -250,7 +250,14 @@ func (f *Fake) Send(ctx context.Context, p channel.Part) (channel.Receipt, error
 	if p.Text == "" && len(p.Media) == 0 {
 		return channel.Receipt{}, &channel.Error{Permanent: true, Err: errors.New("message is empty")}
 	}
-	return f.putLocked("send", Message{Key: p.Key, Address: p.Address, ReplyTo: p.ReplyTo, Text: p.Text, Media: p.Media, Buttons: p.Buttons})
+	return f.putLocked("send", Message{
+		Key:     p.Key,
+		Address: p.Address,
+		ReplyTo: p.ReplyTo,
+		Text:    p.Text,
+		Media:   p.Media,
+		Buttons: p.Buttons,
+	})
 }
 
 // putLocked sends a message, unless the next fault prevents it.

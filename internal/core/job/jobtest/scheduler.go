@@ -69,7 +69,8 @@ func (s *Scheduler) Add(_ context.Context, j job.Job) (job.Job, error) {
 }
 
 // Update replaces a job by what f returns.
-func (s *Scheduler) Update(_ context.Context, id job.ID, f func(job.Job) (job.Job, error), revision string) (job.Job, error) {
+func (s *Scheduler) Update(_ context.Context, id job.ID, f func(job.Job) (job.Job, error),
+	revision string) (job.Job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.indexLocked(id)
@@ -118,8 +119,17 @@ func (s *Scheduler) RunNow(_ context.Context, id job.ID, how job.Start, _ chela.
 		return job.Started{Reason: job.NotDue}, nil
 	}
 	r := job.Run{
-		Job: id, Name: j.Name, Slot: job.At(now), ID: chela.RunID(fmt.Sprintf("run-%d", len(s.runs)+1)), Agent: j.Agent, Started: job.At(now), Ended: job.At(now),
-		Status: job.OK, Summary: "done: " + j.Payload.Content(), Delivery: job.WasDelivered, Forced: true,
+		Job:      id,
+		Name:     j.Name,
+		Slot:     job.At(now),
+		ID:       chela.RunID(fmt.Sprintf("run-%d", len(s.runs)+1)),
+		Agent:    j.Agent,
+		Started:  job.At(now),
+		Ended:    job.At(now),
+		Status:   job.OK,
+		Summary:  "done: " + j.Payload.Content(),
+		Delivery: job.WasDelivered,
+		Forced:   true,
 	}
 	s.runs = append(s.runs, r)
 	j.State.Last, j.State.LastStatus, j.State.Delivery = r.Started, r.Status, r.Delivery

@@ -10,8 +10,10 @@ import (
 // BenchmarkDecode measures the decoding of a stream with small events:
 // thinking, text and a call.
 func BenchmarkDecode(b *testing.B, w Wire, open Open) {
-	step := Think(strings.Repeat("First I look at what there is. ", 300), "c2ln", Call("call_1", "write", `{"path":"a.txt","text":"`+strings.Repeat("some words and more, ", 300)+`"}`))
-	step.Parts = append([]llm.Part{step.Parts[0], llm.Text(strings.Repeat("The answer has *words*, \"quotes\" and\nlines – 世界. ", 800))}, step.Parts[1:]...)
+	step := Think(strings.Repeat("First I look at what there is. ", 300), "c2ln",
+		Call("call_1", "write", `{"path":"a.txt","text":"`+strings.Repeat("some words and more, ", 300)+`"}`))
+	step.Parts = append([]llm.Part{step.Parts[0],
+		llm.Text(strings.Repeat("The answer has *words*, \"quotes\" and\nlines – 世界. ", 800))}, step.Parts[1:]...)
 	step.Chunk = 20
 	body := Body(w, step)
 	p := open("http://bench.invalid", AnswerClient(w, body, func([]byte) error { return nil }))

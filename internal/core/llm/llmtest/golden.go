@@ -67,7 +67,8 @@ func Conversation(w Wire) []Named {
 		{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("What is\n\"this\"?"), image}},
 		{
 			Role: llm.RoleAssistant, Provider: "golden",
-			Parts: []llm.Part{thought, hidden, llm.Text("Looking."), call("call_1", "look", `{"at": 1}`), call("call_2", "shot", `{}`)},
+			Parts: []llm.Part{thought, hidden, llm.Text("Looking."), call("call_1", "look", `{"at": 1}`),
+				call("call_2", "shot", `{}`)},
 		},
 		Result("call_1", "a crab"),
 		{Role: llm.RoleTool, CallID: "call_2", Parts: []llm.Part{llm.Text("the screen"), image}, IsError: true},

@@ -40,8 +40,12 @@ func ollamaLines(request []byte, s *Step) [][]byte {
 		return all
 	}
 	end := object{
-		"model": modelOf(request), "created_at": "2026-01-02T03:04:06Z", "message": object{"role": "assistant", "content": ""},
-		"done": true, "done_reason": "stop", "total_duration": 5,
+		"model":          modelOf(request),
+		"created_at":     "2026-01-02T03:04:06Z",
+		"message":        object{"role": "assistant", "content": ""},
+		"done":           true,
+		"done_reason":    "stop",
+		"total_duration": 5,
 	}
 	if s.stop() == llm.StopLength {
 		end["done_reason"] = "length"

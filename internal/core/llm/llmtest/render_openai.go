@@ -21,7 +21,8 @@ type stream struct {
 // service, or the standard format if it is nil.
 func openaiEvents(request []byte, s *Step, at *wiretest.Service) [][]byte {
 	f, u := &s.Fault, s.usage(len(request))
-	w := &stream{model: modelOf(request), chunk: s.Chunk, at: wiretest.Service{Thought: wiretest.ThoughtContent, Usage: wiretest.UsageLast}}
+	w := &stream{model: modelOf(request), chunk: s.Chunk,
+		at: wiretest.Service{Thought: wiretest.ThoughtContent, Usage: wiretest.UsageLast}}
 	if at != nil {
 		w.at = *at
 	}
@@ -90,9 +91,11 @@ func (w *stream) thought(p *llm.Part, i int) {
 		case wiretest.ThoughtShort:
 			w.choice(object{"reasoning": c}, nil, nil)
 		case wiretest.ThoughtParts:
-			w.choice(object{"content": []any{object{"type": "thinking", "thinking": []any{object{"type": "text", "text": c}}}}}, nil, nil)
+			w.choice(object{"content": []any{object{"type": "thinking", "thinking": []any{object{"type": "text", "text": c}}}}},
+				nil, nil)
 		case wiretest.ThoughtDetails:
-			w.choice(object{"reasoning": c, "reasoning_details": []any{detail(object{"text": c, "format": "anthropic-claude-v1"})}}, nil, nil)
+			w.choice(object{"reasoning": c,
+				"reasoning_details": []any{detail(object{"text": c, "format": "anthropic-claude-v1"})}}, nil, nil)
 		default:
 			w.choice(object{"reasoning_content": c}, nil, nil)
 		}

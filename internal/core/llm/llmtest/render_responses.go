@@ -38,7 +38,8 @@ func responsesEvents(request []byte, s *Step) [][]byte {
 	o, kind := head("completed"), "response.completed"
 	switch s.stop() {
 	case llm.StopLength:
-		kind, o["status"], o["incomplete_details"] = "response.incomplete", "incomplete", object{"reason": "max_output_tokens"}
+		kind, o["status"], o["incomplete_details"] = "response.incomplete", "incomplete",
+			object{"reason": "max_output_tokens"}
 	case llm.StopRefusal:
 		kind, o["status"], o["incomplete_details"] = "response.incomplete", "incomplete", object{"reason": "content_filter"}
 	}

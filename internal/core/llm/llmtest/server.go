@@ -213,7 +213,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // check returns why a request is invalid.
 func (s *Server) check(r *http.Request, body []byte) error {
-	path := map[Wire]string{Anthropic: "/v1/messages", OpenAI: "/chat/completions", Responses: "/responses", Gemini: ":streamGenerateContent", Ollama: "/api/chat"}[s.wire]
+	path := map[Wire]string{
+		Anthropic: "/v1/messages",
+		OpenAI:    "/chat/completions",
+		Responses: "/responses",
+		Gemini:    ":streamGenerateContent",
+		Ollama:    "/api/chat",
+	}[s.wire]
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, path) {
 		return fmt.Errorf("%s %s: want POST …%s", r.Method, r.URL.Path, path)
 	}

@@ -196,7 +196,8 @@ func (s suite) tools(t *testing.T) {
 		r.Messages = append(r.Messages, c.Message, Result("a", "1"), failed, Result("c", ""))
 		mustAnswer(t, p, r)
 		union := Tool("pick")
-		union.Schema = json.RawMessage(`{"anyOf":[{"properties":{"a":{"type":"string"}},"required":["a"]},{"properties":{"b":{}}}]}`)
+		union.Schema = json.RawMessage(
+			`{"anyOf":[{"properties":{"a":{"type":"string"}},"required":["a"]},{"properties":{"b":{}}}]}`)
 		r.Tools = append(r.Tools, union, llm.ToolSpec{Name: "zero", Schema: json.RawMessage(`{}`)})
 		mustAnswer(t, p, r) // PROV-06: the server rejects schemas that are not objects
 		r.Tools = nil
@@ -266,23 +267,25 @@ func (s suite) histories(t *testing.T) {
 	thought := llm.Part{Kind: llm.PartThinking, Text: "hm"}
 	odd := "call:1|fc_" + strings.Repeat("x", 60)
 	for name, msgs := range map[string][]*llm.Message{
-		"users in a row":        {llm.User("a"), llm.User("b"), llm.User("c")},
-		"white space":           {llm.User("a"), say(llm.Text(" \n")), llm.User("b")},
-		"only thinking":         {llm.User("a"), say(thought), llm.User("b")},
-		"thinking at the end":   {llm.User("a"), say(llm.Text("x"), thought), llm.User("b")},
-		"assistant first":       {say(llm.Text("x")), llm.User("b")},
-		"assistant last":        {llm.User("a"), say(llm.Text("x ")), say(llm.Text("y"))},
-		"odd ids and names":     {llm.User("a"), say(call(odd, "a.b/c d", `{}`)), Result(odd, "x")},
-		"no name":               {llm.User("a"), say(call("c", "", `{}`)), Result("c", "x")},
-		"arguments no object":   {llm.User("a"), say(call("c", "t", `[1]`)), Result("c", "x")},
-		"arguments null":        {llm.User("a"), say(call("c", "t", `null`)), Result("c", "x")},
-		"arguments no JSON":     {llm.User("a"), say(call("c", "t", `{"a`)), Result("c", "x")},
-		"half a character":      {llm.User("a"), say(call("c", "t", `{"a":"\ud83d"}`)), Result("c", "x\xff")},
-		"empty result":          {llm.User("a"), say(call("c", "t", `{}`)), Result("c", "")},
-		"empty result image":    {llm.User("a"), say(call("c", "t", `{}`)), {Role: llm.RoleTool, CallID: "c", Parts: []llm.Part{llm.Image("image/png", nil)}}},
-		"result without parts":  {llm.User("a"), say(call("c", "t", `{}`)), {Role: llm.RoleTool, CallID: "c"}},
-		"steered":               {llm.User("a"), say(call("c", "t", `{}`)), Result("c", "x"), llm.User("b"), llm.User("c")},
-		"answer behind results": {llm.User("a"), say(call("c", "t", `{}`)), Result("c", "x"), say(llm.Text("y")), llm.User("b")},
+		"users in a row":      {llm.User("a"), llm.User("b"), llm.User("c")},
+		"white space":         {llm.User("a"), say(llm.Text(" \n")), llm.User("b")},
+		"only thinking":       {llm.User("a"), say(thought), llm.User("b")},
+		"thinking at the end": {llm.User("a"), say(llm.Text("x"), thought), llm.User("b")},
+		"assistant first":     {say(llm.Text("x")), llm.User("b")},
+		"assistant last":      {llm.User("a"), say(llm.Text("x ")), say(llm.Text("y"))},
+		"odd ids and names":   {llm.User("a"), say(call(odd, "a.b/c d", `{}`)), Result(odd, "x")},
+		"no name":             {llm.User("a"), say(call("c", "", `{}`)), Result("c", "x")},
+		"arguments no object": {llm.User("a"), say(call("c", "t", `[1]`)), Result("c", "x")},
+		"arguments null":      {llm.User("a"), say(call("c", "t", `null`)), Result("c", "x")},
+		"arguments no JSON":   {llm.User("a"), say(call("c", "t", `{"a`)), Result("c", "x")},
+		"half a character":    {llm.User("a"), say(call("c", "t", `{"a":"\ud83d"}`)), Result("c", "x\xff")},
+		"empty result":        {llm.User("a"), say(call("c", "t", `{}`)), Result("c", "")},
+		"empty result image": {llm.User("a"), say(call("c", "t", `{}`)),
+			{Role: llm.RoleTool, CallID: "c", Parts: []llm.Part{llm.Image("image/png", nil)}}},
+		"result without parts": {llm.User("a"), say(call("c", "t", `{}`)), {Role: llm.RoleTool, CallID: "c"}},
+		"steered":              {llm.User("a"), say(call("c", "t", `{}`)), Result("c", "x"), llm.User("b"), llm.User("c")},
+		"answer behind results": {llm.User("a"), say(call("c", "t", `{}`)), Result("c", "x"),
+			say(llm.Text("y")), llm.User("b")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.with(t, func(t *testing.T, _ *Server, p llm.Provider) {
@@ -303,17 +306,18 @@ func (s suite) faults(t *testing.T) {
 		class llm.Class
 		after time.Duration
 	}{
-		"400":           {Status(400, "bad field"), llm.ClassFormat, 0},
-		"400 too long":  {Status(400, "prompt is too long: 210000 tokens"), llm.ClassContext, 0},
-		"401":           {Status(401, "invalid key"), llm.ClassAuth, 0},
-		"402":           {Status(402, "pay"), llm.ClassBilling, 0},
-		"403":           {Status(403, "no"), llm.ClassAuth, 0},
-		"403 billing":   {Status(403, "insufficient credit"), llm.ClassBilling, 0},
-		"404":           {Status(404, "no such model"), llm.ClassNoModel, 0},
-		"408":           {Status(408, "late"), llm.ClassTimeout, 0},
-		"413":           {Status(413, "large"), llm.ClassContext, 0},
-		"429 seconds":   {Step{Fault: Fault{Status: 429, RetryAfter: "12"}}, llm.ClassRate, 12 * time.Second},
-		"429 date":      {Step{Fault: Fault{Status: 429, RetryAfter: "Sat, 01 Jan 2000 00:02:00 GMT"}}, llm.ClassRate, 2 * time.Minute},
+		"400":          {Status(400, "bad field"), llm.ClassFormat, 0},
+		"400 too long": {Status(400, "prompt is too long: 210000 tokens"), llm.ClassContext, 0},
+		"401":          {Status(401, "invalid key"), llm.ClassAuth, 0},
+		"402":          {Status(402, "pay"), llm.ClassBilling, 0},
+		"403":          {Status(403, "no"), llm.ClassAuth, 0},
+		"403 billing":  {Status(403, "insufficient credit"), llm.ClassBilling, 0},
+		"404":          {Status(404, "no such model"), llm.ClassNoModel, 0},
+		"408":          {Status(408, "late"), llm.ClassTimeout, 0},
+		"413":          {Status(413, "large"), llm.ClassContext, 0},
+		"429 seconds":  {Step{Fault: Fault{Status: 429, RetryAfter: "12"}}, llm.ClassRate, 12 * time.Second},
+		"429 date": {Step{Fault: Fault{Status: 429, RetryAfter: "Sat, 01 Jan 2000 00:02:00 GMT"}},
+			llm.ClassRate, 2 * time.Minute},
 		"429 garbage":   {Step{Fault: Fault{Status: 429, RetryAfter: "soon"}}, llm.ClassRate, 0},
 		"500":           {Status(500, "oops"), llm.ClassNetwork, 0},
 		"502 page":      {Step{Fault: Fault{Status: 502, Body: page}}, llm.ClassNetwork, 0},
@@ -327,7 +331,8 @@ func (s suite) faults(t *testing.T) {
 		"a web page": {in(Fault{Body: page, Header: html}), llm.ClassNetwork, 0},
 		"no events":  {in(Fault{Body: func([]byte) []byte { return nil }}), llm.ClassNetwork, 0},
 		"no JSON":    {in(Fault{Body: func([]byte) []byte { return []byte("data: {\"type\":\n\n") }}), llm.ClassNetwork, 0},
-		"huge event": {in(Fault{Body: func([]byte) []byte { return append([]byte("data: "), make([]byte, 17<<20)...) }}), llm.ClassNetwork, 0},
+		"huge event": {in(Fault{Body: func([]byte) []byte { return append([]byte("data: "), make([]byte, 17<<20)...) }}),
+			llm.ClassNetwork, 0},
 		"flood": {in(Fault{Body: func([]byte) []byte {
 			if s.wire == Ollama {
 				return bytes.Repeat([]byte("{}"+strings.Repeat(" ", 1<<20)+"\n"), 70)
@@ -378,14 +383,15 @@ func (s suite) bodies(t *testing.T) {
 		body func([]byte) []byte
 		text string
 	}{
-		"CRLF":                     {replace("\n", "\r\n"), want},
-		"CR":                       {replace("\n", "\r"), want},
-		"byte order mark":          {func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) }, want},
-		"comments":                 {replace("\n\n", "\n\n: ping\n\n"), want},
-		"no space":                 {replace(": ", ":"), want},
-		"invalid UTF-8":            {replace("Some", "S\xffme"), "S\ufffdme text"},
-		"half a character":         {replace("Some", `S\ud800me`), "S\ufffdme text"},
-		"unknown events":           {func(b []byte) []byte { return append([]byte("event: new\ndata: {\"type\":\"new\"}\n\n"), b...) }, want},
+		"CRLF":             {replace("\n", "\r\n"), want},
+		"CR":               {replace("\n", "\r"), want},
+		"byte order mark":  {func(b []byte) []byte { return append([]byte("\xef\xbb\xbf"), b...) }, want},
+		"comments":         {replace("\n\n", "\n\n: ping\n\n"), want},
+		"no space":         {replace(": ", ":"), want},
+		"invalid UTF-8":    {replace("Some", "S\xffme"), "S\ufffdme text"},
+		"half a character": {replace("Some", `S\ud800me`), "S\ufffdme text"},
+		"unknown events": {
+			func(b []byte) []byte { return append([]byte("event: new\ndata: {\"type\":\"new\"}\n\n"), b...) }, want},
 		"doubled at the end":       {double, want},
 		"no blank line at the end": {func(b []byte) []byte { return bytes.TrimSuffix(b, []byte("\n")) }, want},
 		"no line end at the end":   {func(b []byte) []byte { return bytes.TrimRight(b, "\n") }, want},
@@ -398,7 +404,8 @@ func (s suite) bodies(t *testing.T) {
 		switch {
 		case s.wire.wholeCalls() && name == "doubled at the end":
 			continue // the last event but one is text
-		case s.wire == Ollama && slices.Contains([]string{"CR", "byte order mark", "comments", "no space", "unknown events"}, name):
+		case s.wire == Ollama &&
+			slices.Contains([]string{"CR", "byte order mark", "comments", "no space", "unknown events"}, name):
 			continue // it has no events
 		}
 		t.Run(name, func(t *testing.T) {
@@ -467,18 +474,21 @@ func (s suite) cut(t *testing.T) {
 // hang tests R19: a response that stops ends within the time limit, releases
 // the connection, and the next call succeeds.
 func (s suite) hang(t *testing.T) {
-	limits := llm.Timeouts{First: 30 * time.Second, Idle: 20 * time.Second, KeepAlive: 3 * time.Minute, Total: 5 * time.Minute}
+	limits := llm.Timeouts{First: 30 * time.Second, Idle: 20 * time.Second, KeepAlive: 3 * time.Minute,
+		Total: 5 * time.Minute}
 	say := strings.Repeat("Some text ", 60)
 	for name, tt := range map[string]struct {
 		fault Fault
 		limit time.Duration
 		says  string
 	}{
-		"R19 before the headers":     {Fault{Hang: HangHeaders}, limits.First, "nothing was received for 30s"},
-		"R19 behind the headers":     {Fault{Hang: HangBody}, limits.Idle, "nothing was received for 20s"},
-		"R19 in the middle":          {Fault{Hang: HangMiddle}, limits.Idle, "nothing was received for 20s"},
-		"R19 keep-alives only":       {Fault{Hang: HangBody, Ping: 15 * time.Second}, limits.KeepAlive, "only keep-alives were received for 3m0s"},
-		"R19 rare keep-alives":       {Fault{Hang: HangBody, Ping: 25 * time.Second}, limits.Idle, "nothing was received for 20s"},
+		"R19 before the headers": {Fault{Hang: HangHeaders}, limits.First, "nothing was received for 30s"},
+		"R19 behind the headers": {Fault{Hang: HangBody}, limits.Idle, "nothing was received for 20s"},
+		"R19 in the middle":      {Fault{Hang: HangMiddle}, limits.Idle, "nothing was received for 20s"},
+		"R19 keep-alives only": {Fault{Hang: HangBody, Ping: 15 * time.Second}, limits.KeepAlive,
+			"only keep-alives were received for 3m0s"},
+		"R19 rare keep-alives": {Fault{Hang: HangBody, Ping: 25 * time.Second}, limits.Idle,
+			"nothing was received for 20s"},
 		"R19 one byte a second":      {Fault{Drip: time.Second}, limits.Total, ""},
 		"R19 one event in a quarter": {Fault{}, limits.Total, "there was no complete answer within 5m0s"},
 	} {

@@ -40,7 +40,8 @@ func TestValidate(t *testing.T) {
 		{"no parts", ask(&llm.Message{Role: llm.RoleUser}), "no content"},
 		{"role", ask(user, &llm.Message{Role: "system", Parts: user.Parts}), "role"},
 		{"image", ask(&llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Image("", nil)}}), "image"},
-		{"tools unsorted", &llm.Request{Model: "m", Messages: ask(user).Messages, Tools: []llm.ToolSpec{Tool("b"), Tool("a")}}, "ascending"},
+		{"tools unsorted", &llm.Request{Model: "m", Messages: ask(user).Messages, Tools: []llm.ToolSpec{Tool("b"),
+			Tool("a")}}, "ascending"},
 		{"schema", &llm.Request{Model: "m", Messages: ask(user).Messages, Tools: []llm.ToolSpec{{Name: "b"}}}, "schema"},
 	} {
 		err := Validate(tt.r)
@@ -60,10 +61,12 @@ func TestScript(t *testing.T) {
 		p := NewScript(Think("Hm.", "", Calls(ToolCall("a", "look", `{"at":1}`), ToolCall("b", "nap", `{`))),
 			Step{Fault: Fault{Status: 429, RetryAfter: "7"}}, late, broken, Step{})
 		first := mustAnswer(t, p, Ask("Hi"))
-		if m := first.Message; m.Stop != llm.StopTools || len(m.Calls()) != 2 || m.Calls()[1].Raw != "{" || first.Usage.Output == 0 {
+		if m := first.Message; m.Stop != llm.StopTools || len(m.Calls()) != 2 || m.Calls()[1].Raw != "{" ||
+			first.Usage.Output == 0 {
 			t.Errorf("message = %+v, usage %+v", m, first.Usage)
 		}
-		if e, ok := errors.AsType[*llm.Error](ask(t, p, Ask("Hi")).Err); !ok || e.Class != llm.ClassRate || e.RetryAfter != 7*time.Second {
+		if e, ok := errors.AsType[*llm.Error](ask(t, p, Ask("Hi")).Err); !ok || e.Class != llm.ClassRate ||
+			e.RetryAfter != 7*time.Second {
 			t.Errorf("error = %+v", e)
 		}
 		started := time.Now()

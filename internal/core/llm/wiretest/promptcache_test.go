@@ -13,7 +13,8 @@ func TestPromptCache(t *testing.T) {
 	block := func(text, marker string) string { return `{"text":"` + text + `","type":"text"` + marker + `}` }
 	system := strings.Repeat("rules ", 1000) // 1,500 tokens
 	request := func(thinking string, blocks ...string) []byte {
-		return fmt.Appendf(nil, `{"model":"m","thinking":{"type":%q},"system":[%s],"messages":[{"role":"user","content":[%s]}]}`,
+		return fmt.Appendf(nil,
+			`{"model":"m","thinking":{"type":%q},"system":[%s],"messages":[{"role":"user","content":[%s]}]}`,
 			thinking, block(system, mark), strings.Join(blocks, ","))
 	}
 	many := func(n int) (list []string) {
@@ -30,13 +31,20 @@ func TestPromptCache(t *testing.T) {
 		read          string // nothing, system, most
 	}{
 		{"the same request", request("a", block("hello", mark)), request("a", block("hello", mark)), time.Minute, "most"},
-		{"it has expired", request("a", block("hello", mark)), request("a", block("hello", mark)), 6 * time.Minute, "nothing"},
-		{"the marker moved", request("a", append(many(10), block("1", mark))...), request("a", append(many(10), block("1", ""), block("2", mark))...), time.Minute, "most"},
+		{"it has expired", request("a", block("hello", mark)), request("a", block("hello", mark)),
+			6 * time.Minute, "nothing"},
+		{"the marker moved", request("a", append(many(10), block("1", mark))...),
+			request("a", append(many(10), block("1", ""), block("2", mark))...), time.Minute, "most"},
 		{"another message", request("a", block("hello", mark)), request("a", block("hi", mark)), time.Minute, "system"},
 		{"other thinking", request("a", block("hello", mark)), request("b", block("hello", mark)), time.Minute, "system"},
-		{"19 new blocks", request("a", append(many(30), block("1", mark))...), request("a", append(append(many(30), block("1", "")), append(many(18), block("2", mark))...)...), time.Minute, "most"},
-		{"20 new blocks", request("a", append(many(30), block("1", mark))...), request("a", append(append(many(30), block("1", "")), append(many(19), block("2", mark))...)...), time.Minute, "system"},
-		{"short prefixes are not stored", []byte(`{"messages":[{"role":"user","content":[` + block("hello", mark) + `]}]}`), []byte(`{"messages":[{"role":"user","content":[` + block("hello", mark) + `]}]}`), 0, "nothing"},
+		{"19 new blocks", request("a", append(many(30), block("1", mark))...),
+			request("a", append(append(many(30), block("1", "")), append(many(18), block("2", mark))...)...),
+			time.Minute, "most"},
+		{"20 new blocks", request("a", append(many(30), block("1", mark))...),
+			request("a", append(append(many(30), block("1", "")), append(many(19), block("2", mark))...)...),
+			time.Minute, "system"},
+		{"short prefixes are not stored", []byte(`{"messages":[{"role":"user","content":[` + block("hello", mark) + `]}]}`),
+			[]byte(`{"messages":[{"role":"user","content":[` + block("hello", mark) + `]}]}`), 0, "nothing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var c PromptCache

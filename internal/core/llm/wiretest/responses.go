@@ -111,7 +111,8 @@ func validResponses(body []byte) (*responsesRequest, error) {
 	}
 	if w := r.Reasoning; w != nil {
 		switch {
-		case w.Effort != nil && !slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}, *w.Effort):
+		case w.Effort != nil &&
+			!slices.Contains([]string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}, *w.Effort):
 			return nil, &Refusal{"reasoning.effort", "unsupported value: " + *w.Effort}
 		case w.Summary != nil && !slices.Contains([]string{"auto", "concise", "detailed"}, *w.Summary):
 			return nil, &Refusal{"reasoning.summary", "unsupported value: " + *w.Summary}

@@ -127,11 +127,13 @@ func callIDLength(n int) Rule {
 		for i := range r.Messages {
 			m := &r.Messages[i]
 			if m.Role == "tool" && bad(m.CallID) {
-				return refuse(messageField(i, "tool_call_id"), "tool call id was %s but must be a-z, A-Z, 0-9, with a length of %d", m.CallID, n)
+				return refuse(messageField(i, "tool_call_id"), "tool call id was %s but must be a-z, A-Z, 0-9, with a length of %d",
+					m.CallID, n)
 			}
 			for _, c := range m.calls() {
 				if bad(c.ID) {
-					return refuse(messageField(i, "tool_calls.id"), "tool call id was %s but must be a-z, A-Z, 0-9, with a length of %d", c.ID, n)
+					return refuse(messageField(i, "tool_calls.id"),
+						"tool call id was %s but must be a-z, A-Z, 0-9, with a length of %d", c.ID, n)
 				}
 			}
 		}

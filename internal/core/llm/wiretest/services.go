@@ -34,11 +34,13 @@ var Services = [...]Service{
 		Name: "mistral", Hosts: []string{"mistral.ai"},
 		Takes:   []string{"reasoning_effort", "parallel_tool_calls"},
 		Refuses: []string{"stream_options"},
-		Rules:   []Rule{callIDLength(9), assistantAfterResult, maxTemperature(1.5), requireEffort("mistral-small", "none", "high"), requireThinkingTemperature},
+		Rules: []Rule{callIDLength(9), assistantAfterResult, maxTemperature(1.5),
+			requireEffort("mistral-small", "none", "high"), requireThinkingTemperature},
 		Thought: ThoughtParts, Usage: UsageFinish, Refusal: validationError,
 	},
 	{
-		Name: "vllm", Takes: []string{"reasoning_effort", "chat_template_kwargs", "max_completion_tokens", "parallel_tool_calls"},
+		Name: "vllm", Takes: []string{"reasoning_effort", "chat_template_kwargs", "max_completion_tokens",
+			"parallel_tool_calls"},
 		Rules:   []Rule{alternateRoles, requireTemplateSwitch},
 		Thought: ThoughtShort, Usage: UsageLast, Refusal: flatError,
 	},
@@ -88,7 +90,8 @@ func requireReasoningDetails(r *Request) *Refusal {
 	for i := len(r.Messages) - 1; i >= 0; i-- {
 		if m := &r.Messages[i]; m.Role == "assistant" {
 			if len(m.calls()) > 0 && len(m.Details) == 0 {
-				return refuse(messageField(i, "reasoning_details"), "expected `thinking` or `redacted_thinking`, but found `tool_use`")
+				return refuse(messageField(i, "reasoning_details"),
+					"expected `thinking` or `redacted_thinking`, but found `tool_use`")
 			}
 			return nil
 		}
@@ -109,7 +112,8 @@ func requireThinkingSwitch(r *Request) *Refusal {
 func requireThinkingSentBack(r *Request) *Refusal {
 	for i := range r.Messages {
 		if m := &r.Messages[i]; m.Role == "assistant" && m.Thought == nil && r.Thinking.Type == "enabled" {
-			return refuse(messageField(i, "reasoning_content"), "the reasoning_content in the thinking mode must be passed back to the API")
+			return refuse(messageField(i, "reasoning_content"),
+				"the reasoning_content in the thinking mode must be passed back to the API")
 		}
 	}
 	return nil
@@ -168,7 +172,8 @@ func codeError(status int, kind, message string) (int, []byte) {
 func routerError(status int, kind, message string) (int, []byte) {
 	inner := body(object{"type": "error", "error": object{"type": kind, "message": message}})
 	return status, body(object{"error": object{
-		"message": "Provider returned error", "code": status, "metadata": object{"raw": string(inner), "provider_name": "Somebody"},
+		"message": "Provider returned error", "code": status,
+		"metadata": object{"raw": string(inner), "provider_name": "Somebody"},
 	}})
 }
 
@@ -178,9 +183,15 @@ func validationError(status int, kind, message string) (int, []byte) {
 		return status, body(object{"object": "error", "message": message, "type": kind, "param": nil, "code": "1000"})
 	}
 	field, words, _ := strings.Cut(message, ": ")
-	return http.StatusUnprocessableEntity, body(object{"object": "error", "type": "invalid_request_error", "param": nil, "code": nil, "message": object{
-		"detail": []any{object{"type": "extra_forbidden", "loc": []any{"body", field}, "msg": words}},
-	}})
+	return http.StatusUnprocessableEntity, body(object{
+		"object": "error",
+		"type":   "invalid_request_error",
+		"param":  nil,
+		"code":   nil,
+		"message": object{
+			"detail": []any{object{"type": "extra_forbidden", "loc": []any{"body", field}, "msg": words}},
+		},
+	})
 }
 
 // flatError has no error object.

@@ -102,7 +102,8 @@ var calls = map[string]func([]string) error{
 		if err != nil {
 			return err
 		}
-		return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, filepath.Join(a[0], "new"), unix.AT_SYMLINK_FOLLOW)
+		return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, filepath.Join(a[0], "new"),
+			unix.AT_SYMLINK_FOLLOW)
 	},
 	"listen": func(a []string) error {
 		l, err := net.Listen("unix", a[0])
@@ -142,12 +143,14 @@ var calls = map[string]func([]string) error{
 	"movemount": func([]string) error {
 		return unixNotPermitted(unix.MoveMount(unix.AT_FDCWD, "/tmp", unix.AT_FDCWD, "/tmp", 0))
 	},
-	"fanotify":      func([]string) error { return errOf(unix.FanotifyInit(unix.FAN_CLASS_NOTIF|0x200, 0)) },
-	"setuid":        func([]string) error { return syscall.Setuid(1) },
-	"setgroups":     func([]string) error { return syscall.Setgroups([]int{0}) },
-	"suidopen":      func(a []string) error { return errOf(unix.Open(a[0], unix.O_CREAT|unix.O_WRONLY, 0o4755)) },
-	"suidmknod":     func(a []string) error { return unix.Mknod(a[0], unix.S_IFREG|0o4755, 0) },
-	"suidfchmodat2": func(a []string) error { return unix.Fchmodat(unix.AT_FDCWD, a[0], 0o4755, unix.AT_SYMLINK_NOFOLLOW) },
+	"fanotify":  func([]string) error { return errOf(unix.FanotifyInit(unix.FAN_CLASS_NOTIF|0x200, 0)) },
+	"setuid":    func([]string) error { return syscall.Setuid(1) },
+	"setgroups": func([]string) error { return syscall.Setgroups([]int{0}) },
+	"suidopen":  func(a []string) error { return errOf(unix.Open(a[0], unix.O_CREAT|unix.O_WRONLY, 0o4755)) },
+	"suidmknod": func(a []string) error { return unix.Mknod(a[0], unix.S_IFREG|0o4755, 0) },
+	"suidfchmodat2": func(a []string) error {
+		return unix.Fchmodat(unix.AT_FDCWD, a[0], 0o4755, unix.AT_SYMLINK_NOFOLLOW)
+	},
 	"suidopenat2": func(a []string) error {
 		return errOf(unix.Openat2(unix.AT_FDCWD, a[0], &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: 0o4755}))
 	},
@@ -316,7 +319,8 @@ func openTreeAttr() error {
 	const nr = 467
 	root := []byte("/\x00")
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
-	return sys(nr, ^uintptr(99), uintptr(unsafe.Pointer(&root[0])), unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	return sys(nr, ^uintptr(99), uintptr(unsafe.Pointer(&root[0])), unix.OPEN_TREE_CLONE|unix.AT_RECURSIVE,
+		uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 }
 
 // dialCanary connects, sends text, and wants the greeting of a listener of the
@@ -331,7 +335,8 @@ func dialCanary(network, addr, text string) error {
 	if _, err := io.WriteString(c, text); err != nil {
 		return err
 	}
-	return awaitAnswer(c, func(got string) bool { return strings.Contains(got, canary) || strings.HasPrefix(got, "HTTP/1.1 200") })
+	return awaitAnswer(c,
+		func(got string) bool { return strings.Contains(got, canary) || strings.HasPrefix(got, "HTTP/1.1 200") })
 }
 
 // awaitAnswer reads until what was read is what an act wants.
@@ -389,7 +394,8 @@ func socks(command byte, host string, p int) error {
 	}
 	_ = c.SetDeadline(time.Now().Add(patience))
 	answer := make([]byte, 12)
-	if _, err := io.WriteString(c, "\x05\x01\x00\x05"+string(command)+"\x00\x03"+string(byte(len(host)))+host+port(p)); err != nil {
+	if _, err := io.WriteString(c, "\x05\x01\x00\x05"+string(command)+"\x00\x03"+string(byte(len(host)))+
+		host+port(p)); err != nil {
 		return err
 	}
 	if _, err := io.ReadFull(c, answer); err != nil {
@@ -414,7 +420,8 @@ func socks4(a []string) error {
 	if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 		return err
 	}
-	return awaitAnswer(c, func(got string) bool { return strings.Contains(got, canary) || strings.HasPrefix(got, "\x00\x5a") })
+	return awaitAnswer(c,
+		func(got string) bool { return strings.Contains(got, canary) || strings.HasPrefix(got, "\x00\x5a") })
 }
 
 // pipeline asks for a second host on a connection that was for an allowed one.
@@ -434,7 +441,8 @@ func pipeline(a []string) error {
 // i386 writes a program that makes a system call of the other table (getpid
 // with int 0x80), and runs it.
 func i386(a []string) error {
-	code := []byte{0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0x31, 0xff, 0x85, 0xc0, 0x7f, 2, 0xff, 0xc7, 0xb8, 60, 0, 0, 0, 0x0f, 0x05}
+	code := []byte{0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0x31, 0xff, 0x85, 0xc0, 0x7f, 2, 0xff, 0xc7, 0xb8,
+		60, 0, 0, 0, 0x0f, 0x05}
 	b := make([]byte, 120, 256)
 	copy(b, "\x7fELF\x02\x01\x01")
 	put := func(at int, size int, v uint64) {

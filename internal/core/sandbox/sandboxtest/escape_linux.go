@@ -249,7 +249,8 @@ func sizeOf(f *os.File) int64 {
 
 // try carries out some acts in one program. received waits until the host has received
 // what they have sent.
-func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env []string, received func(), list []act, numbers []int, all map[int]outcome) {
+func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env []string, received func(), list []act,
+	numbers []int, all map[int]outcome) {
 	t.Helper()
 	if len(numbers) == 0 {
 		return
@@ -263,7 +264,8 @@ func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env 
 	p := sandbox.Plan{Path: argv[0], Argv: argv, Dir: a.Workspace, Env: env}
 	switch where {
 	case "":
-		p.Rights = &sandbox.Rights{Workspace: a.Workspace, Write: e.Write, Read: []string{a.Kit}, Hosts: []string{"allowed.test", "loopback.test", "metadata.test"}}
+		p.Rights = &sandbox.Rights{Workspace: a.Workspace, Write: e.Write, Read: []string{a.Kit},
+			Hosts: []string{"allowed.test", "loopback.test", "metadata.test"}}
 	case onHost:
 		p.Env = append(slices.Clone(env), "HTTP_PROXY=http://"+openProxy(t))
 	case inBox:
@@ -289,7 +291,8 @@ func (a Arena) try(t *testing.T, e Escapes, b sandbox.Broker, where string, env 
 		var i, code int
 		if n, _ := fmt.Sscanf(line, "@ %d %d", &i, &code); n == 2 && slices.Contains(numbers, i) {
 			last = i
-			all[i] = outcome{ran: code != 126 && code != 127, worked: code == 0 && list[i].trace == "", text: fmt.Sprintf("exit %d:", code)}
+			all[i] = outcome{ran: code != 126 && code != 127, worked: code == 0 && list[i].trace == "",
+				text: fmt.Sprintf("exit %d:", code)}
 			if code == notEnded { // so it is not known what it would have done
 				all[i] = outcome{text: fmt.Sprintf("it did not end within %v:", actLimit)}
 			}
@@ -366,18 +369,63 @@ func newArena(t *testing.T, list []act) Arena {
 		t.Fatal(err)
 	}
 	a := Arena{
-		Root: root, Kit: filepath.Join(root, "kit"), Workspace: filepath.Join(root, "ws"), Outside: filepath.Join(root, "outside"),
-		Home: filepath.Join(root, "home"), State: filepath.Join(root, "state"),
+		Root:      root,
+		Kit:       filepath.Join(root, "kit"),
+		Workspace: filepath.Join(root, "ws"),
+		Outside:   filepath.Join(root, "outside"),
+		Home:      filepath.Join(root, "home"),
+		State:     filepath.Join(root, "state"),
 	}
 	files := map[string]string{
-		"tmp/x": "", "outside/secret": canary, "outside/held": "", "other/notes": canary, "ws/notes": "notes", "ws/.env": canary, "ws/sub/.env": canary, "ws/deep/er/.env.local": canary,
-		"ws/keys/server.pem": canary, "ws/id_rsa": canary, "ws/.npmrc": canary, "ws/.aws/credentials": canary, "ws/.git/HEAD": "ref: refs/heads/main\n",
-		"ws/.git/config": "[core]\n\tbare = false\n", "ws/.git/hooks/pre-commit.sample": "", "ws/.git/objects/x": "", "ws/.git/refs/heads/x": "", "ws/.git/info/attributes": "",
-		"ws/bare/.git/HEAD": "ref: refs/heads/main\n", "ws/bare/.git/objects/x": "", "ws/bare/.git/refs/x": "", "ws/lib/.git/config": "[core]\n", "ws/lib/.git/hooks/x.sample": "", "ws/tree/.git": "gitdir: ../.git/worktrees/tree\n", "ws/.vscode/settings.json": "{}", "ws/.husky/pre-commit": "",
-		"ws/.github/workflows/ci.yml": "on: push\n", "ws/.mcp.json": "{}", "ws/.gitmodules": "", "ws/script": "#!/bin/sh\n",
-		"home/.ssh/id_rsa": canary, "home/.bashrc": "", "home/.config/app/token": canary, "home/.bash_history": canary, "home/.netrc": canary, "home/.docker/config.json": canary,
-		"home/.cargo/credentials.toml": canary, "home/.cargo/config.toml": "", "home/go/bin/tool": "#!/bin/sh\n", "home/.local/bin/tool": "#!/bin/sh\n", "home/.m2/settings.xml": canary,
-		"state/chela.json": canary, "state/chela.db": canary, "state/credentials/key": canary,
+		"tmp/x":                 "",
+		"outside/secret":        canary,
+		"outside/held":          "",
+		"other/notes":           canary,
+		"ws/notes":              "notes",
+		"ws/.env":               canary,
+		"ws/sub/.env":           canary,
+		"ws/deep/er/.env.local": canary,
+		"ws/keys/server.pem":    canary,
+		"ws/id_rsa":             canary,
+		"ws/.npmrc":             canary,
+		"ws/.aws/credentials":   canary,
+
+		"ws/.git/HEAD":                    "ref: refs/heads/main\n",
+		"ws/.git/config":                  "[core]\n\tbare = false\n",
+		"ws/.git/hooks/pre-commit.sample": "",
+		"ws/.git/objects/x":               "",
+
+		"ws/.git/refs/heads/x":    "",
+		"ws/.git/info/attributes": "",
+		"ws/bare/.git/HEAD":       "ref: refs/heads/main\n",
+		"ws/bare/.git/objects/x":  "",
+		"ws/bare/.git/refs/x":     "",
+
+		"ws/lib/.git/config":          "[core]\n",
+		"ws/lib/.git/hooks/x.sample":  "",
+		"ws/tree/.git":                "gitdir: ../.git/worktrees/tree\n",
+		"ws/.vscode/settings.json":    "{}",
+		"ws/.husky/pre-commit":        "",
+		"ws/.github/workflows/ci.yml": "on: push\n",
+		"ws/.mcp.json":                "{}",
+		"ws/.gitmodules":              "",
+		"ws/script":                   "#!/bin/sh\n",
+		"home/.ssh/id_rsa":            canary,
+		"home/.bashrc":                "",
+		"home/.config/app/token":      canary,
+		"home/.bash_history":          canary,
+
+		"home/.netrc":                  canary,
+		"home/.docker/config.json":     canary,
+		"home/.cargo/credentials.toml": canary,
+		"home/.cargo/config.toml":      "",
+		"home/go/bin/tool":             "#!/bin/sh\n",
+
+		"home/.local/bin/tool":  "#!/bin/sh\n",
+		"home/.m2/settings.xml": canary,
+		"state/chela.json":      canary,
+		"state/chela.db":        canary,
+		"state/credentials/key": canary,
 	}
 	for i, x := range list {
 		files[fmt.Sprintf("kit/acts/%d.sh", i)] = x.script
@@ -388,8 +436,10 @@ func newArena(t *testing.T, list []act) Arena {
 		path := filepath.Join(root, name)
 		err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644))
 	}
-	err = errors.Join(err, os.Chmod(root, 0o755), os.Symlink(a.Outside, filepath.Join(a.Workspace, "out")), os.Symlink("../outside/secret", filepath.Join(a.Workspace, "plain")),
-		os.Symlink("sub/.env", filepath.Join(a.Workspace, "config-link")), copyFile(filepath.Join(a.Kit, "x"), "/proc/self/exe"))
+	err = errors.Join(err, os.Chmod(root, 0o755), os.Symlink(a.Outside, filepath.Join(a.Workspace, "out")),
+		os.Symlink("../outside/secret", filepath.Join(a.Workspace, "plain")),
+		os.Symlink("sub/.env", filepath.Join(a.Workspace, "config-link")),
+		copyFile(filepath.Join(a.Kit, "x"), "/proc/self/exe"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +469,8 @@ func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream 
 	t.Helper()
 	abstract := "escape-" + filepath.Base(a.Root)
 	env = []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + a.Home, "A=" + a.Root, "WS=" + a.Workspace, "OUT=" + a.Outside, "STATE=" + a.State, "KIT=" + a.Kit,
+		"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + a.Home, "A=" + a.Root, "WS=" + a.Workspace, "OUT=" + a.Outside,
+		"STATE=" + a.State, "KIT=" + a.Kit,
 		"X=" + filepath.Join(a.Kit, "x") + " " + actArg, "CANARY=" + canary, "ABS=@" + abstract,
 	}
 	greet := func(network, address, name string) string {
@@ -492,7 +543,8 @@ func (a Arena) serve(t *testing.T, host sandbox.Broker) (env []string, upstream 
 	datagram("unixgram", "@"+abstract+"-d", "dgram-abs")
 	ctx, cancel := context.WithCancel(context.Background())
 	victim, err := host.Start(ctx, sandbox.Plan{
-		Path: "/bin/sh", Argv: []string{"sh", "-c", `exec 7>>"$0/held" 8<"$0/secret"; exec sleep 600`, a.Outside}, Dir: a.Outside, Env: []string{"PATH=/usr/bin:/bin", "SECRET=" + canary},
+		Path: "/bin/sh", Argv: []string{"sh", "-c", `exec 7>>"$0/held" 8<"$0/secret"; exec sleep 600`, a.Outside},
+		Dir: a.Outside, Env: []string{"PATH=/usr/bin:/bin", "SECRET=" + canary},
 	}, io.Discard)
 	if err != nil {
 		t.Fatal(err)

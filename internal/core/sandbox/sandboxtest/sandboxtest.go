@@ -354,13 +354,14 @@ func (s suite) writerFails(t *testing.T) {
 func (s suite) muchOutput(t *testing.T) {
 	var n int64
 	size := int64(Count(8_000_000, 200_000_000))
-	pr, err := s.b.Start(t.Context(), s.plan(t, fmt.Sprintf("head -c %d /dev/zero", size)), writer(func(b []byte) (int, error) {
-		if len(b) > 1<<20 {
-			t.Errorf("a write of %d bytes", len(b))
-		}
-		n += int64(len(b))
-		return len(b), nil
-	}))
+	pr, err := s.b.Start(t.Context(), s.plan(t, fmt.Sprintf("head -c %d /dev/zero", size)),
+		writer(func(b []byte) (int, error) {
+			if len(b) > 1<<20 {
+				t.Errorf("a write of %d bytes", len(b))
+			}
+			n += int64(len(b))
+			return len(b), nil
+		}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +374,8 @@ func (s suite) manyAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {
-			if out, e := s.run(t.Context(), t, s.plan(t, fmt.Sprintf("%s & echo %d; exit %d", endless, i, i))); out != fmt.Sprintf("%d\n", i) || e.Code != i {
+			if out, e := s.run(t.Context(), t, s.plan(t, fmt.Sprintf("%s & echo %d; exit %d", endless, i, i))); out !=
+				fmt.Sprintf("%d\n", i) || e.Code != i {
 				t.Errorf("%d: got %q %+v", i, out, e)
 			}
 		})
@@ -387,7 +389,8 @@ func (s suite) neighbours(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range Count(5, 40) {
-				if out, e := s.run(t.Context(), t, s.plan(t, "echo x")); out != "x\n" || e.Code != 0 || e.Signal != "" || e.Left != 0 {
+				if out, e := s.run(t.Context(), t, s.plan(t, "echo x")); out != "x\n" || e.Code != 0 ||
+					e.Signal != "" || e.Left != 0 {
 					t.Errorf("got %q %+v", out, e)
 				}
 			}
@@ -406,17 +409,20 @@ func escapes() map[string]string {
 		begun  = `while [ ! -s beat ]; do sleep 0.02; done`
 	)
 	return map[string]string{
-		"background":                   "(" + beat + ") & " + begun,
-		"ignores TERM":                 "(" + stoic + ") & " + begun,
-		"own session":                  "setsid sh -c '" + beat + "' & " + begun,
-		"forked twice":                 "setsid sh -c 'setsid sh -c \"" + beat + "\" & exit' & " + begun,
-		"forked twice, ignores TERM":   "setsid sh -c '" + detach + `setsid sh -c "trap \"\" TERM HUP; ` + beat + "\" & exit' & " + begun,
+		"background":   "(" + beat + ") & " + begun,
+		"ignores TERM": "(" + stoic + ") & " + begun,
+		"own session":  "setsid sh -c '" + beat + "' & " + begun,
+		"forked twice": "setsid sh -c 'setsid sh -c \"" + beat + "\" & exit' & " + begun,
+		"forked twice, ignores TERM": "setsid sh -c '" + detach + `setsid sh -c "trap \"\" TERM HUP; ` + beat +
+			"\" & exit' & " + begun,
 		"no environment":               "env -i PATH=$PATH setsid sh -c '" + beat + "' & " + begun,
 		"no environment and no output": "env -i PATH=$PATH setsid sh -c '" + detach + stoic + "' & " + begun,
 		"holds the output":             "setsid sh -c '" + beat + "' 2>&1 & " + begun + "; exit 3",
-		"closed descriptors":           "setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; setsid sh -c \"" + beat + "\" & exit' & " + begun,
-		"found only by its parent":     "(env -i PATH=$PATH setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; " + stoic + "' & wait) & " + begun,
-		"disowned":                     "nohup setsid sh -c '" + beat + "' >/dev/null 2>&1 & " + begun,
+		"closed descriptors": "setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; setsid sh -c \"" + beat +
+			"\" & exit' & " + begun,
+		"found only by its parent": "(env -i PATH=$PATH setsid sh -c '" + detach + "exec 3>&- 4>&- 5>&-; " + stoic +
+			"' & wait) & " + begun,
+		"disowned": "nohup setsid sh -c '" + beat + "' >/dev/null 2>&1 & " + begun,
 	}
 }
 
@@ -449,7 +455,8 @@ func (s suite) beats(ctx context.Context, t *testing.T, script string, begun fun
 		return sandbox.Exit{}
 	}
 	file := filepath.Join(p.Dir, "beat")
-	for deadline := time.Now().Add(waittest.Limit); size(file) == 0; time.Sleep(10 * time.Millisecond) { // not the test's goroutine
+	// not the test's goroutine
+	for deadline := time.Now().Add(waittest.Limit); size(file) == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Error("the script left no process behind, so nothing is tested")
 			pr.Kill()

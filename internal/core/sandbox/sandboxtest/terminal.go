@@ -91,7 +91,8 @@ func (s suite) terminal(t *testing.T) {
 }
 
 func (s suite) typed(t *testing.T) {
-	pr, out := s.open(t.Context(), t, `trap 'echo interrupted; exit 5' INT; read -r x; echo "<$x>"; while :; do sleep 0.05; done`)
+	pr, out := s.open(t.Context(), t,
+		`trap 'echo interrupted; exit 5' INT; read -r x; echo "<$x>"; while :; do sleep 0.05; done`)
 	if _, err := pr.Write([]byte("a b\r")); err != nil {
 		t.Error(err)
 	}
@@ -131,7 +132,8 @@ func (s suite) terminalSettings(t *testing.T) {
 	if _, err := two.Write([]byte("\r")); err != nil { // only now it looks at its settings
 		t.Error(err)
 	}
-	if _, err := wait(t, two); err != nil || !strings.Contains(out.String(), " echo ") || !strings.Contains(out.String(), "24 80") {
+	if _, err := wait(t, two); err != nil || !strings.Contains(out.String(), " echo ") ||
+		!strings.Contains(out.String(), "24 80") {
 		t.Errorf("%v: %q", err, out.String())
 	}
 }

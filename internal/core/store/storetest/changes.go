@@ -15,11 +15,22 @@ import (
 func change(id string, n int, target string) journal.Change {
 	ref := func(s string) string { return strings.Repeat(s, 32) }
 	return journal.Change{
-		ID: id, Time: at(n), Home: keyA, Unit: "run-1", Origin: origin, Doubt: "<doubt>", Kind: journal.File, Target: target, From: "/w/old", Folder: "/w/notes",
-		Source: journal.Source{Agent: "main", Session: keyB, Run: "run-1", Call: "call-1", Tool: "write", By: "owner"},
-		Before: journal.Version{Exists: true, Ref: ref("a"), Hash: "h1", Size: 100, Mode: 0o640},
-		After:  journal.Version{Exists: true, Ref: ref("b"), Hash: "h2", Size: 200, Mode: 0o600, Modified: at(n)},
-		State:  journal.Done, Undoes: []string{"x", "y"}, UndoneBy: "z",
+		ID:       id,
+		Time:     at(n),
+		Home:     keyA,
+		Unit:     "run-1",
+		Origin:   origin,
+		Doubt:    "<doubt>",
+		Kind:     journal.File,
+		Target:   target,
+		From:     "/w/old",
+		Folder:   "/w/notes",
+		Source:   journal.Source{Agent: "main", Session: keyB, Run: "run-1", Call: "call-1", Tool: "write", By: "owner"},
+		Before:   journal.Version{Exists: true, Ref: ref("a"), Hash: "h1", Size: 100, Mode: 0o640},
+		After:    journal.Version{Exists: true, Ref: ref("b"), Hash: "h2", Size: 200, Mode: 0o600, Modified: at(n)},
+		State:    journal.Done,
+		Undoes:   []string{"x", "y"},
+		UndoneBy: "z",
 	}
 }
 
@@ -83,7 +94,8 @@ func testChanges(t *testing.T, s store.Store) {
 	update(t, s, func(tx store.Tx) error { return tx.Changes().Set(b) })
 	same(t, "a changed one", one("b"), b)
 	same(t, "planned after it was done", open(), "")
-	err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Changes().Set(change("none", 1, "/w")) })
+	err := s.Update(t.Context(), store.Ordered,
+		func(tx store.Tx) error { return tx.Changes().Set(change("none", 1, "/w")) })
 	fails(t, "set of an unknown change", err, chela.ErrNotFound)
 
 	newer := change("d", 4, "/w/a.md")
@@ -98,7 +110,8 @@ func testChanges(t *testing.T, s store.Store) {
 	}
 	same(t, "latest", latest("/w"), "bd")
 	latestOf := func(targets ...string) (ids string) {
-		for _, c := range get(t, s, func(r store.Reader) ([]journal.Change, error) { return r.Changes().LatestOf(targets...) }) {
+		for _, c := range get(t, s,
+			func(r store.Reader) ([]journal.Change, error) { return r.Changes().LatestOf(targets...) }) {
 			ids += c.ID
 		}
 		return ids

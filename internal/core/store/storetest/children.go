@@ -15,10 +15,24 @@ import (
 func testChildren(t *testing.T, s store.Store) {
 	child := func(id string, requester chela.SessionKey, ended time.Time) subagent.Child {
 		return subagent.Child{
-			ID: chela.RunID(id), Session: chela.SessionKey("agent:main:subagent:" + id), Requester: requester, Parent: "run-1", Root: "run-0",
-			Principal: chela.Owner("socket"), Address: chela.Address{Channel: "telegram", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}},
-			Task: "look it up", Label: "Task " + id, Name: "t" + id, Type: "explore", Model: "mock/m", Timeout: time.Minute, Cleanup: subagent.Keep,
-			Created: at(1), Ended: ended,
+			ID:        chela.RunID(id),
+			Session:   chela.SessionKey("agent:main:subagent:" + id),
+			Requester: requester,
+			Parent:    "run-1",
+			Root:      "run-0",
+			Principal: chela.Owner("socket"),
+
+			Address: chela.Address{Channel: "telegram", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}},
+			Task:    "look it up",
+			Label:   "Task " + id,
+			Name:    "t" + id,
+			Type:    "explore",
+			Model:   "mock/m",
+			Timeout: time.Minute,
+
+			Cleanup: subagent.Keep,
+			Created: at(1),
+			Ended:   ended,
 		}
 	}
 	a, b, c := child("a", keyA, time.Time{}), child("b", keyA, at(5)), child("c", keyB, time.Time{})
@@ -51,16 +65,20 @@ func testChildren(t *testing.T, s store.Store) {
 			t.Errorf("unknown: %v", err)
 		}
 	}
-	same(t, "of a requester", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Of(keyA) }), []chela.RunID{"a", "b"})
-	same(t, "open of a requester", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Open(keyA) }), []chela.RunID{"a"})
+	same(t, "of a requester", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Of(keyA) }),
+		[]chela.RunID{"a", "b"})
+	same(t, "open of a requester", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Open(keyA) }),
+		[]chela.RunID{"a"})
 	same(t, "open", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Open("") }), []chela.RunID{"a", "c"})
-	same(t, "recent", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Recent(2) }), []chela.RunID{"c", "b"})
+	same(t, "recent", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Recent(2) }),
+		[]chela.RunID{"c", "b"})
 	tree := func(root chela.RunID) int {
 		return get(t, s, func(r store.Reader) (int, error) { return r.Children().Tree(root) })
 	}
 	same(t, "of a tree", tree("run-0"), 3)
 	same(t, "of another tree", tree("run-1"), 0)
-	same(t, "ended before their end", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Ended(at(5)) }), nil)
+	same(t, "ended before their end", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Ended(at(5)) }),
+		nil)
 	same(t, "ended", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Ended(at(6)) }), []chela.RunID{"b"})
 
 	b.Archived, b.Outcome, b.Silent, b.Result, b.Error = at(7), chela.OutcomeOK, subagent.Skipped, "found", "none"
@@ -69,7 +87,8 @@ func testChildren(t *testing.T, s store.Store) {
 	same(t, "of a tree, without those that are archived", tree("run-0"), 2)
 	got, _ = one(func(r subagent.Reader) (subagent.Child, error) { return r.Get("b") })
 	same(t, "replaced", got, b)
-	same(t, "archived of its requester", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Of(keyB) }), []chela.RunID{"c"})
+	same(t, "archived of its requester", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Of(keyB) }),
+		[]chela.RunID{"c"})
 	same(t, "ended and archived", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Ended(at(6)) }), nil)
 	err = s.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
 		d := child("d", keyA, time.Time{})
@@ -89,5 +108,6 @@ func testChildren(t *testing.T, s store.Store) {
 			return err
 		})
 	}
-	same(t, "left", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Recent(9) }), []chela.RunID{"c", "a"})
+	same(t, "left", read(func(r subagent.Reader) ([]subagent.Child, error) { return r.Recent(9) }),
+		[]chela.RunID{"c", "a"})
 }

@@ -14,8 +14,20 @@ func testDecided(t *testing.T, s store.Store) {
 	update(t, s, func(tx store.Tx) error {
 		for n := range 6 {
 			r := approval.Request{
-				ID: fmt.Sprintf("ap-%d", n), Session: keyA, Run: "run-1", Call: "c", Tool: "exec", Text: "ls", Hash: "h",
-				Requester: chela.Owner("token"), Created: at(n), Expires: at(n + 30), Decision: approval.Deny, By: "owner", Via: "token", Decided: at(9 - n),
+				ID:        fmt.Sprintf("ap-%d", n),
+				Session:   keyA,
+				Run:       "run-1",
+				Call:      "c",
+				Tool:      "exec",
+				Text:      "ls",
+				Hash:      "h",
+				Requester: chela.Owner("token"),
+				Created:   at(n),
+				Expires:   at(n + 30),
+				Decision:  approval.Deny,
+				By:        "owner",
+				Via:       "token",
+				Decided:   at(9 - n),
 			}
 			if n == 2 {
 				r.Decision, r.By, r.Via = approval.Pending, "", ""
@@ -37,7 +49,8 @@ func testDecided(t *testing.T, s store.Store) {
 		{"before an unknown request", "none", 3, nil},
 	} {
 		var got []string
-		for _, r := range get(t, s, func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Decided(tt.before, tt.n) }) {
+		for _, r := range get(t, s,
+			func(r store.Reader) ([]approval.Request, error) { return r.Approvals().Decided(tt.before, tt.n) }) {
 			if got = append(got, r.ID); r.Via != "token" {
 				t.Errorf("%s: %+v", tt.name, r)
 			}

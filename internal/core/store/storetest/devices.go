@@ -12,12 +12,23 @@ import (
 func testDevices(t *testing.T, s store.Store) {
 	device := func(id string, n int) pairing.Device {
 		return pairing.Device{
-			ID: id, PublicKey: "k-" + id, DisplayName: "<" + id + ">", Platform: "linux", Family: "Linux", ClientID: "cli", ClientMode: "cli",
+			ID:          id,
+			PublicKey:   "k-" + id,
+			DisplayName: "<" + id + ">",
+			Platform:    "linux",
+			Family:      "Linux",
+			ClientID:    "cli",
+			ClientMode:  "cli",
 			Grants: []pairing.Grant{
-				{Role: "operator", Scopes: []chela.Scope{chela.ScopeRead}, Generation: 2, Created: at(n), Rotated: at(n + 1), Narrowed: true, Tokens: []string{"h1", "h2"}},
+				{Role: "operator", Scopes: []chela.Scope{chela.ScopeRead}, Generation: 2, Created: at(n), Rotated: at(n + 1),
+					Narrowed: true, Tokens: []string{"h1", "h2"}},
 				{Role: "node", Generation: 3, Created: at(n), Revoked: at(n + 2)},
 			},
-			Generation: 3, Via: pairing.ViaOwner, Created: at(n), Approved: at(10 - n), LastSeen: at(n + 3),
+			Generation: 3,
+			Via:        pairing.ViaOwner,
+			Created:    at(n),
+			Approved:   at(10 - n),
+			LastSeen:   at(n + 3),
 		}
 	}
 	request := func(id, device string, n int) pairing.Request {
@@ -41,9 +52,11 @@ func testDevices(t *testing.T, s store.Store) {
 	same(t, "devices by creation", all(), []pairing.Device{early, late})
 	same(t, "requests, the oldest first", waiting(), []pairing.Request{second, first})
 	same(t, "a device", get(t, s, func(r store.Reader) (pairing.Device, error) { return r.Devices().Device("a") }), late)
-	same(t, "a request", get(t, s, func(r store.Reader) (pairing.Request, error) { return r.Devices().Request("r2") }), second)
+	same(t, "a request", get(t, s, func(r store.Reader) (pairing.Request, error) { return r.Devices().Request("r2") }),
+		second)
 
-	invited := []pairing.Invite{{ID: "i", Hash: "h", Roles: []string{"node"}, Scopes: []chela.Scope{}, By: "owner", Created: at(3), Used: at(4), Device: "a"}}
+	invited := []pairing.Invite{{ID: "i", Hash: "h", Roles: []string{"node"}, Scopes: []chela.Scope{}, By: "owner",
+		Created: at(3), Used: at(4), Device: "a"}}
 	invites := func() []pairing.Invite {
 		return get(t, s, func(r store.Reader) ([]pairing.Invite, error) { return r.Devices().Invites() })
 	}
@@ -52,7 +65,8 @@ func testDevices(t *testing.T, s store.Store) {
 	same(t, "an invitation", invites(), invited)
 
 	late.Label = "named"
-	late.Node = &pairing.Node{Version: "1", Declared: pairing.Surface{Caps: []string{"x"}, Commands: []string{"y"}}, Created: at(1), Request: &pairing.NodeRequest{ID: "n", Time: at(2)}}
+	late.Node = &pairing.Node{Version: "1", Declared: pairing.Surface{Caps: []string{"x"}, Commands: []string{"y"}},
+		Created: at(1), Request: &pairing.NodeRequest{ID: "n", Time: at(2)}}
 	late.Removed, late.Grants = at(20), late.Grants[:1]
 	newer := request("r3", "a", 6)
 	update(t, s, func(tx store.Tx) error {

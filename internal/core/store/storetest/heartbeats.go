@@ -42,11 +42,25 @@ func testHeartbeats(t *testing.T, s store.Store) {
 
 	state := func(id chela.AgentID) heartbeat.State {
 		return heartbeat.State{
-			Agent: id, Ticked: at(1), Tasks: map[string]time.Time{"mail": at(2), "": at(3)}, Started: map[chela.SessionKey]time.Time{keyA: at(4)},
-			Runs: []heartbeat.Run{{ID: "r1", Reason: "interval", Begun: at(4), Tick: at(4), Tasks: []string{"mail"}, Home: keyA, Blocked: "dm-blocked", ShowOK: true, Indicator: true}},
+			Agent:   id,
+			Ticked:  at(1),
+			Tasks:   map[string]time.Time{"mail": at(2), "": at(3)},
+			Started: map[chela.SessionKey]time.Time{keyA: at(4)},
+			Runs: []heartbeat.Run{{ID: "r1", Reason: "interval", Begun: at(4), Tick: at(4), Tasks: []string{"mail"}, Home: keyA,
+				Blocked: "dm-blocked", ShowOK: true, Indicator: true}},
 			Last: heartbeat.Result{
-				Agent: id, Session: keyA, Run: "r0", Time: at(3), Status: heartbeat.StatusSent, Reason: "interval", Preview: "世界 \"x\"", Duration: time.Second,
-				To: chela.Address{Channel: "telegram", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, Silent: true, Indicator: "alert",
+				Agent:    id,
+				Session:  keyA,
+				Run:      "r0",
+				Time:     at(3),
+				Status:   heartbeat.StatusSent,
+				Reason:   "interval",
+				Preview:  "世界 \"x\"",
+				Duration: time.Second,
+				To:       chela.Address{Channel: "telegram", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}},
+
+				Silent:    true,
+				Indicator: "alert",
 			},
 		}
 	}

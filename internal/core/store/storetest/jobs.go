@@ -15,21 +15,40 @@ func testJobs(t *testing.T, s store.Store) {
 	yes := true
 	after := job.Millis(0)
 	full := job.Job{
-		ID: "full", Name: "Report", Description: "d", DeclarationKey: "k", DisplayName: "D", Enabled: true, DeleteAfterRun: &yes, Agent: "ops",
-		Session: "agent:main:main", Created: job.At(at(1)), Updated: job.At(at(2)),
-		Schedule: job.Schedule{Kind: job.KindCron, Expr: "0 9 * * *", TZ: "Europe/Berlin", StaggerMs: &after},
-		Trigger:  &job.Trigger{Script: "file a", Once: true}, Target: job.TargetIsolated, Wake: job.WakeNow,
-		Payload:      job.Payload{Kind: job.AgentTurn, Message: "m", Tools: []string{"read"}},
-		Delivery:     &job.Delivery{Mode: job.Announce, Channel: "telegram", To: "7", Failure: &job.Destination{Channel: job.Last}},
-		FailureAlert: &job.Alert{After: 3, CooldownMs: &after}, State: job.State{Next: job.At(at(10)), Run: "r", Delivered: &yes},
-		Principal: chela.Owner("socket"), Address: chela.Address{Channel: "telegram", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}},
-		Source: "jobs.json", Extra: map[string]json.RawMessage{"x": json.RawMessage(`{"y":1}`)},
+		ID:             "full",
+		Name:           "Report",
+		Description:    "d",
+		DeclarationKey: "k",
+		DisplayName:    "D",
+		Enabled:        true,
+		DeleteAfterRun: &yes,
+		Agent:          "ops",
+		Session:        "agent:main:main",
+		Created:        job.At(at(1)),
+		Updated:        job.At(at(2)),
+		Schedule:       job.Schedule{Kind: job.KindCron, Expr: "0 9 * * *", TZ: "Europe/Berlin", StaggerMs: &after},
+		Trigger:        &job.Trigger{Script: "file a", Once: true},
+		Target:         job.TargetIsolated,
+		Wake:           job.WakeNow,
+		Payload:        job.Payload{Kind: job.AgentTurn, Message: "m", Tools: []string{"read"}},
+		Delivery: &job.Delivery{Mode: job.Announce, Channel: "telegram", To: "7",
+			Failure: &job.Destination{Channel: job.Last}},
+		FailureAlert: &job.Alert{After: 3, CooldownMs: &after},
+
+		State:     job.State{Next: job.At(at(10)), Run: "r", Delivered: &yes},
+		Principal: chela.Owner("socket"),
+
+		Address: chela.Address{Channel: "telegram", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}},
+		Source:  "jobs.json",
+		Extra:   map[string]json.RawMessage{"x": json.RawMessage(`{"y":1}`)},
 	}
 	simple := func(id job.ID, next int, enabled bool) job.Job {
 		return job.Job{ID: id, Name: string(id), Enabled: enabled, State: job.State{Next: job.At(at(next))}}
 	}
-	early, off, idle := simple("early", 5, true), simple("off", 1, false), job.Job{ID: "idle", Enabled: true, FailureAlert: &job.Alert{Off: true}}
-	same(t, "next of no jobs", get(t, s, func(r store.Reader) (bool, error) { n, err := r.Jobs().Next(); return n.IsZero(), err }), true)
+	early, off, idle := simple("early", 5, true), simple("off", 1, false),
+		job.Job{ID: "idle", Enabled: true, FailureAlert: &job.Alert{Off: true}}
+	same(t, "next of no jobs",
+		get(t, s, func(r store.Reader) (bool, error) { n, err := r.Jobs().Next(); return n.IsZero(), err }), true)
 	update(t, s, func(tx store.Tx) error { return each(tx.Jobs().Put, full, early, off, idle) })
 	get1 := func(id job.ID) (job.Job, error) {
 		return store.Get(t.Context(), s, func(r store.Reader) (job.Job, error) { return r.Jobs().Get(id) })
@@ -56,9 +75,13 @@ func testJobs(t *testing.T, s store.Store) {
 	same(t, "due at its time", due(5, 9), []job.ID{"early"})
 	same(t, "due, earliest first", due(10, 9), []job.ID{"early", "full"})
 	same(t, "due, limited", due(10, 1), []job.ID{"early"})
-	same(t, "next", get(t, s, func(r store.Reader) (int64, error) { n, err := r.Jobs().Next(); return n.UnixMilli(), err }), at(5).UnixMilli())
-	relative := []job.Job{simple("every", 6, true), simple("off, every", 6, false), simple("retry", 6, true), simple("late", 6, true)}
-	relative[0].Schedule.Kind, relative[1].Schedule.Kind, relative[2].State.Retries, relative[3].State.Missed = job.KindEvery, job.KindEvery, 1, 2
+	same(t, "next",
+		get(t, s, func(r store.Reader) (int64, error) { n, err := r.Jobs().Next(); return n.UnixMilli(), err }),
+		at(5).UnixMilli())
+	relative := []job.Job{simple("every", 6, true), simple("off, every", 6, false), simple("retry", 6, true),
+		simple("late", 6, true)}
+	relative[0].Schedule.Kind, relative[1].Schedule.Kind = job.KindEvery, job.KindEvery
+	relative[2].State.Retries, relative[3].State.Missed = 1, 2
 	update(t, s, func(tx store.Tx) error { return each(tx.Jobs().Put, relative...) })
 	same(t, "relative", ids(job.Reader.Relative), []job.ID{"every", "retry", "late"})
 	update(t, s, func(tx store.Tx) (err error) {
@@ -88,7 +111,15 @@ func testJobRuns(t *testing.T, s store.Store) {
 		return ok
 	}
 	run := func(id chela.RunID, of job.ID, slot int) job.Run {
-		return job.Run{ID: id, Job: of, Name: "Name of " + string(of), Slot: job.At(at(slot)), Agent: "main", Session: "agent:main:main", Started: job.At(at(slot))}
+		return job.Run{
+			ID:      id,
+			Job:     of,
+			Name:    "Name of " + string(of),
+			Slot:    job.At(at(slot)),
+			Agent:   "main",
+			Session: "agent:main:main",
+			Started: job.At(at(slot)),
+		}
 	}
 	a1, a2, b1 := run("a1", "a", 1), run("a2", "a", 2), run("b1", "b", 1)
 	for _, r := range []job.Run{a1, a2, b1} {

@@ -98,7 +98,8 @@ func testLeases(t *testing.T, s store.Store) {
 				t.Errorf("%s: %+v, %v", name, l, ok)
 			}
 		}
-		fails(t, "never held", held(lease.Lease{Name: lease.Session("other"), Owner: "p1", Fence: 1}, "stale"), chela.ErrFenced)
+		fails(t, "never held", held(lease.Lease{Name: lease.Session("other"), Owner: "p1", Fence: 1}, "stale"),
+			chela.ErrFenced)
 	})
 	t.Run("live owners", func(t *testing.T) {
 		beat(t, s, "p4", time.Hour)

@@ -40,12 +40,19 @@ func testMedia(t *testing.T, s store.Store) {
 	item := queue.Item{ID: "i", Key: "i", Session: keyA, Kind: queue.Message, Created: at(3), Inbound: chela.Inbound{
 		ID: "i", Media: []chela.Media{{Name: "a.png", Type: "image/png", Ref: ref("d"), Bytes: 7}},
 	}}
-	row := outbox.Row{Key: "o", Session: keyA, State: outbox.Pending, Created: at(4), Media: []chela.Media{{Type: "image/png", Ref: ref("e"), Bytes: 7}}}
+	row := outbox.Row{
+		Key:     "o",
+		Session: keyA,
+		State:   outbox.Pending,
+		Created: at(4),
+		Media:   []chela.Media{{Type: "image/png", Ref: ref("e"), Bytes: 7}},
+	}
 	update(t, s, func(tx store.Tx) error {
 		if err := tx.Sessions().Put(session.Meta{Key: keyA, ID: "t1", Agent: "main"}); err != nil {
 			return err
 		}
-		if err := tx.Sessions().Append("t1", said, &session.Entry{ID: "g", Kind: session.KindMessage, Time: at(2), Message: llm.User("plain")}, given); err != nil {
+		if err := tx.Sessions().Append("t1", said,
+			&session.Entry{ID: "g", Kind: session.KindMessage, Time: at(2), Message: llm.User("plain")}, given); err != nil {
 			return err
 		}
 		if _, err := tx.Queue().Put(item); err != nil {

@@ -60,16 +60,24 @@ func testSpawn(t *testing.T, s store.Store) {
 		return err
 	})
 	b := get(t, s, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(first.Item.Session) }).Bounds
-	same(t, "bounds of a new transcript", b, session.Bounds{Tools: []run.Tools{{Deny: []string{"exec"}}}, SpawnedBy: keyA, Depth: 1})
+	same(t, "bounds of a new transcript", b,
+		session.Bounds{Tools: []run.Tools{{Deny: []string{"exec"}}}, SpawnedBy: keyA, Depth: 1})
 }
 
 // testHolds lets the runs of one tree compete for the rest of a budget. A hold that
 // is never settled, because its process ended, counts as spent.
 func testHolds(t *testing.T, s store.Store) {
 	const limit = 100
-	scopes := []usage.Scope{{Name: usage.DayScope(epoch), Limit: 10 * limit}, {Name: usage.TreeScope("root"), Limit: limit}}
+	scopes := []usage.Scope{{Name: usage.DayScope(epoch), Limit: 10 * limit},
+		{Name: usage.TreeScope("root"), Limit: limit}}
 	hold := func(n int, nano int64) usage.Hold {
-		return usage.Hold{ID: fmt.Sprintf("run-%d:1", n), Run: chela.RunID(fmt.Sprint("run-", n)), Scopes: scopes, Nano: nano, Created: at(n)}
+		return usage.Hold{
+			ID:      fmt.Sprintf("run-%d:1", n),
+			Run:     chela.RunID(fmt.Sprint("run-", n)),
+			Scopes:  scopes,
+			Nano:    nano,
+			Created: at(n),
+		}
 	}
 	reserve := func(h usage.Hold) error {
 		return s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return usage.Reserve(tx.Usage(), h) })
@@ -105,11 +113,22 @@ func testHolds(t *testing.T, s store.Store) {
 	for _, scope := range scopes {
 		same(t, "held in "+scope.Name, committed(scope.Name), limit)
 	}
-	row := usage.Row{Run: "run-0", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(1), Tokens: llm.Usage{Input: 1}, NanoUSD: 10, Priced: true}
+	row := usage.Row{
+		Run:      "run-0",
+		Session:  keyA,
+		Agent:    "main",
+		Provider: "p",
+		Model:    "m",
+		Time:     at(1),
+		Tokens:   llm.Usage{Input: 1},
+		NanoUSD:  10,
+		Priced:   true,
+	}
 	update(t, s, func(tx store.Tx) error { return hold(0, 60).Settle(tx.Usage(), row) })
 	same(t, "after settling one of two holds", committed(scopes[1].Name), 50)
 	same(t, "held", get(t, s, func(r store.Reader) (int64, error) { return r.Usage().Held(scopes[1].Name) }), 40)
-	same(t, "the usage row", get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("run-0") }).NanoUSD, 10)
+	same(t, "the usage row",
+		get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("run-0") }).NanoUSD, 10)
 	err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Usage().SettleHold("run-0:1", 1) })
 	if chela.CodeOf(err) != chela.CodeConflict {
 		t.Errorf("settled twice: %v", err)

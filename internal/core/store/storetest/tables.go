@@ -27,16 +27,26 @@ const (
 	keyB = chela.SessionKey("agent:ops:telegram:group:-1001")
 )
 
-var address = chela.Address{Channel: "telegram", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "-1001"}, Thread: "7"}
+var address = chela.Address{Channel: "telegram", Account: "bot",
+	Peer: chela.Peer{Kind: chela.Group, ID: "-1001"}, Thread: "7"}
 
 var origin = chela.Origin{Kind: chela.OriginCron, ID: "job <1>", Address: address}
 
 // overrides has all fields set.
 var overrides = run.Overrides{
-	Model: "anthropic/x", Think: "low", Verbose: "full", Reasoning: "stream", Elevated: "on", Fast: "auto", Exec: run.Exec{Host: "sandbox", Security: "deny", Ask: "always"}, Lane: "cron", Timeout: 5 * time.Minute,
-	Tools:  run.Tools{Allow: []string{"read", "group:web"}, Deny: []string{"exec"}},
-	Prompt: "Be short.\n\"世界\"", Context: run.ContextFresh,
-	Deliver: run.Delivery{Mode: run.DeliverTo, Address: address, Last: true},
+	Model:     "anthropic/x",
+	Think:     "low",
+	Verbose:   "full",
+	Reasoning: "stream",
+	Elevated:  "on",
+	Fast:      "auto",
+	Exec:      run.Exec{Host: "sandbox", Security: "deny", Ask: "always"},
+	Lane:      "cron",
+	Timeout:   5 * time.Minute,
+	Tools:     run.Tools{Allow: []string{"read", "group:web"}, Deny: []string{"exec"}},
+	Prompt:    "Be short.\n\"世界\"",
+	Context:   run.ContextFresh,
+	Deliver:   run.Delivery{Mode: run.DeliverTo, Address: address, Last: true},
 }
 
 // item returns a waiting message.
@@ -46,8 +56,16 @@ func item(key chela.SessionKey, n int) queue.Item {
 		Principal: chela.Owner("socket"), State: queue.Waiting, Created: at(n), Call: "call-1",
 		Origin: origin, Overrides: overrides, Next: n%2 == 1, Skipped: n, Owner: "process-1", Parent: "parent", Root: "root",
 		Inbound: chela.Inbound{
-			ID: fmt.Sprint(n), Address: address, Sender: chela.Sender{ID: "u1", Name: "Ada <a&b>"}, Text: "hello, 世界 \x00 \"<b>\"",
-			Media: []chela.Media{{Name: "a.png", Type: "image/png", Data: []byte{0, 1, 255}}}, ReplyTo: "3", Mode: "steer", Time: at(n), Mentioned: true,
+			ID:      fmt.Sprint(n),
+			Address: address,
+			Sender:  chela.Sender{ID: "u1", Name: "Ada <a&b>"},
+			Text:    "hello, 世界 \x00 \"<b>\"",
+			Media:   []chela.Media{{Name: "a.png", Type: "image/png", Data: []byte{0, 1, 255}}},
+			ReplyTo: "3",
+			Mode:    "steer",
+
+			Time:      at(n),
+			Mentioned: true,
 		},
 	}
 }
@@ -67,12 +85,15 @@ func testQueue(t *testing.T, s store.Store) {
 		}
 		return nil
 	})
-	same(t, "waiting of a", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[0], items[2]})
-	same(t, "sessions", get(t, s, func(r store.Reader) ([]chela.SessionKey, error) { return r.Queue().Sessions() }), []chela.SessionKey{keyA, keyB})
+	same(t, "waiting of a", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }),
+		[]queue.Item{items[0], items[2]})
+	same(t, "sessions", get(t, s, func(r store.Reader) ([]chela.SessionKey, error) { return r.Queue().Sessions() }),
+		[]chela.SessionKey{keyA, keyB})
 	waiting := func(k chela.OriginKind) int {
 		return get(t, s, func(r store.Reader) (int, error) { return r.Queue().WaitingOf(k) })
 	}
-	same(t, "waiting of an origin", []int{waiting(chela.OriginWebhook), waiting(chela.OriginPerson) - waiting("none")}, []int{0, waiting(chela.OriginPerson)})
+	same(t, "waiting of an origin", []int{waiting(chela.OriginWebhook), waiting(chela.OriginPerson) - waiting("none")},
+		[]int{0, waiting(chela.OriginPerson)})
 	hooked := item(keyA, 90)
 	hooked.Origin = chela.Origin{Kind: chela.OriginWebhook, ID: "x"}
 	update(t, s, func(tx store.Tx) error { _, err := tx.Queue().Put(hooked); return err })
@@ -117,7 +138,8 @@ func testQueue(t *testing.T, s store.Store) {
 			fails(t, "by key", err, chela.ErrNotFound)
 			return nil
 		})
-		err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Queue().Set(queue.Done, queue.Item{ID: "none"}) })
+		err := s.Update(t.Context(), store.Ordered,
+			func(tx store.Tx) error { return tx.Queue().Set(queue.Done, queue.Item{ID: "none"}) })
 		fails(t, "set", err, chela.ErrNotFound)
 	})
 	t.Run("a waiting item is replaced", func(t *testing.T) { testReplace(t, s) })
@@ -147,7 +169,8 @@ func testReplace(t *testing.T, s store.Store) {
 	})
 	same(t, "unread", unread(9), []string{first.ID, second.ID})
 	same(t, "the first unread", unread(1), []string{first.ID})
-	first.Kind, first.State, first.Note, first.Overrides = queue.Command, queue.Done, "a note", run.Overrides{Think: "high"}
+	first.Kind, first.State, first.Note, first.Overrides = queue.Command, queue.Done, "a note",
+		run.Overrides{Think: "high"}
 	first.Result = queue.Result{Outcome: chela.OutcomeOK, Text: "the answer"}
 	first.Inbound = chela.Inbound{Text: "/status"}
 	replace := func(it queue.Item) (ok bool) {
@@ -170,7 +193,8 @@ func testReplace(t *testing.T, s store.Store) {
 
 func testQueuePrune(t *testing.T, s store.Store, items []queue.Item) {
 	var more []queue.Item
-	for n, state := range []queue.State{queue.Dropped, queue.Cancelled, queue.Deferred, queue.Taken, queue.Waiting, queue.Done} {
+	for n, state := range []queue.State{queue.Dropped, queue.Cancelled, queue.Deferred, queue.Taken,
+		queue.Waiting, queue.Done} {
 		it := item(keyB, 50+n)
 		it.State, it.Created = state, at(2)
 		more = append(more, it)
@@ -218,12 +242,15 @@ func testReceipt(t *testing.T, s store.Store, items []queue.Item) {
 		same(t, "receipt", r, queue.Receipt{Item: items[0]})
 		return err
 	})
-	same(t, "waiting", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }), []queue.Item{items[2]})
+	same(t, "waiting", get(t, s, func(r store.Reader) ([]queue.Item, error) { return r.Queue().Waiting(keyA) }),
+		[]queue.Item{items[2]})
 	update(t, s, func(tx store.Tx) error { return errors.Join(tx.Queue().Finish("none"), tx.Queue().Finish("")) })
-	same(t, "not finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
+	same(t, "not finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }),
+		items[0])
 	update(t, s, func(tx store.Tx) error { return tx.Queue().Finish("run-1") })
 	items[0].State = queue.Done
-	same(t, "finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }), items[0])
+	same(t, "finished", get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(items[0].ID) }),
+		items[0])
 	items[0].State, items[0].Run, items[0].Note, items[0].Skipped = queue.Taken, "run-9", "again", 9
 	items[0].Result = queue.Result{Outcome: chela.OutcomeError, Error: "no answer"}
 	update(t, s, func(tx store.Tx) error { return tx.Queue().Set(queue.Taken, items[0]) })
@@ -251,7 +278,8 @@ func testFinish(t *testing.T, s store.Store) {
 		}
 		ok, err := tx.Queue().Take(queue.Taken, waiting, first)
 		same(t, "take of an item that is not waiting", ok, false)
-		return errors.Join(err, tx.Queue().Set(queue.Waiting, waiting), tx.Queue().Finish("run-40"), tx.Queue().Finish("run-43"))
+		return errors.Join(err, tx.Queue().Set(queue.Waiting, waiting), tx.Queue().Finish("run-40"),
+			tx.Queue().Finish("run-43"))
 	})
 	same(t, "states", []queue.State{state(first.ID), state(waiting.ID), state(joined.ID), state(dropped.ID)},
 		[]queue.State{queue.Done, queue.Waiting, queue.Done, queue.Dropped})
@@ -281,7 +309,8 @@ func testDeferred(t *testing.T, s store.Store) {
 	resolve := func(id, text string, want bool) {
 		t.Helper()
 		update(t, s, func(tx store.Tx) error {
-			resolved, err := queue.Resolve(tx.Queue(), id, text, queue.Result{Outcome: chela.OutcomeTimeout, Ended: at(30), Text: "timed out"})
+			resolved, err := queue.Resolve(tx.Queue(), id, text,
+				queue.Result{Outcome: chela.OutcomeTimeout, Ended: at(30), Text: "timed out"})
 			same(t, "resolve "+id, resolved, want)
 			return err
 		})
@@ -297,7 +326,8 @@ func testDeferred(t *testing.T, s store.Store) {
 	same(t, "told", told, want)
 	for id, state := range map[string]queue.State{ids[0]: queue.Done, ids[1]: queue.Cancelled} {
 		it := get(t, s, func(r store.Reader) (queue.Item, error) { return r.Queue().Get(id) })
-		if r := it.Result; it.State != state || r.Outcome != chela.OutcomeTimeout || !r.Ended.Equal(at(30)) || r.Text != "timed out" {
+		if r := it.Result; it.State != state || r.Outcome != chela.OutcomeTimeout || !r.Ended.Equal(at(30)) ||
+			r.Text != "timed out" {
 			t.Errorf("result of %s, %s: %+v", id, it.State, r)
 		}
 	}
@@ -318,7 +348,8 @@ func testDeferred(t *testing.T, s store.Store) {
 	same(t, "in the background, newest first", got, []string{marked.ID, ids[2], ids[1]})
 	update(t, s, func(tx store.Tx) error {
 		for _, live := range []bool{true, false} {
-			items, err := queue.Release(tx.Queue(), func(owner string) (bool, error) { return live && owner == "process-1", nil })
+			items, err := queue.Release(tx.Queue(),
+				func(owner string) (bool, error) { return live && owner == "process-1", nil })
 			if err != nil {
 				return err
 			}
@@ -335,16 +366,51 @@ func testDeferred(t *testing.T, s store.Store) {
 // meta returns a session with all fields set.
 func meta(key chela.SessionKey, n int) session.Meta {
 	return session.Meta{
-		Key: key, ID: fmt.Sprintf("transcript-%d", n), Previous: "before", Agent: key.Agent(), Label: "Label <&>", Title: "Первые слова",
-		Created: at(0), Started: at(1), Updated: at(n), Active: at(2), Answered: at(3), Address: address,
-		Category: "work", Icon: "x", Color: "red", Pinned: at(1), Read: at(2), Unread: at(3),
-		Model: "anthropic/x", Think: "low", Verbose: "on", Usage: "full",
+		Key:      key,
+		ID:       fmt.Sprintf("transcript-%d", n),
+		Previous: "before",
+		Agent:    key.Agent(),
+		Label:    "Label <&>",
+		Title:    "Первые слова",
+		Created:  at(0),
+		Started:  at(1),
+		Updated:  at(n),
+		Active:   at(2),
+		Answered: at(3),
+		Address:  address,
+		Category: "work",
+		Icon:     "x",
+		Color:    "red",
+		Pinned:   at(1),
+		Read:     at(2),
+		Unread:   at(3),
+		Model:    "anthropic/x",
+		Think:    "low",
+		Verbose:  "on",
+		Usage:    "full",
 		Bounds: session.Bounds{
-			Tools: []run.Tools{{Allow: []string{"read"}}, {Deny: []string{"exec"}}}, Lane: "subagent", Sandbox: "all", SpawnedBy: keyB, Depth: 2,
+			Tools:     []run.Tools{{Allow: []string{"read"}}, {Deny: []string{"exec"}}},
+			Lane:      "subagent",
+			Sandbox:   "all",
+			SpawnedBy: keyB,
+			Depth:     2,
 		},
-		Queue:  queue.Prefs{Mode: "steer", Debounce: time.Second, Cap: 3, Drop: "old"},
-		Plan:   plan.Plan{Steps: []plan.Step{{ID: "a", Title: "first", State: plan.Completed}, {ID: "b", Title: "second", State: plan.InProgress, After: []string{"a"}}}, Updated: at(3)},
-		Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, Context: 5, NanoUSD: 6, Priced: true, Calls: 7, Aborted: true, Interrupted: "r1",
+		Queue: queue.Prefs{Mode: "steer", Debounce: time.Second, Cap: 3, Drop: "old"},
+		Plan: plan.Plan{Steps: []plan.Step{{ID: "a", Title: "first", State: plan.Completed},
+			{ID: "b", Title: "second", State: plan.InProgress, After: []string{"a"}}}, Updated: at(3)},
+		Tokens: llm.Usage{
+			Input:      1,
+			Output:     2,
+			CacheRead:  3,
+			CacheWrite: 4,
+			Estimated:  true,
+		},
+		Context:     5,
+		NanoUSD:     6,
+		Priced:      true,
+		Calls:       7,
+		Aborted:     true,
+		Interrupted: "r1",
 	}
 }
 
@@ -353,7 +419,15 @@ func testSessions(t *testing.T, s store.Store) {
 	update(t, s, func(tx store.Tx) error { return errors.Join(tx.Sessions().Put(a), tx.Sessions().Put(b)) })
 	same(t, "get", get(t, s, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get(keyA) }), a)
 	a.Updated, a.Title = at(5), "changed"
-	away := session.Meta{Key: "agent:main:subagent:1", ID: "t-away", Agent: "main", Label: "away", Updated: at(4), Archived: at(9), Answered: at(9)}
+	away := session.Meta{
+		Key:      "agent:main:subagent:1",
+		ID:       "t-away",
+		Agent:    "main",
+		Label:    "away",
+		Updated:  at(4),
+		Archived: at(9),
+		Answered: at(9),
+	}
 	update(t, s, func(tx store.Tx) error {
 		return errors.Join(
 			tx.Sessions().Put(away),
@@ -380,9 +454,11 @@ func testSessions(t *testing.T, s store.Store) {
 		{"a page of two", session.Query{Archived: session.ArchivedToo, Limit: 2, Offset: 1}, []session.Meta{away, b}, 3},
 		{"including archived", session.Query{Archived: session.ArchivedToo}, []session.Meta{a, away, b}, 3},
 		{"only archived", session.Query{Archived: session.ArchivedOnly}, []session.Meta{away}, 1},
-		{"by the time of the last message", session.Query{Archived: session.ArchivedToo, Order: session.ByActive}, []session.Meta{a, b, away}, 3},
+		{"by the time of the last message", session.Query{Archived: session.ArchivedToo, Order: session.ByActive},
+			[]session.Meta{a, b, away}, 3},
 		{"by age", session.Query{Archived: session.ArchivedToo, Order: session.ByAge}, []session.Meta{b, away, a}, 3},
-		{"a page by age", session.Query{Archived: session.ArchivedToo, Order: session.ByAge, Limit: 1, Offset: 1}, []session.Meta{away}, 3},
+		{"a page by age", session.Query{Archived: session.ArchivedToo, Order: session.ByAge, Limit: 1, Offset: 1},
+			[]session.Meta{away}, 3},
 		{"with messages", session.Query{Archived: session.ArchivedToo, Interacted: true}, []session.Meta{a, b}, 2},
 		{"by id", session.Query{ID: b.ID}, []session.Meta{b}, 1},
 		{"with a label", session.Query{Label: "Label <&>"}, []session.Meta{a, b}, 2},
@@ -391,7 +467,8 @@ func testSessions(t *testing.T, s store.Store) {
 		{"pinned", session.Query{Pinned: &yes, Archived: session.ArchivedToo}, []session.Meta{a, b}, 2},
 		{"not pinned", session.Query{Pinned: &no, Archived: session.ArchivedToo}, []session.Meta{away}, 1},
 		{"with a run", session.Query{Running: true}, []session.Meta{b}, 1},
-		{"without children", session.Query{Archived: session.ArchivedToo, Without: []chela.KeyKind{chela.KeySubagent}}, []session.Meta{a, b}, 2},
+		{"without children", session.Query{Archived: session.ArchivedToo, Without: []chela.KeyKind{chela.KeySubagent}},
+			[]session.Meta{a, b}, 2},
 	} {
 		view(t, s, func(r store.Reader) error {
 			list, n, err := r.Sessions().List(q.q)
@@ -406,7 +483,8 @@ func testSessions(t *testing.T, s store.Store) {
 		return err
 	})
 	t.Run("kinds", func(t *testing.T) {
-		keys := []chela.SessionKey{"agent:kinds:main", "agent:kinds:cron:j", "agent:kinds:hook:h", "agent:kinds:x:direct:a:cron:b", "cron:old", "agent:kinds:main:subagent:u"}
+		keys := []chela.SessionKey{"agent:kinds:main", "agent:kinds:cron:j", "agent:kinds:hook:h",
+			"agent:kinds:x:direct:a:cron:b", "cron:old", "agent:kinds:main:subagent:u"}
 		for i, k := range keys {
 			update(t, s, func(tx store.Tx) error {
 				return tx.Sessions().Put(session.Meta{Key: k, ID: fmt.Sprint("kind-", i), Agent: "kinds", Updated: at(i)})
@@ -426,7 +504,8 @@ func testSessions(t *testing.T, s store.Store) {
 		}
 		same(t, "all", without(), keys)
 		same(t, "without cron", without(chela.KeyCron), []chela.SessionKey{keys[0], keys[2], keys[3], keys[5]})
-		same(t, "without hooks and subagents", without(chela.KeyHook, chela.KeySubagent), []chela.SessionKey{keys[0], keys[1], keys[3], keys[4]})
+		same(t, "without hooks and subagents", without(chela.KeyHook, chela.KeySubagent),
+			[]chela.SessionKey{keys[0], keys[1], keys[3], keys[4]})
 		for _, k := range keys {
 			update(t, s, func(tx store.Tx) error { return tx.Sessions().Delete(k) })
 		}
@@ -446,7 +525,8 @@ func testSessions(t *testing.T, s store.Store) {
 		same(t, "after undo", get(t, s, past), []session.Past{p1})
 		same(t, "of another", get(t, s, func(r store.Reader) ([]session.Past, error) { return r.Sessions().Past(keyB) }), nil)
 		update(t, s, func(tx store.Tx) error {
-			return errors.Join(tx.Sessions().Archive(keyA, p2), tx.Sessions().Append("p2", &session.Entry{ID: "old", Kind: session.KindNotice, Time: at(2)}))
+			return errors.Join(tx.Sessions().Archive(keyA, p2),
+				tx.Sessions().Append("p2", &session.Entry{ID: "old", Kind: session.KindNotice, Time: at(2)}))
 		})
 		for _, want := range []int{1, 0} {
 			update(t, s, func(tx store.Tx) error {
@@ -460,14 +540,16 @@ func testSessions(t *testing.T, s store.Store) {
 		}
 		same(t, "size of a pruned transcript", size("p2"), 0)
 		update(t, s, func(tx store.Tx) error {
-			return tx.Sessions().Append("sized", &session.Entry{ID: "a", Kind: session.KindMessage, Message: llm.User(strings.Repeat("é", 5000))},
+			return tx.Sessions().Append("sized",
+				&session.Entry{ID: "a", Kind: session.KindMessage, Message: llm.User(strings.Repeat("é", 5000))},
 				&session.Entry{ID: "b", Kind: session.KindNotice, Text: strings.Repeat("x", 2000)})
 		})
 		if n := size("sized"); n < 12_000 || n > 13_000 {
 			t.Errorf("the size of a transcript with 12,000 bytes is %d", n)
 		}
 		same(t, "after pruning", get(t, s, past), []session.Past{p1})
-		same(t, "entries of a pruned transcript", get(t, s, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Last("p2", 9) }), nil)
+		same(t, "entries of a pruned transcript",
+			get(t, s, func(r store.Reader) ([]session.Entry, error) { return r.Sessions().Last("p2", 9) }), nil)
 	})
 	t.Run("unknown sessions and transcripts", func(t *testing.T) {
 		view(t, s, func(r store.Reader) error {
@@ -482,25 +564,48 @@ func testSessions(t *testing.T, s store.Store) {
 
 // entries returns entries of every kind with all fields set.
 func entries() []*session.Entry {
-	assistant := &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Model: "m", Stop: llm.StopTools, Parts: []llm.Part{
-		{Kind: llm.PartThinking, Text: "hm", Signature: "sig", Redacted: "red"},
-		llm.Text("a <b> & \"c\""),
-		{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "c1", Name: "read", Args: json.RawMessage(`{ "path":  "<a>&\u00e9" }`), Raw: `{"pa`}},
-	}}
-	result := &llm.Message{Role: llm.RoleTool, CallID: "c1", ToolName: "read", IsError: true, Parts: []llm.Part{llm.Text("no such file\n")}}
+	assistant := &llm.Message{
+		Role:     llm.RoleAssistant,
+		Provider: "anthropic",
+		Model:    "m",
+		Stop:     llm.StopTools,
+		Parts: []llm.Part{
+			{Kind: llm.PartThinking, Text: "hm", Signature: "sig", Redacted: "red"},
+			llm.Text("a <b> & \"c\""),
+			{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "c1", Name: "read", Args: json.RawMessage(`{ "path":  "<a>&\u00e9" }`),
+				Raw: `{"pa`}},
+		},
+	}
+	result := &llm.Message{
+		Role:     llm.RoleTool,
+		CallID:   "c1",
+		ToolName: "read",
+		IsError:  true,
+		Parts:    []llm.Part{llm.Text("no such file\n")},
+	}
 	return []*session.Entry{
-		{ID: "e1", Kind: session.KindMessage, Time: at(1), Run: "run-1", Message: llm.User("hello \x00 世界"), Sender: chela.Sender{ID: "u1", Name: "Ada"}, ItemID: "item-1", Origin: origin},
+		{ID: "e1", Kind: session.KindMessage, Time: at(1), Run: "run-1", Message: llm.User("hello \x00 世界"),
+			Sender: chela.Sender{ID: "u1", Name: "Ada"}, ItemID: "item-1", Origin: origin},
 		{
 			ID: "e2", Kind: session.KindMessage, Time: at(2), Run: "run-1", Message: assistant, NanoUSD: -1, Partial: true,
 			Usage: &llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true},
 		},
-		{ID: "e3", Kind: session.KindMessage, Time: at(3), Run: "run-1", Message: result, Details: json.RawMessage(`{"lines": [1,2]}`), Cut: true},
-		{ID: "e4", Kind: session.KindMessage, Time: at(4), Message: &llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("look"), llm.Image("image/png", []byte{0, 255, 7})}}},
-		{ID: "e5", Kind: session.KindMessage, Time: at(5), Message: &llm.Message{Role: llm.RoleAssistant}, Usage: &llm.Usage{}},
+		{ID: "e3", Kind: session.KindMessage, Time: at(3), Run: "run-1", Message: result,
+			Details: json.RawMessage(`{"lines": [1,2]}`), Cut: true},
+		{ID: "e4", Kind: session.KindMessage, Time: at(4), Message: &llm.Message{Role: llm.RoleUser,
+			Parts: []llm.Part{llm.Text("look"), llm.Image("image/png", []byte{0, 255, 7})}}},
+		{ID: "e5", Kind: session.KindMessage, Time: at(5), Message: &llm.Message{Role: llm.RoleAssistant},
+			Usage: &llm.Usage{}},
 		{ID: "e6", Kind: session.KindMessage, Time: at(6), Message: llm.User("")},
 		{ID: "e7", Kind: session.KindCut, Time: at(7), First: 3},
 		{ID: "e11", Kind: session.KindPrune, Time: at(9), Run: "run-2", Prune: &session.Prune{
-			Cause: session.PruneGuard, Trim: []int64{1, 3}, Clear: []int64{2}, Images: []int64{4}, Head: 5, Tail: 6, Placeholder: "[<cleared>]",
+			Cause:       session.PruneGuard,
+			Trim:        []int64{1, 3},
+			Clear:       []int64{2},
+			Images:      []int64{4},
+			Head:        5,
+			Tail:        6,
+			Placeholder: "[<cleared>]",
 		}},
 		{ID: "e8", Kind: session.KindNotice, Time: at(8), Text: "resumed"},
 		{ID: "e9", Kind: session.KindCommand, Text: "/status\nok"},
@@ -548,10 +653,13 @@ func testTranscripts(t *testing.T, s store.Store) {
 		call := &llm.ToolCall{ID: "c1", Name: "read", Args: json.RawMessage(`{}`)}
 		var want []session.Entry
 		for i, p := range []llm.Part{
-			{Kind: llm.PartThinking, Text: "hm"}, {Kind: llm.PartText, Text: "x", Signature: "s"}, {Kind: llm.PartText, Redacted: "r"},
-			{Kind: llm.PartText, MIME: "m"}, {Kind: llm.PartText, Data: []byte{1}}, {Kind: llm.PartText, Ref: "f"}, {Kind: llm.PartText, Call: call},
+			{Kind: llm.PartThinking, Text: "hm"}, {Kind: llm.PartText, Text: "x", Signature: "s"},
+			{Kind: llm.PartText, Redacted: "r"},
+			{Kind: llm.PartText, MIME: "m"}, {Kind: llm.PartText, Data: []byte{1}}, {Kind: llm.PartText, Ref: "f"},
+			{Kind: llm.PartText, Call: call},
 		} {
-			e := session.Entry{ID: fmt.Sprint(i), Kind: session.KindMessage, Time: at(i), Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{p}}}
+			e := session.Entry{ID: fmt.Sprint(i), Kind: session.KindMessage, Time: at(i),
+				Message: &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{p}}}
 			update(t, s, func(tx store.Tx) error { return tx.Sessions().Append("single", &e) })
 			want = append(want, e)
 		}
@@ -581,7 +689,13 @@ func testTranscripts(t *testing.T, s store.Store) {
 				func() error { return tx.Sessions().Append("t3", &session.Entry{ID: "y", Kind: session.KindNotice}) },
 				func() error { return tx.Runs().Put(run.Run{ID: "run-1", Session: keyA, State: run.Running}) },
 				func() error {
-					return tx.Calls().Plan(session.Call{ID: "c", Run: "run-1", Session: keyA, Approval: "ap", Wire: llm.ToolCall{Name: "exec", Args: json.RawMessage(`{"a":1}`), Raw: "raw"}})
+					return tx.Calls().Plan(session.Call{
+						ID:       "c",
+						Run:      "run-1",
+						Session:  keyA,
+						Approval: "ap",
+						Wire:     llm.ToolCall{Name: "exec", Args: json.RawMessage(`{"a":1}`), Raw: "raw"},
+					})
 				},
 				func() error { return tx.Calls().Close("c", session.Outcome{Ran: `{"a":2}`, Decision: "allowed"}) },
 				func() error {
@@ -606,7 +720,13 @@ func testTranscripts(t *testing.T, s store.Store) {
 			fails(t, "run", err, chela.ErrNotFound)
 			c, err := r.Calls().Call("c")
 			same(t, "call after the deletion", c, session.Call{
-				ID: "c", Run: "run-1", Session: keyA, Wire: llm.ToolCall{Name: "exec"}, State: session.Closed, Updated: c.Updated, Seq: c.Seq,
+				ID:      "c",
+				Run:     "run-1",
+				Session: keyA,
+				Wire:    llm.ToolCall{Name: "exec"},
+				State:   session.Closed,
+				Updated: c.Updated,
+				Seq:     c.Seq,
 				Outcome: session.Outcome{Decision: "allowed"},
 			})
 			if err != nil {
@@ -627,10 +747,12 @@ func testTranscripts(t *testing.T, s store.Store) {
 			_, err = r.Approvals().Get("ap")
 			fails(t, "approval", err, chela.ErrNotFound)
 			it, err := r.Queue().ByKey("key-1")
-			same(t, "item after the deletion", []string{it.ID, string(it.State), it.Inbound.Text}, []string{"item-1", "cancelled", ""})
+			same(t, "item after the deletion", []string{it.ID, string(it.State), it.Inbound.Text},
+				[]string{"item-1", "cancelled", ""})
 			return err
 		})
-		update(t, s, func(tx store.Tx) error { // as at the start after a kill: no event may begin a run of the deleted session
+		// as at the start after a kill: no event may begin a run of the deleted session
+		update(t, s, func(tx store.Tx) error {
 			released, err := queue.Release(tx.Queue(), func(string) (bool, error) { return false, nil })
 			if len(released) != 1 || released[0].ID != "item-7" {
 				t.Errorf("released: %+v, want item-7 of the other session", released)
@@ -646,7 +768,8 @@ func testTranscripts(t *testing.T, s store.Store) {
 				}
 				got = append(got, string(it.State)+" "+it.Inbound.Text)
 			}
-			same(t, "events", got, []string{"cancelled ", "cancelled ", "cancelled ", "done ", "dropped ", "waiting " + item(keyB, 7).Inbound.Text})
+			same(t, "events", got, []string{"cancelled ", "cancelled ", "cancelled ", "done ", "dropped ", "waiting " +
+				item(keyB, 7).Inbound.Text})
 			waiting, err := r.Queue().Waiting(keyA)
 			same(t, "waiting items", len(waiting), 0)
 			return err
@@ -658,8 +781,15 @@ func testTranscripts(t *testing.T, s store.Store) {
 
 func testCalls(t *testing.T, s store.Store) {
 	c1 := session.Call{
-		ID: "run-1/1/0", Run: "run-1", Session: keyA, State: session.Planned, Effect: "acts", Approval: "ap-1", Updated: at(1), Rights: []string{"net:example.org", "write:/srv"},
-		Wire: llm.ToolCall{ID: "toolu_1", Name: "exec", Args: json.RawMessage(`{ "a": 1 }`), Raw: "raw"},
+		ID:       "run-1/1/0",
+		Run:      "run-1",
+		Session:  keyA,
+		State:    session.Planned,
+		Effect:   "acts",
+		Approval: "ap-1",
+		Updated:  at(1),
+		Rights:   []string{"net:example.org", "write:/srv"},
+		Wire:     llm.ToolCall{ID: "toolu_1", Name: "exec", Args: json.RawMessage(`{ "a": 1 }`), Raw: "raw"},
 	}
 	c2, c3 := c1, c1
 	c2.ID, c3.ID = "run-1/1/1", "run-1/2/0"
@@ -696,7 +826,8 @@ func testCalls(t *testing.T, s store.Store) {
 	if err := s.Update(t.Context(), store.Ordered, func(tx store.Tx) error { return tx.Calls().Plan(c1) }); err == nil {
 		t.Error("planned twice")
 	}
-	c3.Detached, c3.State, c3.Updated, c3.Effect, c3.Approval, c3.Rights = true, session.Waiting, at(4), "reads", "ap-3", []string{"write:/opt"}
+	c3.Detached, c3.State, c3.Updated, c3.Effect, c3.Approval, c3.Rights = true, session.Waiting, at(4), "reads",
+		"ap-3", []string{"write:/opt"}
 	c3.Wire = llm.ToolCall{ID: "toolu_3", Name: "write", Args: json.RawMessage(`{"b":2}`), Raw: "other"}
 	update(t, s, func(tx store.Tx) error { return tx.Calls().Put(c3) })
 	detached := func(r store.Reader) ([]session.Call, error) { return r.Calls().OpenDetached(keyA) }
@@ -704,7 +835,14 @@ func testCalls(t *testing.T, s store.Store) {
 	update(t, s, func(tx store.Tx) error { return tx.Calls().Move(c3.ID, session.Closed) })
 	same(t, "detached and closed", get(t, s, detached), nil)
 
-	o := session.Outcome{Who: "owner", Ran: `{"a":1}`, Decision: "allowed", Rule: "default", Result: "ok", Took: time.Second}
+	o := session.Outcome{
+		Who:      "owner",
+		Ran:      `{"a":1}`,
+		Decision: "allowed",
+		Rule:     "default",
+		Result:   "ok",
+		Took:     time.Second,
+	}
 	update(t, s, func(tx store.Tx) error { return tx.Calls().Close(c1.ID, o) })
 	same(t, "outcome", call(c1.ID).Outcome, o)
 	update(t, s, func(tx store.Tx) error { return tx.Calls().Put(c1) })
@@ -724,7 +862,8 @@ func testCalls(t *testing.T, s store.Store) {
 		{"by decision", session.CallQuery{Decision: "denied", Limit: 9}, nil},
 		{"by result", session.CallQuery{Result: "error", Limit: 9}, nil},
 		{"older ones", session.CallQuery{Before: 3, Limit: 9}, []string{c1.ID, c2.ID}},
-		{"by outcome", session.CallQuery{Result: "ok", Decision: "allowed", Tool: "exec", Run: "run-1", Session: keyA, Limit: 9}, []string{c1.ID}},
+		{"by outcome", session.CallQuery{Result: "ok", Decision: "allowed", Tool: "exec", Run: "run-1", Session: keyA,
+			Limit: 9}, []string{c1.ID}},
 		{"of another session", session.CallQuery{Session: keyB, Limit: 9}, nil},
 		{"since a later time", session.CallQuery{Since: time.Now().Add(time.Hour), Limit: 9}, nil},
 	} {
@@ -738,10 +877,31 @@ func testCalls(t *testing.T, s store.Store) {
 
 func testRuns(t *testing.T, s store.Store) {
 	r1 := run.Run{
-		ID: "run-1", Session: keyA, SessionID: "t1", Agent: "main", Kind: run.Compact, Origin: origin,
-		Parent: "p", Root: "root", Replaces: "old", Waits: run.WaitsChildren, Overrides: overrides, Lane: "main", State: run.Running,
-		Principal: chela.Principal{ID: "u", Credential: "token", Scopes: []chela.Scope{chela.ScopeWrite}}, Address: address,
-		Model: "a/b", Attempts: 2, Error: "e", Failure: run.Empty, Text: "the answer", Footer: "1k tokens", Silent: true, Started: at(2), Fence: 4,
+		ID:        "run-1",
+		Session:   keyA,
+		SessionID: "t1",
+		Agent:     "main",
+		Kind:      run.Compact,
+		Origin:    origin,
+		Parent:    "p",
+		Root:      "root",
+		Replaces:  "old",
+		Waits:     run.WaitsChildren,
+		Overrides: overrides,
+		Lane:      "main",
+		State:     run.Running,
+		Principal: chela.Principal{ID: "u", Credential: "token", Scopes: []chela.Scope{chela.ScopeWrite}},
+		Address:   address,
+		Model:     "a/b",
+		Attempts:  2,
+		Error:     "e",
+		Failure:   run.Empty,
+		Text:      "the answer",
+		Footer:    "1k tokens",
+		Silent:    true,
+
+		Started: at(2),
+		Fence:   4,
 	}
 	r2 := run.Run{ID: "run-2", Session: keyB, State: run.Suspended, Started: at(1)}
 	r3 := run.Run{ID: "run-3", Session: keyA, State: run.OK, Started: at(3), Ended: at(4)}
@@ -765,7 +925,8 @@ func testRuns(t *testing.T, s store.Store) {
 		stop(r3.ID, false)
 		stop("none", false)
 		changed := r1
-		changed.Stop, changed.Origin, changed.Parent, changed.Root, changed.Replaces, changed.Kind = "", chela.Origin{}, "", "", "", run.Turn
+		changed.Stop, changed.Origin, changed.Parent, changed.Root, changed.Replaces, changed.Kind = "",
+			chela.Origin{}, "", "", "", run.Turn
 		update(t, s, func(tx store.Tx) error { return tx.Runs().Put(changed) })
 		r1.Stop = "stopped"
 		same(t, "after another Put", get(t, s, func(r store.Reader) (run.Run, error) { return r.Runs().Get(r1.ID) }), r1)
@@ -773,18 +934,25 @@ func testRuns(t *testing.T, s store.Store) {
 	r1.Waits, r1.Overrides = "", run.Overrides{}
 	r1.State, r1.Ended = run.Failed, at(5)
 	r1.Lane, r1.Principal, r1.Address = "cron", chela.Owner("socket"), chela.Address{Channel: "webchat"}
-	r1.Model, r1.Attempts, r1.Error, r1.Failure, r1.Text, r1.Footer, r1.Silent, r1.Fence = "c/d", 3, "f", run.Limit, "another answer", "2k tokens", false, 5
+	r1.Model, r1.Attempts, r1.Error, r1.Failure, r1.Text, r1.Footer, r1.Silent, r1.Fence = "c/d", 3, "f", run.Limit,
+		"another answer", "2k tokens", false, 5
 	update(t, s, func(tx store.Tx) error {
-		if err := tx.Calls().Plan(session.Call{ID: "old", Run: "run-3", Session: keyA, State: session.Closed}, session.Call{ID: "new", Run: "run-1", Session: keyA},
+		if err := tx.Calls().Plan(session.Call{ID: "old", Run: "run-3", Session: keyA, State: session.Closed},
+			session.Call{ID: "new", Run: "run-1", Session: keyA},
 			session.Call{ID: "detached", Run: "run-3", Session: keyA, Detached: true},
 			session.Call{ID: "alone, old", Run: "none", Session: keyA, State: session.Closed, Updated: at(4)},
 			session.Call{ID: "alone, new", Run: "none", Session: keyA, State: session.Closed, Updated: at(6)}); err != nil {
 			return err
 		}
 		for decision, of := range map[approval.Decision]chela.RunID{
-			approval.Pending: "run-3", approval.Deny: "run-3", approval.AllowOnce: "run-1", approval.AllowAlways: "run-3", approval.AllowSession: "run-3",
+			approval.Pending:      "run-3",
+			approval.Deny:         "run-3",
+			approval.AllowOnce:    "run-1",
+			approval.AllowAlways:  "run-3",
+			approval.AllowSession: "run-3",
 		} {
-			if err := tx.Approvals().Put(approval.Request{ID: "of " + string(decision), Session: keyA, Run: of, Decision: decision}); err != nil {
+			if err := tx.Approvals().Put(approval.Request{ID: "of " + string(decision), Session: keyA, Run: of,
+				Decision: decision}); err != nil {
 				return err
 			}
 		}
@@ -811,7 +979,8 @@ func testRuns(t *testing.T, s store.Store) {
 		fails(t, "pruned run", err, chela.ErrNotFound)
 		_, err = r.Approvals().Get("of " + string(approval.Deny))
 		fails(t, "approval of a pruned run", err, chela.ErrNotFound)
-		for _, left := range []approval.Decision{approval.Pending, approval.AllowOnce, approval.AllowAlways, approval.AllowSession} {
+		for _, left := range []approval.Decision{approval.Pending, approval.AllowOnce, approval.AllowAlways,
+			approval.AllowSession} {
 			if _, err := r.Approvals().Get("of " + string(left)); err != nil {
 				t.Error(err)
 			}
@@ -828,9 +997,19 @@ func testRuns(t *testing.T, s store.Store) {
 func testApprovals(t *testing.T, s store.Store) {
 	request := func(key chela.SessionKey, n int) approval.Request {
 		return approval.Request{
-			ID: fmt.Sprintf("ap-%d", n), Session: key, Run: "run-1", Call: "c", Tool: "exec", Text: "rm <x>", Reason: "outside", Hash: "h1",
-			Rights: []string{"write:/srv"}, Asked: keyB,
-			Requester: chela.Owner("token"), Created: at(n), Expires: at(30 - n),
+			ID:        fmt.Sprintf("ap-%d", n),
+			Session:   key,
+			Run:       "run-1",
+			Call:      "c",
+			Tool:      "exec",
+			Text:      "rm <x>",
+			Reason:    "outside",
+			Hash:      "h1",
+			Rights:    []string{"write:/srv"},
+			Asked:     keyB,
+			Requester: chela.Owner("token"),
+			Created:   at(n),
+			Expires:   at(30 - n),
 		}
 	}
 	a, b, c := request(keyA, 3), request(keyB, 1), request(keyA, 2)
@@ -887,7 +1066,15 @@ func testApprovals(t *testing.T, s store.Store) {
 
 // testBlocked moves a started call to Waiting. Calls in other states are refused.
 func testBlocked(t *testing.T, s store.Store) {
-	c := session.Call{ID: "blocked", Run: "run-2", Session: keyA, State: session.Started, Effect: "acts", Updated: at(1), Wire: llm.ToolCall{Name: "exec"}}
+	c := session.Call{
+		ID:      "blocked",
+		Run:     "run-2",
+		Session: keyA,
+		State:   session.Started,
+		Effect:  "acts",
+		Updated: at(1),
+		Wire:    llm.ToolCall{Name: "exec"},
+	}
 	update(t, s, func(tx store.Tx) error { return tx.Calls().Plan(c) })
 	block := func() error {
 		return s.Update(t.Context(), store.Synced, func(tx store.Tx) error {
@@ -925,10 +1112,31 @@ func testBlocked(t *testing.T, s store.Store) {
 func testOutbox(t *testing.T, s store.Store) {
 	part := func(n int, state outbox.State) outbox.Row {
 		return outbox.Row{
-			Key: fmt.Sprintf("run-1/%d", n), Run: "run-1", Session: keyA, Address: address, ReplyTo: "9", Part: n, Text: "text <&>",
-			Media: []chela.Media{{Name: "a", Type: "image/png", Data: []byte{1}}}, State: state, Attempts: 1, NotBefore: at(20 - n), PlatformID: "p", Error: "e", Created: at(n), Origin: origin,
-			Buttons: [][]chela.Button{{{Label: "Yes <&>", Data: "yes", Style: chela.Danger}}, {{Label: "Help", URL: "https://a.example"}}},
-			Poll:    &outbox.Poll{Question: "Tea?", Options: []string{"yes", "no"}, Multiple: true, Public: true, Open: time.Hour},
+			Key:      fmt.Sprintf("run-1/%d", n),
+			Run:      "run-1",
+			Session:  keyA,
+			Address:  address,
+			ReplyTo:  "9",
+			Part:     n,
+			Text:     "text <&>",
+			Media:    []chela.Media{{Name: "a", Type: "image/png", Data: []byte{1}}},
+			State:    state,
+			Attempts: 1,
+
+			NotBefore:  at(20 - n),
+			PlatformID: "p",
+			Error:      "e",
+			Created:    at(n),
+			Origin:     origin,
+			Buttons: [][]chela.Button{{{Label: "Yes <&>", Data: "yes", Style: chela.Danger}},
+				{{Label: "Help", URL: "https://a.example"}}},
+			Poll: &outbox.Poll{
+				Question: "Tea?",
+				Options:  []string{"yes", "no"},
+				Multiple: true,
+				Public:   true,
+				Open:     time.Hour,
+			},
 		}
 	}
 	rows := []outbox.Row{part(2, outbox.Pending), part(0, outbox.Draft), part(1, outbox.Sent)}
@@ -1004,16 +1212,26 @@ func testOutbox(t *testing.T, s store.Store) {
 }
 
 func testUsage(t *testing.T, s store.Store) {
-	same(t, "of a run without usage", get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("none") }), usage.Sum{})
+	same(t, "of a run without usage",
+		get(t, s, func(r store.Reader) (usage.Sum, error) { return r.Usage().OfRun("none") }), usage.Sum{})
 	day2 := epoch.Add(24 * time.Hour)
 	rows := []usage.Row{
-		{Run: "r1", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(0), Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, NanoUSD: 10, Priced: true},
-		{Run: "r1", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(1), Tokens: llm.Usage{Input: 10, Estimated: true}, NanoUSD: 5, Priced: true},
+		{Run: "r1", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(0),
+			Tokens: llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, NanoUSD: 10, Priced: true},
+		{Run: "r1", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: at(1),
+			Tokens: llm.Usage{Input: 10, Estimated: true}, NanoUSD: 5, Priced: true},
 		{Run: "r2", Session: keyB, Agent: "ops", Provider: "p", Model: "n", Time: at(2), Tokens: llm.Usage{Output: 7}},
-		{Run: "r3", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: day2, Tokens: llm.Usage{Input: 1}, Priced: true},
+		{Run: "r3", Session: keyA, Agent: "main", Provider: "p", Model: "m", Time: day2,
+			Tokens: llm.Usage{Input: 1}, Priced: true},
 	}
 	update(t, s, func(tx store.Tx) error { return each(tx.Usage().Add, rows...) })
-	first := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "m", Calls: 2, Tokens: llm.Usage{Input: 11, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true}, NanoUSD: 15}
+	first := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "m", Calls: 2, Tokens: llm.Usage{
+		Input:      11,
+		Output:     2,
+		CacheRead:  3,
+		CacheWrite: 4,
+		Estimated:  true,
+	}, NanoUSD: 15}
 	other := usage.Sum{Day: "2026-11-21", Provider: "p", Model: "n", Calls: 1, Tokens: llm.Usage{Output: 7}, Unpriced: 1}
 	second := usage.Sum{Day: "2026-11-22", Provider: "p", Model: "m", Calls: 1, Tokens: llm.Usage{Input: 1}}
 	sums := func(q usage.Query) []usage.Sum {
@@ -1067,7 +1285,14 @@ func testUsage(t *testing.T, s store.Store) {
 	total.Provider, total.Model = "p", "m" // these fields may be empty in a total
 	same(t, "of a run", total, first)
 	update(t, s, func(tx store.Tx) error {
-		return each(tx.Runs().Put, run.Run{ID: "r1", Session: keyA, State: run.OK, Started: at(0)}, run.Run{ID: "r2", Session: keyB, Root: "r1", Parent: "r1", State: run.OK, Started: at(1)},
+		return each(tx.Runs().Put, run.Run{ID: "r1", Session: keyA, State: run.OK, Started: at(0)}, run.Run{
+			ID:      "r2",
+			Session: keyB,
+			Root:    "r1",
+			Parent:  "r1",
+			State:   run.OK,
+			Started: at(1),
+		},
 			run.Run{ID: "r3", Session: keyA, State: run.OK, Started: day2})
 	})
 	first.Run, first.Session, other.Run, other.Session, other.Day = "r1", keyA, "r2", keyB, ""

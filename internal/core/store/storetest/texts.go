@@ -23,7 +23,8 @@ func testTexts(t *testing.T, s store.Store) {
 		if err := tx.Sessions().Put(m); err != nil {
 			return err
 		}
-		if err := tx.Sessions().Append(m.ID, &session.Entry{ID: "e1", Kind: session.KindMessage, Time: at(1), Message: &llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("quartz in a message")}}}); err != nil {
+		if err := tx.Sessions().Append(m.ID, &session.Entry{ID: "e1", Kind: session.KindMessage, Time: at(1),
+			Message: &llm.Message{Role: llm.RoleUser, Parts: []llm.Part{llm.Text("quartz in a message")}}}); err != nil {
 			return err
 		}
 		it := item(key, 7)

@@ -270,7 +270,8 @@ func testWakes(t *testing.T, s store.Store) {
 	topic := func(key chela.SessionKey) store.Topic { return store.Topic{Kind: store.TopicQueue, Session: key} }
 
 	var committed atomic.Bool
-	if err := s.Update(ctx, store.Ordered, func(tx store.Tx) error { tx.Wake(topic("failed")); return errBoom }); err == nil {
+	if err := s.Update(ctx, store.Ordered, func(tx store.Tx) error { tx.Wake(topic("failed")); return errBoom }); err ==
+		nil {
 		t.Fatal("no error")
 	}
 	update(t, s, func(tx store.Tx) error {

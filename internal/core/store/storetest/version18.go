@@ -43,7 +43,8 @@ INSERT INTO entry (pos, id, kind, time, run, role, text, flags, item, origin) VA
 // CheckVersion18 checks the rows of Version18 after a migration.
 func CheckVersion18(t *testing.T, r store.Reader) {
 	t.Helper()
-	const e1, e2, e3, e4 = "11111111-1111-5111-8111-111111111111", "22222222-2222-5222-8222-222222222222", "33333333-3333-5333-8333-333333333333", "44444444-4444-5444-8444-444444444444"
+	const e1, e2, e3, e4 = "11111111-1111-5111-8111-111111111111", "22222222-2222-5222-8222-222222222222",
+		"33333333-3333-5333-8333-333333333333", "44444444-4444-5444-8444-444444444444"
 	type meaning struct {
 		Exchange string
 		Turn     int
@@ -52,7 +53,8 @@ func CheckVersion18(t *testing.T, r store.Reader) {
 	}
 	got := map[string]meaning{}
 	for _, id := range [...]string{
-		"cmd", "cmd2", "cmd3", "owed:1", "owed:2", "exchange:" + e1 + ":0", "exchange:" + e1 + ":0:later", "exchange:" + e1 + ":12", "exchange:" + e1 + ":announce",
+		"cmd", "cmd2", "cmd3", "owed:1", "owed:2", "exchange:" + e1 + ":0", "exchange:" + e1 + ":0:later", "exchange:" + e1 +
+			":12", "exchange:" + e1 + ":announce",
 		"exchange:" + e2 + ":0", "exchange:" + e3 + ":0", "exchange:" + e3 + ":late", "exchange:" + e4 + ":0",
 	} {
 		it, err := r.Queue().Get(id)
@@ -62,12 +64,14 @@ func CheckVersion18(t *testing.T, r store.Reader) {
 		got[id] = meaning{it.Origin.Exchange, it.Origin.Turn, it.Note, it.Result}
 	}
 	same(t, "items", got, map[string]meaning{
-		"cmd":                          {Result: queue.Result{Outcome: chela.OutcomeOK, Text: `the "answer"`}},
-		"cmd2":                         {Note: "revoked"},
-		"cmd3":                         {Note: queue.SessionDeleted},
-		"owed:1":                       {Result: queue.Result{Outcome: chela.OutcomeTimeout, Ended: time.Date(2026, 11, 1, 2, 3, 4, 5e8, time.UTC), Text: "took <long>"}},
-		"owed:2":                       {Note: queue.SessionDeleted},
-		"exchange:" + e1 + ":0":        {Exchange: e1, Result: queue.Result{Outcome: chela.OutcomeOK, Text: `it <is> "reply":`}},
+		"cmd":  {Result: queue.Result{Outcome: chela.OutcomeOK, Text: `the "answer"`}},
+		"cmd2": {Note: "revoked"},
+		"cmd3": {Note: queue.SessionDeleted},
+		"owed:1": {Result: queue.Result{Outcome: chela.OutcomeTimeout, Ended: time.Date(2026, 11, 1, 2,
+			3, 4, 5e8, time.UTC), Text: "took <long>"}},
+		"owed:2": {Note: queue.SessionDeleted},
+		"exchange:" + e1 + ":0": {Exchange: e1, Result: queue.Result{Outcome: chela.OutcomeOK,
+			Text: `it <is> "reply":`}},
 		"exchange:" + e1 + ":0:later":  {Exchange: e1},
 		"exchange:" + e1 + ":12":       {Exchange: e1, Turn: 12},
 		"exchange:" + e1 + ":announce": {Exchange: e1, Turn: -1},

@@ -66,7 +66,8 @@ func (b *bot) Poll(ctx context.Context, p channel.Poll) (channel.Receipt, error)
 	if p.Open <= 0 {
 		hours = maxPollTime
 	}
-	d := &pollDraft{Question: pollText{truncate(p.Question, maxQuestion)}, Hours: min(max(hours, 1), maxPollTime), Multiple: p.Multiple}
+	d := &pollDraft{Question: pollText{truncate(p.Question, maxQuestion)},
+		Hours: min(max(hours, 1), maxPollTime), Multiple: p.Multiple}
 	for _, o := range p.Options {
 		d.Answers = append(d.Answers, pollAnswer{pollText{truncate(o, maxChoice)}})
 	}
@@ -134,7 +135,13 @@ func (b *bot) Read(ctx context.Context, a chela.Address, n int) ([]channel.Messa
 		for _, at := range m.Attachments {
 			text = strings.TrimLeft(text+"\n[attachment "+at.Name+"]", "\n")
 		}
-		out = append(out, channel.Message{ID: m.ID, Sender: m.Author.sender(""), Own: m.Author.ID == self.ID, Text: text, Time: m.Time})
+		out = append(out, channel.Message{
+			ID:     m.ID,
+			Sender: m.Author.sender(""),
+			Own:    m.Author.ID == self.ID,
+			Text:   text,
+			Time:   m.Time,
+		})
 	}
 	return out, nil
 }

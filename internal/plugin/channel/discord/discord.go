@@ -37,7 +37,8 @@ func Factory() channel.Factory {
 	return channel.Factory{
 		Name: Name, Limits: channel.Limits{Text: maxText, Edit: time.Second, Buttons: true}, Can: (*bot)(nil),
 		Setup: []channel.Setting{
-			{Key: "token", Title: "token of the bot", Help: "At https://discord.com/developers/applications create an application, switch on the message content intent under Bot, and copy the token there. Then invite the bot: docs/discord.md.", Env: "DISCORD_BOT_TOKEN", Secret: true, Required: true},
+			{Key: "token", Title: "token of the bot",
+				Help: "At https://discord.com/developers/applications create an application, switch on the message content intent under Bot, and copy the token there. Then invite the bot: docs/discord.md.", Env: "DISCORD_BOT_TOKEN", Secret: true, Required: true},
 		},
 		Hints: []string{
 			"Discord shows Markdown. Tables are shown as code blocks.",
@@ -144,7 +145,10 @@ var errToken = errors.New("the token is not valid")
 
 // unauthorized returns the error about a refused token.
 func (b *bot) unauthorized() error {
-	return &channel.Error{Permanent: true, Err: fmt.Errorf("discord: %w (reset it at https://discord.com/developers/applications, Bot, then: chela config set %s TOKEN)", errToken, b.key)}
+	return &channel.Error{Permanent: true,
+		Err: fmt.Errorf(
+			"discord: %w (reset it at https://discord.com/developers/applications, Bot, then: chela config set %s TOKEN)",
+			errToken, b.key)}
 }
 
 // trusts reports whether a URL of content or of the gateway leads to Discord.

@@ -42,9 +42,11 @@ func populate(s *discordtest.Server) {
 	s.AddUser(discordtest.User{ID: ann, Username: "ann", GlobalName: "Ann"})
 	s.AddUser(discordtest.User{ID: bob, Username: "bob"})
 	s.AddGuild(guild,
-		discordtest.Channel{ID: room, Name: "general"}, discordtest.Channel{ID: forum, Name: "ideas", Type: discordtest.Forum},
+		discordtest.Channel{ID: room, Name: "general"},
+		discordtest.Channel{ID: forum, Name: "ideas", Type: discordtest.Forum},
 		discordtest.Channel{ID: topic, Name: "a topic", Type: discordtest.Thread, Parent: room})
-	s.AddMember(guild, discordtest.Member{User: &discordtest.User{ID: ann, Username: "ann", GlobalName: "Ann"}, Nick: "Annie", Roles: []string{"55"}})
+	s.AddMember(guild, discordtest.Member{User: &discordtest.User{ID: ann, Username: "ann", GlobalName: "Ann"},
+		Nick: "Annie", Roles: []string{"55"}})
 }
 
 // fixture is an account on a server.
@@ -70,9 +72,12 @@ func open(t *testing.T, s *discordtest.Server) *fixture {
 	populate(s)
 	f := &fixture{Server: s, t: t, client: s.Client()}
 	f.env = channel.Env{
-		Log: slog.New(slog.DiscardHandler), HTTP: f.client, Dir: t.TempDir(), Trusted: func(...string) *http.Client { return f.client },
-		Getenv: func(string) string { return "" },
-		Report: func(err error) { f.mu.Lock(); defer f.mu.Unlock(); f.reports = append(f.reports, err) },
+		Log:     slog.New(slog.DiscardHandler),
+		HTTP:    f.client,
+		Dir:     t.TempDir(),
+		Trusted: func(...string) *http.Client { return f.client },
+		Getenv:  func(string) string { return "" },
+		Report:  func(err error) { f.mu.Lock(); defer f.mu.Unlock(); f.reports = append(f.reports, err) },
 	}
 	f.ch = f.account(discordtest.Token)
 	return f
@@ -81,7 +86,8 @@ func open(t *testing.T, s *discordtest.Server) *fixture {
 // account makes another instance of the account.
 func (f *fixture) account(token string) channel.Channel {
 	f.t.Helper()
-	ch, err := discord.Factory().New(f.env, "default", json.RawMessage(fmt.Sprintf(`{"token": %q, "apiRoot": %q}`, token, f.Root())))
+	ch, err := discord.Factory().New(f.env, "default",
+		json.RawMessage(fmt.Sprintf(`{"token": %q, "apiRoot": %q}`, token, f.Root())))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -238,7 +244,19 @@ func TestReceive(t *testing.T) {
 	})
 	with(t, "a reaction to a message of the account", func(t *testing.T, f *fixture) {
 		react := func(user, author string) {
-			seq := f.Dispatch("MESSAGE_REACTION_ADD", map[string]any{"user_id": user, "channel_id": room, "guild_id": guild, "message_id": "4444", "message_author_id": author, "member": map[string]any{"user": map[string]any{"id": user, "username": "ann"}, "nick": "Annie", "roles": []string{"55"}}, "emoji": map[string]any{"id": nil, "name": "👍"}})
+			seq := f.Dispatch("MESSAGE_REACTION_ADD", map[string]any{
+				"user_id":           user,
+				"channel_id":        room,
+				"guild_id":          guild,
+				"message_id":        "4444",
+				"message_author_id": author,
+				"member": map[string]any{
+					"user":  map[string]any{"id": user, "username": "ann"},
+					"nick":  "Annie",
+					"roles": []string{"55"},
+				},
+				"emoji": map[string]any{"id": nil, "name": "👍"},
+			})
 			if err := f.Await(t.Context(), seq); err != nil {
 				t.Fatal(err)
 			}
@@ -248,14 +266,20 @@ func TestReceive(t *testing.T) {
 		react(ann, discordtest.Self)
 		synctest.Wait()
 		got := f.received()
-		if len(got) != 1 || got[0].Reaction != "👍" || got[0].ReplyTo != "4444" || got[0].Sender != (chela.Sender{ID: ann, Name: "Annie"}) || got[0].Address != public || got[0].Guild != guild {
+		if len(got) != 1 || got[0].Reaction != "👍" || got[0].ReplyTo != "4444" ||
+			got[0].Sender != (chela.Sender{ID: ann, Name: "Annie"}) || got[0].Address != public || got[0].Guild != guild {
 			t.Errorf("accepted %+v", got)
 		}
 	})
 	with(t, "DC-04 a message in a guild", func(t *testing.T, f *fixture) {
 		f.say(discordtest.Post{Channel: room, Person: ann, Text: "hello all"})
 		want := chela.Inbound{
-			Address: public, Sender: chela.Sender{ID: ann, Name: "Annie"}, Text: "hello all", Guild: guild, Roles: []string{"55"}, Group: "#general",
+			Address: public,
+			Sender:  chela.Sender{ID: ann, Name: "Annie"},
+			Text:    "hello all",
+			Guild:   guild,
+			Roles:   []string{"55"},
+			Group:   "#general",
 		}
 		in := f.last()
 		in.ID, in.Time = "", time.Time{}
@@ -333,8 +357,15 @@ func TestReceive(t *testing.T) {
 		f.say(discordtest.Post{Channel: room, Person: ann, Type: 7}) // somebody joined
 		f.say(discordtest.Post{Channel: room, Person: ann})          // without content
 		_ = f.Await(t.Context(), f.Dispatch("MESSAGE_CREATE", map[string]any{
-			"id": f.ID(), "channel_id": room, "guild_id": guild, "author": map[string]any{"id": ann, "username": "ann"}, "timestamp": time.Now(),
-			"poll": map[string]any{"question": map[string]any{"text": "Lunch?"}, "answers": []any{map[string]any{"poll_media": map[string]any{"text": "soup"}}}},
+			"id":         f.ID(),
+			"channel_id": room,
+			"guild_id":   guild,
+			"author":     map[string]any{"id": ann, "username": "ann"},
+			"timestamp":  time.Now(),
+			"poll": map[string]any{
+				"question": map[string]any{"text": "Lunch?"},
+				"answers":  []any{map[string]any{"poll_media": map[string]any{"text": "soup"}}},
+			},
 		}))
 		for _, event := range []string{"FUTURE_EVENT", "MESSAGE_CREATE", "INTERACTION_CREATE", "CHANNEL_UPDATE"} {
 			_ = f.Await(t.Context(), f.Dispatch(event, []int{1}))
@@ -344,7 +375,8 @@ func TestReceive(t *testing.T) {
 	with(t, "attachments are announced and fetched from the platform only", func(t *testing.T, f *fixture) {
 		f.say(discordtest.Post{Channel: room, Person: ann, Files: map[string]string{"a.png": "12345"}})
 		in := f.last()
-		if len(in.Media) != 1 || in.Media[0].Name != "a.png" || in.Media[0].Type != "image/png" || in.Media[0].Bytes != 5 || in.Media[0].Data != nil {
+		if len(in.Media) != 1 || in.Media[0].Name != "a.png" || in.Media[0].Type != "image/png" || in.Media[0].Bytes != 5 ||
+			in.Media[0].Data != nil {
 			t.Fatalf("media: %+v", in.Media)
 		}
 		fetcher := f.ch.(channel.Fetcher)
@@ -359,12 +391,14 @@ func TestReceive(t *testing.T) {
 		if _, err := fetcher.Fetch(t.Context(), missing, 10); !errors.Is(err, channel.ErrGone) {
 			t.Errorf("missing: %v", err)
 		}
-		for _, at := range []string{"http://other.invalid/x", "file:///etc/passwd", "https://cdn.discordapp.com@evil.invalid/x", "%"} {
+		for _, at := range []string{"http://other.invalid/x", "file:///etc/passwd",
+			"https://cdn.discordapp.com@evil.invalid/x", "%"} {
 			if _, err := fetcher.Fetch(t.Context(), chela.Media{Source: at}, 10); err == nil {
 				t.Errorf("%s was fetched", at)
 			}
 		}
-		if _, err := fetcher.Fetch(t.Context(), chela.Media{Source: strings.TrimSuffix(f.Root(), "/api/v10") + "/attachments/redirect"}, 10); err == nil {
+		if _, err := fetcher.Fetch(t.Context(),
+			chela.Media{Source: strings.TrimSuffix(f.Root(), "/api/v10") + "/attachments/redirect"}, 10); err == nil {
 			t.Error("a redirect was followed")
 		}
 		_ = f.Await(t.Context(), f.Dispatch("MESSAGE_CREATE", map[string]any{
@@ -383,7 +417,8 @@ func TestReceive(t *testing.T) {
 		}
 	})
 	with(t, "a channel that cannot be looked up for a while", func(t *testing.T, f *fixture) {
-		f.Fail(discordtest.Fault{Path: "/channels/" + topic, Status: 500}, discordtest.Fault{Path: "/channels/" + topic, Status: 429, RetryAfter: 3})
+		f.Fail(discordtest.Fault{Path: "/channels/" + topic, Status: 500},
+			discordtest.Fault{Path: "/channels/" + topic, Status: 429, RetryAfter: 3})
 		f.say(discordtest.Post{Channel: topic, Person: ann, Text: "hello"})
 		if in := f.last(); in.Address.Thread != topic {
 			t.Errorf("got %+v", in.Address)
@@ -582,7 +617,8 @@ func TestPermanent(t *testing.T) {
 	}{
 		{"a wrong token", "wrong", 0, []string{"token is not valid", "chela config set channels.discord.token"}},
 		{"code 4004", discordtest.Token, 4004, []string{"token is not valid"}},
-		{"code 4013", discordtest.Token, 4013, []string{"Message Content Intent", "https://discord.com/developers/applications"}},
+		{"code 4013", discordtest.Token, 4013,
+			[]string{"Message Content Intent", "https://discord.com/developers/applications"}},
 		{"code 4014", discordtest.Token, 4014, []string{"Message Content Intent"}},
 		{"code 4011", discordtest.Token, 4011, []string{"several connections"}},
 	} {

@@ -113,7 +113,8 @@ func (r *receiver) load() {
 		return
 	}
 	var s session
-	if json.Unmarshal(data, &s) != nil || s.Token != r.tokenHash() || s.ID == "" || s.Done <= 0 || !snowflake(s.Self.ID) || !r.gatewayURL(s.URL) {
+	if json.Unmarshal(data, &s) != nil || s.Token != r.tokenHash() || s.ID == "" || s.Done <= 0 ||
+		!snowflake(s.Self.ID) || !r.gatewayURL(s.URL) {
 		return
 	}
 	s.queued = s.Done
@@ -173,7 +174,8 @@ func (b *bot) gatewayURL(s string) bool {
 		return false
 	}
 	h := u.Hostname()
-	return b.trusts(u, []string{"wss"}) || u.Scheme == "wss" && u.User == nil && b.host == "" && (h == "discord.gg" || strings.HasSuffix(h, ".discord.gg"))
+	return b.trusts(u, []string{"wss"}) || u.Scheme == "wss" && u.User == nil && b.host == "" &&
+		(h == "discord.gg" || strings.HasSuffix(h, ".discord.gg"))
 }
 
 // find asks for the URL of the gateway.
@@ -217,7 +219,8 @@ func (r *receiver) connect(ctx context.Context, up func()) error {
 	defer cancel(nil)
 	slow := time.AfterFunc(helloTimeout, func() { cancel(errors.New("discord: the gateway does not answer")) })
 	defer slow.Stop()
-	ws, _, err := websocket.Dial(ctx, strings.TrimRight(at, "/")+"/?v=10&encoding=json", &websocket.DialOptions{HTTPClient: r.http})
+	ws, _, err := websocket.Dial(ctx, strings.TrimRight(at, "/")+"/?v=10&encoding=json",
+		&websocket.DialOptions{HTTPClient: r.http})
 	if err != nil {
 		r.mu.Lock()
 		r.now.URL = "" // the next attempt asks for another one
@@ -385,7 +388,9 @@ func (c *conn) closed(err error) error {
 	case 4004:
 		return c.unauthorized()
 	case 4013, 4014:
-		return refused("the bot may not read messages (code %d; switch on Message Content Intent %s, then restart the gateway)", code, portal)
+		return refused(
+			"the bot may not read messages (code %d; switch on Message Content Intent %s, then restart the gateway)", code,
+			portal)
 	case 4010, 4011, 4012:
 		return refused("the gateway refuses the bot (code %d): bots that need several connections are not supported", code)
 	case 4003, 4007, 4009: // the session cannot be resumed

@@ -23,7 +23,9 @@ const (
 )
 
 // commandName matches the names that Discord accepts.
-var commandName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-_\p{L}\p{N}\p{Devanagari}\p{Thai}]{1,32}$`) })
+var commandName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[-_\p{L}\p{N}\p{Devanagari}\p{Thai}]{1,32}$`)
+})
 
 // interaction is the use of a slash command or a button.
 type interaction struct {
@@ -66,7 +68,8 @@ const (
 // valid reports whether an interaction is one that is passed on.
 func (i *interaction) valid() bool {
 	known := i.Type == slashCommand && commandName().MatchString(i.Data.Name) || i.Type == component && i.Data.Custom != ""
-	return known && snowflake(i.ID) && snowflake(i.Channel) && i.Token != "" && i.person() != nil && snowflake(i.person().ID)
+	return known && snowflake(i.ID) && snowflake(i.Channel) && i.Token != "" && i.person() != nil &&
+		snowflake(i.person().ID)
 }
 
 // person returns who used the command or the button; nil: nobody.
@@ -244,7 +247,8 @@ func (b *bot) Menu(ctx context.Context, commands []channel.Command) error {
 		}
 		list = append(list, map[string]any{
 			"name": name, "type": 1, "description": truncate(doc, maxDescription), "contexts": []int{0, 1},
-			"options": []map[string]any{{"name": argsOption, "type": 3, "description": "what follows the command", "required": false}},
+			"options": []map[string]any{{"name": argsOption, "type": 3, "description": "what follows the command",
+				"required": false}},
 		})
 	}
 	return b.do(ctx, "PUT", "/applications/"+app+"/commands", list, nil)

@@ -20,12 +20,14 @@ import (
 type notFound struct{}
 
 func (notFound) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 404, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"code": 10003}`))}, nil
+	return &http.Response{StatusCode: 404, Header: http.Header{},
+		Body: io.NopCloser(strings.NewReader(`{"code": 10003}`))}, nil
 }
 
 // lonely returns an account on a platform on which nothing exists.
 func lonely(t testing.TB) *bot {
-	env := channel.Env{Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: notFound{}}, Getenv: func(string) string { return "" }}
+	env := channel.Env{Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: notFound{}},
+		Getenv: func(string) string { return "" }}
 	b, err := newBot(env, "default", json.RawMessage(`{"token": "abc"}`))
 	if err != nil {
 		t.Fatal(err)
@@ -59,11 +61,13 @@ func FuzzMessage(f *testing.F) {
 		if !ok {
 			return
 		}
-		if in.Sender.ID == "1" || !snowflake(in.Sender.ID) || !snowflake(in.Address.Peer.ID) || in.ID == "" || in.Text == "" && len(in.Media) == 0 {
+		if in.Sender.ID == "1" || !snowflake(in.Sender.ID) || !snowflake(in.Address.Peer.ID) || in.ID == "" ||
+			in.Text == "" && len(in.Media) == 0 {
 			t.Errorf("%s: %+v", s, in)
 		}
 		for _, md := range in.Media {
-			if u, err := url.Parse(md.Source); err != nil || u.Scheme != "https" || !strings.HasSuffix(u.Host, ".discordapp.com") || md.Bytes < 0 {
+			if u, err := url.Parse(md.Source); err != nil || u.Scheme != "https" ||
+				!strings.HasSuffix(u.Host, ".discordapp.com") || md.Bytes < 0 {
 				t.Errorf("%s: %+v", s, md)
 			}
 		}
@@ -111,7 +115,13 @@ func FuzzFailure(f *testing.F) {
 func TestWithoutMention(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"hello": "hello", "<@1> hello": "hello", "<@!1>, hello <@1>": "hello <@1>", "<@2> <@1>": "<@2> <@1>", " \n<@1><@1> x": "x", "  kept": "  kept", "<@1>": "",
+		"hello":             "hello",
+		"<@1> hello":        "hello",
+		"<@!1>, hello <@1>": "hello <@1>",
+		"<@2> <@1>":         "<@2> <@1>",
+		" \n<@1><@1> x":     "x",
+		"  kept":            "  kept",
+		"<@1>":              "",
 	} {
 		if got := withoutMention(in, "1"); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -139,7 +149,8 @@ func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l limits
 		note := func(reset string) {
-			l.note("a", channel.Answer{Status: 200, Header: http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset-After": {reset}}})
+			l.note("a", channel.Answer{Status: 200, Header: http.Header{"X-Ratelimit-Remaining": {"0"},
+				"X-Ratelimit-Reset-After": {reset}}})
 		}
 		note("1.5")
 		began := time.Now()
@@ -193,8 +204,11 @@ func TestHosts(t *testing.T) {
 		}
 	}
 	for at, want := range map[string]bool{
-		"https://cdn.discordapp.com/a": true, "https://media.discordapp.net/a?x=1": true, "http://cdn.discordapp.com/a": false,
-		"https://cdn.discordapp.com:8443/a": false, "https://127.0.0.1/a": false,
+		"https://cdn.discordapp.com/a":       true,
+		"https://media.discordapp.net/a?x=1": true,
+		"http://cdn.discordapp.com/a":        false,
+		"https://cdn.discordapp.com:8443/a":  false,
+		"https://127.0.0.1/a":                false,
 	} {
 		u, err := url.Parse(at)
 		if got := err == nil && b.content(u); got != want {
@@ -222,11 +236,13 @@ func TestButtons(t *testing.T) {
 func TestFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{bot: lonely(t)}
-		f := frame{Type: "MESSAGE_CREATE", Data: json.RawMessage(`{"id": "5", "channel_id": "6", "author": {"id": "7"}, "content": "x"}`)}
+		f := frame{Type: "MESSAGE_CREATE",
+			Data: json.RawMessage(`{"id": "5", "channel_id": "6", "author": {"id": "7"}, "content": "x"}`)}
 		for _, c := range []struct {
 			err   error
 			calls int
-		}{{nil, 1}, {chela.Errorf(chela.CodeInvalid, "x"), 1}, {chela.Errorf(chela.CodeForbidden, "x"), 1}, {chela.Errorf(chela.CodeUnavailable, "x"), 2}, {chela.ErrFull, 2}} {
+		}{{nil, 1}, {chela.Errorf(chela.CodeInvalid, "x"), 1}, {chela.Errorf(chela.CodeForbidden, "x"), 1},
+			{chela.Errorf(chela.CodeUnavailable, "x"), 2}, {chela.ErrFull, 2}} {
 			calls, began := 0, time.Now()
 			r.accepted = newCache[string, struct{}]()
 			r.sink = func(_ context.Context, _ chela.Inbound) error {

@@ -186,11 +186,17 @@ type reacted struct {
 // false: it is to another one.
 func (b *bot) reaction(ctx context.Context, e reacted) (in chela.Inbound, ok bool, err error) {
 	self := b.me()
-	if !snowflake(e.User) || !snowflake(e.Channel) || !snowflake(e.Message) || e.Guild != "" && !snowflake(e.Guild) || e.User == self.ID || e.Author != self.ID || e.Emoji.Name == "" {
+	if !snowflake(e.User) || !snowflake(e.Channel) || !snowflake(e.Message) || e.Guild != "" && !snowflake(e.Guild) ||
+		e.User == self.ID || e.Author != self.ID || e.Emoji.Name == "" {
 		return in, false, nil
 	}
 	in = chela.Inbound{
-		ID: e.Message + ":reaction:" + e.User + ":" + e.Emoji.Name, Guild: e.Guild, Sender: chela.Sender{ID: e.User}, ReplyTo: e.Message, Reaction: e.Emoji.Name, Time: time.Now(),
+		ID:       e.Message + ":reaction:" + e.User + ":" + e.Emoji.Name,
+		Guild:    e.Guild,
+		Sender:   chela.Sender{ID: e.User},
+		ReplyTo:  e.Message,
+		Reaction: e.Emoji.Name,
+		Time:     time.Now(),
 	}
 	if m := e.Member; m != nil && m.User != nil {
 		in.Sender, in.Roles = m.User.sender(m.Nick), m.Roles[:min(len(m.Roles), maxRoles)]

@@ -327,7 +327,8 @@ func (b *bot) Edit(ctx context.Context, a chela.Address, id, text string) error 
 	if utf8.RuneCountInString(shown) > maxText {
 		return refused("the text has more than %d characters", maxText)
 	}
-	return b.onChat(ctx, a, id, "PATCH", "/messages/"+id, map[string]any{"content": shown, "allowed_mentions": mentions{people[:]}}, nil)
+	return b.onChat(ctx, a, id, "PATCH", "/messages/"+id,
+		map[string]any{"content": shown, "allowed_mentions": mentions{people[:]}}, nil)
 }
 
 // Delete implements channel.Deleter.

@@ -42,7 +42,8 @@ func TestSend(t *testing.T) {
 	with(t, "an interrupted send continues with the message that is missing", func(t *testing.T, f *fixture) {
 		p := channel.Part{Key: "1", Address: public, Text: strings.Repeat("word ", 600) + "end"}
 		for _, fault := range []discordtest.Fault{
-			{Method: "POST", Path: "/messages", Status: 503, Accept: true}, {Method: "POST", Path: "/messages", Status: 500, Body: "end"},
+			{Method: "POST", Path: "/messages", Status: 503, Accept: true},
+			{Method: "POST", Path: "/messages", Status: 500, Body: "end"},
 		} {
 			f.Fail(fault)
 			if _, err := f.ch.Send(t.Context(), p); err == nil {
@@ -65,7 +66,8 @@ func TestSend(t *testing.T) {
 			t.Errorf("shown: %+v", shown)
 		}
 		f.ch = f.account(discordtest.Token) // a new process knows nothing
-		if again := f.send(channel.Part{Key: "1", Address: public, Text: "one"}); again.ID != r.ID || len(f.Shown(room)) != 1 {
+		if again := f.send(channel.Part{Key: "1", Address: public, Text: "one"}); again.ID != r.ID ||
+			len(f.Shown(room)) != 1 {
 			t.Errorf("a new process made another message")
 		}
 	})
@@ -121,7 +123,8 @@ func TestSend(t *testing.T) {
 		if _, err := f.ch.Send(t.Context(), channel.Part{Address: public, Text: "x"}); !errors.Is(err, channel.ErrGone) {
 			t.Errorf("a removed channel: %v", err)
 		}
-		f.Fail(discordtest.Fault{Method: "POST", Path: "/messages", Status: 403}, discordtest.Fault{Method: "POST", Path: "/messages", Status: 500})
+		f.Fail(discordtest.Fault{Method: "POST", Path: "/messages", Status: 403},
+			discordtest.Fault{Method: "POST", Path: "/messages", Status: 500})
 		_, err := f.ch.Send(t.Context(), channel.Part{Address: direct, Text: "x"})
 		if e, ok := errors.AsType[*channel.Error](err); !ok || !e.Permanent {
 			t.Errorf("403: %v", err)
@@ -134,11 +137,13 @@ func TestSend(t *testing.T) {
 	with(t, "files", func(t *testing.T, f *fixture) {
 		p := channel.Part{Key: "1", Address: public, Text: "look", ReplyTo: "5"}
 		for i := range 12 {
-			p.Media = append(p.Media, chela.Media{Name: fmt.Sprintf("../é\"%d.txt", i), Type: "text/plain", Data: []byte{byte('a' + i)}})
+			p.Media = append(p.Media,
+				chela.Media{Name: fmt.Sprintf("../é\"%d.txt", i), Type: "text/plain", Data: []byte{byte('a' + i)}})
 		}
 		r := f.send(p)
 		shown := f.Shown(room)
-		if len(shown) != 2 || shown[0].ID != r.ID || shown[0].Text != "look" || len(shown[0].Attachments) != 10 || len(shown[1].Attachments) != 2 {
+		if len(shown) != 2 || shown[0].ID != r.ID || shown[0].Text != "look" || len(shown[0].Attachments) != 10 ||
+			len(shown[1].Attachments) != 2 {
 			t.Fatalf("shown: %+v", shown)
 		}
 		if name := shown[1].Attachments[0].Name; name != "é\"10.txt" {
@@ -195,7 +200,8 @@ func TestInteractions(t *testing.T) {
 		if n := len(f.Requests("POST", "/interactions/"+id)); n != 1 {
 			t.Errorf("acknowledged with %d requests", n)
 		}
-		if f.Acks(id) != 1 || !in.Mentioned || in.Address != public || in.Sender != (chela.Sender{ID: ann, Name: "Annie"}) || in.ReplyTo != m.ID || in.Guild != guild {
+		if f.Acks(id) != 1 || !in.Mentioned || in.Address != public || in.Sender != (chela.Sender{ID: ann, Name: "Annie"}) ||
+			in.ReplyTo != m.ID || in.Guild != guild {
 			t.Errorf("%d acknowledgements, %+v", f.Acks(id), in)
 		}
 	})
@@ -209,7 +215,8 @@ func TestInteractions(t *testing.T) {
 		}
 	})
 	with(t, "slash commands", func(t *testing.T, f *fixture) {
-		commands := []channel.Command{{Name: "Status", Doc: "shows the\nstate"}, {Name: "status"}, {Name: "a b"}, {Name: ""}, {Name: "new", Doc: strings.Repeat("x", 200)}}
+		commands := []channel.Command{{Name: "Status", Doc: "shows the\nstate"}, {Name: "status"}, {Name: "a b"}, {Name: ""},
+			{Name: "new", Doc: strings.Repeat("x", 200)}}
 		for i := range 150 {
 			commands = append(commands, channel.Command{Name: fmt.Sprint("c", i)})
 		}
@@ -246,7 +253,8 @@ func TestAbilities(t *testing.T) {
 			}
 			return strings.Join(out, " ")
 		}
-		for _, c := range [][2]string{{"👀", "👀"}, {"✅", "✅"}, {"<:party:5>", "party"}, {"<a:dance:6>", "dance"}, {"", ""}, {"👍", "👍"}} {
+		for _, c := range [][2]string{{"👀", "👀"}, {"✅", "✅"}, {"<:party:5>", "party"}, {"<a:dance:6>", "dance"},
+			{"", ""}, {"👍", "👍"}} {
 			if got := react(c[0]); got != c[1] {
 				t.Errorf("react %q: %q, want %q", c[0], got, c[1])
 			}
@@ -277,12 +285,19 @@ func TestAbilities(t *testing.T) {
 		if err := pin(t.Context(), public, m.ID, false); err != nil || f.Shown(room)[0].Pinned {
 			t.Errorf("unpin: %v", err)
 		}
-		poll := channel.Poll{Key: "p", Address: public, Question: "Lunch?", Options: []string{"soup", strings.Repeat("x", 99)}, Open: 90 * time.Minute}
+		poll := channel.Poll{
+			Key:      "p",
+			Address:  public,
+			Question: "Lunch?",
+			Options:  []string{"soup", strings.Repeat("x", 99)},
+			Open:     90 * time.Minute,
+		}
 		r, err := f.ch.(channel.Poller).Poll(t.Context(), poll)
 		if err != nil || !strings.Contains(string(f.Shown(room)[1].Poll), `"duration":2`) {
 			t.Errorf("poll: %v, %s", err, f.Shown(room)[1].Poll)
 		}
-		if again, err := f.ch.(channel.Poller).Poll(t.Context(), poll); err != nil || again.ID != r.ID || len(f.Shown(room)) != 2 {
+		if again, err := f.ch.(channel.Poller).Poll(t.Context(), poll); err != nil || again.ID != r.ID ||
+			len(f.Shown(room)) != 2 {
 			t.Errorf("the same poll again: %v, %v", again, err)
 		}
 		poll.Options = make([]string, 11)
@@ -290,7 +305,8 @@ func TestAbilities(t *testing.T) {
 			t.Error("a poll with 11 answers was sent")
 		}
 		list, err := f.ch.(channel.Reader).Read(t.Context(), public, 10)
-		if err != nil || len(list) != 2 || list[0].Own || list[0].Text != "x\n[attachment a]" || !list[1].Own || list[0].Sender.Name != "Ann" {
+		if err != nil || len(list) != 2 || list[0].Own || list[0].Text != "x\n[attachment a]" || !list[1].Own ||
+			list[0].Sender.Name != "Ann" {
 			t.Errorf("read: %+v, %v", list, err)
 		}
 	})

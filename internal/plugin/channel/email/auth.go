@@ -60,7 +60,8 @@ func judge(results []result, domain string) error {
 				return fmt.Errorf("dmarc=%s for %s", r.result, domain)
 			}
 		case "dkim":
-			dkim = dkim || pass && (aligned(propDomain(r.props, "header.d"), domain) || !hasProp(r.props, "header.d") && aligned(propDomain(r.props, "header.i"), domain))
+			dkim = dkim || pass && (aligned(propDomain(r.props, "header.d"), domain) ||
+				!hasProp(r.props, "header.d") && aligned(propDomain(r.props, "header.i"), domain))
 		case "spf":
 			spf = pass && aligned(propDomain(r.props, "smtp.mailfrom"), domain)
 		}
@@ -141,7 +142,8 @@ func resultWords(s string) (words []word, ok bool) {
 		case ' ', '\t':
 			// Spaces around "=" belong to the word.
 			rest := strings.TrimLeft(s[i:], " \t")
-			if began && (strings.HasPrefix(rest, "=") || strings.Count(text.String(), "=") == 1 && strings.HasSuffix(text.String(), "=")) {
+			if began && (strings.HasPrefix(rest, "=") ||
+				strings.Count(text.String(), "=") == 1 && strings.HasSuffix(text.String(), "=")) {
 				i = len(s) - len(rest) - 1
 				continue
 			}

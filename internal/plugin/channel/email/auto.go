@@ -19,7 +19,8 @@ func automatic(h header) string {
 			return "Precedence: " + strings.ToLower(v)
 		}
 	}
-	for _, key := range []string{"list-id", "list-unsubscribe", "list-post", "x-autoreply", "x-autorespond", "x-auto-response-suppress", "x-failed-recipients"} {
+	for _, key := range []string{"list-id", "list-unsubscribe", "list-post", "x-autoreply", "x-autorespond",
+		"x-auto-response-suppress", "x-failed-recipients"} {
 		if h.has(key) {
 			return key
 		}

@@ -135,7 +135,13 @@ func alternative(children []content) (c content) {
 }
 
 func single(bs *imap.BodyStructureSinglePart, at []int) (c content) {
-	p := part{path: at, kind: clip(bs.MediaType()), params: bs.Params, encoding: strings.ToLower(bs.Encoding), size: int(min(bs.Size, 1<<30))}
+	p := part{
+		path:     at,
+		kind:     clip(bs.MediaType()),
+		params:   bs.Params,
+		encoding: strings.ToLower(bs.Encoding),
+		size:     int(min(bs.Size, 1<<30)),
+	}
 	switch p.encoding {
 	case "base64", "quoted-printable":
 	default:
@@ -151,7 +157,8 @@ func single(bs *imap.BodyStructureSinglePart, at []int) (c content) {
 		c.texts = []text{{plain: &p}}
 	case p.kind == "text/html" && !p.attached && p.name == "":
 		c.texts = []text{{html: &p}}
-	case p.kind == "application/pgp-signature", p.kind == "application/pkcs7-signature", p.kind == "application/x-pkcs7-signature":
+	case p.kind == "application/pgp-signature", p.kind == "application/pkcs7-signature",
+		p.kind == "application/x-pkcs7-signature":
 	case p.kind == "application/pkcs7-mime" && !strings.EqualFold(bs.Params["smime-type"], "signed-data"):
 		c.encrypted = true
 	case p.kind == "message/delivery-status", p.kind == "message/disposition-notification":
@@ -224,7 +231,8 @@ func extended(s string) string {
 
 // characters returns a text in a character set as valid UTF-8.
 func characters(data []byte, label string) string {
-	if r, err := charset.NewReaderLabel(cmp.Or(label, "utf-8"), strings.NewReader(string(data))); err == nil && (label != "" || utf8.Valid(data)) {
+	if r, err := charset.NewReaderLabel(cmp.Or(label, "utf-8"), strings.NewReader(string(data))); err == nil &&
+		(label != "" || utf8.Valid(data)) {
 		if out, err := io.ReadAll(io.LimitReader(r, 4*maxBody)); err == nil {
 			return strings.ToValidUTF8(string(out), "\uFFFD")
 		}

@@ -68,7 +68,8 @@ func (l letter) bytes() ([]byte, error) {
 	for _, m := range l.media {
 		var ah mail.AttachmentHeader
 		ah.Set("Content-Type", mediaType(m.Type))
-		ah.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": attachmentName(m.Name, m.Type)}))
+		ah.Set("Content-Disposition",
+			mime.FormatMediaType("attachment", map[string]string{"filename": attachmentName(m.Name, m.Type)}))
 		ah.Set("Content-Transfer-Encoding", "base64")
 		in, err := w.CreateAttachment(ah)
 		if err != nil {
@@ -143,7 +144,8 @@ func valid(list []string) []string {
 // encoding that attachments have.
 func mediaType(s string) string {
 	kind, params, err := mime.ParseMediaType(s)
-	if err != nil || !strings.Contains(kind, "/") || strings.HasPrefix(kind, "multipart/") || strings.HasPrefix(kind, "message/") {
+	if err != nil || !strings.Contains(kind, "/") || strings.HasPrefix(kind, "multipart/") ||
+		strings.HasPrefix(kind, "message/") {
 		return "application/octet-stream"
 	}
 	if out := mime.FormatMediaType(kind, params); out != "" {

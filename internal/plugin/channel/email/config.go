@@ -129,7 +129,8 @@ func parse(env channel.Env, account string, raw json.RawMessage) (config, error)
 	if err != nil {
 		return c, fmt.Errorf("password: %w", err)
 	}
-	if c.imap, err = c.IMAP.endpoint(env, account, "imap", c.address, password.Reveal(), map[encryption]int{implicit: 993, startTLS: 143, none: 143}); err != nil {
+	if c.imap, err = c.IMAP.endpoint(env, account, "imap", c.address, password.Reveal(),
+		map[encryption]int{implicit: 993, startTLS: 143, none: 143}); err != nil {
 		return c, err
 	}
 	if c.imap.password == "" {
@@ -154,7 +155,8 @@ func parse(env channel.Env, account string, raw json.RawMessage) (config, error)
 }
 
 // endpoint checks how a server is reached. key is the name of its section.
-func (s server) endpoint(env channel.Env, account, key, user, password string, ports map[encryption]int) (endpoint, error) {
+func (s server) endpoint(env channel.Env, account, key, user, password string,
+	ports map[encryption]int) (endpoint, error) {
 	e := endpoint{host: s.Host, tls: cmp.Or(s.TLS, implicit), user: cmp.Or(s.UserName, user)}
 	if e.host == "" {
 		return e, fmt.Errorf("no server (type: chela config set channels.email.%s.host %s.example.org)", key, key)

@@ -24,7 +24,8 @@ func Factory() channel.Factory {
 		Limits: channel.Limits{Text: maxText},
 		Can:    (*bot)(nil),
 		Setup: []channel.Setting{
-			{Key: "address", Title: "e-mail address of the assistant", Help: "Use a mailbox of its own.", Env: "EMAIL_ADDRESS", Required: true},
+			{Key: "address", Title: "e-mail address of the assistant", Help: "Use a mailbox of its own.",
+				Env: "EMAIL_ADDRESS", Required: true},
 			{Key: "password", Title: "password of the mailbox", Env: "EMAIL_PASSWORD", Secret: true, Required: true},
 			{Key: "imap.host", Title: "IMAP server, such as imap.example.org", Required: true},
 			{Key: "smtp.host", Title: "SMTP server, such as smtp.example.org", Required: true},
@@ -84,7 +85,13 @@ const (
 )
 
 func newBot(env channel.Env, account string, c config) *bot {
-	return &bot{env: env, c: c, account: chela.AccountID(account), slots: make(chan struct{}, maxSlots), sent: map[string]receipt{}}
+	return &bot{
+		env:     env,
+		c:       c,
+		account: chela.AccountID(account),
+		slots:   make(chan struct{}, maxSlots),
+		sent:    map[string]receipt{},
+	}
 }
 
 // slot waits until a further connection may be made. The caller calls free afterwards.

@@ -65,7 +65,8 @@ func TestSuite(t *testing.T) {
 				p.sender = in.Sender.ID
 				p.mu.Unlock()
 				n++
-				return s.Seen(ctx, s.Say(in.Address.Peer.ID, fmt.Sprint(n, "@friends.example"), "Content-Type: text/plain; charset=utf-8\n\n"+in.Text))
+				return s.Seen(ctx, s.Say(in.Address.Peer.ID, fmt.Sprint(n, "@friends.example"),
+					"Content-Type: text/plain; charset=utf-8\n\n"+in.Text))
 			},
 		}
 	})
@@ -101,7 +102,8 @@ func TestSocket(t *testing.T) {
 				}
 				return new(net.Dialer).DialContext(ctx, "tcp", to)
 			}
-			keys := `"imap": {"host": "imap.example.org", "tls": ` + mode + `}, "smtp": {"host": "smtp.example.org", "tls": ` + mode + `}`
+			keys := `"imap": {"host": "imap.example.org", "tls": ` + mode +
+				`}, "smtp": {"host": "smtp.example.org", "tls": ` + mode + `}`
 			c := r.open(keys)
 			if err := c.(channel.Prober).Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 				t.Errorf("an unknown certificate: %v", err)
@@ -115,7 +117,8 @@ func TestSocket(t *testing.T) {
 			}
 			s.Say(ann, "1@friends.example", "\nhello")
 			in := <-got
-			if _, err := c.Send(t.Context(), channel.Part{Key: "k", Address: in.Address, ReplyTo: in.ID, Text: "hello"}); err != nil {
+			if _, err := c.Send(t.Context(), channel.Part{Key: "k", Address: in.Address, ReplyTo: in.ID, Text: "hello"}); err !=
+				nil {
 				t.Error(err)
 			}
 			if err := s.Seen(t.Context(), "1@friends.example"); err != nil {

@@ -103,7 +103,8 @@ func (p *page) end(t html.Token) {
 	case atom.A:
 		if p.label <= p.line.Len() {
 			shown := strings.TrimSpace(p.line.String()[p.label:])
-			if (strings.HasPrefix(p.href, "https://") || strings.HasPrefix(p.href, "http://")) && len(p.href) < 2000 && shown != "" && !strings.Contains(p.href, shown) {
+			if (strings.HasPrefix(p.href, "https://") || strings.HasPrefix(p.href, "http://")) && len(p.href) < 2000 &&
+				shown != "" && !strings.Contains(p.href, shown) {
 				p.line.WriteString(" (" + humanize.OneLine(p.href) + ")")
 			}
 		}
@@ -125,7 +126,8 @@ func (p *page) block(a atom.Atom) {
 	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Table, atom.Dl:
 		p.flush(false)
 		p.blank = p.out.Len() > 0
-	case atom.Div, atom.Tr, atom.Section, atom.Article, atom.Header, atom.Footer, atom.Main, atom.Aside, atom.Nav, atom.Center, atom.Address,
+	case atom.Div, atom.Tr, atom.Section, atom.Article, atom.Header, atom.Footer, atom.Main, atom.Aside, atom.Nav,
+		atom.Center, atom.Address,
 		atom.Dt, atom.Dd, atom.Form, atom.Fieldset, atom.Figure, atom.Figcaption, atom.Body, atom.Html, atom.Li:
 		p.flush(false)
 	}
@@ -187,7 +189,8 @@ func (p *page) flush(forced bool) {
 // notShown reports whether a browser does not show an element.
 func notShown(t html.Token) bool {
 	switch t.DataAtom {
-	case atom.Script, atom.Style, atom.Head, atom.Title, atom.Template, atom.Noscript, atom.Object, atom.Svg, atom.Select, atom.Textarea, atom.Iframe:
+	case atom.Script, atom.Style, atom.Head, atom.Title, atom.Template, atom.Noscript, atom.Object, atom.Svg, atom.Select,
+		atom.Textarea, atom.Iframe:
 		return true
 	}
 	for _, a := range t.Attr {
@@ -205,7 +208,8 @@ func notShown(t html.Token) bool {
 // void reports whether an element has no end.
 func void(a atom.Atom) bool {
 	switch a {
-	case atom.Area, atom.Base, atom.Br, atom.Col, atom.Embed, atom.Hr, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Source, atom.Track, atom.Wbr:
+	case atom.Area, atom.Base, atom.Br, atom.Col, atom.Embed, atom.Hr, atom.Img, atom.Input, atom.Link, atom.Meta,
+		atom.Source, atom.Track, atom.Wbr:
 		return true
 	}
 	return false

@@ -136,14 +136,15 @@ func (b *bot) connect(ctx context.Context) (*link, error) {
 
 // open greets the server and logs in.
 func (l *link) open(ctx context.Context, e endpoint, config *tls.Config) error {
-	o := &imapclient.Options{TLSConfig: config, WordDecoder: wordDecoder, DebugWriter: &l.guard, UnilateralDataHandler: &imapclient.UnilateralDataHandler{
-		Mailbox: func(*imapclient.UnilateralDataMailbox) {
-			select {
-			case l.news <- struct{}{}:
-			default:
-			}
-		},
-	}}
+	o := &imapclient.Options{TLSConfig: config, WordDecoder: wordDecoder, DebugWriter: &l.guard,
+		UnilateralDataHandler: &imapclient.UnilateralDataHandler{
+			Mailbox: func(*imapclient.UnilateralDataMailbox) {
+				select {
+				case l.news <- struct{}{}:
+				default:
+				}
+			},
+		}}
 	err := l.do(ctx, timeout, maxAnswer, func() (err error) {
 		switch e.tls {
 		case implicit:
@@ -191,7 +192,8 @@ func hint(key string, e encryption, err error) string {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &record):
-		return fmt.Sprintf(` (the server does not begin with TLS; type: chela config set channels.email.%s.tls '"starttls"')`, key)
+		return fmt.Sprintf(` (the server does not begin with TLS; type: chela config set channels.email.%s.tls '"starttls"')`,
+			key)
 	case e == none:
 		return ""
 	case e == startTLS && strings.Contains(err.Error(), "STARTTLS"):
@@ -208,7 +210,8 @@ func (l *link) refused(e endpoint, err error) error {
 		return err
 	}
 	err = fmt.Errorf("%w (check channels.email.imap.username and the password; many providers want an app password)", err)
-	if answer.Code == imap.ResponseCodeAuthenticationFailed || answer.Code == imap.ResponseCodeAuthorizationFailed || answer.Code == imap.ResponseCodeExpired {
+	if answer.Code == imap.ResponseCodeAuthenticationFailed || answer.Code == imap.ResponseCodeAuthorizationFailed ||
+		answer.Code == imap.ResponseCodeExpired {
 		return &channel.Error{Permanent: true, Err: err}
 	}
 	// The server does not say why, or has a problem of its own. Repeated logins may lock
@@ -275,7 +278,8 @@ func (l *link) choose(ctx context.Context, mailbox string, readOnly bool) (data 
 
 // search returns the UIDs of mails that match, in ascending order, at most n: the first
 // ones that are larger than after.
-func (l *link) search(ctx context.Context, criteria *imap.SearchCriteria, after uint32, n int) (uids []uint32, err error) {
+func (l *link) search(ctx context.Context, criteria *imap.SearchCriteria, after uint32,
+	n int) (uids []uint32, err error) {
 	err = l.do(ctx, timeout, maxAnswer, func() error {
 		data, err := l.c.UIDSearch(criteria, nil).Wait()
 		if err != nil {

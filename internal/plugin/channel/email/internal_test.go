@@ -25,7 +25,8 @@ func TestFileName(t *testing.T) {
 		{map[string]string{"filename": "=?utf-8?q?=C3=A4.txt?="}, "ä.txt"},
 		{map[string]string{"filename*": "utf-8'en'%e2%82%ac%20a.txt"}, "€ a.txt"},
 		{map[string]string{"filename*": "iso-8859-1''%e4.txt", "filename": "x"}, "ä.txt"},
-		{map[string]string{"filename*0*": "utf-8''%e2%82%ac", "filename*1": " 100%25", "filename*2*": "%2etxt"}, "€ 100%25.txt"},
+		{map[string]string{"filename*0*": "utf-8''%e2%82%ac", "filename*1": " 100%25", "filename*2*": "%2etxt"},
+			"€ 100%25.txt"},
 		{map[string]string{"filename*0": "long", "filename*1": ".txt"}, "long.txt"},
 		{map[string]string{"filename*": "%zz"}, "%zz"},
 		{map[string]string{"filename": `C:\dir\a.txt`}, "a.txt"},
@@ -47,11 +48,14 @@ func TestDivide(t *testing.T) {
 		{"Ja\n\nAm 2.3.2026 um 10:00 schrieb Chela:\n> eins\n> > null\n", "", true, said{text: "Ja", quote: "eins\n> null"}},
 		{"First point:\nsecond\n> q\n", "", true, said{text: "First point:\nsecond", quote: "q"}},
 		{"My list:\n> q\n", "", true, said{text: "My list:", quote: "q"}},
-		{"On Mon, 2 Mar 2026 at 10:00 a very long name\n<chela@example.org>\nwrote:\n\n> q\n\nBelow.\n", "", true, said{text: "Below.", quote: "q"}},
+		{"On Mon, 2 Mar 2026 at 10:00 a very long name\n<chela@example.org>\nwrote:\n\n> q\n\nBelow.\n", "", true,
+			said{text: "Below.", quote: "q"}},
 		{"> q\nx", "Re[2]: y", false, said{text: "x", quote: "q"}},
 		{"From: me\nis no header of a mail", "", true, said{text: "From: me\nis no header of a mail"}},
-		{"see\n\nBegin forwarded message:\n\nFrom: A\n\nx", "", true, said{text: "see\n\nBegin forwarded message:\n\nFrom: A\n\nx"}},
-		{"Von: A <a@x.example>\nGesendet: heute\nAn: B\nBetreff: C\n\nx", "WG: C", false, said{text: "Von: A <a@x.example>\nGesendet: heute\nAn: B\nBetreff: C\n\nx", forwarded: "A <a@x.example>"}},
+		{"see\n\nBegin forwarded message:\n\nFrom: A\n\nx", "", true,
+			said{text: "see\n\nBegin forwarded message:\n\nFrom: A\n\nx"}},
+		{"Von: A <a@x.example>\nGesendet: heute\nAn: B\nBetreff: C\n\nx", "WG: C", false,
+			said{text: "Von: A <a@x.example>\nGesendet: heute\nAn: B\nBetreff: C\n\nx", forwarded: "A <a@x.example>"}},
 		{"", "", true, said{}},
 	} {
 		if got := divide(tt.text, tt.subject, tt.reply); got != tt.want {
@@ -162,8 +166,11 @@ func TestHostile(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, answer, want string }{
 		{"a deeply nested structure", "* 1 FETCH (UID 1 BODYSTRUCTURE " + strings.Repeat("(", 2_000_000), errNested.Error()},
-		{"nested mails", "* 1 FETCH (UID 1 BODYSTRUCTURE " + strings.Repeat(`("message" "rfc822" NIL NIL NIL "7bit" 1 (NIL NIL NIL NIL NIL NIL NIL NIL NIL NIL) `, 20_000), errTooLong.Error()},
-		{"a long header", "* 1 FETCH (UID 1 BODY[HEADER]<0> {900000000}\r\n" + strings.Repeat("x", 2_000_000), errTooLong.Error()},
+		{"nested mails", "* 1 FETCH (UID 1 BODYSTRUCTURE " +
+			strings.Repeat(`("message" "rfc822" NIL NIL NIL "7bit" 1 (NIL NIL NIL NIL NIL NIL NIL NIL NIL NIL) `, 20_000),
+			errTooLong.Error()},
+		{"a long header", "* 1 FETCH (UID 1 BODY[HEADER]<0> {900000000}\r\n" + strings.Repeat("x", 2_000_000),
+			errTooLong.Error()},
 		{"a long line", "* OK " + strings.Repeat("x", 2_000_000), errTooLong.Error()},
 		{"many answers", strings.Repeat("* 5 EXISTS\r\n", 200_000), errTooLong.Error()},
 		{"nonsense", "* 1 FETCH (((\r\n", ""},
@@ -171,7 +178,9 @@ func TestHostile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			b := &bot{c: config{imap: endpoint{host: "x", addr: "x:1", tls: none, user: "u", password: "p"}}}
-			b.env = channel.Env{Dial: func(context.Context, string, ...string) (net.Conn, error) { return hostile(tt.answer), nil }}
+			b.env = channel.Env{Dial: func(context.Context, string, ...string) (net.Conn, error) {
+				return hostile(tt.answer), nil
+			}}
 			l, err := b.connect(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -201,7 +210,8 @@ func FuzzHeader(f *testing.F) {
 	for _, s := range []string{
 		"From: Ann <ann@x.example>\r\nTo: =?utf-8?q?=C3=84?= <chela@example.org>,\r\n\tb@x.example\r\nMessage-ID: <1@x>\r\nDate: Mon, 2 Mar 2026 10:00:00 +0000\r\n\r\nbody",
 		"Authentication-Results: mx.example.org 1; dmarc=pass (p=none (x)) header.from=\"x.example\"; dkim/1 = pass header.d = x.example\r\nFrom: ann@x.example\r\n",
-		"Authentication-Results: x;;=; a=b c=; \"\r\n", "a\n b\n: c\nd :e\n\tf", "From: a@b.c\x00\rFrom: d@e.f\n", "References: <<a@b>> <c@d", "From: \"a@b.c\" <@x>\n",
+		"Authentication-Results: x;;=; a=b c=; \"\r\n", "a\n b\n: c\nd :e\n\tf", "From: a@b.c\x00\rFrom: d@e.f\n",
+		"References: <<a@b>> <c@d", "From: \"a@b.c\" <@x>\n",
 	} {
 		f.Add(s)
 	}
@@ -244,8 +254,11 @@ func FuzzHeader(f *testing.F) {
 // FuzzText makes the text of a mail of its content.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{
-		"Yes\n\nOn Monday Ann wrote:\n> x\n-- \nAnn", "<p>a<blockquote>b<br>c</blockquote><a href='https://x.example'>d</a><pre>\n e</pre>", "=C3=A4=\n=zz", "w6Q=\n!!w6", "a \n> b \n>> c\n",
-		"From: a\nSent: b\nTo: c\nSubject: d", "\xff\xfe\x00", "---------- Forwarded message ---------\nFrom: x", "utf-8''%e2%82", "1/2/3.4/base64",
+		"Yes\n\nOn Monday Ann wrote:\n> x\n-- \nAnn",
+		"<p>a<blockquote>b<br>c</blockquote><a href='https://x.example'>d</a><pre>\n e</pre>", "=C3=A4=\n=zz",
+		"w6Q=\n!!w6", "a \n> b \n>> c\n",
+		"From: a\nSent: b\nTo: c\nSubject: d", "\xff\xfe\x00", "---------- Forwarded message ---------\nFrom: x",
+		"utf-8''%e2%82", "1/2/3.4/base64",
 	} {
 		f.Add(s, "utf-8", true)
 		f.Add(s, "iso-2022-jp", false)
@@ -277,7 +290,8 @@ func FuzzText(f *testing.F) {
 
 // FuzzAddress checks that an address cannot break a header or a command.
 func FuzzAddress(f *testing.F) {
-	for _, s := range []string{"ann@x.example", "Ann@BÜCHER.example", "a>@x.example", "a@x\r\nRCPT", "\"a b\"@x", "a@[127.0.0.1]", "K@\u212A.example", "@", "a@b@c.d"} {
+	for _, s := range []string{"ann@x.example", "Ann@BÜCHER.example", "a>@x.example", "a@x\r\nRCPT", "\"a b\"@x",
+		"a@[127.0.0.1]", "K@\u212A.example", "@", "a@b@c.d"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -285,10 +299,19 @@ func FuzzAddress(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if a != strings.ToLower(a) || strings.Count(a, "@") != 1 || strings.ContainsAny(a, " <>\"\r\n\t,;\\") || len(a) > maxAddress {
+		if a != strings.ToLower(a) || strings.Count(a, "@") != 1 || strings.ContainsAny(a, " <>\"\r\n\t,;\\") ||
+			len(a) > maxAddress {
 			t.Errorf("normalize(%q) = %q", s, a)
 		}
-		l := letter{from: "chela@example.org", to: a, id: "1@example.org", text: s, name: s, answered: &memo{ID: s, Subject: s, Refs: []string{s}}, now: time.Unix(0, 0)}
+		l := letter{
+			from:     "chela@example.org",
+			to:       a,
+			id:       "1@example.org",
+			text:     s,
+			name:     s,
+			answered: &memo{ID: s, Subject: s, Refs: []string{s}},
+			now:      time.Unix(0, 0),
+		}
 		data, err := l.bytes()
 		if err != nil {
 			t.Fatal(err)

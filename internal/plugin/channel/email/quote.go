@@ -135,7 +135,8 @@ func withoutAttribution(own []string) []string {
 	for end > 0 && strings.TrimSpace(own[end-1]) == "" {
 		end--
 	}
-	if end == 0 || !strings.HasSuffix(strings.TrimRight(own[end-1], " "), ":") && !strings.HasSuffix(strings.TrimRight(own[end-1], " "), "：") {
+	if end == 0 || !strings.HasSuffix(strings.TrimRight(own[end-1], " "), ":") &&
+		!strings.HasSuffix(strings.TrimRight(own[end-1], " "), "：") {
 		return own
 	}
 	paragraph := end - 1

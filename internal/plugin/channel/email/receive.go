@@ -81,7 +81,8 @@ func (b *bot) begin(ctx context.Context, l *link, box *imap.SelectData) error {
 		return b.first(ctx, l, box, last)
 	}
 	since := time.Unix(st.Newest, 0)
-	uids, err := l.search(ctx, &imap.SearchCriteria{Since: since.Add(-24 * time.Hour)}, 0, 1<<20) // the day, in any time zone
+	// the day, in any time zone
+	uids, err := l.search(ctx, &imap.SearchCriteria{Since: since.Add(-24 * time.Hour)}, 0, 1<<20)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,8 @@ func (b *bot) begin(ctx context.Context, l *link, box *imap.SelectData) error {
 	if len(uids) > 0 {
 		from = uids[0] - 1
 	}
-	b.env.Log.Info("the server has renumbered the mails of the mailbox", "uidValidity", box.UIDValidity, "compared", len(uids))
+	b.env.Log.Info("the server has renumbered the mails of the mailbox",
+		"uidValidity", box.UIDValidity, "compared", len(uids))
 	return b.change(func(s *state) {
 		s.Validity, s.Last, s.Until, s.Since = box.UIDValidity, from, last, st.Newest
 	})
@@ -240,7 +242,8 @@ func (b *bot) handle(ctx context.Context, l *link, sink channel.Sink, uid uint32
 		}
 	} else if why != known {
 		b.dropped++
-		b.env.Log.Info("mail not passed on", "why", why, "from", clip(m.header.get("from")), "subject", m.subject, "dropped", b.dropped)
+		b.env.Log.Info("mail not passed on", "why", why, "from", clip(m.header.get("from")),
+			"subject", m.subject, "dropped", b.dropped)
 	}
 	if err := b.change(func(s *state) { s.handled(uid, m.key, m.arrived) }); err != nil {
 		return err
@@ -263,7 +266,8 @@ func (b *bot) failed(uid uint32, err error) {
 // seen marks a mail as read. A server that refuses that does no harm.
 func (l *link) seen(ctx context.Context, uid uint32) error {
 	err := l.do(ctx, timeout, maxAnswer, func() error {
-		return l.c.Store(imap.UIDSetNum(imap.UID(uid)), &imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close()
+		return l.c.Store(imap.UIDSetNum(imap.UID(uid)),
+			&imap.StoreFlags{Op: imap.StoreFlagsAdd, Silent: true, Flags: []imap.Flag{imap.FlagSeen}}, nil).Close()
 	})
 	if _, refused := errors.AsType[*imap.Error](err); err != nil && !refused {
 		return fmt.Errorf("email: mark a mail as read: %w", err)
@@ -290,7 +294,8 @@ type message struct {
 }
 
 // inbound reads a mail. m is nil if it is gone; why is the reason why it is not passed on.
-func (b *bot) inbound(ctx context.Context, l *link, st *state, uid uint32) (m *message, in chela.Inbound, why string, err error) {
+func (b *bot) inbound(ctx context.Context, l *link, st *state, uid uint32) (m *message, in chela.Inbound,
+	why string, err error) {
 	broken := b.trouble == uid && b.tries >= maxTries
 	if broken && b.tries >= 2*maxTries {
 		b.env.Log.Error("mail skipped: it cannot be read", "uid", uid)
@@ -371,14 +376,16 @@ func (b *bot) mine(address string) bool {
 	local, domain, _ := strings.Cut(address, "@")
 	local, _, _ = strings.Cut(local, "+")
 	plain := local + "@" + domain
-	return address == b.c.address || plain == b.c.address || slices.Contains(b.c.Aliases, address) || slices.Contains(b.c.Aliases, plain)
+	return address == b.c.address || plain == b.c.address || slices.Contains(b.c.Aliases, address) ||
+		slices.Contains(b.c.Aliases, plain)
 }
 
 // read reads the header of a mail; nil: there is no such mail.
 func (l *link) read(ctx context.Context, uid uint32) (m *message, err error) {
 	o := &imap.FetchOptions{
 		UID: true, InternalDate: true,
-		BodySection: []*imap.FetchItemBodySection{{Specifier: imap.PartSpecifierHeader, Peek: true, Partial: &imap.SectionPartial{Size: maxHeader + 1}}},
+		BodySection: []*imap.FetchItemBodySection{{Specifier: imap.PartSpecifierHeader, Peek: true,
+			Partial: &imap.SectionPartial{Size: maxHeader + 1}}},
 	}
 	err = l.do(ctx, timeout, 2*maxHeader, func() error {
 		list, err := l.c.Fetch(imap.UIDSetNum(imap.UID(uid)), o).Collect()
@@ -474,7 +481,8 @@ func (b *bot) fill(ctx context.Context, l *link, validity uint32, m *message, in
 		}
 	}
 	for _, p := range m.content.files {
-		in.Media = append(in.Media, chela.Media{Name: p.name, Type: p.kind, Bytes: p.bytes(), Source: source{validity, m.uid, p.place(), p.encoding}.String()})
+		in.Media = append(in.Media, chela.Media{Name: p.name, Type: p.kind, Bytes: p.bytes(),
+			Source: source{validity, m.uid, p.place(), p.encoding}.String()})
 	}
 	return nil
 }
@@ -514,7 +522,8 @@ func (l *link) text(ctx context.Context, uid uint32, t text) (string, error) {
 
 // body reads the beginning of a part, as it is encoded.
 func (l *link) body(ctx context.Context, uid uint32, p part) (data []byte, err error) {
-	o := &imap.FetchOptions{UID: true, BodySection: []*imap.FetchItemBodySection{{Part: p.path, Peek: true, Partial: &imap.SectionPartial{Size: maxBody}}}}
+	o := &imap.FetchOptions{UID: true,
+		BodySection: []*imap.FetchItemBodySection{{Part: p.path, Peek: true, Partial: &imap.SectionPartial{Size: maxBody}}}}
 	err = l.do(ctx, 2*timeout, 2*maxBody, func() error {
 		list, err := l.c.Fetch(imap.UIDSetNum(imap.UID(uid)), o).Collect()
 		for _, f := range list {

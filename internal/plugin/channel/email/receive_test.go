@@ -41,33 +41,45 @@ func TestContent(t *testing.T) {
 		want       func(in chela.Inbound) bool
 	}{
 		{"plain", "Subject: Lunch\n\nToday?\n", func(in chela.Inbound) bool {
-			return in.ID == "1@friends.example" && in.Address == address(ann) && in.Sender == chela.Sender{ID: ann, Name: "Ann Ä"} &&
+			return in.ID == "1@friends.example" && in.Address == address(ann) &&
+				in.Sender == chela.Sender{ID: ann, Name: "Ann Ä"} &&
 				in.Text == "Lunch\n\nToday?" && in.ReplyTo == "" && !in.Time.IsZero() && in.Quote.Text == ""
 		}},
-		{"a command has no subject", "Subject: x\n\n/new\n\n-- \nAnn\n", func(in chela.Inbound) bool { return in.Text == "/new" }},
-		{"only a subject", "Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n\n", func(in chela.Inbound) bool { return in.Text == "Grüße" }},
-		{"an answer without its quotation", reply + "\nYes!\n\nOn Mon, 2 Mar 2026 at 10:00, Chela <chela@example.org>\nwrote:\n> Today?\n> \n> Or tomorrow?\n", func(in chela.Inbound) bool {
-			return in.Text == "Yes!" && in.Quote.Text == "Today?\n\nOr tomorrow?" && in.ReplyTo == "old@x.example"
-		}},
+		{"a command has no subject", "Subject: x\n\n/new\n\n-- \nAnn\n",
+			func(in chela.Inbound) bool { return in.Text == "/new" }},
+		{"only a subject", "Subject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\n\n",
+			func(in chela.Inbound) bool { return in.Text == "Grüße" }},
+		{"an answer without its quotation",
+			reply + "\nYes!\n\nOn Mon, 2 Mar 2026 at 10:00, Chela <chela@example.org>\nwrote:\n> Today?\n> \n> Or tomorrow?\n",
+			func(in chela.Inbound) bool {
+				return in.Text == "Yes!" && in.Quote.Text == "Today?\n\nOr tomorrow?" && in.ReplyTo == "old@x.example"
+			}},
 		{"quotations between the answers", reply + "\n> One?\nFirst.\n> Two?\nSecond.\n", func(in chela.Inbound) bool {
 			return in.Text == "First.\n\nSecond." && in.Quote.Text == "One?\nTwo?"
 		}},
 		{"a quotation below the header of a mail", reply + "\nGut.\n\n________________________________\nVon: Chela <chela@example.org>\nGesendet: Montag\nAn: Ann\nBetreff: Lunch\n\nHeute?\n", func(in chela.Inbound) bool {
 			return in.Text == "Gut." && strings.HasSuffix(in.Quote.Text, "Heute?")
 		}},
-		{"a mark of an original message", reply + "\nOk\n\n-----Original Message-----\nFrom: Chela\nOld\n", func(in chela.Inbound) bool { return in.Text == "Ok" && strings.Contains(in.Quote.Text, "Old") }},
-		{"a quotation that is no reply stays", "Subject: x\n\n> a thought\n", func(in chela.Inbound) bool { return strings.HasSuffix(in.Text, "> a thought") && in.Quote.Text == "" }},
+		{"a mark of an original message", reply + "\nOk\n\n-----Original Message-----\nFrom: Chela\nOld\n",
+			func(in chela.Inbound) bool { return in.Text == "Ok" && strings.Contains(in.Quote.Text, "Old") }},
+		{"a quotation that is no reply stays", "Subject: x\n\n> a thought\n",
+			func(in chela.Inbound) bool { return strings.HasSuffix(in.Text, "> a thought") && in.Quote.Text == "" }},
 		{"nothing but a quotation stays", reply + "\n> all\n", func(in chela.Inbound) bool { return in.Text == "> all" }},
 		{"forwarded", "Subject: Fwd: Bill\n\n---------- Forwarded message ---------\nFrom: Shop <shop@x.example>\nDate: today\nSubject: Bill\nTo: Ann\n\nPay 5.\n", func(in chela.Inbound) bool {
 			return in.Forwarded == "Shop <shop@x.example>" && strings.HasSuffix(in.Text, "Pay 5.")
 		}},
-		{"forwarded with a comment", "Subject: Fwd: Bill\n\nIs it right?\n\n---------- Forwarded message ---------\nFrom: Shop\n\nPay 5.\n", func(in chela.Inbound) bool {
-			return in.Forwarded == "" && strings.Contains(in.Text, "Is it right?") && strings.HasSuffix(in.Text, "Pay 5.")
-		}},
+		{"forwarded with a comment",
+			"Subject: Fwd: Bill\n\nIs it right?\n\n---------- Forwarded message ---------\nFrom: Shop\n\nPay 5.\n",
+			func(in chela.Inbound) bool {
+				return in.Forwarded == "" && strings.Contains(in.Text, "Is it right?") && strings.HasSuffix(in.Text, "Pay 5.")
+			}},
 		{"latin-1", "Content-Type: text/plain; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\nGr=FC=DFe, lang=\ner Satz", func(in chela.Inbound) bool { return in.Text == "Grüße, langer Satz" }},
-		{"Shift JIS in base64", "Content-Type: text/plain; charset=shift_jis\nContent-Transfer-Encoding: base64\n\n" + b64("\x93\xfa\x96{"), func(in chela.Inbound) bool { return in.Text == "日本" }},
-		{"an unknown character set", "Content-Type: text/plain; charset=x-none\n\nGr\xfc\xdfe", func(in chela.Inbound) bool { return in.Text == "Grüße" }},
-		{"flowed", "Content-Type: text/plain; format=flowed\n\nA line \nthat goes on.\nAnother.\n", func(in chela.Inbound) bool { return in.Text == "A line that goes on.\nAnother." }},
+		{"Shift JIS in base64", "Content-Type: text/plain; charset=shift_jis\nContent-Transfer-Encoding: base64\n\n" +
+			b64("\x93\xfa\x96{"), func(in chela.Inbound) bool { return in.Text == "日本" }},
+		{"an unknown character set", "Content-Type: text/plain; charset=x-none\n\nGr\xfc\xdfe",
+			func(in chela.Inbound) bool { return in.Text == "Grüße" }},
+		{"flowed", "Content-Type: text/plain; format=flowed\n\nA line \nthat goes on.\nAnother.\n",
+			func(in chela.Inbound) bool { return in.Text == "A line that goes on.\nAnother." }},
 		{"control characters", "\na\x00b\x1bc\n", func(in chela.Inbound) bool { return in.Text == "abc" }},
 		{"HTML only", "Content-Type: text/html; charset=utf-8\n\n<html><head><title>no</title><style>p{}</style></head><body><p>Hello <b>you</b>,<br>see <a href=\"https://x.example/a\">this</a>.</p><ul><li>one<li>two</ul><div style=\"display: none\">hidden <div>too</div></div><script>no()</script></body>", func(in chela.Inbound) bool {
 			return in.Text == "Hello you,\nsee this (https://x.example/a).\n\n- one\n- two"
@@ -82,11 +94,13 @@ func TestContent(t *testing.T) {
 				return false
 			}
 			a, b, c := in.Media[0], in.Media[1], in.Media[2]
-			return a.Name == "logo.png" && a.Type == "image/png" && b.Name == "bill.pdf" && b.Type == "application/pdf" && b.Bytes > 500 && b.Bytes < 600 &&
+			return a.Name == "logo.png" && a.Type == "image/png" && b.Name == "bill.pdf" && b.Type == "application/pdf" &&
+				b.Bytes > 500 && b.Bytes < 600 &&
 				c.Name == "notes.txt" && c.Source != "" && len(c.Data) == 0
 		}},
 		{"a mail as an attachment", "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nsee\n--b\nContent-Type: message/rfc822\n\nSubject: old/mail\nFrom: x@x.example\n\ntext\n--b--\n", func(in chela.Inbound) bool {
-			return in.Text == "see" && len(in.Media) == 1 && in.Media[0].Name == "old-mail.eml" && in.Media[0].Type == "message/rfc822"
+			return in.Text == "see" && len(in.Media) == 1 && in.Media[0].Name == "old-mail.eml" &&
+				in.Media[0].Type == "message/rfc822"
 		}},
 		{"encrypted", "Content-Type: multipart/encrypted; boundary=b; protocol=\"application/pgp-encrypted\"\n\n--b\nContent-Type: application/pgp-encrypted\n\nVersion: 1\n--b\nContent-Type: application/octet-stream\n\nxxx\n--b--\n", func(in chela.Inbound) bool {
 			return strings.HasPrefix(in.Text, "[an encrypted mail")
@@ -133,7 +147,8 @@ func TestIdentity(t *testing.T) {
 		{"no results, but not required", from + to, `"requireAuthentication": false`, true},
 		{"dmarc of another domain", results("dmarc=pass header.from=evil.example"), "", false},
 		{"dmarc without a domain", results("dmarc=pass"), "", false},
-		{"dmarc failed, dkim passed", results("dkim=pass header.d=friends.example; dmarc=fail header.from=friends.example"), "", false},
+		{"dmarc failed, dkim passed", results("dkim=pass header.d=friends.example; dmarc=fail header.from=friends.example"),
+			"", false},
 		{"dkim of the domain", results("dkim=pass header.d=friends.example"), "", true},
 		{"dkim of a part of the organization", results("dmarc=none header.from=friends.example; dkim=fail header.d=x.example; dkim=pass (2048-bit key; dmarc=fail) header.d=mail.Friends.example header.b=\"A=\""), "", true},
 		{"dkim of another domain", results("dkim=pass header.d=evil.example"), "", false},
@@ -143,19 +158,28 @@ func TestIdentity(t *testing.T) {
 		{"spf of another domain", results("spf=pass smtp.mailfrom=friends.example.evil.example"), "", false},
 		{"spf of the greeting", results("spf=pass smtp.helo=friends.example"), "", false},
 		{"spf softly failed", results("spf=softfail smtp.mailfrom=friends.example"), "", false},
-		{"a name that contains the results", results("spf=fail smtp.mailfrom=\"; dmarc=pass header.from=friends.example \"@evil.example"), "", false},
-		{"results in a comment", results("spf=fail (dmarc=pass header.from=friends.example; dmarc=pass header.from=friends.example)"), "", false},
+		{"a name that contains the results",
+			results("spf=fail smtp.mailfrom=\"; dmarc=pass header.from=friends.example \"@evil.example"), "", false},
+		{"results in a comment",
+			results("spf=fail (dmarc=pass header.from=friends.example; dmarc=pass header.from=friends.example)"), "", false},
 		{"results twice", results("dmarc=none; dmarc=pass header.from=friends.example"), "", false},
 		{"a quotation without an end", results("dmarc=pass header.from=friends.example reason=\"x"), "", false},
 		{"a comment without an end", results("dmarc=pass header.from=friends.example (x"), "", false},
-		{"results of the sender below those of the server", "Authentication-Results: mx.example.org; dmarc=fail header.from=friends.example\n" + good + from + to, "", false},
-		{"results of the sender below those of the server without dmarc", "Authentication-Results: mx.example.org; spf=none\n" + good + from + to, "", false},
-		{"results of another server above", "Authentication-Results: mx.evil.example; dmarc=fail\n" + good + from + to, "", true},
-		{"results of another server only", "Authentication-Results: mx.evil.example; dmarc=pass header.from=friends.example\n" + from + to, "", false},
-		{"results of a server whose name ends alike", "Authentication-Results: mx.badexample.org; dmarc=pass header.from=friends.example\n" + from + to, "", false},
-		{"the configured server", "Authentication-Results: auth.x.example 1; dmarc=pass header.from=friends.example\n" + from + to, `"trustedAuthservId": "x.example"`, true},
+		{"results of the sender below those of the server",
+			"Authentication-Results: mx.example.org; dmarc=fail header.from=friends.example\n" + good + from + to, "", false},
+		{"results of the sender below those of the server without dmarc",
+			"Authentication-Results: mx.example.org; spf=none\n" + good + from + to, "", false},
+		{"results of another server above", "Authentication-Results: mx.evil.example; dmarc=fail\n" +
+			good + from + to, "", true},
+		{"results of another server only",
+			"Authentication-Results: mx.evil.example; dmarc=pass header.from=friends.example\n" + from + to, "", false},
+		{"results of a server whose name ends alike",
+			"Authentication-Results: mx.badexample.org; dmarc=pass header.from=friends.example\n" + from + to, "", false},
+		{"the configured server", "Authentication-Results: auth.x.example 1; dmarc=pass header.from=friends.example\n" +
+			from + to, `"trustedAuthservId": "x.example"`, true},
 		{"another than the configured server", good + from + to, `"trustedAuthservId": "x.example"`, false},
-		{"folded", "Authentication-Results: mx.example.org;\n\tdmarc=pass\n header.from=friends.example\n" + from + to, "", true},
+		{"folded", "Authentication-Results: mx.example.org;\n\tdmarc=pass\n header.from=friends.example\n" + from + to, "",
+			true},
 		{"two authors", good + "From: ann@friends.example, ben@friends.example\n" + to, "", false},
 		{"two From headers", good + from + "From: x@evil.example\n" + to, "", false},
 		{"no author", good + to, "", false},
@@ -163,7 +187,8 @@ func TestIdentity(t *testing.T) {
 		{"a letter that only looks like another", good + "From: ann\u212A@friends.example\n" + to, "", false},
 		{"a quoted address", good + "From: \"a b\"@friends.example\n" + to, "", false},
 		{"for somebody else", good + from + "To: ben@friends.example\n", "", false},
-		{"for somebody else, but not required", good + from + "To: ben@friends.example\n", `"requireAuthentication": false`, true},
+		{"for somebody else, but not required", good + from + "To: ben@friends.example\n",
+			`"requireAuthentication": false`, true},
 		{"for an alias", good + from + "To: me@other.example\n", `"aliases": ["Me@other.example"]`, true},
 		{"two To headers", good + from + to + "To: ben@friends.example\n", "", false},
 		{"in Cc", good + from + "To: ben@friends.example\nCc: CHELA+x@example.org\n", "", true},
@@ -362,13 +387,14 @@ func TestCursor(t *testing.T) {
 	})
 	t.Run("no IDLE", func(t *testing.T) {
 		t.Parallel()
-		bubble(t, func(s *emailtest.Server) { s.NoIdle = true }, "", func(t *testing.T, r *rig, _ channel.Channel, b *channeltest.Inbox) {
-			say(r, 1)
-			time.Sleep(61 * time.Second)
-			if got := textsOf(b); got != "1" || r.server.Count("IDLE") != 0 {
-				t.Errorf("got %s", got)
-			}
-		})
+		bubble(t, func(s *emailtest.Server) { s.NoIdle = true }, "",
+			func(t *testing.T, r *rig, _ channel.Channel, b *channeltest.Inbox) {
+				say(r, 1)
+				time.Sleep(61 * time.Second)
+				if got := textsOf(b); got != "1" || r.server.Count("IDLE") != 0 {
+					t.Errorf("got %s", got)
+				}
+			})
 	})
 	t.Run("a dead connection", func(t *testing.T) {
 		t.Parallel()
@@ -395,7 +421,8 @@ func TestCursor(t *testing.T) {
 			say(r, 2)
 			say(r, 3)
 			time.Sleep(10 * time.Minute)
-			if got := textsOf(b); got != "[a mail whose content could not be read]|3" || !strings.Contains(r.logged(), "mail skipped") {
+			if got := textsOf(b); got != "[a mail whose content could not be read]|3" ||
+				!strings.Contains(r.logged(), "mail skipped") {
 				t.Errorf("got %s\n%s", got, r.logged())
 			}
 		})
@@ -469,7 +496,8 @@ func TestRenumbered(t *testing.T) {
 		s.Renumber(nil, func() {
 			say(r, 21)
 			// A copy of an old mail, which the server dates as of today.
-			s.Deliver("Authentication-Results: mx.example.org; dmarc=pass header.from=friends.example\nFrom: "+ann+"\nTo: chela@example.org\nMessage-ID: <old@x.example>\nDate: Mon, 6 Jan 1997 10:00:00 +0000\n\nold", time.Time{})
+			s.Deliver("Authentication-Results: mx.example.org; dmarc=pass header.from=friends.example\nFrom: "+ann+
+				"\nTo: chela@example.org\nMessage-ID: <old@x.example>\nDate: Mon, 6 Jan 1997 10:00:00 +0000\n\nold", time.Time{})
 		})
 		stop = channeltest.Run(r.t.Context(), r.open(""), b.Sink)
 		synctest.Wait()
@@ -501,8 +529,10 @@ func TestLogin(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, emailtest.New())
-			err := r.open(`"imap": {"host": "imap.example.org", "tls": false, "password": "secret-wrong"}`).Run(t.Context(), channeltest.NewInbox().Sink)
-			if !permanent(err) || !strings.Contains(err.Error(), "channels.email.imap.username") || strings.Contains(err.Error(), "secret-") {
+			err := r.open(`"imap": {"host": "imap.example.org", "tls": false, "password": "secret-wrong"}`).Run(t.Context(),
+				channeltest.NewInbox().Sink)
+			if !permanent(err) || !strings.Contains(err.Error(), "channels.email.imap.username") ||
+				strings.Contains(err.Error(), "secret-") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -510,7 +540,8 @@ func TestLogin(t *testing.T) {
 	t.Run("refused for now", func(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(s *emailtest.Server) {
-			s.Refuse(&imap.Error{Type: imap.StatusResponseTypeNo, Code: imap.ResponseCodeUnavailable, Text: "for secret-password\x07"})
+			s.Refuse(&imap.Error{Type: imap.StatusResponseTypeNo, Code: imap.ResponseCodeUnavailable,
+				Text: "for secret-password\x07"})
 		}, "", func(t *testing.T, r *rig, _ channel.Channel, b *channeltest.Inbox) {
 			if _, lost := r.state(); lost == nil || permanent(lost) || strings.Contains(lost.Error(), "secret-") {
 				t.Errorf("lost: %v", lost)
@@ -540,7 +571,8 @@ func TestFetch(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("0123456789\n", 1000)
 	body := "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nsee\n--b\nContent-Type: text/csv; name=a.csv\nContent-Transfer-Encoding: base64\n\n" +
-		base64.StdEncoding.EncodeToString([]byte(content)) + "\n--b\nContent-Type: text/x; name=b\nContent-Transfer-Encoding: quoted-printable\n\na=3Db\n--b--\n"
+		base64.StdEncoding.EncodeToString([]byte(content)) +
+		"\n--b\nContent-Type: text/x; name=b\nContent-Transfer-Encoding: quoted-printable\n\na=3Db\n--b--\n"
 	bubble(t, nil, "", func(t *testing.T, r *rig, c channel.Channel, b *channeltest.Inbox) {
 		r.server.Say(ann, "1@friends.example", body)
 		synctest.Wait()
@@ -559,7 +591,8 @@ func TestFetch(t *testing.T) {
 		if m, err := f.Fetch(t.Context(), got[0].Media[0], 10_999); !permanent(err) || len(m.Data) > 0 {
 			t.Errorf("too long: %d bytes, %v", len(m.Data), err)
 		}
-		for _, source := range []string{"", "1/1/2", "1/1/0/base64", "1/1/2.-1/", "x/1/2/", "1/1/2/../", "1/99/2/base64", "2/1/2/base64"} {
+		for _, source := range []string{"", "1/1/2", "1/1/0/base64", "1/1/2.-1/", "x/1/2/", "1/1/2/../",
+			"1/99/2/base64", "2/1/2/base64"} {
 			if _, err := f.Fetch(t.Context(), chela.Media{Source: source}, 100); !permanent(err) {
 				t.Errorf("%q: %v", source, err)
 			}
@@ -582,17 +615,21 @@ func TestNew(t *testing.T) {
 		`{"address": "a b@b.c"}`:                "not supported",
 		`{"address": "a@b.c"}`:                  "chela config set channels.email.imap.host",
 		`{"address": "a@b.c", ` + servers + `}`: "chela config set channels.email.password",
-		`{"address": "a@b.c", "password": "x", "imap": {"host": "i.example"}}`:                                        "channels.email.smtp.host",
-		`{"address": "a@b.c", "password": "x", "imap": {"host": "i.example", "port": 70000}}`:                         "65535",
-		`{"address": "a@b.c", "password": "x", "imap": {"host": "https://i"}}`:                                        "imap.example.org",
-		`{"address": "a@b.c", "password": "x", "imap": {"host": "i", "tls": "no"}}`:                                   "starttls",
-		`{"address": "a@b.c", "password": "x\ny", ` + servers + `}`:                                                   "line break",
-		`{"address": "a@b.c", "password": "env:NONE", ` + servers + `}`:                                               "NONE",
-		`{"address": "a@b.c", "password": "x", "sent": "x", ` + servers + `}`:                                         "append",
-		`{"address": "a@b.c", "password": "x", "aliases": ["x"], ` + servers + `}`:                                    "aliases",
+		`{"address": "a@b.c", "password": "x", "imap": {"host": "i.example"}}`:                "channels.email.smtp.host",
+		`{"address": "a@b.c", "password": "x", "imap": {"host": "i.example", "port": 70000}}`: "65535",
+		`{"address": "a@b.c", "password": "x", "imap": {"host": "https://i"}}`:                "imap.example.org",
+		`{"address": "a@b.c", "password": "x", "imap": {"host": "i", "tls": "no"}}`:           "starttls",
+		`{"address": "a@b.c", "password": "x\ny", ` + servers +
+			`}`: "line break",
+		`{"address": "a@b.c", "password": "env:NONE", ` + servers + `}`: "NONE",
+		`{"address": "a@b.c", "password": "x", "sent": "x", ` + servers +
+			`}`: "append",
+		`{"address": "a@b.c", "password": "x", "aliases": ["x"], ` + servers +
+			`}`: "aliases",
 		`{"address": "a@b.c", "password": "x", "imap": {"host": "i"}, "smtp": {"host": "s", "password": "env:NONE"}}`: "smtp.password",
 	} {
-		if _, err := email.Factory().New(env, "default", []byte(section)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := email.Factory().New(env, "default", []byte(section)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", section, err, want)
 		}
 	}
@@ -606,7 +643,8 @@ func TestNew(t *testing.T) {
 		t.Error("another account uses the variables of the default one")
 	}
 	f := email.Factory()
-	if a, b := f.Identity([]byte("{"+base+"}")), f.Identity([]byte(`{"address": "Chela@example.org", "imap": {"host": "IMAP.example.org"}}`)); a != b || a == "" {
+	if a, b := f.Identity([]byte("{"+base+"}")),
+		f.Identity([]byte(`{"address": "Chela@example.org", "imap": {"host": "IMAP.example.org"}}`)); a != b || a == "" {
 		t.Errorf("identities %q, %q", a, b)
 	}
 }

@@ -106,7 +106,8 @@ func textsOf(b *channeltest.Inbox) string {
 }
 
 // bubble runs a test with an account that receives.
-func bubble(t *testing.T, set func(*emailtest.Server), keys string, f func(t *testing.T, r *rig, c channel.Channel, b *channeltest.Inbox)) {
+func bubble(t *testing.T, set func(*emailtest.Server), keys string,
+	f func(t *testing.T, r *rig, c channel.Channel, b *channeltest.Inbox)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := emailtest.New()

@@ -37,7 +37,8 @@ func (b *bot) messageIDOf(address, key string) string {
 // recipient returns the address of a person.
 func recipient(a chela.Address) (string, error) {
 	if a.Peer.Kind != chela.Direct && a.Peer.Kind != "" {
-		return "", &channel.Error{Permanent: true, Err: errors.New("email: there are no groups; send to the address of a person")}
+		return "", &channel.Error{Permanent: true,
+			Err: errors.New("email: there are no groups; send to the address of a person")}
 	}
 	address, err := normalize(strings.TrimPrefix(a.Peer.ID, "mailto:"))
 	if err != nil {
@@ -161,7 +162,8 @@ func (b *bot) keeps() bool {
 }
 
 // sentNames are usual names of the mailbox for sent mail.
-var sentNames = []string{"sent", "sent items", "sent messages", "sent mail", "inbox.sent", "gesendet", "gesendete objekte"}
+var sentNames = []string{"sent", "sent items", "sent messages", "sent mail", "inbox.sent",
+	"gesendet", "gesendete objekte"}
 
 // sentBox returns the mailbox for sent mail; "": there is none.
 func (b *bot) sentBox(ctx context.Context, l *link) (string, error) {
@@ -246,7 +248,8 @@ func (b *bot) Find(ctx context.Context, a chela.Address, key string) (channel.Re
 	}
 	switch {
 	case box == "" || !b.keeps():
-		return channel.Receipt{}, false, errors.New("email: the mail is not among the sent ones, but the server does not store what it sends (if it does: chela config set channels.email.sent server)")
+		return channel.Receipt{}, false, errors.New(
+			"email: the mail is not among the sent ones, but the server does not store what it sends (if it does: chela config set channels.email.sent server)")
 	case tried && time.Since(r.doubt) < settle:
 		return channel.Receipt{}, false, errors.New("email: the mail is not among the sent ones yet")
 	}

@@ -50,13 +50,15 @@ func TestSend(t *testing.T) {
 				t.Fatalf("%d mails", len(sent))
 			}
 			m := sent[0]
-			if m.ID != got.ID || m.Header.Get("From") != `"Chela" <chela@example.org>` || m.Header.Get("Auto-Submitted") != "auto-generated" || m.Header.Get("In-Reply-To") != "" {
+			if m.ID != got.ID || m.Header.Get("From") != `"Chela" <chela@example.org>` ||
+				m.Header.Get("Auto-Submitted") != "auto-generated" || m.Header.Get("In-Reply-To") != "" {
 				t.Errorf("the header is %v", m.Header)
 			}
 			if m.Header.Get("Subject") != "=?utf-8?q?Gr=C3=BC=C3=9Fe_&_<b>?=" {
 				t.Errorf("the subject is %q", m.Header.Get("Subject"))
 			}
-			if !strings.HasPrefix(m.Text, "Grüße & <b>\n") || !strings.HasSuffix(m.Text, "\n.") || !strings.Contains(m.HTML, "<strong>Grüße</strong> &amp; &lt;b&gt;") {
+			if !strings.HasPrefix(m.Text, "Grüße & <b>\n") || !strings.HasSuffix(m.Text, "\n.") ||
+				!strings.Contains(m.HTML, "<strong>Grüße</strong> &amp; &lt;b&gt;") {
 				t.Errorf("got %q, %q", m.Text[:40], m.HTML[:200])
 			}
 		})
@@ -81,7 +83,10 @@ func TestSend(t *testing.T) {
 				}
 			}
 			m := r.server.Sent(ann)
-			if h := m[0].Header; h.Get("Subject") != "Re: Lunch" || h.Get("In-Reply-To") != "<1@friends.example>" || !strings.HasPrefix(h.Get("References"), "<r0@x.example> <r21@") || !strings.HasSuffix(h.Get("References"), "<r29@x.example> <1@friends.example>") || h.Get("Auto-Submitted") != "auto-replied" {
+			if h := m[0].Header; h.Get("Subject") != "Re: Lunch" || h.Get("In-Reply-To") != "<1@friends.example>" ||
+				!strings.HasPrefix(h.Get("References"), "<r0@x.example> <r21@") ||
+				!strings.HasSuffix(h.Get("References"), "<r29@x.example> <1@friends.example>") ||
+				h.Get("Auto-Submitted") != "auto-replied" {
 				t.Errorf("the first one: %v", h)
 			}
 			if h := m[1].Header; h.Get("Subject") != "AW: Dinner" || h.Get("In-Reply-To") != "<2@friends.example>" {
@@ -94,7 +99,8 @@ func TestSend(t *testing.T) {
 			if _, err := r.open("").Send(t.Context(), part("d", "four")); err != nil {
 				t.Fatal(err)
 			}
-			if h := r.server.Sent(ann)[3].Header; h.Get("In-Reply-To") != "<2@friends.example>" || h.Get("Subject") != "AW: Dinner" {
+			if h := r.server.Sent(ann)[3].Header; h.Get("In-Reply-To") != "<2@friends.example>" ||
+				h.Get("Subject") != "AW: Dinner" {
 				t.Errorf("after a restart: %v", h)
 			}
 		})
@@ -161,7 +167,8 @@ func TestSend(t *testing.T) {
 			if _, err := c.Send(t.Context(), nobody); !permanent(err) || !errors.Is(err, channel.ErrGone) {
 				t.Errorf("nobody: %v", err)
 			}
-			if _, err := c.Send(t.Context(), part("b", strings.Repeat("x", 10_000))); !permanent(err) || !strings.Contains(err.Error(), "accepts") {
+			if _, err := c.Send(t.Context(), part("b", strings.Repeat("x", 10_000))); !permanent(err) ||
+				!strings.Contains(err.Error(), "accepts") {
 				t.Errorf("too long: %v", err)
 			}
 			for _, id := range []string{"ann", "ann@", "a b@x.example", "ann@x.example>\r\nRCPT TO:<ben@x.example", ""} {
@@ -206,11 +213,13 @@ func TestSend(t *testing.T) {
 	})
 	t.Run("wrong password", func(t *testing.T) {
 		t.Parallel()
-		sending(t, nil, `"smtp": {"host": "smtp.example.org", "tls": false, "password": "secret-wrong"}`, func(t *testing.T, r *rig, c channel.Channel) {
-			if _, err := c.Send(t.Context(), part("k", "x")); !permanent(err) || !strings.Contains(err.Error(), "channels.email.smtp.username") || strings.Contains(err.Error(), "secret-") {
-				t.Errorf("got %v", err)
-			}
-		})
+		sending(t, nil, `"smtp": {"host": "smtp.example.org", "tls": false, "password": "secret-wrong"}`,
+			func(t *testing.T, r *rig, c channel.Channel) {
+				if _, err := c.Send(t.Context(), part("k", "x")); !permanent(err) ||
+					!strings.Contains(err.Error(), "channels.email.smtp.username") || strings.Contains(err.Error(), "secret-") {
+					t.Errorf("got %v", err)
+				}
+			})
 	})
 	t.Run("one key", func(t *testing.T) {
 		t.Parallel()
@@ -222,7 +231,8 @@ func TestSend(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if a, b := r.server.Sent(ann), r.server.Sent(ben); len(a) != 3 || len(b) != 1 || a[0].ID == b[0].ID || a[1].ID == a[2].ID {
+			if a, b := r.server.Sent(ann), r.server.Sent(ben); len(a) != 3 || len(b) != 1 ||
+				a[0].ID == b[0].ID || a[1].ID == a[2].ID {
 				t.Errorf("%d and %d mails", len(a), len(b))
 			}
 			// The id says after a restart, too, that it is the same mail.
@@ -254,41 +264,43 @@ func TestAmbiguous(t *testing.T) {
 	}
 	t.Run("accepted, and the server stores it", func(t *testing.T) {
 		t.Parallel()
-		sending(t, func(s *emailtest.Server) { s.Saves = true }, `"sent": "server"`, func(t *testing.T, r *rig, c channel.Channel) {
-			r.server.Fail(emailtest.Fault{Accept: true, Cut: true})
-			if _, err := c.Send(t.Context(), part("k", "x")); !errors.Is(err, channel.ErrAmbiguous) {
-				t.Errorf("got %v", err)
-			}
-			got, ok, err := find(t, c)
-			if err != nil || !ok || got.ID != r.server.Sent(ann)[0].ID {
-				t.Errorf("got %+v, %v, %v", got, ok, err)
-			}
-			if got, err := c.Send(t.Context(), part("k", "x")); err != nil || got.ID == "" || len(r.server.Sent(ann)) != 1 {
-				t.Errorf("sent again: %v", err)
-			}
-			if _, ok, err := find(t, r.open(`"sent": "server"`)); !ok || err != nil {
-				t.Errorf("after a restart: %v, %v", ok, err)
-			}
-		})
+		sending(t, func(s *emailtest.Server) { s.Saves = true }, `"sent": "server"`,
+			func(t *testing.T, r *rig, c channel.Channel) {
+				r.server.Fail(emailtest.Fault{Accept: true, Cut: true})
+				if _, err := c.Send(t.Context(), part("k", "x")); !errors.Is(err, channel.ErrAmbiguous) {
+					t.Errorf("got %v", err)
+				}
+				got, ok, err := find(t, c)
+				if err != nil || !ok || got.ID != r.server.Sent(ann)[0].ID {
+					t.Errorf("got %+v, %v, %v", got, ok, err)
+				}
+				if got, err := c.Send(t.Context(), part("k", "x")); err != nil || got.ID == "" || len(r.server.Sent(ann)) != 1 {
+					t.Errorf("sent again: %v", err)
+				}
+				if _, ok, err := find(t, r.open(`"sent": "server"`)); !ok || err != nil {
+					t.Errorf("after a restart: %v, %v", ok, err)
+				}
+			})
 	})
 	t.Run("not accepted, and the server stores what it sends", func(t *testing.T) {
 		t.Parallel()
-		sending(t, func(s *emailtest.Server) { s.Saves = true }, `"sent": "server"`, func(t *testing.T, r *rig, c channel.Channel) {
-			r.server.Fail(emailtest.Fault{Cut: true})
-			if _, err := c.Send(t.Context(), part("k", "x")); !errors.Is(err, channel.ErrAmbiguous) {
-				t.Errorf("got %v", err)
-			}
-			if _, ok, err := find(t, c); ok || err == nil {
-				t.Errorf("at once: %v, %v, want an error", ok, err)
-			}
-			time.Sleep(2 * time.Minute)
-			if _, ok, err := find(t, c); ok || err != nil {
-				t.Errorf("later: %v, %v", ok, err)
-			}
-			if _, err := c.Send(t.Context(), part("k", "x")); err != nil || len(r.server.Sent(ann)) != 1 {
-				t.Errorf("sent again: %v", err)
-			}
-		})
+		sending(t, func(s *emailtest.Server) { s.Saves = true }, `"sent": "server"`,
+			func(t *testing.T, r *rig, c channel.Channel) {
+				r.server.Fail(emailtest.Fault{Cut: true})
+				if _, err := c.Send(t.Context(), part("k", "x")); !errors.Is(err, channel.ErrAmbiguous) {
+					t.Errorf("got %v", err)
+				}
+				if _, ok, err := find(t, c); ok || err == nil {
+					t.Errorf("at once: %v, %v, want an error", ok, err)
+				}
+				time.Sleep(2 * time.Minute)
+				if _, ok, err := find(t, c); ok || err != nil {
+					t.Errorf("later: %v, %v", ok, err)
+				}
+				if _, err := c.Send(t.Context(), part("k", "x")); err != nil || len(r.server.Sent(ann)) != 1 {
+					t.Errorf("sent again: %v", err)
+				}
+			})
 	})
 	t.Run("the server stores nothing", func(t *testing.T) {
 		t.Parallel()

@@ -108,7 +108,9 @@ func (s *submission) failed(ctx context.Context, what string, err error) error {
 	case !answered:
 		return err
 	case answer.Code == 535 || answer.Code == 530 || answer.Code == 534:
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w (check channels.email.smtp.username and the password; many providers want an app password)", err)}
+		return &channel.Error{Permanent: true,
+			Err: fmt.Errorf("%w (check channels.email.smtp.username and the password; many providers want an app password)",
+				err)}
 	case answer.Temporary():
 		return &channel.Error{RetryAfter: laterTime, Err: err}
 	}
@@ -124,14 +126,16 @@ func (b *bot) submit(ctx context.Context, to string, data []byte) error {
 	}
 	defer s.close()
 	if most, ok := s.c.MaxMessageSize(); ok && most > 0 && len(data) > most {
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("email: the mail has %s, the server accepts %s", humanize.Bytes(int64(len(data))), humanize.Bytes(int64(most)))}
+		return &channel.Error{Permanent: true, Err: fmt.Errorf("email: the mail has %s, the server accepts %s",
+			humanize.Bytes(int64(len(data))), humanize.Bytes(int64(most)))}
 	}
 	if err := s.c.Mail(b.c.address, &smtp.MailOptions{Size: int64(len(data))}); err != nil {
 		return s.failed(ctx, "send as "+b.c.address, err)
 	}
 	if err := s.c.Rcpt(to, nil); err != nil {
 		err = s.failed(ctx, "send to "+to, err)
-		if answer, ok := errors.AsType[*smtp.SMTPError](err); ok && (answer.Code == 550 || answer.Code == 553) && answer.EnhancedCode[1] == 1 {
+		if answer, ok := errors.AsType[*smtp.SMTPError](err); ok && (answer.Code == 550 || answer.Code == 553) &&
+			answer.EnhancedCode[1] == 1 {
 			err = &channel.Error{Permanent: true, Err: fmt.Errorf("%w: %w", err, channel.ErrGone)}
 		}
 		return err

@@ -15,7 +15,8 @@ import (
 // Abilities returns the names of the abilities that a program can have. Each is also the
 // method with which the gateway uses it.
 func Abilities() []string {
-	return []string{"edit", "delete", "react", "typing", "find", "fetch", "poll", "pin", "thread", "read", "search", "probe", "menu"}
+	return []string{"edit", "delete", "react", "typing", "find", "fetch", "poll", "pin", "thread", "read",
+		"search", "probe", "menu"}
 }
 
 const maxMediaBytes = 20 << 20 // of all attachments of a message
@@ -88,7 +89,9 @@ func (b *bridge) Send(ctx context.Context, p channel.Part) (channel.Receipt, err
 	case p.Text == "" && len(p.Media) == 0:
 		return channel.Receipt{}, &channel.Error{Permanent: true, Err: errors.New("the message is empty")}
 	case n > maxMediaBytes:
-		return channel.Receipt{}, &channel.Error{Permanent: true, Err: fmt.Errorf("the attachments have %d bytes; at most %d are sent at once", n, maxMediaBytes)}
+		return channel.Receipt{},
+			&channel.Error{Permanent: true, Err: fmt.Errorf("the attachments have %d bytes; at most %d are sent at once", n,
+				maxMediaBytes)}
 	}
 	return b.receipt(ctx, "send", chatjson.PartOf(p))
 }
@@ -109,17 +112,20 @@ func (b *bridge) receipt(ctx context.Context, method string, params any) (channe
 
 // Edit implements channel.Editor.
 func (r remote) Edit(ctx context.Context, a chela.Address, id, text string) error {
-	return r.call(ctx, request{method: "edit", params: chatjson.Edit{Destination: chatjson.DestinationOf(a), ID: id, Text: text}, limit: callTime})
+	return r.call(ctx, request{method: "edit", params: chatjson.Edit{Destination: chatjson.DestinationOf(a), ID: id,
+		Text: text}, limit: callTime})
 }
 
 // Delete implements channel.Deleter.
 func (r remote) Delete(ctx context.Context, a chela.Address, id string) error {
-	return r.call(ctx, request{method: "delete", params: chatjson.Named{Destination: chatjson.DestinationOf(a), ID: id}, limit: callTime})
+	return r.call(ctx, request{method: "delete", params: chatjson.Named{Destination: chatjson.DestinationOf(a), ID: id},
+		limit: callTime})
 }
 
 // React implements channel.Reactor.
 func (r remote) React(ctx context.Context, a chela.Address, id, emoji string) error {
-	return r.call(ctx, request{method: "react", params: chatjson.Reaction{Destination: chatjson.DestinationOf(a), ID: id, Emoji: emoji}, limit: signalTime})
+	return r.call(ctx, request{method: "react", params: chatjson.Reaction{Destination: chatjson.DestinationOf(a), ID: id,
+		Emoji: emoji}, limit: signalTime})
 }
 
 // Typing implements channel.Typer.
@@ -154,11 +160,18 @@ func (r remote) Fetch(ctx context.Context, m chela.Media, most int) (chela.Media
 		Most   int    `json:"maxBytes"`
 	}{m.Source, m.Name, m.Type, min(most, maxMediaBytes)}
 	var got chatjson.Media
-	if err := r.call(ctx, request{method: "fetch", params: params, result: &got, limit: sendTime, reads: true}); err != nil {
+	if err := r.call(ctx, request{
+		method: "fetch",
+		params: params,
+		result: &got,
+		limit:  sendTime,
+		reads:  true,
+	}); err != nil {
 		return m, err
 	}
 	if len(got.Data) > params.Most {
-		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("the attachment has %d bytes; at most %d are accepted", len(got.Data), params.Most)}
+		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("the attachment has %d bytes; at most %d are accepted",
+			len(got.Data), params.Most)}
 	}
 	m.Data, m.Source, m.Bytes = got.Data, "", 0
 	if got.Type != "" {
@@ -235,12 +248,24 @@ func (r remote) Read(ctx context.Context, a chela.Address, n int) ([]channel.Mes
 			Time   time.Time       `json:"time"`
 		} `json:"messages"`
 	}
-	if err := r.call(ctx, request{method: "read", params: params, result: &got, limit: callTime, reads: true}); err != nil {
+	if err := r.call(ctx, request{
+		method: "read",
+		params: params,
+		result: &got,
+		limit:  callTime,
+		reads:  true,
+	}); err != nil {
 		return nil, err
 	}
 	var out []channel.Message
 	for _, m := range got.Messages[max(0, len(got.Messages)-max(0, n)):] {
-		out = append(out, channel.Message{ID: m.ID, Sender: chela.Sender{ID: m.Sender.ID, Name: clean(m.Sender.Name), Bot: m.Sender.Bot}, Own: m.Own, Text: m.Text, Time: m.Time})
+		out = append(out, channel.Message{
+			ID:     m.ID,
+			Sender: chela.Sender{ID: m.Sender.ID, Name: clean(m.Sender.Name), Bot: m.Sender.Bot},
+			Own:    m.Own,
+			Text:   m.Text,
+			Time:   m.Time,
+		})
 	}
 	return out, nil
 }
@@ -258,7 +283,13 @@ func (r remote) Search(ctx context.Context, kind chela.PeerKind, query string, n
 			Handle string `json:"handle"`
 		} `json:"entries"`
 	}
-	if err := r.call(ctx, request{method: "search", params: params, result: &got, limit: callTime, reads: true}); err != nil {
+	if err := r.call(ctx, request{
+		method: "search",
+		params: params,
+		result: &got,
+		limit:  callTime,
+		reads:  true,
+	}); err != nil {
 		return nil, err
 	}
 	var out []channel.Entry
@@ -266,7 +297,8 @@ func (r remote) Search(ctx context.Context, kind chela.PeerKind, query string, n
 		if e.Kind == "" {
 			e.Kind = kind
 		}
-		out = append(out, channel.Entry{Peer: chela.Peer{Kind: e.Kind, ID: e.ID}, Name: clean(e.Name), Handle: clean(e.Handle)})
+		out = append(out, channel.Entry{Peer: chela.Peer{Kind: e.Kind, ID: e.ID}, Name: clean(e.Name),
+			Handle: clean(e.Handle)})
 	}
 	return out, nil
 }

@@ -115,7 +115,11 @@ func (c *conn) initialize() error {
 	}
 	o := &c.b.o
 	err := c.call(c.ctx, request{
-		method: "initialize", params: start{Version, o.Version, o.Name, c.b.account, c.b.settings}, result: &started, limit: startTime, reads: true,
+		method: "initialize",
+		params: start{Version, o.Version, o.Name, c.b.account, c.b.settings},
+		result: &started,
+		limit:  startTime,
+		reads:  true,
 	})
 	if err != nil {
 		if c.ctx.Err() != nil {
@@ -124,7 +128,8 @@ func (c *conn) initialize() error {
 		return fmt.Errorf("initialize: %w", err)
 	}
 	if started.Version != Version {
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("the program speaks version %d of the protocol, not %d", started.Version, Version)}
+		return &channel.Error{Permanent: true, Err: fmt.Errorf("the program speaks version %d of the protocol, not %d",
+			started.Version, Version)}
 	}
 	says, declared := sorted(started.Abilities), sorted(o.Abilities)
 	if !slices.Equal(says, declared) {
@@ -332,7 +337,8 @@ func (c *conn) received(f frame, bytes int64) {
 		default:
 		}
 	}
-	c.respond(f.ID, &fault{Code: codeBusy, Message: "too many messages wait; send it again", Data: faultData{RetryAfterMS: float64(fullRetry.Milliseconds())}})
+	c.respond(f.ID, &fault{Code: codeBusy, Message: "too many messages wait; send it again",
+		Data: faultData{RetryAfterMS: float64(fullRetry.Milliseconds())}})
 }
 
 // deliver passes messages to the sink, in order, and answers each when it was accepted.

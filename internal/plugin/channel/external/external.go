@@ -131,7 +131,8 @@ func (b *bridge) call(ctx context.Context, r request) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return &channel.Error{Err: fmt.Errorf("%s: the program of the channel is not running", b.o.Name), RetryAfter: retryTime}
+		return &channel.Error{Err: fmt.Errorf("%s: the program of the channel is not running", b.o.Name),
+			RetryAfter: retryTime}
 	}
 	return c.call(ctx, r)
 }
@@ -140,7 +141,9 @@ func (b *bridge) call(ctx context.Context, r request) error {
 func (b *bridge) start(ctx context.Context) (*conn, error) {
 	o := b.o
 	if o.Broker == nil {
-		return nil, &channel.Error{Permanent: true, Err: errors.New("this host cannot confine the program; to run it with all rights of yours, set sandbox of the plug-in to false")}
+		return nil, &channel.Error{Permanent: true,
+			Err: errors.New(
+				"this host cannot confine the program; to run it with all rights of yours, set sandbox of the plug-in to false")}
 	}
 	if o.Check != nil {
 		if err := o.Check(); err != nil {

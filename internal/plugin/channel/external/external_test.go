@@ -247,7 +247,8 @@ func TestSend(t *testing.T) {
 			if _, err := r.send(t.Context(), ""); kind(err) != "permanent" {
 				t.Errorf("empty: %v", err)
 			}
-			_, err := r.Send(t.Context(), channel.Part{Key: "k", Address: ann, Media: []chela.Media{{Data: make([]byte, 20<<20+1)}}})
+			_, err := r.Send(t.Context(),
+				channel.Part{Key: "k", Address: ann, Media: []chela.Media{{Data: make([]byte, 20<<20+1)}}})
 			if kind(err) != "permanent" {
 				t.Errorf("large: %v", err)
 			}
@@ -260,7 +261,11 @@ func TestSend(t *testing.T) {
 	t.Run("attachments and buttons", func(t *testing.T) {
 		run(t, external.Options{}, func(t *testing.T, r *rig) {
 			got, err := r.Send(t.Context(), channel.Part{
-				Key: "k", Address: ann, Text: "x", Media: []chela.Media{{Name: "a", Type: "text/plain", Data: []byte("hi")}}, Buttons: [][]channel.Button{{{Label: "Yes", Data: "/yes"}}},
+				Key:     "k",
+				Address: ann,
+				Text:    "x",
+				Media:   []chela.Media{{Name: "a", Type: "text/plain", Data: []byte("hi")}},
+				Buttons: [][]channel.Button{{{Label: "Yes", Data: "/yes"}}},
 			})
 			if err != nil || got.ID != "5" || !got.Time.Equal(time.Unix(0, 0)) {
 				t.Errorf("%+v, %v", got, err)
@@ -276,7 +281,8 @@ func TestSend(t *testing.T) {
 	})
 	t.Run("the program dies in the middle: ambiguous, and it is started again", func(t *testing.T) {
 		run(t, external.Options{}, func(t *testing.T, r *rig) {
-			if _, err := r.send(t.Context(), "hello"); kind(err) != "ambiguous" || !strings.Contains(err.Error(), "exit status 3") {
+			if _, err := r.send(t.Context(), "hello"); kind(err) != "ambiguous" ||
+				!strings.Contains(err.Error(), "exit status 3") {
 				t.Errorf("%v", err)
 			}
 			if _, err := r.send(t.Context(), "hello"); kind(err) != "after 2s" {
@@ -374,7 +380,8 @@ func TestSend(t *testing.T) {
 
 // request returns a message of the program with an id.
 func message(id string) string {
-	return `{"jsonrpc": "2.0", "id": "r` + id + `", "method": "message", "params": {"id": "` + id + `", "chat": {"id": "ann"}, "text": "hello"}}`
+	return `{"jsonrpc": "2.0", "id": "r` + id + `", "method": "message", "params": {"id": "` + id +
+		`", "chat": {"id": "ann"}, "text": "hello"}}`
 }
 
 func TestMessages(t *testing.T) {
@@ -389,7 +396,9 @@ func TestMessages(t *testing.T) {
 			began := time.Now()
 			time.Sleep(10 * time.Second)
 			synctest.Wait()
-			if got, want := answers, []string{`"r1" {}`, `"r2" {"code":-32001,"message":"the message is not accepted","data":{"permanent":true}}`, `"r3" {}`}; !slices.Equal(got, want) {
+			if got, want := answers,
+				[]string{`"r1" {}`, `"r2" {"code":-32001,"message":"the message is not accepted","data":{"permanent":true}}`,
+					`"r3" {}`}; !slices.Equal(got, want) {
 				t.Errorf("-want +got:\n%s", cmp.Diff(want, got))
 			}
 			if got := r.ids(); !slices.Equal(got, []string{"1", "3"}) {
@@ -448,7 +457,8 @@ func TestMessages(t *testing.T) {
 		run(t, external.Options{}, func(t *testing.T, r *rig) {
 			_, _ = r.send(t.Context(), "go")
 			synctest.Wait()
-			for i, want := range []string{"id is missing", "cannot unmarshal", "source without the ability fetch", "neither data nor source", "no such method"} {
+			for i, want := range []string{"id is missing", "cannot unmarshal", "source without the ability fetch",
+				"neither data nor source", "no such method"} {
 				if i >= len(answers) || !strings.Contains(answers[i], want) {
 					t.Errorf("answers %q, want %q", answers, want)
 				}
@@ -462,7 +472,8 @@ func TestMessages(t *testing.T) {
 				say(answer(m, `{"id": "1"}`))
 				for _, params := range []string{
 					`{"chat": {"id": "ann"}, "text": "x"}`, `{"id": 5}`,
-					`{"id": "1", "chat": {"id": "ann"}, "media": [{"source": "x"}]}`, `{"id": "1", "chat": {"id": "ann"}, "media": [{"name": "x"}]}`,
+					`{"id": "1", "chat": {"id": "ann"}, "media": [{"source": "x"}]}`,
+					`{"id": "1", "chat": {"id": "ann"}, "media": [{"name": "x"}]}`,
 				} {
 					say(`{"jsonrpc": "2.0", "id": 7, "method": "message", "params": ` + params + `}`)
 				}
@@ -489,18 +500,23 @@ func TestMessages(t *testing.T) {
 // TestBreaches checks that a program that breaks the protocol is started again.
 func TestBreaches(t *testing.T) {
 	for name, tt := range map[string]struct{ says, want string }{
-		"an object that is no frame":    {`{"hello": 1}`, `jsonrpc is not "2.0"`},
-		"broken JSON":                   {`{"jsonrpc": "2.0", `, "want an object of JSON-RPC"},
-		"a line that is too long":       {`{"x": "` + strings.Repeat("x", 32<<20), "a line of more than"},
-		"an id that is an object":       {`{"jsonrpc": "2.0", "id": {}, "method": "message"}`, "neither a number nor a text"},
-		"a result without an id":        {`{"jsonrpc": "2.0", "id": null, "result": {}}`, "a result without an id"},
-		"it did not understand":         {`{"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "parse error"}}`, "did not understand a request: parse error"},
-		"a state that is none":          {`{"jsonrpc": "2.0", "method": "state", "params": []}`, "state: "},
-		"both a method and a result":    {`{"jsonrpc": "2.0", "id": 1, "method": "x", "result": {}}`, "both a method and a result"},
-		"neither method nor result":     {`{"jsonrpc": "2.0", "id": 1}`, "neither method, result nor error"},
-		"a list of frames":              {`{"jsonrpc": ["2.0"]}`, "want an object of JSON-RPC"},
-		"an id that is too long":        {`{"jsonrpc": "2.0", "id": "` + strings.Repeat("x", 200) + `", "method": "message"}`, "the id has more than"},
-		"both a result and an error":    {`{"jsonrpc": "2.0", "id": 1, "result": {}, "error": {"code": 1}}`, "both a result and an error"},
+		"an object that is no frame": {`{"hello": 1}`, `jsonrpc is not "2.0"`},
+		"broken JSON":                {`{"jsonrpc": "2.0", `, "want an object of JSON-RPC"},
+		"a line that is too long":    {`{"x": "` + strings.Repeat("x", 32<<20), "a line of more than"},
+		"an id that is an object":    {`{"jsonrpc": "2.0", "id": {}, "method": "message"}`, "neither a number nor a text"},
+		"a result without an id":     {`{"jsonrpc": "2.0", "id": null, "result": {}}`, "a result without an id"},
+		"it did not understand": {
+			`{"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "parse error"}}`,
+			"did not understand a request: parse error"},
+		"a state that is none": {`{"jsonrpc": "2.0", "method": "state", "params": []}`, "state: "},
+		"both a method and a result": {`{"jsonrpc": "2.0", "id": 1, "method": "x", "result": {}}`,
+			"both a method and a result"},
+		"neither method nor result": {`{"jsonrpc": "2.0", "id": 1}`, "neither method, result nor error"},
+		"a list of frames":          {`{"jsonrpc": ["2.0"]}`, "want an object of JSON-RPC"},
+		"an id that is too long": {`{"jsonrpc": "2.0", "id": "` + strings.Repeat("x", 200) + `", "method": "message"}`,
+			"the id has more than"},
+		"both a result and an error": {`{"jsonrpc": "2.0", "id": 1, "result": {}, "error": {"code": 1}}`,
+			"both a result and an error"},
 		"another version of JSON-RPC 1": {`{"id": 1, "result": {}}`, `jsonrpc is not "2.0"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -562,8 +578,10 @@ func TestInitialize(t *testing.T) {
 		result, want string
 		abilities    []string
 	}{
-		"the program has less":    {`{"protocolVersion": 1, "abilities": ["edit"]}`, "the program has the abilities [edit], but the manifest declares [delete edit]", []string{"edit", "delete"}},
-		"the program has more":    {`{"protocolVersion": 1, "abilities": ["edit", "fly"]}`, "the program has the abilities [edit fly], but the manifest declares [edit]", []string{"edit"}},
+		"the program has less": {`{"protocolVersion": 1, "abilities": ["edit"]}`,
+			"the program has the abilities [edit], but the manifest declares [delete edit]", []string{"edit", "delete"}},
+		"the program has more": {`{"protocolVersion": 1, "abilities": ["edit", "fly"]}`,
+			"the program has the abilities [edit fly], but the manifest declares [edit]", []string{"edit"}},
 		"abilities are missing":   {`{"protocolVersion": 1}`, "the program has the abilities [], but", []string{"edit"}},
 		"another version":         {`{"protocolVersion": 2, "abilities": []}`, "version 2 of the protocol, not 1", nil},
 		"no version":              {`{}`, "version 0 of the protocol", nil},
@@ -583,7 +601,8 @@ func TestInitialize(t *testing.T) {
 					return scriptFrom(tt.result, nil)(ctx, in, out, log)
 				}
 				_, _ = bufio.NewReader(in).ReadBytes('\n')
-				_, _ = io.WriteString(out, `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"wrong token","data":{"permanent":true}}}`+"\n")
+				_, _ = io.WriteString(out,
+					`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"wrong token","data":{"permanent":true}}}`+"\n")
 				<-ctx.Done()
 				return 0
 			})
@@ -612,7 +631,8 @@ func TestState(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if refused, _ := errors.AsType[*channel.Error](r.ended); refused == nil || !refused.Permanent || !strings.Contains(refused.Error(), "banned") {
+		if refused, _ := errors.AsType[*channel.Error](r.ended); refused == nil || !refused.Permanent ||
+			!strings.Contains(refused.Error(), "banned") {
 			t.Errorf("Run: %v", r.ended)
 		}
 	}, script(func(m line, say func(string)) {
@@ -629,37 +649,50 @@ func TestState(t *testing.T) {
 }
 
 func TestLog(t *testing.T) {
-	run(t, external.Options{Redact: func(s string) string { return strings.ReplaceAll(s, "s3cret", "***") }}, func(t *testing.T, r *rig) {
-		log := r.logged()
-		if strings.Contains(log, "s3cret") || !strings.Contains(log, "token ***") || !strings.Contains(log, "on stdout") {
-			t.Errorf("%.2000s", log)
-		}
-		if n := strings.Count(log, "msg=program"); n > 60 {
-			t.Errorf("%d lines", n)
-		}
-		if len(log) > 40_000 || strings.Contains(log, "\a") {
-			t.Errorf("%d bytes in the log", len(log))
-		}
-		if s := r.state(); !strings.Contains(s, `it printed last: \"the last\"`) && !strings.Contains(s, `it printed last: "the last"`) {
-			t.Errorf("reported %q", s)
-		}
-	}, func(ctx context.Context, in io.Reader, out, log io.Writer) int {
-		_, _ = io.WriteString(out, "a banner on stdout\n")
-		_, _ = io.WriteString(log, "token s3cret\a\n"+strings.Repeat("y", 1<<20)+"\n")
-		for range 10_000 {
-			_, _ = io.WriteString(log, "flood\n")
-		}
-		_, _ = io.WriteString(log, "the last")
-		return 1
-	})
+	run(t, external.Options{Redact: func(s string) string { return strings.ReplaceAll(s, "s3cret", "***") }},
+		func(t *testing.T, r *rig) {
+			log := r.logged()
+			if strings.Contains(log, "s3cret") || !strings.Contains(log, "token ***") || !strings.Contains(log, "on stdout") {
+				t.Errorf("%.2000s", log)
+			}
+			if n := strings.Count(log, "msg=program"); n > 60 {
+				t.Errorf("%d lines", n)
+			}
+			if len(log) > 40_000 || strings.Contains(log, "\a") {
+				t.Errorf("%d bytes in the log", len(log))
+			}
+			if s := r.state(); !strings.Contains(s, `it printed last: \"the last\"`) &&
+				!strings.Contains(s, `it printed last: "the last"`) {
+				t.Errorf("reported %q", s)
+			}
+		}, func(ctx context.Context, in io.Reader, out, log io.Writer) int {
+			_, _ = io.WriteString(out, "a banner on stdout\n")
+			_, _ = io.WriteString(log, "token s3cret\a\n"+strings.Repeat("y", 1<<20)+"\n")
+			for range 10_000 {
+				_, _ = io.WriteString(log, "flood\n")
+			}
+			_, _ = io.WriteString(log, "the last")
+			return 1
+		})
 }
 
 func TestAbilities(t *testing.T) {
 	types := map[string]func(channel.Channel) bool{}
 	for name, has := range map[string]func(channel.Channel) bool{
-		"edit": has[channel.Editor], "delete": has[channel.Deleter], "react": has[channel.Reactor], "typing": has[channel.Typer], "find": has[channel.Finder],
-		"fetch": has[channel.Fetcher], "poll": has[channel.Poller], "pin": has[channel.Pinner], "thread": has[channel.Threader], "read": has[channel.Reader],
-		"search": has[channel.Directory], "probe": has[channel.Prober], "menu": has[channel.Menuer],
+		"edit":   has[channel.Editor],
+		"delete": has[channel.Deleter],
+		"react":  has[channel.Reactor],
+		"typing": has[channel.Typer],
+		"find":   has[channel.Finder],
+		"fetch":  has[channel.Fetcher],
+		"poll":   has[channel.Poller],
+		"pin":    has[channel.Pinner],
+
+		"thread": has[channel.Threader],
+		"read":   has[channel.Reader],
+		"search": has[channel.Directory],
+		"probe":  has[channel.Prober],
+		"menu":   has[channel.Menuer],
 	} {
 		types[name] = has
 	}
@@ -680,7 +713,8 @@ func TestAbilities(t *testing.T) {
 			t.Errorf("with %s: it is a Poster", one)
 		}
 	}
-	if _, err := external.Factory(external.Options{Name: "box", Command: "x", Abilities: []string{"fly"}}); err == nil || !strings.Contains(err.Error(), `"fly": want some of edit`) {
+	if _, err := external.Factory(external.Options{Name: "box", Command: "x", Abilities: []string{"fly"}}); err == nil ||
+		!strings.Contains(err.Error(), `"fly": want some of edit`) {
 		t.Error(err)
 	}
 }
@@ -701,13 +735,15 @@ func TestCalls(t *testing.T) {
 		"typing": {`{` + place + `}`, `null`},
 		"find":   {`{` + place + `,"key":"k"}`, `{"found": true, "id": "9"}`},
 		"fetch":  {`{"source":"s","name":"n","type":"t","maxBytes":3}`, `{"data": "aGk=", "type": "text/plain"}`},
-		"poll":   {`{"key":"k",` + place + `,"question":"q","options":["a","b"],"multiple":true,"public":false,"openMs":1000}`, `{"id": "9"}`},
+		"poll": {`{"key":"k",` + place +
+			`,"question":"q","options":["a","b"],"multiple":true,"public":false,"openMs":1000}`, `{"id": "9"}`},
 		"pin":    {`{` + place + `,"id":"1","pinned":false}`, `{}`},
 		"thread": {`{` + place + `,"name":"n"}`, `{"thread": "t"}`},
 		"read":   {`{` + place + `,"limit":1}`, `{"messages": [{"id": "1"}, {"id": "2", "sender": {"id": "7", "name": "Ann"}, "own": true, "text": "x", "time": "1970-01-01T00:00:00Z"}]}`},
-		"search": {`{"kind":"group","query":"q","limit":1}`, `{"entries": [{"id": "5", "name": "N", "handle": "h"}, {"id": "6"}]}`},
-		"probe":  {`{}`, `{}`},
-		"menu":   {`{"commands":[{"name":"new","description":"d"}]}`, `{}`},
+		"search": {`{"kind":"group","query":"q","limit":1}`,
+			`{"entries": [{"id": "5", "name": "N", "handle": "h"}, {"id": "6"}]}`},
+		"probe": {`{}`, `{}`},
+		"menu":  {`{"commands":[{"name":"new","description":"d"}]}`, `{}`},
 	}
 	run(t, external.Options{Abilities: all}, func(t *testing.T, r *rig) {
 		ctx := t.Context()
@@ -725,13 +761,21 @@ func TestCalls(t *testing.T) {
 		check("find", []any{found.ID, ok}, err, []any{"9", true})
 		m, err := as[channel.Fetcher](t, r).Fetch(ctx, chela.Media{Source: "s", Name: "n", Type: "t"}, 3)
 		check("fetch", m, err, chela.Media{Name: "n", Type: "text/plain", Data: []byte("hi")})
-		sent, err := as[channel.Poller](t, r).Poll(ctx, channel.Poll{Key: "k", Address: ann, Question: "q", Options: []string{"a", "b"}, Multiple: true, Open: time.Second})
+		sent, err := as[channel.Poller](t, r).Poll(ctx, channel.Poll{
+			Key:      "k",
+			Address:  ann,
+			Question: "q",
+			Options:  []string{"a", "b"},
+			Multiple: true,
+			Open:     time.Second,
+		})
 		check("poll", sent.ID, err, "9")
 		check("pin", nil, as[channel.Pinner](t, r).Pin(ctx, ann, "1", false), nil)
 		made, err := as[channel.Threader](t, r).Thread(ctx, ann, "n")
 		check("thread", made, err, chela.Address{Channel: "box", Account: "default", Peer: ann.Peer, Thread: "t"})
 		list, err := as[channel.Reader](t, r).Read(ctx, ann, 1)
-		check("read", list, err, []channel.Message{{ID: "2", Sender: chela.Sender{ID: "7", Name: "Ann"}, Own: true, Text: "x", Time: time.Unix(0, 0).UTC()}})
+		check("read", list, err, []channel.Message{{ID: "2", Sender: chela.Sender{ID: "7", Name: "Ann"}, Own: true, Text: "x",
+			Time: time.Unix(0, 0).UTC()}})
 		entries, err := as[channel.Directory](t, r).Search(ctx, chela.Group, "q", 1)
 		check("search", entries, err, []channel.Entry{{Peer: chela.Peer{Kind: chela.Group, ID: "5"}, Name: "N", Handle: "h"}})
 		check("probe", nil, as[channel.Prober](t, r).Probe(ctx), nil)
@@ -766,11 +810,15 @@ func TestStart(t *testing.T) {
 	t.Run("the program gets only what the configuration names", func(t *testing.T) {
 		var initialize string
 		run(t, external.Options{
-			Env: map[string]string{"PLUGIN_DATA": "/data"}, Environ: []string{"PATH=/bin", "OPENAI_API_KEY=s3cret"}, Args: []string{"-v"}, Version: "1.2",
-			Rights: &sandbox.Rights{Workspace: "/plugin"},
+			Env:     map[string]string{"PLUGIN_DATA": "/data"},
+			Environ: []string{"PATH=/bin", "OPENAI_API_KEY=s3cret"},
+			Args:    []string{"-v"},
+			Version: "1.2",
+			Rights:  &sandbox.Rights{Workspace: "/plugin"},
 		}, func(t *testing.T, r *rig) {
 			p := r.broker.Plans()[0]
-			if want := []string{"PATH=/bin", "PLUGIN_DATA=/data"}; !slices.Equal(p.Env, want) || p.Path != "/program" || !slices.Equal(p.Argv, []string{"/program", "-v"}) || p.Rights == nil {
+			if want := []string{"PATH=/bin", "PLUGIN_DATA=/data"}; !slices.Equal(p.Env, want) || p.Path != "/program" ||
+				!slices.Equal(p.Argv, []string{"/program", "-v"}) || p.Rights == nil {
 				t.Errorf("%+v", p)
 			}
 			if want := `{"protocolVersion":1,"chelaVersion":"1.2","channel":"box","account":"default","settings":{}}`; initialize != want {
@@ -789,20 +837,23 @@ func TestStart(t *testing.T) {
 		}
 		env := channel.Env{Getenv: func(name string) string { return map[string]string{"BOX": "s3cret"}[name] }}
 		for section, want := range map[string]string{
-			`{"token": "env:BOX"}`: "", `{"token": "env:NONE"}`: "token: secret env:NONE", `{"token": 5}`: "token: ", `[]`: "want an object",
+			`{"token": "env:BOX"}`: "", `{"token": "env:NONE"}`: "token: secret env:NONE", `{"token": 5}`: "token: ",
+			`[]`: "want an object",
 		} {
-			if _, err := f.New(env, "default", json.RawMessage(section)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			if _, err := f.New(env, "default", json.RawMessage(section)); (err == nil) != (want == "") ||
+				err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q", section, err, want)
 			}
 		}
 	})
 	t.Run("what must not be started is not", func(t *testing.T) {
 		checks := 0
-		run(t, external.Options{Check: func() error { checks++; return errors.New("it was changed") }}, func(t *testing.T, r *rig) {
-			if s := r.state(); !strings.Contains(s, "it was changed") || len(r.broker.Plans()) != 0 || checks != 1 {
-				t.Errorf("reported %q, %d starts", s, len(r.broker.Plans()))
-			}
-		}, script(nil))
+		run(t, external.Options{Check: func() error { checks++; return errors.New("it was changed") }},
+			func(t *testing.T, r *rig) {
+				if s := r.state(); !strings.Contains(s, "it was changed") || len(r.broker.Plans()) != 0 || checks != 1 {
+					t.Errorf("reported %q, %d starts", s, len(r.broker.Plans()))
+				}
+			}, script(nil))
 	})
 	t.Run("without a broker Run ends", func(t *testing.T) {
 		c := open(t, external.Options{Name: "box", Command: "x"}, channel.Env{}, `{}`)
@@ -813,12 +864,13 @@ func TestStart(t *testing.T) {
 	})
 	t.Run("a program that is missing", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		c := open(t, external.Options{Name: "box", Command: "no-such-program", Broker: host.Broker{}}, channel.Env{Report: func(err error) {
-			if !strings.Contains(err.Error(), "no-such-program is not in PATH") {
-				t.Error(err)
-			}
-			cancel()
-		}}, `{}`)
+		c := open(t, external.Options{Name: "box", Command: "no-such-program", Broker: host.Broker{}},
+			channel.Env{Report: func(err error) {
+				if !strings.Contains(err.Error(), "no-such-program is not in PATH") {
+					t.Error(err)
+				}
+				cancel()
+			}}, `{}`)
 		if err := c.Run(ctx, nil); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
@@ -840,7 +892,14 @@ read line
 echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"abilities":[]}}'
 while :; do sleep 0.02; done`
 	up := make(chan error, 1)
-	c := open(t, external.Options{Name: "box", Command: sh, Args: []string{"-c", stubborn}, Dir: dir, Broker: host.Broker{}, Environ: os.Environ()},
+	c := open(t, external.Options{
+		Name:    "box",
+		Command: sh,
+		Args:    []string{"-c", stubborn},
+		Dir:     dir,
+		Broker:  host.Broker{},
+		Environ: os.Environ(),
+	},
 		channel.Env{Report: func(err error) { up <- err }}, `{}`)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

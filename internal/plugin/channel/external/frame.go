@@ -111,5 +111,6 @@ func (e *fault) err(text string) error {
 		err = fmt.Errorf("%w: %w", channel.ErrGone, err)
 	}
 	retry := time.Duration(min(max(0, d.RetryAfterMS), float64(maxRetry.Milliseconds()))) * time.Millisecond
-	return &channel.Error{Permanent: d.Permanent || d.Gone || e.Code == codeUnknownMethod || e.Code == codeInvalidParams, RetryAfter: retry, Err: err}
+	return &channel.Error{Permanent: d.Permanent || d.Gone || e.Code == codeUnknownMethod || e.Code == codeInvalidParams,
+		RetryAfter: retry, Err: err}
 }

@@ -15,8 +15,10 @@ import (
 // exactly one of a request, a notification and a response.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":"a","method":"message","params":{"id":"1","chat":{"id":"7"},"text":"x"}}`,
-		`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x","data":{"gone":true}}}`, `{"jsonrpc":"2.0","method":"state","params":{"connected":true}}`,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","id":"a","method":"message","params":{"id":"1","chat":{"id":"7"},"text":"x"}}`,
+		`{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x","data":{"gone":true}}}`,
+		`{"jsonrpc":"2.0","method":"state","params":{"connected":true}}`,
 		`{}`, `{"jsonrpc":"2.0","id":{}}`, `{"jsonrpc":"2.0","id":1,"error":{"data":[]}}`,
 	} {
 		f.Add([]byte(s))
@@ -57,7 +59,8 @@ func FuzzOutput(f *testing.F) {
 
 // outcome writes a stream in pieces and returns what the gateway would answer.
 func outcome(stream []byte, step int) string {
-	b := &bridge{o: Options{Name: "box", Redact: func(s string) string { return s }}, env: channel.Env{Log: slog.New(slog.DiscardHandler), Report: func(error) {}}}
+	b := &bridge{o: Options{Name: "box", Redact: func(s string) string { return s }},
+		env: channel.Env{Log: slog.New(slog.DiscardHandler), Report: func(error) {}}}
 	c := newConn(context.Background(), b)
 	defer c.cancel(nil)
 	o := &output{c: c}
@@ -88,7 +91,8 @@ func TestLine(t *testing.T) {
 	if want := `{"jsonrpc":"2.0","id":1,"method":"send","params":{"a":"\n"}}` + "\n"; err != nil || string(line) != want {
 		t.Errorf("%q, %v", line, err)
 	}
-	if _, err := (frame{Method: "x", Params: json.RawMessage(`"` + strings.Repeat("x", maxLine) + `"`)}).line(); err == nil {
+	if _, err := (frame{Method: "x", Params: json.RawMessage(`"` + strings.Repeat("x", maxLine) + `"`)}).line(); err ==
+		nil {
 		t.Error("a line that is too long is written")
 	}
 }

@@ -151,8 +151,14 @@ func TestSuitePython(t *testing.T) {
 	}
 	suite(t, func(dir string) external.Options {
 		return external.Options{
-			Name: "folder", Command: "python3", Args: []string{script}, Env: map[string]string{"PLUGIN_DATA": dir}, Dir: dir, Abilities: folderAbilities,
-			Broker: host.Broker{}, Environ: os.Environ(),
+			Name:      "folder",
+			Command:   "python3",
+			Args:      []string{script},
+			Env:       map[string]string{"PLUGIN_DATA": dir},
+			Dir:       dir,
+			Abilities: folderAbilities,
+			Broker:    host.Broker{},
+			Environ:   os.Environ(),
 		}
 	})
 }

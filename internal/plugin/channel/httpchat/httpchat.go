@@ -33,7 +33,8 @@ func Factory() channel.Factory {
 		Name: Name, Limits: channel.Limits{Text: maxText}, Can: (*account)(nil),
 		Setup: []channel.Setting{
 			{Key: "url", Title: "address that gets the answers, such as https://example.org/chela", Required: true},
-			{Key: "secret", Title: "secret that signs the requests in both directions, for example of: openssl rand -hex 32", Secret: true, Required: true},
+			{Key: "secret", Title: "secret that signs the requests in both directions, for example of: openssl rand -hex 32",
+				Secret: true, Required: true},
 		},
 		Identity: func(raw json.RawMessage) string {
 			var s section
@@ -48,10 +49,11 @@ func Factory() channel.Factory {
 
 // section is the section of an account.
 type section struct {
-	Secret    secret.Ref `json:"secret"`
-	URL       string     `json:"url"`  // gets the answers
-	Path      string     `json:"path"` // receives the messages; empty: /httpchat, and /httpchat/ID for accounts other than default
-	Abilities []string   `json:"abilities"`
+	Secret secret.Ref `json:"secret"`
+	URL    string     `json:"url"` // gets the answers
+	// receives the messages; empty: /httpchat, and /httpchat/ID for accounts other than default
+	Path      string   `json:"path"`
+	Abilities []string `json:"abilities"`
 }
 
 // optional are the operations that a receiver may support besides send.
@@ -100,7 +102,8 @@ func open(env channel.Env, id string, raw json.RawMessage) (*account, error) {
 	case err != nil:
 		return nil, fmt.Errorf("secret: %w", err)
 	case key.IsZero():
-		return nil, fmt.Errorf("no secret (type: chela config set %s '{\"secret\": \"SECRET\", \"url\": \"https://example.org/answers\"}')", at)
+		return nil, fmt.Errorf(
+			"no secret (type: chela config set %s '{\"secret\": \"SECRET\", \"url\": \"https://example.org/answers\"}')", at)
 	case len(key.Reveal()) < minSecret:
 		return nil, fmt.Errorf("secret: want at least %d bytes, for example of: openssl rand -hex 32", minSecret)
 	}

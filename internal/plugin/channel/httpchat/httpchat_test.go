@@ -72,7 +72,8 @@ func env(s *httpchattest.Server, w io.Writer) channel.Env {
 func open(t *testing.T, s *httpchattest.Server, account, more string) *rig {
 	t.Helper()
 	r := &rig{server: s, log: new(strings.Builder)}
-	c, err := httpchat.Factory().New(env(s, r.log), account, json.RawMessage(`{"secret": "`+key+`", "url": "`+s.URL+`"`+more+`}`))
+	c, err := httpchat.Factory().New(env(s, r.log), account,
+		json.RawMessage(`{"secret": "`+key+`", "url": "`+s.URL+`"`+more+`}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,8 @@ func at(id string) chela.Address {
 
 func body(in chela.Inbound) string {
 	b, _ := json.Marshal(map[string]any{
-		"id": in.ID, "chat": map[string]any{"id": in.Address.Peer.ID, "kind": in.Address.Peer.Kind}, "sender": map[string]any{"id": in.Sender.ID, "name": in.Sender.Name}, "text": in.Text,
+		"id": in.ID, "chat": map[string]any{"id": in.Address.Peer.ID, "kind": in.Address.Peer.Kind},
+		"sender": map[string]any{"id": in.Sender.ID, "name": in.Sender.Name}, "text": in.Text,
 	})
 	return string(b)
 }
@@ -162,14 +164,17 @@ func TestForged(t *testing.T) {
 		add(func() *http.Request { return httpchattest.Request(k, "/httpchat", time.Now(), text) })
 	}
 	// Wrong secrets.
-	for _, k := range []string{"another secret of 24 bytes", "", key + " ", key[1:], strings.ToUpper(key), key + "x", "0"} {
+	for _, k := range []string{"another secret of 24 bytes", "", key + " ", key[1:],
+		strings.ToUpper(key), key + "x", "0"} {
 		signed(k, hello)
 	}
 	// Wrong times.
-	for _, d := range []time.Duration{-301 * time.Second, 302 * time.Second, -time.Hour, time.Hour, -24 * time.Hour, 24 * time.Hour, -50 * 365 * 24 * time.Hour} {
+	for _, d := range []time.Duration{-301 * time.Second, 302 * time.Second, -time.Hour, time.Hour, -24 * time.Hour,
+		24 * time.Hour, -50 * 365 * 24 * time.Hour} {
 		add(func() *http.Request { return httpchattest.Request(key, "/httpchat", time.Now().Add(d), hello) })
 	}
-	for _, stamp := range []string{"", "0", "-1", "now", "1e9", "0x6553f100", " 1760000000", "+1760000000", "99999999999999999999", "1760000000.0"} {
+	for _, stamp := range []string{"", "0", "-1", "now", "1e9", "0x6553f100", " 1760000000", "+1760000000",
+		"99999999999999999999", "1760000000.0"} {
 		with(func(r *http.Request) { r.Header.Set(signature.TimestampHeader, stamp) })
 	}
 	with(func(r *http.Request) { r.Header.Del(signature.TimestampHeader) })
@@ -178,10 +183,14 @@ func TestForged(t *testing.T) {
 	})
 	// Wrong signatures.
 	for _, change := range []func(string) string{
-		func(string) string { return "" }, func(s string) string { return s[:len(s)-1] }, func(s string) string { return s + "0" },
-		func(s string) string { return strings.TrimPrefix(s, "v1=") }, func(s string) string { return "v0=" + s[3:] }, func(s string) string { return "V1=" + s[3:] },
-		func(string) string { return "v1=" + strings.Repeat("0", 64) }, func(string) string { return "v1=" }, func(s string) string { return s + "," + s },
-		func(s string) string { return " " + s }, func(s string) string { return "sha256=" + s[3:] }, func(s string) string { return s[:3] + s[4:] + s[3:4] },
+		func(string) string { return "" }, func(s string) string { return s[:len(s)-1] },
+		func(s string) string { return s + "0" },
+		func(s string) string { return strings.TrimPrefix(s, "v1=") }, func(s string) string { return "v0=" + s[3:] },
+		func(s string) string { return "V1=" + s[3:] },
+		func(string) string { return "v1=" + strings.Repeat("0", 64) }, func(string) string { return "v1=" },
+		func(s string) string { return s + "," + s },
+		func(s string) string { return " " + s }, func(s string) string { return "sha256=" + s[3:] },
+		func(s string) string { return s[:3] + s[4:] + s[3:4] },
 	} {
 		with(func(r *http.Request) {
 			r.Header.Set(signature.SignatureHeader, change(r.Header.Get(signature.SignatureHeader)))
@@ -189,10 +198,12 @@ func TestForged(t *testing.T) {
 	}
 	with(func(r *http.Request) { r.Header.Del(signature.SignatureHeader) })
 	with(func(r *http.Request) {
-		r.Header[signature.SignatureHeader] = []string{r.Header.Get(signature.SignatureHeader), "v1=" + strings.Repeat("0", 64)}
+		r.Header[signature.SignatureHeader] = []string{r.Header.Get(signature.SignatureHeader),
+			"v1=" + strings.Repeat("0", 64)}
 	})
 	with(func(r *http.Request) {
-		r.Header[signature.SignatureHeader] = []string{"v1=" + strings.Repeat("0", 64), r.Header.Get(signature.SignatureHeader)}
+		r.Header[signature.SignatureHeader] = []string{"v1=" + strings.Repeat("0", 64),
+			r.Header.Get(signature.SignatureHeader)}
 	})
 	with(func(r *http.Request) { // in other headers
 		s := r.Header.Get(signature.SignatureHeader)
@@ -205,7 +216,8 @@ func TestForged(t *testing.T) {
 		r.Header.Del(signature.SignatureHeader)
 	})
 	// Other bodies.
-	for _, text := range []string{"", hello[:len(hello)-1], hello + " ", strings.Replace(hello, "hello", "Hello", 1), strings.Replace(hello, `"7"`, `"8"`, 1), "{}", "null"} {
+	for _, text := range []string{"", hello[:len(hello)-1], hello + " ", strings.Replace(hello, "hello", "Hello", 1),
+		strings.Replace(hello, `"7"`, `"8"`, 1), "{}", "null"} {
 		with(func(r *http.Request) {
 			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
 		})
@@ -221,7 +233,8 @@ func TestForged(t *testing.T) {
 		`{"op": "send", "key": "k", "chat": {"id": "7", "kind": "direct"}, "text": "x"}`,
 		`{"op": "edit", "account": "default", "chat": {"id": "7", "kind": "direct"}, "id": "1", "text": "sent back"}`,
 		strings.Replace(hello, `{`, `{"account": "work", `, 1), strings.Replace(hello, `"id": "1"`, `"id": 1`, 1),
-		strings.Replace(hello, `"text": "hello"`, `"media": [{"url": "file:///etc/passwd"}]`, 1), strings.Replace(hello, `"direct"`, `"admin"`, 1),
+		strings.Replace(hello, `"text": "hello"`, `"media": [{"url": "file:///etc/passwd"}]`, 1),
+		strings.Replace(hello, `"direct"`, `"admin"`, 1),
 		strings.Replace(hello, `"text": "hello"`, `"media": [{"source": "x"}]`, 1),
 	} {
 		signed(key, text)
@@ -270,7 +283,8 @@ func TestForged(t *testing.T) {
 		if code, text := work.post(httpchattest.Request(key, "/httpchat/work", time.Now(), hello)); code != 400 {
 			t.Errorf("of another account: %d %s", code, text)
 		}
-		if code, _ := work.post(httpchattest.Request(key, "/httpchat/work", time.Now(), strings.Replace(hello, `{`, `{"account": "work", `, 1))); code != 200 || len(work.take()) != 1 {
+		if code, _ := work.post(httpchattest.Request(key, "/httpchat/work", time.Now(),
+			strings.Replace(hello, `{`, `{"account": "work", `, 1))); code != 200 || len(work.take()) != 1 {
 			t.Errorf("of the account: %d", code)
 		}
 		cancel()
@@ -292,8 +306,10 @@ func TestReceive(t *testing.T) {
 				t.Fatalf("%d %s", code, answer)
 			}
 			in := r.take()[0]
-			if in.Address != (chela.Address{Channel: "httpchat", Account: "default", Peer: chela.Peer{Kind: chela.Group, ID: "42"}, Thread: "t"}) || in.Group != "Friends" ||
-				!in.Mentioned || in.ReplyTo != "16" || !in.Sender.Bot || in.Time.Unix() != 5 || string(in.Media[0].Data) != "hi" || in.Media[1].Source != "https://example.org/a.png" || in.Media[1].Bytes != 5 {
+			if in.Address != (chela.Address{Channel: "httpchat", Account: "default", Peer: chela.Peer{Kind: chela.Group,
+				ID: "42"}, Thread: "t"}) || in.Group != "Friends" ||
+				!in.Mentioned || in.ReplyTo != "16" || !in.Sender.Bot || in.Time.Unix() != 5 || string(in.Media[0].Data) != "hi" ||
+				in.Media[1].Source != "https://example.org/a.png" || in.Media[1].Bytes != 5 {
 				t.Errorf("%+v", in)
 			}
 		})
@@ -307,7 +323,8 @@ func TestReceive(t *testing.T) {
 				}
 			}
 			time.Sleep(time.Second)
-			if code, text := r.post(httpchattest.Request(key, "/httpchat", time.Now(), hello)); code != 200 || text != "{\"accepted\":false}\n" {
+			if code, text := r.post(httpchattest.Request(key, "/httpchat", time.Now(), hello)); code != 200 ||
+				text != "{\"accepted\":false}\n" {
 				t.Errorf("refused: %d %s", code, text)
 			}
 		})
@@ -419,7 +436,8 @@ func TestSend(t *testing.T) {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			e, _ := channel.As[channel.Editor](r.Channel)
-			if err := e.Edit(t.Context(), at("7"), got.ID, "changed"); err != nil || !slices.Equal(r.server.Shown("7"), []string{"changed"}) {
+			if err := e.Edit(t.Context(), at("7"), got.ID, "changed"); err != nil ||
+				!slices.Equal(r.server.Shown("7"), []string{"changed"}) {
 				t.Errorf("%v, %q", err, r.server.Shown("7"))
 			}
 		})
@@ -435,7 +453,8 @@ func TestSend(t *testing.T) {
 			re, _ := channel.As[channel.Reactor](r.Channel)
 			ty, _ := channel.As[channel.Typer](r.Channel)
 			de, _ := channel.As[channel.Deleter](r.Channel)
-			if err := errors.Join(re.React(t.Context(), at("7"), "m1", "👍"), ty.Typing(t.Context(), at("7")), de.Delete(t.Context(), at("7"), "m1")); err != nil {
+			if err := errors.Join(re.React(t.Context(), at("7"), "m1", "👍"), ty.Typing(t.Context(), at("7")),
+				de.Delete(t.Context(), at("7"), "m1")); err != nil {
 				t.Error(err)
 			}
 			if err := re.React(t.Context(), at("7"), "m9", "👍"); kind(err) != "gone" {
@@ -448,7 +467,8 @@ func TestSend(t *testing.T) {
 	})
 	t.Run("nothing and too much", func(t *testing.T) {
 		run(t, "", func(t *testing.T, r *rig) {
-			for _, p := range []channel.Part{{Key: "k", Address: at("7")}, {Key: "k", Address: at("7"), Media: []chela.Media{{Data: make([]byte, 20<<20+1)}}}} {
+			for _, p := range []channel.Part{{Key: "k", Address: at("7")},
+				{Key: "k", Address: at("7"), Media: []chela.Media{{Data: make([]byte, 20<<20+1)}}}} {
 				if _, err := r.Send(t.Context(), p); kind(err) != "permanent" {
 					t.Error(err)
 				}
@@ -537,11 +557,13 @@ func TestConfig(t *testing.T) {
 		`{` + url + `, "secret": 5}`:           "secret",
 	} {
 		_, err := httpchat.Factory().New(e, "default", json.RawMessage(section))
-		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "token")) {
+		if (err == nil) != (want == "") ||
+			err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "token")) {
 			t.Errorf("%s: %v, want %q", section, err, want)
 		}
 	}
-	if _, err := httpchat.Factory().New(e, "work", json.RawMessage(`{`+url+`}`)); err == nil || !strings.Contains(err.Error(), "chela config set channels.httpchat.accounts.work '{") {
+	if _, err := httpchat.Factory().New(e, "work", json.RawMessage(`{`+url+`}`)); err == nil ||
+		!strings.Contains(err.Error(), "chela config set channels.httpchat.accounts.work '{") {
 		t.Errorf("the variable of another account: %v", err)
 	}
 	for account, want := range map[string]string{"default": "/httpchat", "work": "/httpchat/work"} {
@@ -608,18 +630,21 @@ func TestSocket(t *testing.T) {
 	if in := r.take(); len(in) != 1 || in[0].Text != "hello" {
 		t.Fatalf("%+v", in)
 	}
-	if _, err := r.Send(ctx, channel.Part{Key: "k", Address: at("7"), Text: "answer"}); err != nil || !slices.Equal(s.Shown("7"), []string{"answer"}) {
+	if _, err := r.Send(ctx, channel.Part{Key: "k", Address: at("7"), Text: "answer"}); err != nil ||
+		!slices.Equal(s.Shown("7"), []string{"answer"}) {
 		t.Errorf("%v, %q", err, s.Shown("7"))
 	}
 }
 
 func FuzzPost(f *testing.F) {
-	for _, s := range []string{hello, `{}`, `null`, `{"op": "edit"}`, `{"id": "1", "chat": {"id": "7"}, "media": [{"url": "http://x/"}], "edited": true, "time": "2026-01-01T00:00:00Z"}`} {
+	for _, s := range []string{hello, `{}`, `null`, `{"op": "edit"}`,
+		`{"id": "1", "chat": {"id": "7"}, "media": [{"url": "http://x/"}], "edited": true, "time": "2026-01-01T00:00:00Z"}`} {
 		f.Add(s)
 	}
 	s := httpchattest.New(key)
 	f.Cleanup(s.Close)
-	c, err := httpchat.Factory().New(env(s, io.Discard), "default", json.RawMessage(`{"secret": "`+key+`", "url": "`+s.URL+`"}`))
+	c, err := httpchat.Factory().New(env(s, io.Discard), "default",
+		json.RawMessage(`{"secret": "`+key+`", "url": "`+s.URL+`"}`))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -71,7 +71,8 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, int) {
 	if r.ContentLength > maxBody {
 		return nil, http.StatusRequestEntityTooLarge
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime)) // a server without deadlines has limits of its own
+	// a server without deadlines has limits of its own
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, http.StatusRequestEntityTooLarge
@@ -131,12 +132,14 @@ func (a *account) offer(ctx context.Context, w http.ResponseWriter, signed signa
 		unavailable(w, "the channel does not run")
 		return
 	case repeated:
-		answer(w, http.StatusUnauthorized, "a request with this signature was accepted already; sign it again, with the time of now")
+		answer(w, http.StatusUnauthorized,
+			"a request with this signature was accepted already; sign it again, with the time of now")
 		return
 	}
 	err := sink(ctx, in)
 	if err != nil && !channel.Refused(err) {
-		a.env.Log.Warn("message not accepted; it has to be posted again", "chat", in.Address.Peer.ID, "message", in.ID, "err", err)
+		a.env.Log.Warn("message not accepted; it has to be posted again", "chat", in.Address.Peer.ID,
+			"message", in.ID, "err", err)
 		unavailable(w, "it was not accepted")
 		return
 	}

@@ -47,7 +47,8 @@ func (a *account) Send(ctx context.Context, p channel.Part) (channel.Receipt, er
 	case p.Text == "" && len(p.Media) == 0:
 		return channel.Receipt{}, permanent(errors.New("the message is empty"))
 	case n > maxMedia:
-		return channel.Receipt{}, permanent(fmt.Errorf("the attachments have %d bytes; at most %d are sent at once", n, maxMedia))
+		return channel.Receipt{},
+			permanent(fmt.Errorf("the attachments have %d bytes; at most %d are sent at once", n, maxMedia))
 	}
 	got, err := a.call(ctx, p.Key, struct {
 		head
@@ -170,7 +171,8 @@ func permanent(err error) error {
 func status(who string, got channel.Answer) error {
 	err := fmt.Errorf("%s answered with status %d %s", who, got.Status, http.StatusText(got.Status))
 	switch code := got.Status; {
-	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code == http.StatusTooEarly || code >= 500:
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout ||
+		code == http.StatusTooEarly || code >= 500:
 		return &channel.Error{RetryAfter: got.RetryAfter(), Err: fmt.Errorf("httpchat: %w", err)}
 	case code == http.StatusGone:
 		return permanent(fmt.Errorf("%w: %w", channel.ErrGone, err))

@@ -28,13 +28,20 @@ func Factory() channel.Factory {
 			{Key: "nick", Title: "nick of the assistant", Env: "IRC_NICK", Required: true},
 			{Key: "nickserv.password", Title: "password of the nick at NickServ", Env: "IRC_NICKSERV_PASSWORD", Secret: true},
 		},
-		Hints: []string{"IRC shows plain text in lines: answer in short lines, without Markdown. There are no files and no buttons."},
+		Hints: []string{
+			"IRC shows plain text in lines: answer in short lines, without Markdown. There are no files and no buttons."},
 		New: func(env channel.Env, account string, raw json.RawMessage) (channel.Channel, error) {
 			c, err := parse(env, account, raw)
 			if err != nil {
 				return nil, err
 			}
-			return &bot{env: env, c: c, account: chela.AccountID(account), nicks: map[string]string{}, done: map[string]int{}}, nil
+			return &bot{
+				env:     env,
+				c:       c,
+				account: chela.AccountID(account),
+				nicks:   map[string]string{},
+				done:    map[string]int{},
+			}, nil
 		},
 	}
 }
@@ -126,7 +133,8 @@ func parse(env channel.Env, account string, raw json.RawMessage) (config, error)
 		}
 	}
 	if c.SASL.UserName != "" && c.sasl.IsZero() {
-		return c, errors.New("sasl.username without sasl.password (type: chela config set channels.irc.sasl.password PASSWORD)")
+		return c, errors.New(
+			"sasl.username without sasl.password (type: chela config set channels.irc.sasl.password PASSWORD)")
 	}
 	return c, nil
 }

@@ -9,7 +9,8 @@ import (
 // FuzzLine parses lines of the protocol and divides texts.
 func FuzzLine(f *testing.F) {
 	for _, s := range []string{
-		"@time=2026-01-02T03:04:05.000Z;account=a\\:b :nick!u@h PRIVMSG #c :hello world", "PING :x", ":s 001 me :hi", "@", ":", " ", "PRIVMSG", "a  b   :", "\x0304,05x\x03,\x031",
+		"@time=2026-01-02T03:04:05.000Z;account=a\\:b :nick!u@h PRIVMSG #c :hello world", "PING :x", ":s 001 me :hi", "@",
+		":", " ", "PRIVMSG", "a  b   :", "\x0304,05x\x03,\x031",
 		strings.Repeat("汉", 400), "chela: x", "\x01ACTION \x01",
 	} {
 		f.Add(s)

@@ -96,7 +96,8 @@ func (b *bot) deliver(ctx context.Context, sink channel.Sink, queue <-chan chela
 	for {
 		select {
 		case in := <-queue:
-			if channel.Accept(ctx, b.env.Log.With("id", in.ID), func(ctx context.Context) error { return sink(ctx, in) }) != nil {
+			if channel.Accept(ctx, b.env.Log.With("id", in.ID), func(ctx context.Context) error { return sink(ctx, in) }) !=
+				nil {
 				return
 			}
 		case <-ctx.Done():
@@ -407,7 +408,8 @@ func (r *reader) message(l line) {
 		text = "* " + action
 	}
 	text = strings.TrimSpace(unformatted(text))
-	in := chela.Inbound{ID: l.tags["msgid"], Sender: chela.Sender{ID: l.source, Name: l.nick()}, Text: text, Time: time.Now()}
+	in := chela.Inbound{ID: l.tags["msgid"], Sender: chela.Sender{ID: l.source, Name: l.nick()},
+		Text: text, Time: time.Now()}
 	if in.ID == "" {
 		in.ID = rand.Text()
 	}

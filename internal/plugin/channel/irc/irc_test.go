@@ -151,7 +151,8 @@ func TestSuite(t *testing.T) {
 			t.Fatal(err)
 		}
 		for { // the lines before the first message are handled
-			_, err := r.c.Send(t.Context(), channel.Part{Key: "ready", Address: chela.Address{Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}, Text: "x"})
+			_, err := r.c.Send(t.Context(),
+				channel.Part{Key: "ready", Address: chela.Address{Peer: chela.Peer{Kind: chela.Direct, ID: "ann"}}, Text: "x"})
 			if err == nil {
 				break
 			}
@@ -187,7 +188,8 @@ func TestIRC(t *testing.T) {
 			r.server.Say("ann", "", "#Test", "Chela: \x02\x0304,05hello\x0f 12")
 			synctest.Wait()
 			in := r.take()
-			if len(in) != 1 || in[0].Text != "hello 12" || !in[0].Mentioned || in[0].Address != room("#test") || in[0].Sender.ID != "ann!user@host" || in[0].Sender.Name != "ann" || in[0].Group != "#Test" {
+			if len(in) != 1 || in[0].Text != "hello 12" || !in[0].Mentioned || in[0].Address != room("#test") ||
+				in[0].Sender.ID != "ann!user@host" || in[0].Sender.Name != "ann" || in[0].Group != "#Test" {
 				t.Fatalf("got %+v", in)
 			}
 			text := strings.Repeat("wörd ", 100) + "\n\n" + strings.Repeat("汉", 200) + "\n**bold**"
@@ -200,7 +202,8 @@ func TestIRC(t *testing.T) {
 					t.Errorf("a line of %d bytes: %q", len(l), l)
 				}
 			}
-			if got := strings.Join(lines, ""); strings.ReplaceAll(got, " ", "") != strings.Repeat("wörd", 100)+strings.Repeat("汉", 200)+"bold" {
+			if got := strings.Join(lines, ""); strings.ReplaceAll(got, " ", "") != strings.Repeat("wörd", 100)+
+				strings.Repeat("汉", 200)+"bold" {
 				t.Errorf("got %q", lines)
 			}
 			if strings.Contains(r.logged(), "secret") {
@@ -232,7 +235,8 @@ func TestIRC(t *testing.T) {
 					}
 					continue
 				}
-				if len(got) != 1 || got[0].Text != tt.want || got[0].Mentioned != tt.mentioned || got[0].Sender.ID != "annaccount" || got[0].Time.Year() != 2026 {
+				if len(got) != 1 || got[0].Text != tt.want || got[0].Mentioned != tt.mentioned ||
+					got[0].Sender.ID != "annaccount" || got[0].Time.Year() != 2026 {
 					t.Errorf("%q: got %+v", tt.text, got)
 				}
 			}
@@ -256,11 +260,13 @@ func TestIRC(t *testing.T) {
 			}
 			r.server.Raw(":ann!u@h NICK anna")
 			synctest.Wait()
-			if _, err := r.c.Send(t.Context(), channel.Part{Key: "1", Address: in.Address, Text: "hello"}); err != nil || !slices.Equal(r.server.Shown("anna"), []string{"hello"}) {
+			if _, err := r.c.Send(t.Context(), channel.Part{Key: "1", Address: in.Address, Text: "hello"}); err != nil ||
+				!slices.Equal(r.server.Shown("anna"), []string{"hello"}) {
 				t.Errorf("got %q, %v", r.server.Shown("anna"), err)
 			}
 			in.Address.Peer.ID = "ben!user@host"
-			if _, err := r.c.Send(t.Context(), channel.Part{Key: "2", Address: in.Address, Text: "hello"}); err != nil || len(r.server.Shown("ben")) != 1 {
+			if _, err := r.c.Send(t.Context(), channel.Part{Key: "2", Address: in.Address, Text: "hello"}); err != nil ||
+				len(r.server.Shown("ben")) != 1 {
 				t.Errorf("got %q, %v", r.server.Shown("ben"), err)
 			}
 		})
@@ -268,7 +274,8 @@ func TestIRC(t *testing.T) {
 	t.Run("no injection", func(t *testing.T) {
 		t.Parallel()
 		run(t, new(irctest.Server), "", func(t *testing.T, r *rig) {
-			if _, err := r.c.Send(t.Context(), channel.Part{Key: "1", Address: room("#test"), Text: "a\r\nQUIT\x00 :x\rJOIN #x"}); err != nil {
+			if _, err := r.c.Send(t.Context(),
+				channel.Part{Key: "1", Address: room("#test"), Text: "a\r\nQUIT\x00 :x\rJOIN #x"}); err != nil {
 				t.Fatal(err)
 			}
 			if got := r.server.Shown("#test"); !slices.Equal(got, []string{"a", "QUIT :x", "JOIN #x"}) {
@@ -284,7 +291,8 @@ func TestIRC(t *testing.T) {
 	t.Run("flood control", func(t *testing.T) {
 		t.Parallel()
 		run(t, new(irctest.Server), "", func(t *testing.T, r *rig) {
-			if _, err := r.c.Send(t.Context(), channel.Part{Key: "1", Address: room("#test"), Text: strings.Repeat("x\n", 8)}); err != nil {
+			if _, err := r.c.Send(t.Context(),
+				channel.Part{Key: "1", Address: room("#test"), Text: strings.Repeat("x\n", 8)}); err != nil {
 				t.Fatal(err)
 			}
 			times := r.server.Times()
@@ -304,7 +312,8 @@ func TestIRC(t *testing.T) {
 			if _, err := r.c.Send(t.Context(), channel.Part{Key: "2", Address: a, Text: "x"}); !errors.Is(err, channel.ErrGone) {
 				t.Errorf("got %v", err)
 			}
-			if _, err := r.c.Send(t.Context(), channel.Part{Key: "3", Address: room("#test"), Media: []chela.Media{{Name: "a.png"}}}); err != nil || len(r.server.Shown("#test")) != 1 {
+			if _, err := r.c.Send(t.Context(), channel.Part{Key: "3", Address: room("#test"),
+				Media: []chela.Media{{Name: "a.png"}}}); err != nil || len(r.server.Shown("#test")) != 1 {
 				t.Errorf("got %q, %v", r.server.Shown("#test"), err)
 			}
 		})
@@ -385,8 +394,10 @@ func TestRegistration(t *testing.T) {
 		{"no SASL", sasl, func(s *irctest.Server) { s.Caps = []string{"server-time"} }, "offers no SASL"},
 		{"no capabilities", "", func(s *irctest.Server) { s.Caps = nil }, ""},
 		{"server password", `, "password": "secret-server"`, func(s *irctest.Server) { s.Password = "secret-server" }, ""},
-		{"wrong server password", `, "password": "secret-wrong"`, func(s *irctest.Server) { s.Password = "secret-server" }, "channels.irc.password"},
-		{"wrong server password without a number", `, "password": "secret-wrong"`, func(s *irctest.Server) { s.Password, s.Terse = "secret-server", true }, "channels.irc.password"},
+		{"wrong server password", `, "password": "secret-wrong"`, func(s *irctest.Server) { s.Password = "secret-server" },
+			"channels.irc.password"},
+		{"wrong server password without a number", `, "password": "secret-wrong"`,
+			func(s *irctest.Server) { s.Password, s.Terse = "secret-server", true }, "channels.irc.password"},
 		{"nick in use", "", func(s *irctest.Server) { s.InUse = []string{"chela", "chela_"} }, ""},
 		{"banned from a channel", "", func(s *irctest.Server) { s.Banned = []string{"#test"} }, ""},
 	} {
@@ -399,7 +410,8 @@ func TestRegistration(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				err := r.c.Run(ctx, r.sink)
-				if tt.want == "" && !errors.Is(err, context.DeadlineExceeded) || tt.want != "" && (!permanent(err) || !strings.Contains(err.Error(), tt.want)) {
+				if tt.want == "" && !errors.Is(err, context.DeadlineExceeded) ||
+					tt.want != "" && (!permanent(err) || !strings.Contains(err.Error(), tt.want)) {
 					t.Errorf("got %v", err)
 				}
 				if tt.want != "" && ctx.Err() != nil {
@@ -457,7 +469,8 @@ func TestNew(t *testing.T) {
 		`{"host": "a", "nick": "x", "sasl": {"username": "y"}}`: "sasl.password",
 		`{"host": "a", "nick": "x", "password": "a\nb"}`:        "line break",
 	} {
-		if _, err := irc.Factory().New(env, "default", json.RawMessage(section)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := irc.Factory().New(env, "default", json.RawMessage(section)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", section, err, want)
 		}
 	}

@@ -84,7 +84,8 @@ func (b *bot) call(ctx context.Context, method, path string, query url.Values, i
 }
 
 // do makes a request and decodes the answer.
-func (b *bot) do(ctx context.Context, method, path string, query url.Values, kind string, body io.Reader, most int64, out any) error {
+func (b *bot) do(ctx context.Context, method, path string, query url.Values, kind string, body io.Reader,
+	most int64, out any) error {
 	answer, err := b.raw(ctx, method, path, query, kind, body, most)
 	if err != nil {
 		return err
@@ -96,7 +97,8 @@ func (b *bot) do(ctx context.Context, method, path string, query url.Values, kin
 }
 
 // raw makes a request. Any status but 200 is an error.
-func (b *bot) raw(ctx context.Context, method, path string, query url.Values, kind string, body io.Reader, most int64) (channel.Answer, error) {
+func (b *bot) raw(ctx context.Context, method, path string, query url.Values, kind string, body io.Reader,
+	most int64) (channel.Answer, error) {
 	to := b.c.base.String() + path
 	if len(query) > 0 {
 		to += "?" + query.Encode()
@@ -139,7 +141,8 @@ func refused(a channel.Answer) error {
 		after := max(a.RetryAfter(), time.Duration(min(max(r.RetryAfterMS, 0), longest.Milliseconds()))*time.Millisecond)
 		return &channel.Error{RetryAfter: min(after, longest), Err: err}
 	case r.Code == "M_UNKNOWN_TOKEN" || r.Code == "M_MISSING_TOKEN":
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w (get a new access token, then type: chela config set channels.matrix.accessToken TOKEN)", err)}
+		return &channel.Error{Permanent: true,
+			Err: fmt.Errorf("%w (get a new access token, then type: chela config set channels.matrix.accessToken TOKEN)", err)}
 	case a.Status == http.StatusNotFound && r.Code != "M_UNRECOGNIZED":
 		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w: %w", err, channel.ErrGone)}
 	case a.Status >= 500 || a.Status == http.StatusRequestTimeout:

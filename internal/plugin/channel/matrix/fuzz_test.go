@@ -17,7 +17,8 @@ func FuzzEvent(f *testing.F) {
 		`{"type":"m.room.message","event_id":"$1","sender":"@a:b","content":{"msgtype":"m.image","body":"x","url":"mxc://a/b","info":{"size":1e300}}}`,
 		`{"type":"m.room.message","event_id":"$1","sender":"@a:b","content":{"msgtype":"m.text","body":"> <@a:b> x\n> y\n\nz\u0130","m.relates_to":{"m.in_reply_to":{"event_id":"$0"}}}}`,
 		`{"type":"m.room.message","content":{"msgtype":"m.text","body":"*","m.new_content":{"msgtype":"m.emote","body":"@bot"},"m.relates_to":{"rel_type":"m.replace"}}}`,
-		`{"type":"m.sticker"}`, `{"type":"m.poll.start","content":[]}`, `{"state_key":"@bot:x","type":"m.room.member","content":{"membership":"join"}}`,
+		`{"type":"m.sticker"}`, `{"type":"m.poll.start","content":[]}`,
+		`{"state_key":"@bot:x","type":"m.room.member","content":{"membership":"join"}}`,
 	} {
 		f.Add(s)
 	}
@@ -29,7 +30,10 @@ func FuzzEvent(f *testing.F) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		b := &bot{
-			env: channel.Env{Log: slog.New(slog.DiscardHandler)}, me: "@bot:x", shown: "Chela", state: &state{Direct: map[string]string{}},
+			env:   channel.Env{Log: slog.New(slog.DiscardHandler)},
+			me:    "@bot:x",
+			shown: "Chela",
+			state: &state{Direct: map[string]string{}},
 			rooms: map[string]*room{"!r": {names: map[string]string{}, other: "@a:b"}},
 		}
 		b.noteState("!other", e)

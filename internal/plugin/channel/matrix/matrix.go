@@ -31,8 +31,11 @@ func Factory() channel.Factory {
 		Limits: channel.Limits{Text: maxText, Edit: time.Second},
 		Can:    (*bot)(nil),
 		Setup: []channel.Setting{
-			{Key: "homeserver", Title: "address of the homeserver, such as https://matrix.org", Env: "MATRIX_HOMESERVER", Required: true},
-			{Key: "accessToken", Title: "access token of the assistant's account", Help: "Create an account for the assistant. In Element: All settings, Help and About, Access Token.", Env: "MATRIX_ACCESS_TOKEN", Secret: true, Required: true},
+			{Key: "homeserver", Title: "address of the homeserver, such as https://matrix.org",
+				Env: "MATRIX_HOMESERVER", Required: true},
+			{Key: "accessToken", Title: "access token of the assistant's account",
+				Help: "Create an account for the assistant. In Element: All settings, Help and About, Access Token.",
+				Env:  "MATRIX_ACCESS_TOKEN", Secret: true, Required: true},
 		},
 		Hints: []string{
 			"Matrix shows Markdown, including tables and code blocks. There are no buttons.",
@@ -103,7 +106,8 @@ func parse(env channel.Env, account string, raw json.RawMessage) (config, error)
 		return c, fmt.Errorf("password: %w", err)
 	}
 	if c.token.IsZero() && (c.password.IsZero() || c.UserID == "") {
-		return c, errors.New("no credentials (type: chela config set channels.matrix.accessToken TOKEN; or set userId and password)")
+		return c, errors.New(
+			"no credentials (type: chela config set channels.matrix.accessToken TOKEN; or set userId and password)")
 	}
 	c.AutoJoin = cmp.Or(c.AutoJoin, "off")
 	if !slices.Contains([]string{"off", "allowlist", "always"}, c.AutoJoin) {

@@ -153,29 +153,39 @@ func TestReceive(t *testing.T) {
 		want func(in chela.Inbound) bool
 	}{
 		{"text in a group", func(r *rig) { r.server.Text(group, ann, "hello") }, func(in chela.Inbound) bool {
-			return in.Address == address(group) && in.Sender == chela.Sender{ID: ann, Name: "Ann"} && in.Text == "hello" && in.Group == "Team" && !in.Mentioned && !in.Time.IsZero()
+			return in.Address == address(group) && in.Sender == chela.Sender{ID: ann, Name: "Ann"} && in.Text == "hello" &&
+				in.Group == "Team" && !in.Mentioned && !in.Time.IsZero()
 		}},
 		{"reaction", func(r *rig) {
-			r.server.Say(group, ann, "m.reaction", map[string]any{"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": "$own", "key": "👍"}})
-			r.server.Say(group, ann, "m.reaction", map[string]any{"m.relates_to": map[string]any{"rel_type": "m.other", "event_id": "$own", "key": "👍"}})
+			r.server.Say(group, ann, "m.reaction",
+				map[string]any{"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": "$own", "key": "👍"}})
+			r.server.Say(group, ann, "m.reaction",
+				map[string]any{"m.relates_to": map[string]any{"rel_type": "m.other", "event_id": "$own", "key": "👍"}})
 		}, func(in chela.Inbound) bool {
-			return in.Reaction == "👍" && in.ReplyTo == "$own" && in.Text == "" && in.Sender.ID == ann && in.Address == address(group)
+			return in.Reaction == "👍" && in.ReplyTo == "$own" && in.Text == "" && in.Sender.ID == ann &&
+				in.Address == address(group)
 		}},
 		{"direct", func(r *rig) { r.server.Text(dm, ann, "hello") }, func(in chela.Inbound) bool {
 			return in.Address.Peer == chela.Peer{Kind: chela.Direct, ID: ann} && in.Group == "" && !in.Mentioned
 		}},
 		{"mention in the list", func(r *rig) {
-			r.server.Say(group, ann, "m.room.message", message("body", "Chela: hello", "m.mentions", map[string]any{"user_ids": []string{r.server.Bot}}))
+			r.server.Say(group, ann, "m.room.message",
+				message("body", "Chela: hello", "m.mentions", map[string]any{"user_ids": []string{r.server.Bot}}))
 		}, func(in chela.Inbound) bool { return in.Mentioned && in.Text == "hello" }},
 		{"name without a mention", func(r *rig) {
 			r.server.Say(group, ann, "m.room.message", message("body", "Chela is nice", "m.mentions", map[string]any{}))
 		}, func(in chela.Inbound) bool { return !in.Mentioned }},
-		{"mention of an old client", func(r *rig) { r.server.Text(group, ann, "@bot:example.org, hello") }, func(in chela.Inbound) bool { return in.Mentioned && in.Text == "hello" }},
-		{"display name", func(r *rig) { r.server.Text(group, ann, "what do you say, chela?") }, func(in chela.Inbound) bool { return in.Mentioned && strings.HasSuffix(in.Text, "chela?") }},
-		{"display name in a word", func(r *rig) { r.server.Text(group, ann, "Chelation") }, func(in chela.Inbound) bool { return !in.Mentioned && in.Text == "Chelation" }},
-		{"only a mention", func(r *rig) { r.server.Text(group, ann, "@bot") }, func(in chela.Inbound) bool { return in.Mentioned && in.Text == "@bot" }},
+		{"mention of an old client", func(r *rig) { r.server.Text(group, ann, "@bot:example.org, hello") },
+			func(in chela.Inbound) bool { return in.Mentioned && in.Text == "hello" }},
+		{"display name", func(r *rig) { r.server.Text(group, ann, "what do you say, chela?") },
+			func(in chela.Inbound) bool { return in.Mentioned && strings.HasSuffix(in.Text, "chela?") }},
+		{"display name in a word", func(r *rig) { r.server.Text(group, ann, "Chelation") },
+			func(in chela.Inbound) bool { return !in.Mentioned && in.Text == "Chelation" }},
+		{"only a mention", func(r *rig) { r.server.Text(group, ann, "@bot") },
+			func(in chela.Inbound) bool { return in.Mentioned && in.Text == "@bot" }},
 		{"room mention", func(r *rig) {
-			r.server.Say(group, ann, "m.room.message", message("body", "@room hello", "m.mentions", map[string]any{"room": true}))
+			r.server.Say(group, ann, "m.room.message",
+				message("body", "@room hello", "m.mentions", map[string]any{"room": true}))
 		}, func(in chela.Inbound) bool { return !in.Mentioned }},
 		{"notice", func(r *rig) {
 			r.server.Say(group, ann, "m.room.message", map[string]any{"msgtype": "m.notice", "body": "beep"})
@@ -184,32 +194,45 @@ func TestReceive(t *testing.T) {
 			r.server.Say(group, ann, "m.room.message", map[string]any{"msgtype": "m.emote", "body": "waves"})
 		}, func(in chela.Inbound) bool { return in.Text == "* waves" }},
 		{"edit", func(r *rig) {
-			r.server.Say(group, ann, "m.room.message", message("body", "* new", "m.new_content", message("body", "new"), "m.relates_to", map[string]any{"rel_type": "m.replace", "event_id": "$unknown"}))
+			r.server.Say(group, ann, "m.room.message", message("body", "* new", "m.new_content", message("body", "new"),
+				"m.relates_to", map[string]any{"rel_type": "m.replace", "event_id": "$unknown"}))
 		}, func(in chela.Inbound) bool { return in.Edited && in.Text == "new" && in.ID != "$unknown" }},
 		{"thread", func(r *rig) {
 			r.server.Say(group, ann, "m.room.message", message("body", "in a thread", "m.relates_to", map[string]any{
-				"rel_type": "m.thread", "event_id": "$root", "is_falling_back": true, "m.in_reply_to": map[string]any{"event_id": "$root"},
+				"rel_type": "m.thread", "event_id": "$root", "is_falling_back": true,
+				"m.in_reply_to": map[string]any{"event_id": "$root"},
 			}))
 		}, func(in chela.Inbound) bool { return in.Address.Thread == "$root" && in.ReplyTo == "" }},
-		{"sticker", func(r *rig) { r.server.Say(group, ann, "m.sticker", map[string]any{"body": "cat"}) }, func(in chela.Inbound) bool { return in.Text == "[sticker: cat]" }},
+		{"sticker", func(r *rig) { r.server.Say(group, ann, "m.sticker", map[string]any{"body": "cat"}) },
+			func(in chela.Inbound) bool { return in.Text == "[sticker: cat]" }},
 		{"poll", func(r *rig) {
-			r.server.Say(group, ann, "org.matrix.msc3381.poll.start", map[string]any{"org.matrix.msc3381.poll.start": map[string]any{"question": map[string]any{"org.matrix.msc1767.text": "Tea?"}}})
+			r.server.Say(group, ann, "org.matrix.msc3381.poll.start",
+				map[string]any{"org.matrix.msc3381.poll.start": map[string]any{
+					"question": map[string]any{"org.matrix.msc1767.text": "Tea?"}}})
 		}, func(in chela.Inbound) bool { return in.Text == "[poll: Tea?]" }},
 		{"location", func(r *rig) {
-			r.server.Say(group, ann, "m.room.message", map[string]any{"msgtype": "m.location", "body": "here", "geo_uri": "geo:52.5,13.4;u=10"})
+			r.server.Say(group, ann, "m.room.message",
+				map[string]any{"msgtype": "m.location", "body": "here", "geo_uri": "geo:52.5,13.4;u=10"})
 		}, func(in chela.Inbound) bool { return in.Text == "[location 52.5, 13.4]" }},
 		{"image with a caption", func(r *rig) {
 			r.server.Say(group, ann, "m.room.message", map[string]any{
-				"msgtype": "m.image", "body": "look", "filename": "a.png", "url": "mxc://example.org/x", "info": map[string]any{"mimetype": "image/png", "size": 9},
+				"msgtype":  "m.image",
+				"body":     "look",
+				"filename": "a.png",
+				"url":      "mxc://example.org/x",
+				"info":     map[string]any{"mimetype": "image/png", "size": 9},
 			})
 		}, func(in chela.Inbound) bool {
-			return in.Text == "look" && len(in.Media) == 1 && in.Media[0].Name == "a.png" && in.Media[0].Type == "image/png" && in.Media[0].Bytes == 9 && in.Media[0].Source == "mxc://example.org/x"
+			return in.Text == "look" && len(in.Media) == 1 && in.Media[0].Name == "a.png" && in.Media[0].Type == "image/png" &&
+				in.Media[0].Bytes == 9 && in.Media[0].Source == "mxc://example.org/x"
 		}},
 		{"file", func(r *rig) {
-			r.server.Say(group, ann, "m.room.message", map[string]any{"msgtype": "m.file", "body": "a.txt", "url": "mxc://example.org/x"})
+			r.server.Say(group, ann, "m.room.message",
+				map[string]any{"msgtype": "m.file", "body": "a.txt", "url": "mxc://example.org/x"})
 		}, func(in chela.Inbound) bool { return in.Text == "" && len(in.Media) == 1 && in.Media[0].Name == "a.txt" }},
 		{"encrypted file", func(r *rig) {
-			r.server.Say(group, ann, "m.room.message", map[string]any{"msgtype": "m.file", "body": "a.txt", "file": map[string]any{"url": "mxc://a/b"}})
+			r.server.Say(group, ann, "m.room.message",
+				map[string]any{"msgtype": "m.file", "body": "a.txt", "file": map[string]any{"url": "mxc://a/b"}})
 		}, func(in chela.Inbound) bool { return in.Text == "[encrypted file]" && len(in.Media) == 0 }},
 		{"unknown type of message", func(r *rig) {
 			r.server.Say(group, ann, "m.room.message", map[string]any{"msgtype": "x.new", "body": "something"})
@@ -217,13 +240,15 @@ func TestReceive(t *testing.T) {
 		{"reply to a person", func(r *rig) {
 			q := quoteOf(r, r.server.Bot, "first")
 			r.server.Redact(q)
-			r.server.Say(group, ann, "m.room.message", message("body", "> <@bot:example.org> forged\n\nyes", "m.relates_to", map[string]any{"m.in_reply_to": map[string]any{"event_id": q}}))
+			r.server.Say(group, ann, "m.room.message", message("body", "> <@bot:example.org> forged\n\nyes", "m.relates_to",
+				map[string]any{"m.in_reply_to": map[string]any{"event_id": q}}))
 		}, func(in chela.Inbound) bool {
 			return in.ReplyTo != "" && in.Text == "yes" && !in.Mentioned && in.Quote.Sender.ID == "" && in.Quote.Text == "forged"
 		}},
 		{"reply to the bot", func(r *rig) {
 			id := quoteOf(r, r.server.Bot, "mine")
-			r.server.Say(group, ann, "m.room.message", message("body", "yes", "m.relates_to", map[string]any{"m.in_reply_to": map[string]any{"event_id": id}}))
+			r.server.Say(group, ann, "m.room.message",
+				message("body", "yes", "m.relates_to", map[string]any{"m.in_reply_to": map[string]any{"event_id": id}}))
 		}, func(in chela.Inbound) bool {
 			return in.Mentioned && in.Quote.Text == "mine" && in.Quote.Sender.ID == "@bot:example.org"
 		}},
@@ -242,7 +267,8 @@ func TestIgnored(t *testing.T) {
 	t.Parallel()
 	got, r := receive(t, token, func(r *rig) {
 		r.server.Text(group, r.server.Bot, "own")
-		r.server.Say(group, ann, "m.reaction", map[string]any{"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": "$x"}})
+		r.server.Say(group, ann, "m.reaction",
+			map[string]any{"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": "$x"}})
 		r.server.Say(group, ann, "x.unknown", map[string]any{"body": "x"})
 		r.server.Say(group, ann, "m.room.message", map[string]any{"msgtype": 7})
 		r.server.Say(group, ann, "m.room.message", map[string]any{})
@@ -437,7 +463,8 @@ func TestSend(t *testing.T) {
 		synctest.Wait()
 		defer func() { _ = stop() }()
 		in := box.Take()[0]
-		r.server.Fail(matrixtest.Fault{Path: "/send/", Status: 500, Accept: true}, matrixtest.Fault{Path: "/send/", Cut: true, Accept: true})
+		r.server.Fail(matrixtest.Fault{Path: "/send/", Status: 500, Accept: true},
+			matrixtest.Fault{Path: "/send/", Cut: true, Accept: true})
 		p := channel.Part{Key: "k", Address: in.Address, Text: "pong"}
 		_, err := c.Send(t.Context(), p)
 		if e, ok := errors.AsType[*channel.Error](err); !ok || e.Permanent {
@@ -455,7 +482,8 @@ func TestSend(t *testing.T) {
 		send(r, c, channel.Part{Key: "1", Address: address(group), Text: "**a** <b>\n- x"})
 		send(r, c, channel.Part{Key: "2", Address: address(group), Text: "plain & simple\nline"})
 		sent := r.server.Sent()
-		if sent[0]["formatted_body"] != "<p><strong>a</strong> &lt;b&gt;</p><ul><li>x</li></ul>" || sent[0]["body"] != "a <b>\n• x" {
+		if sent[0]["formatted_body"] != "<p><strong>a</strong> &lt;b&gt;</p><ul><li>x</li></ul>" ||
+			sent[0]["body"] != "a <b>\n• x" {
 			t.Errorf("got %v", sent[0])
 		}
 		if sent[1]["formatted_body"] != nil || sent[1]["m.mentions"] == nil {
@@ -483,14 +511,16 @@ func TestSend(t *testing.T) {
 		}
 	})
 	bubble("media", func(t *testing.T, r *rig, c channel.Channel) {
-		p := channel.Part{Key: "1", Address: address(group), Text: "*look*", Media: []chela.Media{{Name: "a.png", Type: "image/png", Data: []byte("png")}, {Name: "b", Data: []byte("b")}}}
+		p := channel.Part{Key: "1", Address: address(group), Text: "*look*",
+			Media: []chela.Media{{Name: "a.png", Type: "image/png", Data: []byte("png")}, {Name: "b", Data: []byte("b")}}}
 		r.server.Fail(matrixtest.Fault{Path: "/send/"}, matrixtest.Fault{Path: "/send/", Status: 502, Accept: true})
 		first, err := c.Send(t.Context(), p)
 		for i := 0; err != nil && i < 3; i++ {
 			first, err = c.Send(t.Context(), p)
 		}
 		sent := r.server.Sent()
-		if err != nil || len(sent) != 2 || sent[0]["body"] != "look" || sent[0]["filename"] != "a.png" || sent[0]["msgtype"] != "m.image" || sent[1]["body"] != "b" || sent[1]["msgtype"] != "m.file" {
+		if err != nil || len(sent) != 2 || sent[0]["body"] != "look" || sent[0]["filename"] != "a.png" ||
+			sent[0]["msgtype"] != "m.image" || sent[1]["body"] != "b" || sent[1]["msgtype"] != "m.file" {
 			t.Fatalf("got %v, %v", sent, err)
 		}
 		if first.ID != "$e1" {
@@ -505,7 +535,8 @@ func TestSend(t *testing.T) {
 			t.Error("a file that is too long was read")
 		}
 		r.server.OldMedia = true
-		if got, err = f.Fetch(t.Context(), chela.Media{Source: sent[0]["url"].(string)}, 100); err != nil || string(got.Data) != "png" {
+		if got, err = f.Fetch(t.Context(), chela.Media{Source: sent[0]["url"].(string)}, 100); err != nil ||
+			string(got.Data) != "png" {
 			t.Errorf("old server: %+v, %v", got, err)
 		}
 		for _, bad := range []string{"", "mxc://a", "mxc:///b", "mxc://a/b/c", "https://a/b?c", "mxc://example.org/none"} {
@@ -521,7 +552,8 @@ func TestSend(t *testing.T) {
 	})
 	bubble("reactions", func(t *testing.T, r *rig, c channel.Channel) {
 		id := r.server.Text(group, ann, "x")
-		for _, step := range []struct{ emoji, want string }{{"👍", "👍"}, {"👍", "👍"}, {"🎉", "🎉"}, {"", ""}, {"", ""}, {"👍", "👍"}} {
+		for _, step := range []struct{ emoji, want string }{{"👍", "👍"}, {"👍", "👍"}, {"🎉", "🎉"}, {"", ""},
+			{"", ""}, {"👍", "👍"}} {
 			if err := c.(channel.Reactor).React(t.Context(), address(group), id, step.emoji); err != nil {
 				t.Fatal(err)
 			}
@@ -531,7 +563,8 @@ func TestSend(t *testing.T) {
 		}
 	})
 	bubble("limits", func(t *testing.T, r *rig, c channel.Channel) {
-		r.server.Fail(matrixtest.Fault{Path: "/send/", Status: 429, Code: "M_LIMIT_EXCEEDED", RetryAfter: 2500 * time.Millisecond})
+		r.server.Fail(matrixtest.Fault{Path: "/send/", Status: 429, Code: "M_LIMIT_EXCEEDED",
+			RetryAfter: 2500 * time.Millisecond})
 		_, err := c.Send(t.Context(), channel.Part{Key: "1", Address: address(group), Text: "x"})
 		if e, ok := errors.AsType[*channel.Error](err); !ok || e.RetryAfter != 2500*time.Millisecond || e.Permanent {
 			t.Errorf("got %v", err)
@@ -578,7 +611,8 @@ func TestSend(t *testing.T) {
 		}
 		r.server.Text(group, ann, "three")
 		got, err := c.(channel.Reader).Read(t.Context(), address(group), 2)
-		if err != nil || len(got) != 2 || got[0].Text != "2" || !got[0].Own || got[1].Text != "three" || got[1].Sender.Name != "Ann" {
+		if err != nil || len(got) != 2 || got[0].Text != "2" || !got[0].Own || got[1].Text != "three" ||
+			got[1].Sender.Name != "Ann" {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
@@ -603,7 +637,8 @@ func TestConnection(t *testing.T) {
 			synctest.Wait()
 			r.server.Revoke("another")
 			err := <-done
-			if !permanent(err) || !strings.Contains(err.Error(), "chela config set channels.matrix.accessToken") || strings.Contains(err.Error(), "secret") {
+			if !permanent(err) || !strings.Contains(err.Error(), "chela config set channels.matrix.accessToken") ||
+				strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v", err)
 			}
 			n := len(r.server.Requests(""))
@@ -671,7 +706,8 @@ func TestConnection(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
-			err := r.open(`"userId": "@bot:example.org", "password": "secret-wrong"`).Run(t.Context(), channeltest.NewInbox().Sink)
+			err := r.open(`"userId": "@bot:example.org", "password": "secret-wrong"`).Run(t.Context(),
+				channeltest.NewInbox().Sink)
 			if !permanent(err) || strings.Contains(err.Error(), "secret-wrong") {
 				t.Errorf("got %v", err)
 			}
@@ -681,7 +717,8 @@ func TestConnection(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
-			if err := r.open(token+`, "userId": "@else:example.org"`).Run(t.Context(), channeltest.NewInbox().Sink); !permanent(err) {
+			if err := r.open(token+`, "userId": "@else:example.org"`).Run(t.Context(),
+				channeltest.NewInbox().Sink); !permanent(err) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -708,7 +745,8 @@ func TestSocket(t *testing.T) {
 	s := matrixtest.New()
 	s.Add(matrixtest.Room{ID: group, Members: []string{s.Bot, ann, ben}})
 	r := &rig{t: t, server: s, client: http.DefaultClient, dir: t.TempDir(), log: new(strings.Builder)}
-	c, err := matrix.Factory().New(r.env(), "default", json.RawMessage(`{"homeserver": "`+s.ListenLoopback(t)+`", `+token+`}`))
+	c, err := matrix.Factory().New(r.env(), "default",
+		json.RawMessage(`{"homeserver": "`+s.ListenLoopback(t)+`", `+token+`}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -725,7 +763,8 @@ func TestSocket(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	t.Parallel()
-	env := channel.Env{Trusted: func(...string) *http.Client { panic("no client before the section is checked") }, Getenv: func(string) string { return "" }}
+	env := channel.Env{Trusted: func(...string) *http.Client { panic("no client before the section is checked") },
+		Getenv: func(string) string { return "" }}
 	for section, want := range map[string]string{
 		`{}`: "chela config set channels.matrix.homeserver",
 		`{"homeserver": "example.org", "accessToken": "x"}`:                                  "https://matrix.example.org",
@@ -736,7 +775,8 @@ func TestNew(t *testing.T) {
 		`{"homeserver": "https://example.org", "accessToken": "env:NONE"}`:                   "NONE",
 		`{"homeserver": 1}`: "channels.matrix",
 	} {
-		if _, err := matrix.Factory().New(env, "default", json.RawMessage(section)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := matrix.Factory().New(env, "default", json.RawMessage(section)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", section, err, want)
 		}
 	}

@@ -30,9 +30,11 @@ func (b *bot) Fetch(ctx context.Context, m chela.Media, most int) (chela.Media, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, mediaTimeout)
 	defer cancel()
-	answer, err := b.raw(ctx, http.MethodGet, path("/_matrix/client/v1/media/download/%s/%s", server, id), nil, "", nil, int64(most))
+	answer, err := b.raw(ctx, http.MethodGet, path("/_matrix/client/v1/media/download/%s/%s", server, id),
+		nil, "", nil, int64(most))
 	if is(err, "M_UNRECOGNIZED") { // a homeserver from before version 1.11
-		answer, err = b.raw(ctx, http.MethodGet, path("/_matrix/media/v3/download/%s/%s", server, id), nil, "", nil, int64(most))
+		answer, err = b.raw(ctx, http.MethodGet, path("/_matrix/media/v3/download/%s/%s", server, id),
+			nil, "", nil, int64(most))
 	}
 	if err != nil {
 		return m, err
@@ -55,9 +57,11 @@ func (b *bot) attachment(ctx context.Context, m chela.Media, caption string) (ma
 		URI string `json:"content_uri"`
 	}
 	// An upload that is repeated leaves a file that nobody sees.
-	err := b.do(ctx, http.MethodPost, "/_matrix/media/v3/upload", url.Values{"filename": {name}}, kind, bytes.NewReader(m.Data), maxAnswer, &out)
+	err := b.do(ctx, http.MethodPost, "/_matrix/media/v3/upload", url.Values{"filename": {name}}, kind,
+		bytes.NewReader(m.Data), maxAnswer, &out)
 	if is(err, "M_TOO_LARGE") {
-		return nil, &channel.Error{Permanent: true, Err: fmt.Errorf("matrix: %s has %d bytes, more than the homeserver accepts: %w", name, len(m.Data), err)}
+		return nil, &channel.Error{Permanent: true,
+			Err: fmt.Errorf("matrix: %s has %d bytes, more than the homeserver accepts: %w", name, len(m.Data), err)}
 	}
 	if err != nil {
 		if errors.Is(err, channel.ErrAmbiguous) && ctx.Err() == nil { // no message was sent

@@ -39,7 +39,8 @@ func (b *bot) known(ctx context.Context, id string) (*room, error) {
 	}
 	mctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if err := b.do(mctx, http.MethodGet, path("/_matrix/client/v3/rooms/%s/joined_members", id), nil, "", nil, maxSync, &members); err != nil {
+	if err := b.do(mctx, http.MethodGet, path("/_matrix/client/v3/rooms/%s/joined_members", id), nil, "", nil, maxSync,
+		&members); err != nil {
 		return nil, err
 	}
 	me := b.user()
@@ -174,7 +175,8 @@ func (b *bot) resolve(ctx context.Context, alias string) (string, error) {
 // homeserver name it, so that a process that was killed afterwards finds it again.
 func (b *bot) createDirect(ctx context.Context, user string) (string, error) {
 	if !strings.HasPrefix(user, "@") || !strings.Contains(user, ":") {
-		return "", &channel.Error{Permanent: true, Err: fmt.Errorf("matrix: %q is not a user id such as @ann:example.org", user)}
+		return "", &channel.Error{Permanent: true, Err: fmt.Errorf("matrix: %q is not a user id such as @ann:example.org",
+			user)}
 	}
 	var out struct {
 		RoomID string `json:"room_id"`
@@ -194,7 +196,8 @@ func (b *bot) createDirect(ctx context.Context, user string) (string, error) {
 		return "", err
 	}
 	// Clients show the room as a direct chat because of this. The chat works without it.
-	if err := b.call(ctx, http.MethodPut, path("/_matrix/client/v3/user/%s/account_data/m.direct", me), nil, json.RawMessage(data), &struct{}{}); err != nil {
+	if err := b.call(ctx, http.MethodPut, path("/_matrix/client/v3/user/%s/account_data/m.direct", me), nil,
+		json.RawMessage(data), &struct{}{}); err != nil {
 		b.env.Log.Debug("room not marked as direct", "room", out.RoomID, "err", err)
 	}
 	return out.RoomID, nil
@@ -224,13 +227,20 @@ func (b *bot) Read(ctx context.Context, a chela.Address, n int) ([]channel.Messa
 			if _, newer := edits[e.Sender+c.Relates.ID]; !newer {
 				edits[e.Sender+c.Relates.ID] = c.New.Body
 			}
-		case c.Relates.Type == "m.thread" && c.Relates.ID != a.Thread, a.Thread != "" && c.Relates.ID != a.Thread && e.ID != a.Thread:
+		case c.Relates.Type == "m.thread" && c.Relates.ID != a.Thread, a.Thread != "" &&
+			c.Relates.ID != a.Thread && e.ID != a.Thread:
 		default:
 			text := c.text()
 			if edited, ok := edits[e.Sender+e.ID]; ok {
 				text = edited
 			}
-			out = append(out, channel.Message{ID: e.ID, Sender: r.sender(e, c), Own: e.Sender == b.user(), Text: text, Time: e.time()})
+			out = append(out, channel.Message{
+				ID:     e.ID,
+				Sender: r.sender(e, c),
+				Own:    e.Sender == b.user(),
+				Text:   text,
+				Time:   e.time(),
+			})
 		}
 	}
 	slices.Reverse(out)

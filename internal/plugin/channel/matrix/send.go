@@ -43,9 +43,19 @@ func body(md string) map[string]any {
 func relate(c map[string]any, thread, replyTo string) {
 	switch {
 	case thread != "" && replyTo != "":
-		c["m.relates_to"] = map[string]any{"rel_type": "m.thread", "event_id": thread, "is_falling_back": false, "m.in_reply_to": map[string]any{"event_id": replyTo}}
+		c["m.relates_to"] = map[string]any{
+			"rel_type":        "m.thread",
+			"event_id":        thread,
+			"is_falling_back": false,
+			"m.in_reply_to":   map[string]any{"event_id": replyTo},
+		}
 	case thread != "":
-		c["m.relates_to"] = map[string]any{"rel_type": "m.thread", "event_id": thread, "is_falling_back": true, "m.in_reply_to": map[string]any{"event_id": thread}}
+		c["m.relates_to"] = map[string]any{
+			"rel_type":        "m.thread",
+			"event_id":        thread,
+			"is_falling_back": true,
+			"m.in_reply_to":   map[string]any{"event_id": thread},
+		}
 	case replyTo != "":
 		c["m.relates_to"] = map[string]any{"m.in_reply_to": map[string]any{"event_id": replyTo}}
 	}
@@ -104,7 +114,8 @@ func (b *bot) writable(ctx context.Context, a chela.Address) (string, error) {
 		return "", err
 	}
 	if r.encrypted {
-		return "", &channel.Error{Permanent: true, Err: fmt.Errorf("matrix: the room %s is encrypted, which is not supported; create a room without encryption", id)}
+		return "", &channel.Error{Permanent: true,
+			Err: fmt.Errorf("matrix: the room %s is encrypted, which is not supported; create a room without encryption", id)}
 	}
 	return id, nil
 }
@@ -114,7 +125,8 @@ func (b *bot) put(ctx context.Context, room, kind, txn string, c map[string]any)
 	var out struct {
 		ID string `json:"event_id"`
 	}
-	if err := b.call(ctx, http.MethodPut, path("/_matrix/client/v3/rooms/%s/send/%s/%s", room, kind, txn), nil, c, &out); err != nil {
+	if err := b.call(ctx, http.MethodPut, path("/_matrix/client/v3/rooms/%s/send/%s/%s", room, kind, txn),
+		nil, c, &out); err != nil {
 		return channel.Receipt{}, err
 	}
 	return channel.Receipt{ID: out.ID, Time: time.Now()}, nil
@@ -168,7 +180,8 @@ func (b *bot) Delete(ctx context.Context, a chela.Address, id string) error {
 }
 
 func (b *bot) redact(ctx context.Context, room, id string) error {
-	return b.call(ctx, http.MethodPut, path("/_matrix/client/v3/rooms/%s/redact/%s/%s", room, id, transaction("redact "+id, 0)), nil, struct{}{}, &struct{}{})
+	return b.call(ctx, http.MethodPut, path("/_matrix/client/v3/rooms/%s/redact/%s/%s", room, id,
+		transaction("redact "+id, 0)), nil, struct{}{}, &struct{}{})
 }
 
 // Typing implements channel.Typer.

@@ -109,12 +109,14 @@ func (b *bot) session(ctx context.Context) error {
 		return err
 	}
 	if b.c.UserID != "" && b.c.UserID != who.UserID {
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("matrix: the credentials belong to %s, but channels.matrix.userId is %s", who.UserID, b.c.UserID)}
+		return &channel.Error{Permanent: true,
+			Err: fmt.Errorf("matrix: the credentials belong to %s, but channels.matrix.userId is %s", who.UserID, b.c.UserID)}
 	}
 	var profile struct {
 		Name string `json:"displayname"`
 	}
-	if err := b.get(ctx, path("/_matrix/client/v3/profile/%s/displayname", who.UserID), nil, &profile); err != nil && ctx.Err() != nil {
+	if err := b.get(ctx, path("/_matrix/client/v3/profile/%s/displayname", who.UserID), nil, &profile); err != nil &&
+		ctx.Err() != nil {
 		return err // without a display name the account is known by its id
 	}
 	st := &state{}
@@ -185,7 +187,8 @@ func (b *bot) logIn(ctx context.Context) error {
 	}
 	err = b.call(ctx, http.MethodPost, "/_matrix/client/v3/login", nil, in, &out)
 	if is(err, "M_FORBIDDEN") || is(err, "M_USER_DEACTIVATED") {
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w (check channels.matrix.userId and channels.matrix.password)", err)}
+		return &channel.Error{Permanent: true,
+			Err: fmt.Errorf("%w (check channels.matrix.userId and channels.matrix.password)", err)}
 	}
 	if err != nil {
 		return err
@@ -193,7 +196,8 @@ func (b *bot) logIn(ctx context.Context) error {
 	if out.AccessToken == "" {
 		return &channel.Error{Err: errors.New("matrix: the homeserver returned no access token")}
 	}
-	if err := b.writeFile(loginFile, savedLogin{b.c.base.String(), b.c.UserID, out.AccessToken, out.DeviceID}); err != nil {
+	if err := b.writeFile(loginFile, savedLogin{b.c.base.String(), b.c.UserID, out.AccessToken, out.DeviceID}); err !=
+		nil {
 		return err
 	}
 	b.setToken(secret.New(out.AccessToken))

@@ -223,7 +223,8 @@ func (b *bot) missed(ctx context.Context, id, since, before string) ([]event, er
 
 // markRead marks the messages of a room up to id as read. It is not important.
 func (b *bot) markRead(ctx context.Context, room, id string) {
-	err := b.call(ctx, http.MethodPost, path("/_matrix/client/v3/rooms/%s/receipt/m.read/%s", room, id), nil, struct{}{}, &struct{}{})
+	err := b.call(ctx, http.MethodPost, path("/_matrix/client/v3/rooms/%s/receipt/m.read/%s", room, id), nil,
+		struct{}{}, &struct{}{})
 	if err != nil {
 		b.env.Log.Debug("messages not marked as read", "room", room, "err", err)
 	}

@@ -35,7 +35,10 @@ func (b *bot) Probe(ctx context.Context) error {
 			return nil
 		}
 	}
-	return &channel.Error{Permanent: true, Err: fmt.Errorf("signal: signal-cli at %s has no account %s (link it: signal-cli link -n Chela; or check channels.signal.account)", b.c.base, b.c.Account)}
+	return &channel.Error{Permanent: true,
+		Err: fmt.Errorf(
+			"signal: signal-cli at %s has no account %s (link it: signal-cli link -n Chela; or check channels.signal.account)",
+			b.c.base, b.c.Account)}
 }
 
 // check asks the daemon whether it runs.
@@ -61,7 +64,8 @@ func (b *bot) Search(ctx context.Context, kind chela.PeerKind, query string, n i
 	query = strings.ToLower(strings.TrimLeft(strings.TrimSpace(query), "@#"))
 	var out []channel.Entry
 	has := func(names ...string) bool {
-		return len(out) < n && slices.ContainsFunc(names, func(s string) bool { return strings.Contains(strings.ToLower(s), query) })
+		return len(out) < n &&
+			slices.ContainsFunc(names, func(s string) bool { return strings.Contains(strings.ToLower(s), query) })
 	}
 	if kind == chela.Direct || kind == "" {
 		var people []contact
@@ -75,7 +79,8 @@ func (b *bot) Search(ctx context.Context, kind chela.PeerKind, query string, n i
 			if who.id() == "" || p.Blocked || p.Unregistered || b.self(who) || !has(name, p.Username, p.Number, who.uuid) {
 				continue
 			}
-			out = append(out, channel.Entry{Peer: chela.Peer{Kind: chela.Direct, ID: who.id()}, Name: name, Handle: cmp.Or(p.Username, p.Number)})
+			out = append(out, channel.Entry{Peer: chela.Peer{Kind: chela.Direct, ID: who.id()}, Name: name,
+				Handle: cmp.Or(p.Username, p.Number)})
 		}
 	}
 	if kind == chela.Group || kind == "" {
@@ -136,7 +141,8 @@ func (b *bot) Fetch(ctx context.Context, m chela.Media, most int) (chela.Media, 
 		return m, &channel.Error{Permanent: true, Err: errors.New("signal: the source of the attachment is invalid")}
 	}
 	if m.Bytes > most {
-		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: the attachment has %d bytes, more than %d", m.Bytes, most)}
+		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: the attachment has %d bytes, more than %d",
+			m.Bytes, most)}
 	}
 	p, err := recipient(chela.Peer{Kind: chela.PeerKind(parts[0]), ID: parts[1]})
 	if err != nil {
@@ -163,7 +169,8 @@ func (b *bot) Fetch(ctx context.Context, m chela.Media, most int) (chela.Media, 
 		return m, fmt.Errorf("signal: the attachment is not base64: %w", err)
 	}
 	if len(data) > most {
-		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: the attachment has %d bytes, more than %d", len(data), most)}
+		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: the attachment has %d bytes, more than %d",
+			len(data), most)}
 	}
 	m.Data, m.Source, m.Bytes = data, "", 0
 	return m, nil
@@ -181,7 +188,8 @@ func (b *bot) sendReceipts(ctx context.Context) (stop func()) {
 		for {
 			select {
 			case r := <-b.receipts:
-				err := b.read(ctx, "sendReceipt", params{"recipient": r.author, "targetTimestamp": []int64{r.time}, "type": "read"}, maxAnswer, nil)
+				err := b.read(ctx, "sendReceipt", params{"recipient": r.author, "targetTimestamp": []int64{r.time}, "type": "read"},
+					maxAnswer, nil)
 				if err != nil && ctx.Err() == nil {
 					b.env.Log.Debug("read receipt not sent", "err", err)
 				}

@@ -41,7 +41,9 @@ func Factory(programs Programs) channel.Factory {
 	return channel.Factory{
 		Name: Name,
 		Setup: []channel.Setting{
-			{Key: "account", Title: "phone number of the assistant, such as +4915112345678", Help: "Register or link a number of its own with signal-cli first: docs/signal.md.", Env: "SIGNAL_ACCOUNT", Required: true},
+			{Key: "account", Title: "phone number of the assistant, such as +4915112345678",
+				Help: "Register or link a number of its own with signal-cli first: docs/signal.md.",
+				Env:  "SIGNAL_ACCOUNT", Required: true},
 		},
 		Limits: channel.Limits{Text: maxText, Edit: editInterval, Size: func(r rune) int {
 			return max(utf16.RuneLen(r), 1)
@@ -155,7 +157,8 @@ func (c *config) address() error {
 		text = "http://" + net.JoinHostPort(host, strconv.Itoa(cmp.Or(c.HTTPPort, 8080)))
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return errors.New("httpUrl or httpHost: want the address of signal-cli's HTTP daemon, such as http://127.0.0.1:8080")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")

@@ -24,7 +24,8 @@ const daemonGrace = 5 * time.Second
 
 // variables are the environment variables that signal-cli gets.
 var variables = [...]string{
-	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
+	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT",
+	"PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA",
 	"XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "JAVA_HOME", "JAVA_OPTS", "SIGNAL_CLI_OPTS",
 }
 
@@ -120,7 +121,8 @@ func (d *daemon) program(environ []string) (string, error) {
 		path = sandbox.Look(environ)(name)
 	}
 	if path == "" {
-		return "", &channel.Error{Permanent: true, Err: fmt.Errorf("signal: %s was not found (install signal-cli from https://github.com/AsamK/signal-cli, or type: chela config set channels.signal.cliPath /path/to/signal-cli; for a daemon elsewhere: chela config set channels.signal.httpUrl http://127.0.0.1:8080)", name)}
+		return "", &channel.Error{Permanent: true,
+			Err: fmt.Errorf("signal: %s was not found (install signal-cli from https://github.com/AsamK/signal-cli, or type: chela config set channels.signal.cliPath /path/to/signal-cli; for a daemon elsewhere: chela config set channels.signal.httpUrl http://127.0.0.1:8080)", name)}
 	}
 	return path, nil
 }
@@ -156,7 +158,13 @@ func (d *daemon) launch(ctx context.Context) error {
 		return ctx.Err()
 	}
 	r := &running{log: &lines{log: b.env.Log}, done: make(chan struct{})}
-	plan := sandbox.Plan{Path: path, Argv: append([]string{path}, b.arguments()...), Dir: b.env.Dir, Env: environ, Grace: daemonGrace}
+	plan := sandbox.Plan{
+		Path:  path,
+		Argv:  append([]string{path}, b.arguments()...),
+		Dir:   b.env.Dir,
+		Env:   environ,
+		Grace: daemonGrace,
+	}
 	pr, err := broker.Start(d.ctx, plan, r.log)
 	if err != nil {
 		return fmt.Errorf("signal: %s could not be started: %w", path, err)
@@ -177,7 +185,8 @@ func (b *bot) arguments() []string {
 	if b.c.ConfigPath != "" {
 		args = append(args, "--config", b.c.ConfigPath)
 	}
-	args = append(args, "-a", b.c.Account, "daemon", "--http", b.c.bind, "--no-receive-stdout", "--receive-mode=on-connection")
+	args = append(args, "-a", b.c.Account, "daemon", "--http", b.c.bind, "--no-receive-stdout",
+		"--receive-mode=on-connection")
 	if b.c.IgnoreAttachments {
 		args = append(args, "--ignore-attachments")
 	}
@@ -201,7 +210,9 @@ func (d *daemon) failure(exit sandbox.Exit, err error, last string) error {
 		end = fmt.Errorf("%w: %w", end, err)
 	}
 	if strings.Contains(last, "not registered") {
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w (link the account: signal-cli link -n Chela; or register it: signal-cli -a %s register)", end, d.bot.c.Account)}
+		return &channel.Error{Permanent: true,
+			Err: fmt.Errorf("%w (link the account: signal-cli link -n Chela; or register it: signal-cli -a %s register)", end,
+				d.bot.c.Account)}
 	}
 	return end
 }

@@ -151,7 +151,8 @@ func TestDaemon(t *testing.T) {
 		}
 		p := s.plans[0]
 		want := "--config /data -a +491700000000 daemon --http 127.0.0.1:8080 --no-receive-stdout --receive-mode=on-connection --ignore-attachments --ignore-stories"
-		if got := strings.Join(p.Argv[1:], " "); got != want || p.Argv[0] != p.Path || filepath.Dir(p.Path) != r.vars["PATH"] || p.Dir != filepath.Join(r.dir, "account") {
+		if got := strings.Join(p.Argv[1:], " "); got != want || p.Argv[0] != p.Path ||
+			filepath.Dir(p.Path) != r.vars["PATH"] || p.Dir != filepath.Join(r.dir, "account") {
 			t.Errorf("started %+v", p)
 		}
 		if env := strings.Join(p.Env, "\n"); !strings.Contains(env, "JAVA_HOME=/java") || strings.Contains(env, "secret") {
@@ -225,14 +226,17 @@ func TestDaemonDoesNotStart(t *testing.T) {
 		{"ends at once", "", func(_ *rig, s *starter) {
 			time.AfterFunc(3*time.Second, func() { s.end("Exception: x", sandbox.Exit{Code: 1}) })
 		}, false, "exit status 1: Exception: x"},
-		{"does not answer", `, "startupTimeoutMs": 5000`, func(_ *rig, s *starter) { s.boots = time.Hour }, false, "within 5s"},
-		{"cannot be started", "", func(_ *rig, s *starter) { s.err = errors.New("permission denied") }, false, "permission denied"},
+		{"does not answer", `, "startupTimeoutMs": 5000`, func(_ *rig, s *starter) { s.boots = time.Hour },
+			false, "within 5s"},
+		{"cannot be started", "", func(_ *rig, s *starter) { s.err = errors.New("permission denied") },
+			false, "permission denied"},
 		{"nothing is started here", "", func(r *rig, _ *starter) {
 			r.programs = func(context.Context, *slog.Logger, string) (sandbox.Broker, error) {
 				return nil, errors.New("no programs")
 			}
 		}, false, "no programs"},
-		{"another program listens", "", func(r *rig, s *starter) { r.client.Transport = s.next }, false, "httpUrl http://127.0.0.1:8080"},
+		{"another program listens", "", func(r *rig, s *starter) { r.client.Transport = s.next }, false,
+			"httpUrl http://127.0.0.1:8080"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -295,7 +299,8 @@ func TestProcess(t *testing.T) {
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	_ = l.Close()
-	r := &rig{t: t, client: &http.Client{Transport: &http.Transport{}}, dir: t.TempDir(), vars: map[string]string{"PATH": os.Getenv("PATH"), "XDG_RUNTIME_DIR": "test of chela"}}
+	r := &rig{t: t, client: &http.Client{Transport: &http.Transport{}}, dir: t.TempDir(),
+		vars: map[string]string{"PATH": os.Getenv("PATH"), "XDG_RUNTIME_DIR": "test of chela"}}
 	r.programs = func(context.Context, *slog.Logger, string) (sandbox.Broker, error) {
 		return argv{host.New("")}, nil
 	}

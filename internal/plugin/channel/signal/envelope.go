@@ -248,7 +248,8 @@ func (b *bot) inbound(e *envelope) (chela.Inbound, bool) {
 	if edited {
 		in.ID, in.Edited = b.editID(e.Edit.Target, sent, author), true
 	}
-	b.seen.Put(messageKey{in.Address.Peer, sent}, written{author: author, text: humanize.TruncateBytes(in.Text, maxRemembered)})
+	b.seen.Put(messageKey{in.Address.Peer, sent},
+		written{author: author, text: humanize.TruncateBytes(in.Text, maxRemembered)})
 	return in, true
 }
 

@@ -48,7 +48,8 @@ func FuzzEvent(f *testing.F) {
 			t.Errorf("%s: id %q of %+v", s, in.ID, in)
 		case in.Address.Peer.Kind == chela.Direct && in.Address.Peer.ID != in.Sender.ID:
 			t.Errorf("%s: chat %+v of %+v", s, in.Address, in.Sender)
-		case !utf8.ValidString(in.Text) || !utf8.ValidString(in.Quote.Text) || len(in.Sender.Name) > maxName+10 && in.Sender.Name != in.Sender.ID:
+		case !utf8.ValidString(in.Text) || !utf8.ValidString(in.Quote.Text) || len(in.Sender.Name) > maxName+
+			10 && in.Sender.Name != in.Sender.ID:
 			t.Errorf("%s: texts of %+v", s, in)
 		}
 		for _, m := range in.Media {

@@ -81,7 +81,9 @@ func newRig(t *testing.T) *rig {
 
 func (r *rig) env() channel.Env {
 	return channel.Env{
-		Log: slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})), HTTP: r.client, Dir: filepath.Join(r.dir, "account"),
+		Log:     slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		HTTP:    r.client,
+		Dir:     filepath.Join(r.dir, "account"),
 		Trusted: func(...string) *http.Client { return r.client },
 		Dial: func(context.Context, string, ...string) (net.Conn, error) {
 			return nil, errors.New("no connections")

@@ -131,7 +131,9 @@ func (b *bot) refusedStatus(method string, a channel.Answer) error {
 	case http.StatusNotFound, http.StatusUnauthorized, http.StatusForbidden:
 		return &channel.Error{Err: fmt.Errorf("%w: want signal-cli's HTTP daemon there (check channels.signal.httpUrl)", err)}
 	case http.StatusMisdirectedRequest:
-		return &channel.Error{Err: fmt.Errorf("%w: signal-cli accepts only the host name at which it listens (use that one in channels.signal.httpUrl)", err)}
+		return &channel.Error{
+			Err: fmt.Errorf(
+				"%w: signal-cli accepts only the host name at which it listens (use that one in channels.signal.httpUrl)", err)}
 	}
 	if a.Status >= 400 && a.Status < 500 {
 		return &channel.Error{Permanent: true, Err: err}
@@ -160,7 +162,8 @@ func (b *bot) refused(e *rpcError) error {
 	case e.Code == codeMethod:
 		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w (install the current version of signal-cli)", err)}
 	case e.Code == codeParams && has("account"):
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w (the daemon has no account %s; link it: signal-cli link -n Chela)", err, b.c.Account)}
+		return &channel.Error{Permanent: true,
+			Err: fmt.Errorf("%w (the daemon has no account %s; link it: signal-cli link -n Chela)", err, b.c.Account)}
 	case e.Code == codeRateLimit:
 		return &channel.Error{RetryAfter: time.Minute, Err: err}
 	case e.Code == codeUntrusted:
@@ -228,7 +231,8 @@ func (b *bot) unsent(e *rpcError, results []result) error {
 		return &channel.Error{RetryAfter: pause, Err: err}
 	case untrusted != nil:
 		name := oneLine(untrusted.name())
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w (the safety number has changed; compare it with the person, then type: signal-cli -a %s trust -v SAFETY_NUMBER %s)", err, b.c.Account, name)}
+		return &channel.Error{Permanent: true, Err: fmt.Errorf(
+			"%w (the safety number has changed; compare it with the person, then type: signal-cli -a %s trust -v SAFETY_NUMBER %s)", err, b.c.Account, name)}
 	case unregistered != nil:
 		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w: not on Signal: %w", err, channel.ErrGone)}
 	}

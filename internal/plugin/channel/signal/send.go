@@ -36,7 +36,9 @@ type partKey struct {
 
 var (
 	groupForm    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9+/]{22,100}={0,2}$`) })
-	usernameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL_][\pL\pN_]{2,40}\.[0-9]{2,10}$`) })
+	usernameForm = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^[\pL_][\pL\pN_]{2,40}\.[0-9]{2,10}$`)
+	})
 )
 
 // recipient returns the parameters that name a chat.
@@ -56,7 +58,8 @@ func recipient(p chela.Peer) (params, error) {
 	if (p.Kind == chela.Group || p.Kind == "") && groupForm().MatchString(p.ID) && len(p.ID)%4 == 0 {
 		return params{"groupId": p.ID}, nil
 	}
-	return nil, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: %q is no address (want the UUID or the phone number of a person, such as signal:+491701234567, or signal:group:ID)", humanize.TruncateBytes(p.ID, maxName))}
+	return nil, &channel.Error{Permanent: true,
+		Err: fmt.Errorf("signal: %q is no address (want the UUID or the phone number of a person, such as signal:+491701234567, or signal:group:ID)", humanize.TruncateBytes(p.ID, maxName))}
 }
 
 // styled adds a text of Markdown to the parameters of a message.
@@ -106,7 +109,8 @@ func (b *bot) Send(ctx context.Context, part channel.Part) (channel.Receipt, err
 		b.confirmed.Put(key, r)
 	}
 	shown, _ := p["message"].(string)
-	b.seen.Put(messageKey{chat, s.Timestamp}, written{author: b.c.Account, text: humanize.TruncateBytes(shown, maxRemembered)})
+	b.seen.Put(messageKey{chat, s.Timestamp},
+		written{author: b.c.Account, text: humanize.TruncateBytes(shown, maxRemembered)})
 	return r, nil
 }
 
@@ -128,7 +132,8 @@ func (b *bot) transmit(ctx context.Context, method string, p params, limit time.
 		}
 	}
 	if missed > 0 {
-		b.env.Log.Warn("a message did not reach all members of a group", "method", method, "members", len(s.Results), "missed", missed)
+		b.env.Log.Warn("a message did not reach all members of a group", "method", method,
+			"members", len(s.Results), "missed", missed)
 	}
 	return s, nil
 }
@@ -170,7 +175,8 @@ func (b *bot) authorOf(chat chela.Peer, id string) (sent int64, author string, o
 // dataURIs returns attachments as signal-cli accepts them.
 func dataURIs(all []chela.Media) ([]string, error) {
 	if len(all) > maxFiles {
-		return nil, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: %d attachments, more than %d", len(all), maxFiles)}
+		return nil, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: %d attachments, more than %d",
+			len(all), maxFiles)}
 	}
 	var out []string
 	total := 0
@@ -178,7 +184,9 @@ func dataURIs(all []chela.Media) ([]string, error) {
 		m := &all[i]
 		total += len(m.Data)
 		if len(m.Data) == 0 || len(m.Data) > maxFile || total > maxContent {
-			return nil, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: the attachment %q has %d bytes: want 1 to %d, and at most %d in a message", short(m.Name), len(m.Data), maxFile, maxContent)}
+			return nil, &channel.Error{Permanent: true,
+				Err: fmt.Errorf("signal: the attachment %q has %d bytes: want 1 to %d, and at most %d in a message", short(m.Name),
+					len(m.Data), maxFile, maxContent)}
 		}
 		kind, _, err := mime.ParseMediaType(m.Type)
 		if err != nil || !strings.Contains(kind, "/") || strings.ContainsAny(kind, ";,") {
@@ -197,11 +205,14 @@ func dataURIs(all []chela.Media) ([]string, error) {
 func (b *bot) own(a chela.Address, id string) (params, messageKey, error) {
 	sent, author, ok := parseID(id)
 	if !ok || author != "" && author != b.c.Account {
-		return nil, messageKey{}, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: %q is no message of the account: %w", humanize.TruncateBytes(id, maxName), channel.ErrGone)}
+		return nil, messageKey{},
+			&channel.Error{Permanent: true, Err: fmt.Errorf("signal: %q is no message of the account: %w",
+				humanize.TruncateBytes(id, maxName), channel.ErrGone)}
 	}
 	at := messageKey{a.Peer, sent}
 	if last, known := b.versions.Get(at); known && last == 0 {
-		return nil, at, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: the message %s was deleted: %w", id, channel.ErrGone)}
+		return nil, at, &channel.Error{Permanent: true, Err: fmt.Errorf("signal: the message %s was deleted: %w", id,
+			channel.ErrGone)}
 	}
 	p, err := recipient(a.Peer)
 	return p, at, err
@@ -266,7 +277,9 @@ func (b *bot) React(ctx context.Context, a chela.Address, id, emoji string) erro
 	}
 	sent, author, ok := b.authorOf(a.Peer, id)
 	if !ok {
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("signal: the author of the message %q is not known; name the message as TIME:UUID", humanize.TruncateBytes(id, maxName))}
+		return &channel.Error{Permanent: true,
+			Err: fmt.Errorf("signal: the author of the message %q is not known; name the message as TIME:UUID",
+				humanize.TruncateBytes(id, maxName))}
 	}
 	at := messageKey{a.Peer, sent}
 	p["targetAuthor"], p["targetTimestamp"], p["emoji"] = author, sent, emoji

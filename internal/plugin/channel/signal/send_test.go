@@ -24,18 +24,22 @@ func TestSend(t *testing.T) {
 		chat string
 		want string // as message prints it
 	}{
-		{"styles in units of UTF-16", channel.Part{Address: direct(ann), Text: "😀 **bold** and _it_, ~~no~~ `x`"}, ann, "😀 bold and it, no x [3:4:BOLD 12:2:ITALIC 16:2:STRIKETHROUGH 19:1:MONOSPACE]"},
+		{"styles in units of UTF-16", channel.Part{Address: direct(ann), Text: "😀 **bold** and _it_, ~~no~~ `x`"}, ann,
+			"😀 bold and it, no x [3:4:BOLD 12:2:ITALIC 16:2:STRIKETHROUGH 19:1:MONOSPACE]"},
 		{"to a number", channel.Part{Address: direct("+491701111111"), Text: "x"}, ann, "x []"},
 		{"with the prefix of targets", channel.Part{Address: direct("uuid:" + strings.ToUpper(ann)), Text: "x"}, ann, "x []"},
 		{"to a user name", channel.Part{Address: direct("ben.01"), Text: "x"}, ben, "x []"},
 		{"to a group", channel.Part{Address: group(team), Text: "a < b & c"}, team, "a < b & c []"},
 		{"without a kind", channel.Part{Address: chela.Address{Peer: chela.Peer{ID: team}}, Text: "x"}, team, "x []"},
 		{"attachments with a caption", channel.Part{Address: group(team), Text: "**look**", Media: []chela.Media{
-			{Name: "a b,c;d=e.png", Type: "image/png", Data: []byte("png")}, {Type: "text/plain; charset=utf-8", Data: []byte("text")}, {Name: "x", Type: "nonsense", Data: []byte{0}},
+			{Name: "a b,c;d=e.png", Type: "image/png", Data: []byte("png")},
+			{Type: "text/plain; charset=utf-8", Data: []byte("text")}, {Name: "x", Type: "nonsense", Data: []byte{0}},
 		}}, team, `look [0:4:BOLD] image/png "a b,c;d=e.png" "png" text/plain "" "text" application/octet-stream "x" "\x00"`},
-		{"attachment only", channel.Part{Address: group(team), Media: []chela.Media{{Type: "a/b", Data: []byte("1")}}}, team, ` [] a/b "" "1"`},
+		{"attachment only", channel.Part{Address: group(team), Media: []chela.Media{{Type: "a/b", Data: []byte("1")}}},
+			team, ` [] a/b "" "1"`},
 		{"reply", channel.Part{Address: group(team), Text: "x", ReplyTo: "77:" + ann}, team, "x [] > 77 " + ann + " "},
-		{"reply to an edit", channel.Part{Address: group(team), Text: "x", ReplyTo: "77:" + ann + ":edit:88"}, team, "x [] > 77 " + ann + " "},
+		{"reply to an edit", channel.Part{Address: group(team), Text: "x", ReplyTo: "77:" + ann + ":edit:88"}, team,
+			"x [] > 77 " + ann + " "},
 		{"reply to somebody who is not known", channel.Part{Address: group(team), Text: "x", ReplyTo: "77"}, team, "x []"},
 		{"reply to nonsense", channel.Part{Address: group(team), Text: "x", ReplyTo: "abc"}, team, "x []"},
 	} {
@@ -77,7 +81,8 @@ func TestQuoteOwn(t *testing.T) {
 	if _, err := c.Send(t.Context(), channel.Part{Address: group(team), Text: "two", ReplyTo: first.ID}); err != nil {
 		t.Fatal(err)
 	}
-	if q := r.server.Messages(team)[1].Quote; q.Author != r.server.Account || q.Text != "one" || fmt.Sprint(q.Time) != first.ID {
+	if q := r.server.Messages(team)[1].Quote; q.Author != r.server.Account || q.Text != "one" ||
+		fmt.Sprint(q.Time) != first.ID {
 		t.Errorf("quote %+v", q)
 	}
 }
@@ -95,47 +100,73 @@ func TestSendRefused(t *testing.T) {
 		want  func(e *channel.Error, err error) bool
 		text  string
 	}{
-		{"not on Signal", channel.Part{Address: direct(gone), Text: "x"}, signaltest.Fault{}, func(e *channel.Error, err error) bool {
-			return e.Permanent && errors.Is(err, channel.ErrGone)
-		}, "UNREGISTERED_FAILURE"},
-		{"changed safety number", channel.Part{Address: direct("00000000-0000-4000-8000-000000000001"), Text: "x"}, signaltest.Fault{}, func(e *channel.Error, err error) bool {
-			return e.Permanent && !errors.Is(err, channel.ErrGone)
-		}, "signal-cli -a +491700000000 trust -v SAFETY_NUMBER 00000000-0000-4000-8000-000000000001"},
-		{"too many messages", channel.Part{Address: direct("00000000-0000-4000-8000-000000000002"), Text: "x"}, signaltest.Fault{}, func(e *channel.Error, _ error) bool {
-			return !e.Permanent && e.RetryAfter == 90*time.Second
-		}, "--challenge tok"},
-		{"no network", channel.Part{Address: direct("00000000-0000-4000-8000-000000000003"), Text: "x"}, signaltest.Fault{}, func(e *channel.Error, _ error) bool {
-			return !e.Permanent
-		}, "NETWORK_FAILURE"},
-		{"no group", channel.Part{Address: group("bm9uZW5vbmVub25lbm9uZW5vbmVub25lbm9uZW5vbmU="), Text: "x"}, signaltest.Fault{}, func(e *channel.Error, err error) bool {
-			return e.Permanent && errors.Is(err, channel.ErrGone)
-		}, "Group not found"},
-		{"not a member", channel.Part{Address: group(closed), Text: "x"}, signaltest.Fault{}, func(e *channel.Error, err error) bool {
-			return e.Permanent && errors.Is(err, channel.ErrGone)
-		}, "not a member"},
-		{"empty", channel.Part{Address: group(team), Text: " \n"}, signaltest.Fault{}, func(e *channel.Error, _ error) bool { return e.Permanent }, "empty"},
-		{"a name", channel.Part{Address: direct("Ann"), Text: "x"}, signaltest.Fault{}, func(e *channel.Error, _ error) bool { return e.Permanent }, "signal:+491701234567"},
-		{"a room", channel.Part{Address: chela.Address{Peer: chela.Peer{Kind: chela.Room, ID: team}}, Text: "x"}, signaltest.Fault{}, func(e *channel.Error, _ error) bool { return e.Permanent }, "signal:group:ID"},
-		{"an empty file", channel.Part{Address: group(team), Media: file(0)}, signaltest.Fault{}, func(e *channel.Error, _ error) bool { return e.Permanent }, "0 bytes"},
-		{"a large file", channel.Part{Address: group(team), Media: file(15 << 20)}, signaltest.Fault{}, func(e *channel.Error, _ error) bool { return e.Permanent }, "15728640 bytes"},
-		{"429", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 429, RetryAfter: time.Minute}, func(e *channel.Error, _ error) bool {
-			return !e.Permanent && e.RetryAfter == time.Minute
-		}, "429"},
-		{"503", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 503}, func(e *channel.Error, _ error) bool { return !e.Permanent }, "503"},
-		{"404", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 404}, func(e *channel.Error, _ error) bool { return !e.Permanent }, "channels.signal.httpUrl"},
-		{"421", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 421}, func(e *channel.Error, _ error) bool { return !e.Permanent }, "host name"},
-		{"413", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 413}, func(e *channel.Error, _ error) bool { return e.Permanent }, "413"},
-		{"I/O error", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Code: -3, Message: "disk"}, func(e *channel.Error, _ error) bool { return !e.Permanent }, "disk"},
-		{"internal error", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Code: -32603, Message: "Failed to send message: x\n(IOException)"}, func(e *channel.Error, _ error) bool { return !e.Permanent }, "x (IOException)"},
-		{"bad attachment", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Code: -32603, Message: "x (AttachmentInvalidException)"}, func(e *channel.Error, _ error) bool { return e.Permanent }, "Attachment"},
-		{"old signal-cli", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Code: -32601, Message: "Method not implemented"}, func(e *channel.Error, _ error) bool { return e.Permanent }, "current version"},
-		{"invalid request", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Code: -32600, Message: strings.Repeat("long ", 1000)}, func(e *channel.Error, err error) bool { return e.Permanent && len(err.Error()) < 500 }, "long"},
+		{"not on Signal", channel.Part{Address: direct(gone), Text: "x"}, signaltest.Fault{},
+			func(e *channel.Error, err error) bool {
+				return e.Permanent && errors.Is(err, channel.ErrGone)
+			}, "UNREGISTERED_FAILURE"},
+		{"changed safety number", channel.Part{Address: direct("00000000-0000-4000-8000-000000000001"), Text: "x"},
+			signaltest.Fault{}, func(e *channel.Error, err error) bool {
+				return e.Permanent && !errors.Is(err, channel.ErrGone)
+			}, "signal-cli -a +491700000000 trust -v SAFETY_NUMBER 00000000-0000-4000-8000-000000000001"},
+		{"too many messages", channel.Part{Address: direct("00000000-0000-4000-8000-000000000002"), Text: "x"},
+			signaltest.Fault{}, func(e *channel.Error, _ error) bool {
+				return !e.Permanent && e.RetryAfter == 90*time.Second
+			}, "--challenge tok"},
+		{"no network", channel.Part{Address: direct("00000000-0000-4000-8000-000000000003"), Text: "x"}, signaltest.Fault{},
+			func(e *channel.Error, _ error) bool {
+				return !e.Permanent
+			}, "NETWORK_FAILURE"},
+		{"no group", channel.Part{Address: group("bm9uZW5vbmVub25lbm9uZW5vbmVub25lbm9uZW5vbmU="), Text: "x"},
+			signaltest.Fault{}, func(e *channel.Error, err error) bool {
+				return e.Permanent && errors.Is(err, channel.ErrGone)
+			}, "Group not found"},
+		{"not a member", channel.Part{Address: group(closed), Text: "x"}, signaltest.Fault{},
+			func(e *channel.Error, err error) bool {
+				return e.Permanent && errors.Is(err, channel.ErrGone)
+			}, "not a member"},
+		{"empty", channel.Part{Address: group(team), Text: " \n"}, signaltest.Fault{},
+			func(e *channel.Error, _ error) bool { return e.Permanent }, "empty"},
+		{"a name", channel.Part{Address: direct("Ann"), Text: "x"}, signaltest.Fault{},
+			func(e *channel.Error, _ error) bool { return e.Permanent }, "signal:+491701234567"},
+		{"a room", channel.Part{Address: chela.Address{Peer: chela.Peer{Kind: chela.Room, ID: team}}, Text: "x"},
+			signaltest.Fault{}, func(e *channel.Error, _ error) bool { return e.Permanent }, "signal:group:ID"},
+		{"an empty file", channel.Part{Address: group(team), Media: file(0)}, signaltest.Fault{},
+			func(e *channel.Error, _ error) bool { return e.Permanent }, "0 bytes"},
+		{"a large file", channel.Part{Address: group(team), Media: file(15 << 20)}, signaltest.Fault{},
+			func(e *channel.Error, _ error) bool { return e.Permanent }, "15728640 bytes"},
+		{"429", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 429, RetryAfter: time.Minute},
+			func(e *channel.Error, _ error) bool {
+				return !e.Permanent && e.RetryAfter == time.Minute
+			}, "429"},
+		{"503", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 503},
+			func(e *channel.Error, _ error) bool { return !e.Permanent }, "503"},
+		{"404", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 404},
+			func(e *channel.Error, _ error) bool { return !e.Permanent }, "channels.signal.httpUrl"},
+		{"421", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 421},
+			func(e *channel.Error, _ error) bool { return !e.Permanent }, "host name"},
+		{"413", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Status: 413},
+			func(e *channel.Error, _ error) bool { return e.Permanent }, "413"},
+		{"I/O error", channel.Part{Address: group(team), Text: "x"}, signaltest.Fault{Code: -3, Message: "disk"},
+			func(e *channel.Error, _ error) bool { return !e.Permanent }, "disk"},
+		{"internal error", channel.Part{Address: group(team), Text: "x"},
+			signaltest.Fault{Code: -32603, Message: "Failed to send message: x\n(IOException)"},
+			func(e *channel.Error, _ error) bool { return !e.Permanent }, "x (IOException)"},
+		{"bad attachment", channel.Part{Address: group(team), Text: "x"},
+			signaltest.Fault{Code: -32603, Message: "x (AttachmentInvalidException)"},
+			func(e *channel.Error, _ error) bool { return e.Permanent }, "Attachment"},
+		{"old signal-cli", channel.Part{Address: group(team), Text: "x"},
+			signaltest.Fault{Code: -32601, Message: "Method not implemented"},
+			func(e *channel.Error, _ error) bool { return e.Permanent }, "current version"},
+		{"invalid request", channel.Part{Address: group(team), Text: "x"},
+			signaltest.Fault{Code: -32600, Message: strings.Repeat("long ", 1000)},
+			func(e *channel.Error, err error) bool { return e.Permanent && len(err.Error()) < 500 }, "long"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			r.server.AddGroup(signaltest.Group{ID: closed, Name: "Closed", Closed: true})
-			for i, p := range []signaltest.Person{{Outcome: "IDENTITY_FAILURE"}, {Outcome: "RATE_LIMIT_FAILURE", RetryAfter: 90, Token: "tok"}, {Outcome: "NETWORK_FAILURE"}} {
+			for i, p := range []signaltest.Person{{Outcome: "IDENTITY_FAILURE"},
+				{Outcome: "RATE_LIMIT_FAILURE", RetryAfter: 90, Token: "tok"}, {Outcome: "NETWORK_FAILURE"}} {
 				p.UUID = fmt.Sprint("00000000-0000-4000-8000-00000000000", i+1)
 				r.server.Add(p)
 			}
@@ -161,7 +192,8 @@ func TestPartly(t *testing.T) {
 	r := newRig(t)
 	r.server.Add(signaltest.Person{UUID: ben, Outcome: "IDENTITY_FAILURE"})
 	c := r.open(keys)
-	if _, err := c.Send(t.Context(), channel.Part{Address: group(team), Text: "x"}); err != nil || !strings.Contains(r.logged(), "missed=1") {
+	if _, err := c.Send(t.Context(), channel.Part{Address: group(team), Text: "x"}); err != nil ||
+		!strings.Contains(r.logged(), "missed=1") {
 		t.Errorf("got %v\n%s", err, r.logged())
 	}
 	r.server.Add(signaltest.Person{UUID: ann, Outcome: "NETWORK_FAILURE"})
@@ -175,8 +207,10 @@ func TestPartly(t *testing.T) {
 func TestAmbiguous(t *testing.T) {
 	t.Parallel()
 	for _, f := range []signaltest.Fault{
-		{Cut: true, Accept: true}, {Cut: true}, {Status: 500, Accept: true}, {Status: 504, Accept: true}, {Body: "<html>", Accept: true}, {Body: `{"jsonrpc": "2.0", "id": "x", "result": {"timestamp": 5}}`, Accept: true},
-		{Body: `{"jsonrpc": "2.0", "id": "1", "result": {}}`, Accept: true}, {Body: `{"jsonrpc": "2.0", "id": "1", "result": []}`, Accept: true},
+		{Cut: true, Accept: true}, {Cut: true}, {Status: 500, Accept: true}, {Status: 504, Accept: true},
+		{Body: "<html>", Accept: true}, {Body: `{"jsonrpc": "2.0", "id": "x", "result": {"timestamp": 5}}`, Accept: true},
+		{Body: `{"jsonrpc": "2.0", "id": "1", "result": {}}`, Accept: true},
+		{Body: `{"jsonrpc": "2.0", "id": "1", "result": []}`, Accept: true},
 	} {
 		r := newRig(t)
 		f.Method = "send"
@@ -190,7 +224,8 @@ func TestAmbiguous(t *testing.T) {
 		if (shown == 1) != f.Accept {
 			t.Errorf("%+v: people see %d messages", f, shown)
 		}
-		if _, err := c.Send(t.Context(), channel.Part{Key: "k", Address: group(team), Text: "x"}); err != nil || len(r.server.Shown(team)) != shown+1 {
+		if _, err := c.Send(t.Context(), channel.Part{Key: "k", Address: group(team), Text: "x"}); err != nil ||
+			len(r.server.Shown(team)) != shown+1 {
 			t.Errorf("%+v: an unconfirmed part was taken for a confirmed one: %v", f, err)
 		}
 	}
@@ -205,7 +240,9 @@ func TestNoDaemon(t *testing.T) {
 	if err == nil || errors.Is(err, channel.ErrAmbiguous) || permanent(err) {
 		t.Errorf("got %v", err)
 	}
-	if err := r.open(keys).(channel.Prober).Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "signal-cli -a +491700000000 daemon --http 127.0.0.1:8080 --receive-mode=on-connection") {
+	if err := r.open(keys).(channel.Prober).Probe(t.Context()); err == nil ||
+		!strings.Contains(err.Error(),
+			"signal-cli -a +491700000000 daemon --http 127.0.0.1:8080 --receive-mode=on-connection") {
 		t.Errorf("probe: %v", err)
 	}
 }
@@ -299,7 +336,8 @@ func TestReact(t *testing.T) {
 		react(direct(ann), "5:"+ann+":edit:6", "👍")
 		react(direct(ann), "5:"+ann, "")
 		want := []signaltest.Reaction{
-			{Chat: team, Author: ben, Emoji: "🎉", Time: at}, {Chat: team, Author: ben, Emoji: "🎉", Time: at, Removed: true}, {Chat: team, Author: ben, Emoji: "👀", Time: at},
+			{Chat: team, Author: ben, Emoji: "🎉", Time: at}, {Chat: team, Author: ben, Emoji: "🎉", Time: at, Removed: true},
+			{Chat: team, Author: ben, Emoji: "👀", Time: at},
 			{Chat: team, Author: r.server.Account, Emoji: "👍", Time: own.Time.UnixMilli()},
 			{Chat: ann, Author: ann, Emoji: "👍", Time: 5}, {Chat: ann, Author: ann, Emoji: "👍", Time: 5, Removed: true},
 		}
@@ -307,7 +345,8 @@ func TestReact(t *testing.T) {
 			t.Errorf("got %v\nwant %v", got, want)
 		}
 		for _, id := range []string{"12345", "x", "5:Ann", "5:+1"} {
-			if err := c.(channel.Reactor).React(t.Context(), group(team), id, "👍"); !permanent(err) || !strings.Contains(err.Error(), "TIME:UUID") {
+			if err := c.(channel.Reactor).React(t.Context(), group(team), id, "👍"); !permanent(err) ||
+				!strings.Contains(err.Error(), "TIME:UUID") {
 				t.Errorf("react to %s: %v", id, err)
 			}
 		}

@@ -81,7 +81,14 @@ var (
 )
 
 func newBot(env channel.Env, c config, account chela.AccountID, programs Programs) *bot {
-	b := &bot{env: env, c: c, account: account, client: env.Trusted(c.base.Host), me: c.uuid, receipts: make(chan receiptOf, maxReceipts)}
+	b := &bot{
+		env:      env,
+		c:        c,
+		account:  account,
+		client:   env.Trusted(c.base.Host),
+		me:       c.uuid,
+		receipts: make(chan receiptOf, maxReceipts),
+	}
 	b.names.Most, b.seen.Most, b.edits.Most = maxNames, maxMessages, maxMessages
 	b.confirmed.Most, b.versions.Most, b.reactions.Most = maxKeys, maxMessages, maxMessages
 	b.spool.path = filepath.Join(env.Dir, "pending.json")
@@ -94,7 +101,9 @@ func newBot(env channel.Env, c config, account chela.AccountID, programs Program
 // Run implements channel.Channel.
 func (b *bot) Run(ctx context.Context, sink channel.Sink) error {
 	if bad := b.c.strangers(); len(bad) > 0 {
-		b.env.Log.Warn("allowFrom has entries that match nobody; write the UUID of the person, as chela pairing list shows it", "entries", strings.Join(bad[:min(len(bad), 10)], " "))
+		b.env.Log.Warn(
+			"allowFrom has entries that match nobody; write the UUID of the person, as chela pairing list shows it",
+			"entries", strings.Join(bad[:min(len(bad), 10)], " "))
 	}
 	if b.daemon != nil {
 		defer b.daemon.prepare(ctx)()
@@ -144,7 +153,9 @@ func (b *bot) stream(ctx context.Context, sink channel.Sink, up func()) error {
 	}
 	defer res.Body.Close()
 	if res.StatusCode == http.StatusBadRequest {
-		return fmt.Errorf("signal: signal-cli at %s has no account %s (link it: signal-cli link -n Chela; or check channels.signal.account)", b.c.base, b.c.Account)
+		return fmt.Errorf(
+			"signal: signal-cli at %s has no account %s (link it: signal-cli link -n Chela; or check channels.signal.account)",
+			b.c.base, b.c.Account)
 	}
 	if res.StatusCode != http.StatusOK {
 		err := b.refusedStatus("the request for events", channel.Answer{Status: res.StatusCode, Header: res.Header})
@@ -154,7 +165,8 @@ func (b *bot) stream(ctx context.Context, sink channel.Sink, up func()) error {
 		return err
 	}
 	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
-		return fmt.Errorf("signal: what answers at %s is not signal-cli's HTTP daemon (check channels.signal.httpUrl or httpPort)", b.c.base)
+		return fmt.Errorf(
+			"signal: what answers at %s is not signal-cli's HTTP daemon (check channels.signal.httpUrl or httpPort)", b.c.base)
 	}
 	up()
 	for data, err := range sse.Read(&watched{r: res.Body, alarm: alarm}, maxEvent) {
@@ -206,7 +218,8 @@ func (b *bot) receive(ctx context.Context, sink channel.Sink, data []byte, store
 			b.env.Log.Warn("an event of another account is left out", "account", oneLine(e.Account))
 			return b.done(stored)
 		}
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("signal: signal-cli at %s serves the account %s, not %s (give each account its channels.signal.accounts.NAME.httpPort or httpUrl)", b.c.base, oneLine(e.Account), b.c.Account)}
+		return &channel.Error{Permanent: true, Err: fmt.Errorf(
+			"signal: signal-cli at %s serves the account %s, not %s (give each account its channels.signal.accounts.NAME.httpPort or httpUrl)", b.c.base, oneLine(e.Account), b.c.Account)}
 	}
 	if e.Envelope == nil {
 		b.problem(&e, "")
@@ -269,7 +282,9 @@ func (b *bot) problem(e *event, from string) {
 	}
 	hint := ""
 	if e.Exception.Type == "UntrustedIdentityException" {
-		hint = "the safety number has changed; compare it with the person, then type: signal-cli -a " + b.c.Account + " trust -v SAFETY_NUMBER " + from
+		hint = "the safety number has changed; compare it with the person, then type: signal-cli -a " + b.c.Account +
+			" trust -v SAFETY_NUMBER " + from
 	}
-	b.env.Log.Warn("signal-cli could not read a message", "from", from, "type", oneLine(e.Exception.Type), "err", oneLine(e.Exception.Message), "hint", hint)
+	b.env.Log.Warn("signal-cli could not read a message", "from", from, "type", oneLine(e.Exception.Type),
+		"err", oneLine(e.Exception.Message), "hint", hint)
 }

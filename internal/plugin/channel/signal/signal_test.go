@@ -47,14 +47,16 @@ func TestChecks(t *testing.T) {
 			r := newRig(t)
 			c := r.open(keys)
 			stop := channeltest.Run(r.t.Context(), c, func(ctx context.Context, in chela.Inbound) error {
-				_, err := c.Send(ctx, channel.Part{Key: in.ID, Address: in.Address, ReplyTo: in.ID, Text: "**Hello** " + in.Sender.Name})
+				_, err := c.Send(ctx,
+					channel.Part{Key: in.ID, Address: in.Address, ReplyTo: in.ID, Text: "**Hello** " + in.Sender.Name})
 				return err
 			})
 			at := r.server.Say(ann, "", "hi", nil)
 			synctest.Wait()
 			_ = stop()
 			got := r.server.Messages(ann)
-			if len(got) != 1 || got[0].Text != "Hello Ann" || fmt.Sprint(got[0].Styles) != "[0:5:BOLD]" || got[0].Quote != (signaltest.Quote{Time: at, Author: ann, Text: "hi"}) {
+			if len(got) != 1 || got[0].Text != "Hello Ann" || fmt.Sprint(got[0].Styles) != "[0:5:BOLD]" ||
+				got[0].Quote != (signaltest.Quote{Time: at, Author: ann, Text: "hi"}) {
 				t.Errorf("people see %+v", got)
 			}
 		})
@@ -67,8 +69,10 @@ func TestChecks(t *testing.T) {
 			synctest.Wait()
 			r.server.Fail(
 				signaltest.Fault{Method: "events", Cut: true}, signaltest.Fault{Method: "events", Status: 502},
-				signaltest.Fault{Method: "events", Status: 429, RetryAfter: time.Minute}, signaltest.Fault{Method: "events", Status: 400},
-				signaltest.Fault{Method: "events", Status: 404}, signaltest.Fault{Method: "events", Status: 405}, signaltest.Fault{Method: "events", Body: "hello"},
+				signaltest.Fault{Method: "events", Status: 429, RetryAfter: time.Minute},
+				signaltest.Fault{Method: "events", Status: 400},
+				signaltest.Fault{Method: "events", Status: 404}, signaltest.Fault{Method: "events", Status: 405},
+				signaltest.Fault{Method: "events", Body: "hello"},
 			)
 			r.server.Cut()
 			for range 4 {
@@ -97,7 +101,13 @@ func TestReceive(t *testing.T) {
 	t.Parallel()
 	const placeholder = "\ufffc"
 	me := func(start, length int) object {
-		return object{"name": "+491700000000", "number": "+491700000000", "uuid": "99999999-9999-4999-8999-999999999999", "start": start, "length": length}
+		return object{
+			"name":   "+491700000000",
+			"number": "+491700000000",
+			"uuid":   "99999999-9999-4999-8999-999999999999",
+			"start":  start,
+			"length": length,
+		}
 	}
 	mention := func(uuid string, start, length int) object {
 		return object{"name": uuid, "number": nil, "uuid": uuid, "start": start, "length": length}
@@ -109,11 +119,13 @@ func TestReceive(t *testing.T) {
 		want func(in chela.Inbound) bool
 	}{
 		{"text of a person", func(r *rig) { at = r.server.Say(ann, "", "hello", nil) }, func(in chela.Inbound) bool {
-			return in.Address == direct(ann) && in.ID == fmt.Sprint(at, ":", ann) && in.Sender == chela.Sender{ID: ann, Name: "Ann"} && in.Text == "hello" &&
+			return in.Address == direct(ann) && in.ID == fmt.Sprint(at, ":", ann) &&
+				in.Sender == chela.Sender{ID: ann, Name: "Ann"} && in.Text == "hello" &&
 				in.Group == "" && !in.Mentioned && in.Time.UnixMilli() == at
 		}},
 		{"text in a group", func(r *rig) { r.server.Say(ben, team, "hello", nil) }, func(in chela.Inbound) bool {
-			return in.Address == group(team) && in.Sender == chela.Sender{ID: ben, Name: "Ben"} && in.Group == "Team" && !in.Mentioned
+			return in.Address == group(team) && in.Sender == chela.Sender{ID: ben, Name: "Ben"} &&
+				in.Group == "Team" && !in.Mentioned
 		}},
 		{"UUID in upper case", func(r *rig) {
 			e := r.server.Envelope(ann, 7, "dataMessage", r.server.Data(7, "", "x", nil))
@@ -124,13 +136,15 @@ func TestReceive(t *testing.T) {
 			return in.Sender == chela.Sender{ID: "+491709999999", Name: "+491709999999"} && in.Address == direct("+491709999999")
 		}},
 		{"only the old name of the source", func(r *rig) {
-			r.server.Raw(`{"account": "+491700000000", "envelope": {"source": "` + ann + `", "timestamp": 5, "dataMessage": {"message": "x"}}}`)
+			r.server.Raw(`{"account": "+491700000000", "envelope": {"source": "` + ann +
+				`", "timestamp": 5, "dataMessage": {"message": "x"}}}`)
 		}, func(in chela.Inbound) bool { return in.Sender.ID == ann && in.ID == "5:"+ann }},
 		{"mention at the beginning", func(r *rig) {
 			r.server.Say(ann, team, placeholder+" hello", object{"mentions": []any{me(0, 1)}})
 		}, func(in chela.Inbound) bool { return in.Mentioned && in.Text == "hello" }},
 		{"mention in the middle after an emoji", func(r *rig) {
-			r.server.Say(ann, team, "😀 "+placeholder+", hello "+placeholder+"!", object{"mentions": []any{mention(ann, 12, 1), me(3, 1)}})
+			r.server.Say(ann, team, "😀 "+placeholder+", hello "+placeholder+"!",
+				object{"mentions": []any{mention(ann, 12, 1), me(3, 1)}})
 		}, func(in chela.Inbound) bool {
 			return in.Mentioned && in.Text == "😀 @+491700000000, hello @Ann!"
 		}},
@@ -141,17 +155,22 @@ func TestReceive(t *testing.T) {
 			r.server.Say(ann, team, placeholder, object{"mentions": []any{me(0, 1)}})
 		}, func(in chela.Inbound) bool { return in.Mentioned && in.Text == "@+491700000000" }},
 		{"mentions outside of the text", func(r *rig) {
-			r.server.Say(ann, team, "x"+placeholder, object{"mentions": []any{me(-1, 1), me(1, 5), me(9, 1), me(0, 0), me(1, 1), me(1, 1)}})
+			r.server.Say(ann, team, "x"+placeholder,
+				object{"mentions": []any{me(-1, 1), me(1, 5), me(9, 1), me(0, 0), me(1, 1), me(1, 1)}})
 		}, func(in chela.Inbound) bool { return in.Mentioned && in.Text == "x@+491700000000" }},
 		{"reply to the account", func(r *rig) {
-			r.server.Say(ann, team, "why?", object{"quote": object{"id": 77, "author": "+491700000000", "authorNumber": "+491700000000", "authorUuid": nil, "text": "No.", "attachments": []any{}}})
+			r.server.Say(ann, team, "why?",
+				object{"quote": object{"id": 77, "author": "+491700000000", "authorNumber": "+491700000000", "authorUuid": nil,
+					"text": "No.", "attachments": []any{}}})
 		}, func(in chela.Inbound) bool {
 			return in.Mentioned && in.ReplyTo == "77" && in.Quote.Text == "No." && in.Quote.Sender.Bot
 		}},
 		{"reply to a picture of a person", func(r *rig) {
-			r.server.Say(ann, team, "nice", object{"quote": object{"id": 78, "author": ben, "authorUuid": ben, "text": nil, "attachments": []any{object{"contentType": "image/png", "filename": nil}}}})
+			r.server.Say(ann, team, "nice", object{"quote": object{"id": 78, "author": ben, "authorUuid": ben, "text": nil,
+				"attachments": []any{object{"contentType": "image/png", "filename": nil}}}})
 		}, func(in chela.Inbound) bool {
-			return !in.Mentioned && in.ReplyTo == "78:"+ben && in.Quote.Text == "[image/png]" && in.Quote.Sender.ID == ben && !in.Quote.Sender.Bot
+			return !in.Mentioned && in.ReplyTo == "78:"+ben && in.Quote.Text == "[image/png]" &&
+				in.Quote.Sender.ID == ben && !in.Quote.Sender.Bot
 		}},
 		{"picture", func(r *rig) {
 			r.server.Say(ann, team, "look", object{"attachments": []any{
@@ -161,12 +180,14 @@ func TestReceive(t *testing.T) {
 			}})
 		}, func(in chela.Inbound) bool {
 			m := in.Media
-			return in.Text == "look" && len(m) == 3 && m[0].Name == "a.png" && m[0].Type == "image/png" && m[0].Bytes == 9 && m[0].Source == "group "+team+" abc.png" &&
+			return in.Text == "look" && len(m) == 3 && m[0].Name == "a.png" && m[0].Type == "image/png" && m[0].Bytes == 9 &&
+				m[0].Source == "group "+team+" abc.png" &&
 				m[0].Data == nil && m[1].Name == "def.aac" && m[2].Source == "" && m[2].Lost != ""
 		}},
 		{"reaction to a message of the account", func(r *rig) {
 			react := func(author string, removed bool) object {
-				return object{"reaction": object{"emoji": "👍", "targetAuthor": author, "targetSentTimestamp": 77, "isRemove": removed}}
+				return object{"reaction": object{"emoji": "👍", "targetAuthor": author, "targetSentTimestamp": 77,
+					"isRemove": removed}}
 			}
 			r.server.Say(ann, team, "", react(ann, false))
 			r.server.Say(ann, team, "", react(r.server.Account, true))
@@ -174,23 +195,29 @@ func TestReceive(t *testing.T) {
 		}, func(in chela.Inbound) bool {
 			return in.Reaction == "👍" && in.ReplyTo == "77" && in.Text == "" && in.Sender.ID == ann && in.Address == group(team)
 		}},
-		{"sticker", func(r *rig) { r.server.Say(ann, team, "", object{"sticker": object{"packId": "aa", "stickerId": 3}}) }, func(in chela.Inbound) bool { return in.Text == "[sticker]" }},
+		{"sticker", func(r *rig) { r.server.Say(ann, team, "", object{"sticker": object{"packId": "aa", "stickerId": 3}}) },
+			func(in chela.Inbound) bool { return in.Text == "[sticker]" }},
 		{"contact", func(r *rig) {
-			r.server.Say(ann, "", "", object{"contacts": []any{object{"name": object{"given": "Zoe", "family": "Zimmer"}, "phone": []any{object{"value": "+4930123"}}}}})
+			r.server.Say(ann, "", "",
+				object{"contacts": []any{object{"name": object{"given": "Zoe", "family": "Zimmer"},
+					"phone": []any{object{"value": "+4930123"}}}}})
 		}, func(in chela.Inbound) bool { return in.Text == "[contact: Zoe Zimmer, +4930123]" }},
 		{"poll", func(r *rig) {
-			r.server.Say(ann, team, "", object{"pollCreate": object{"question": "Tea?", "allowMultiple": false, "options": []any{"yes", "no"}}})
+			r.server.Say(ann, team, "",
+				object{"pollCreate": object{"question": "Tea?", "allowMultiple": false, "options": []any{"yes", "no"}}})
 		}, func(in chela.Inbound) bool { return in.Text == "[poll: Tea?, yes, no]" }},
 		{"payment", func(r *rig) {
 			r.server.Say(ann, "", "", object{"payment": object{"note": "for tea", "receipt": "AA=="}})
 		}, func(in chela.Inbound) bool { return in.Text == "[payment: for tea]" }},
 		{"call", func(r *rig) {
-			r.server.Send(r.server.Envelope(ann, 9, "callMessage", object{"offerMessage": object{"id": json.Number("18446744073709551615"), "type": "AUDIO_CALL", "opaque": "AA=="}}))
+			r.server.Send(r.server.Envelope(ann, 9, "callMessage",
+				object{"offerMessage": object{"id": json.Number("18446744073709551615"), "type": "AUDIO_CALL", "opaque": "AA=="}}))
 		}, func(in chela.Inbound) bool {
 			return in.Text == "[call]" && in.Address == direct(ann) && in.ID == "9:"+ann
 		}},
 		{"edit", func(r *rig) {
-			r.server.Send(r.server.Envelope(ann, 20, "editMessage", object{"targetSentTimestamp": 10, "dataMessage": r.server.Data(20, team, "new", nil)}))
+			r.server.Send(r.server.Envelope(ann, 20, "editMessage", object{"targetSentTimestamp": 10,
+				"dataMessage": r.server.Data(20, team, "new", nil)}))
 		}, func(in chela.Inbound) bool {
 			return in.Edited && in.Text == "new" && in.ID == "10:"+ann+":edit:20" && in.Address == group(team)
 		}},
@@ -209,7 +236,8 @@ func TestSecondEdit(t *testing.T) {
 	t.Parallel()
 	got, _ := receive(t, keys, func(r *rig) {
 		edit := func(at, of int64, text string) {
-			r.server.Send(r.server.Envelope(ann, at, "editMessage", object{"targetSentTimestamp": of, "dataMessage": r.server.Data(at, "", text, nil)}))
+			r.server.Send(r.server.Envelope(ann, at, "editMessage", object{"targetSentTimestamp": of,
+				"dataMessage": r.server.Data(at, "", text, nil)}))
 		}
 		edit(20, 10, "one")
 		edit(30, 20, "two")
@@ -226,7 +254,8 @@ func TestIgnored(t *testing.T) {
 		s := r.server
 		own := s.Envelope("+491700000000", 5, "dataMessage", s.Data(5, team, "mine", nil))
 		s.Send(own)
-		linked := s.Envelope("+491700000000", 6, "syncMessage", object{"sentMessage": object{"destination": ann, "timestamp": 6, "message": "from my phone"}})
+		linked := s.Envelope("+491700000000", 6, "syncMessage",
+			object{"sentMessage": object{"destination": ann, "timestamp": 6, "message": "from my phone"}})
 		linked["sourceUuid"] = s.UUID
 		s.Send(linked)
 		byUUID := s.Envelope(s.UUID, 7, "dataMessage", s.Data(7, team, "mine, too", nil)) // the UUID is known by now
@@ -237,7 +266,8 @@ func TestIgnored(t *testing.T) {
 		s.Send(s.Envelope(ann, 10, "storyMessage", object{"allowsReplies": true}))
 		s.Send(s.Envelope(ann, 11, "callMessage", object{"hangupMessage": object{"id": 3, "type": "NORMAL", "deviceId": 1}}))
 		s.Send(s.Envelope(ann, 12, "unknownMessage", object{"text": "x"}))
-		s.Say(ann, team, "", object{"reaction": object{"emoji": "👍", "targetAuthor": ben, "targetSentTimestamp": 3, "isRemove": false}})
+		s.Say(ann, team, "",
+			object{"reaction": object{"emoji": "👍", "targetAuthor": ben, "targetSentTimestamp": 3, "isRemove": false}})
 		s.Say(ann, team, "", object{"remoteDelete": object{"timestamp": 3}})
 		s.Say(ann, team, "", nil) // the group was changed
 		s.Say(ann, team, "  ", nil)
@@ -253,7 +283,8 @@ func TestIgnored(t *testing.T) {
 	if texts(got) != "last" {
 		t.Errorf("got %q", texts(got))
 	}
-	for _, want := range []string{"UntrustedIdentityException", "trust -v SAFETY_NUMBER " + ann, "InvalidMessageException", "not as expected"} {
+	for _, want := range []string{"UntrustedIdentityException", "trust -v SAFETY_NUMBER " + ann,
+		"InvalidMessageException", "not as expected"} {
 		if !strings.Contains(r.logged(), want) {
 			t.Errorf("the log does not contain %q:\n%s", want, r.logged())
 		}
@@ -267,7 +298,8 @@ func TestOrder(t *testing.T) {
 		s := r.server
 		first := s.Envelope(ann, 100, "dataMessage", s.Data(100, team, "one", nil))
 		second := s.Envelope(ann, 200, "dataMessage", s.Data(200, team, "two", nil))
-		s.Send(s.Envelope(ann, 300, "editMessage", object{"targetSentTimestamp": 100, "dataMessage": s.Data(300, team, "edited", nil)}))
+		s.Send(s.Envelope(ann, 300, "editMessage", object{"targetSentTimestamp": 100, "dataMessage": s.Data(300, team,
+			"edited", nil)}))
 		s.Send(second)
 		s.Send(first)
 		s.Send(first)
@@ -334,7 +366,8 @@ func TestNotAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		box := channeltest.NewInbox(chela.ErrFull, errors.New("disk"), nil, chela.Errorf(chela.CodeForbidden, "no"), chela.Errorf(chela.CodeInvalid, "no"))
+		box := channeltest.NewInbox(chela.ErrFull, errors.New("disk"), nil, chela.Errorf(chela.CodeForbidden, "no"),
+			chela.Errorf(chela.CodeInvalid, "no"))
 		stop := channeltest.Run(r.t.Context(), r.open(keys), box.Sink)
 		for _, text := range []string{"one", "two", "three", "four"} {
 			r.server.Say(ann, "", text, nil)
@@ -380,7 +413,8 @@ func TestRestart(t *testing.T) {
 		synctest.Wait()
 		// The second event is read together with the first one.
 		e := func(at int64, text string) string {
-			data, _ := json.Marshal(object{"account": r.server.Account, "envelope": r.server.Envelope(ann, at, "dataMessage", r.server.Data(at, "", text, nil))})
+			data, _ := json.Marshal(object{"account": r.server.Account, "envelope": r.server.Envelope(ann, at, "dataMessage",
+				r.server.Data(at, "", text, nil))})
 			return string(data)
 		}
 		r.server.Raw(e(1, "one") + "\n\ndata:" + e(2, "two"))
@@ -421,7 +455,9 @@ func TestBadPending(t *testing.T) {
 		r.server.Say(ann, "", "one", nil)
 		synctest.Wait()
 		_ = stop()
-		if err := os.WriteFile(filepath.Join(dir, "pending.json"), []byte(`[5, {"account": "+4930", "envelope": {}}, {"account": "+491700000000", "envelope": {"sourceUuid": "`+ann+`", "timestamp": 5, "dataMessage": {"message": "two"}}}]`), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "pending.json"),
+			[]byte(`[5, {"account": "+4930", "envelope": {}}, {"account": "+491700000000", "envelope": {"sourceUuid": "`+ann+
+				`", "timestamp": 5, "dataMessage": {"message": "two"}}}]`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		stop = channeltest.Run(r.t.Context(), r.open(keys), box.Sink)
@@ -470,7 +506,8 @@ func TestReceipts(t *testing.T) {
 
 func TestListedPeople(t *testing.T) {
 	t.Parallel()
-	_, r := receive(t, keys+`, "allowFrom": ["+491701111111", "`+ann+`", "*", 5], "groupAllowFrom": ["uuid:`+ben+`", "accessGroup:x", "`+strings.ToUpper(ben)+`"]`, func(*rig) {})
+	_, r := receive(t, keys+`, "allowFrom": ["+491701111111", "`+ann+`", "*", 5], "groupAllowFrom": ["uuid:`+ben+
+		`", "accessGroup:x", "`+strings.ToUpper(ben)+`"]`, func(*rig) {})
 	if log := r.logged(); !strings.Contains(log, `entries="+491701111111 uuid:`+ben+` `+strings.ToUpper(ben)+`"`) {
 		t.Errorf("the log is\n%s", log)
 	}
@@ -496,13 +533,16 @@ func TestFetch(t *testing.T) {
 		t.Errorf("a larger one: %v", err)
 	}
 	r.server.AddFile("big", make([]byte, 1<<20))
-	if _, err := c.Fetch(t.Context(), chela.Media{Source: "direct " + ann + " big"}, 9); err == nil || !strings.Contains(err.Error(), "more than 9") {
+	if _, err := c.Fetch(t.Context(), chela.Media{Source: "direct " + ann + " big"}, 9); err == nil ||
+		!strings.Contains(err.Error(), "more than 9") {
 		t.Errorf("a much larger one: %v", err)
 	}
-	if _, err := c.Fetch(t.Context(), chela.Media{Source: "direct " + ann + " abc.png", Bytes: 11}, 10); !permanent(err) || len(r.server.Requests()) != 4 {
+	if _, err := c.Fetch(t.Context(), chela.Media{Source: "direct " + ann + " abc.png", Bytes: 11}, 10); !permanent(err) ||
+		len(r.server.Requests()) != 4 {
 		t.Errorf("announced as larger: %v after %q", err, r.server.Requests())
 	}
-	if _, err := c.Fetch(t.Context(), chela.Media{Source: "direct " + ann + " none"}, 10); !errors.Is(err, channel.ErrGone) {
+	if _, err := c.Fetch(t.Context(), chela.Media{Source: "direct " + ann + " none"},
+		10); !errors.Is(err, channel.ErrGone) {
 		t.Errorf("a missing one: %v", err)
 	}
 	for _, source := range []string{"", "x", "direct x abc.png", "channel " + team + " abc.png"} {
@@ -519,9 +559,11 @@ func TestFetch(t *testing.T) {
 func TestIgnoreAttachments(t *testing.T) {
 	t.Parallel()
 	got, _ := receive(t, keys+`, "ignoreAttachments": true`, func(r *rig) {
-		r.server.Say(ann, "", "", object{"attachments": []any{object{"contentType": "image/png", "id": "abc.png", "size": 9}}})
+		r.server.Say(ann, "", "",
+			object{"attachments": []any{object{"contentType": "image/png", "id": "abc.png", "size": 9}}})
 	})
-	if len(got) != 1 || len(got[0].Media) != 1 || got[0].Media[0].Source != "" || !strings.Contains(got[0].Media[0].Lost, "ignoreAttachments") {
+	if len(got) != 1 || len(got[0].Media) != 1 || got[0].Media[0].Source != "" ||
+		!strings.Contains(got[0].Media[0].Lost, "ignoreAttachments") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -530,7 +572,8 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.server.Add(signaltest.Person{UUID: gone, Name: "Anna", Outcome: "UNREGISTERED_FAILURE"})
-	r.server.AddGroup(signaltest.Group{ID: "bGVmdGxlZnRsZWZ0bGVmdGxlZnRsZWZ0bGVmdGxlZnQ=", Name: "Team of old", Closed: true})
+	r.server.AddGroup(signaltest.Group{ID: "bGVmdGxlZnRsZWZ0bGVmdGxlZnRsZWZ0bGVmdGxlZnQ=", Name: "Team of old",
+		Closed: true})
 	d := r.open(keys).(channel.Directory)
 	for _, tt := range []struct {
 		kind  chela.PeerKind
@@ -542,13 +585,15 @@ func TestSearch(t *testing.T) {
 		{chela.Direct, "ben.01", 9, "[{direct " + ben + "} Ben ben.01]"},
 		{chela.Direct, "1111", 9, "[{direct " + ann + "} Ann +491701111111]"},
 		{chela.Group, "team", 9, "[{group " + team + "} Team ]"},
-		{"", "", 3, "[{direct " + ann + "} Ann +491701111111] [{direct " + ben + "} Ben ben.01] [{group " + other + "} Other ]"},
+		{"", "", 3, "[{direct " + ann + "} Ann +491701111111] [{direct " + ben +
+			"} Ben ben.01] [{group " + other + "} Other ]"},
 		{chela.Room, "", 9, ""},
 	} {
 		got, err := d.Search(t.Context(), tt.kind, tt.query, tt.n)
 		var all []string
 		for _, e := range got {
-			all = append(all, strings.NewReplacer("{{", "[{", "}}", "}]").Replace(fmt.Sprintf("[%v %s %s]", e.Peer, e.Name, e.Handle)))
+			all = append(all, strings.NewReplacer("{{", "[{", "}}", "}]").Replace(fmt.Sprintf("[%v %s %s]", e.Peer,
+				e.Name, e.Handle)))
 		}
 		if text := strings.Join(all, " "); err != nil || text != tt.want {
 			t.Errorf("%s %q: %s, %v, want %s", tt.kind, tt.query, text, err, tt.want)
@@ -587,11 +632,13 @@ func TestMulti(t *testing.T) {
 		r.server.Say(ann, "", "one", nil)
 		synctest.Wait()
 		_ = stop()
-		if _, err := c.Send(t.Context(), channel.Part{Address: direct(ann), Text: "x"}); err != nil || texts(box.Take()) != "one" {
+		if _, err := c.Send(t.Context(), channel.Part{Address: direct(ann), Text: "x"}); err != nil ||
+			texts(box.Take()) != "one" {
 			t.Errorf("send: %v", err)
 		}
 		other := r.open(`"account": "+491706666666", "httpUrl": "` + base + `"`)
-		if _, err := other.Send(t.Context(), channel.Part{Address: direct(ann), Text: "x"}); !permanent(err) || !strings.Contains(err.Error(), "signal-cli link") {
+		if _, err := other.Send(t.Context(), channel.Part{Address: direct(ann), Text: "x"}); !permanent(err) ||
+			!strings.Contains(err.Error(), "signal-cli link") {
 			t.Errorf("send of another account: %v", err)
 		}
 	})
@@ -623,7 +670,8 @@ func TestSocket(t *testing.T) {
 
 func TestNew(t *testing.T) {
 	t.Parallel()
-	env := channel.Env{Trusted: func(...string) *http.Client { panic("no client before the section is checked") }, Getenv: func(string) string { return "" }}
+	env := channel.Env{Trusted: func(...string) *http.Client { panic("no client before the section is checked") },
+		Getenv: func(string) string { return "" }}
 	f := signal.Factory(func(context.Context, *slog.Logger, string) (sandbox.Broker, error) {
 		return nil, errors.New("no programs")
 	})
@@ -640,7 +688,8 @@ func TestNew(t *testing.T) {
 		`{"account": "+491700000000", "httpUrl": "http://example.org:8080", "autoStart": true}`: "without a password",
 		`{"account": "+491700000000", "startupTimeoutMs": -1}`:                                  "startupTimeoutMs",
 	} {
-		if _, err := f.New(env, "default", json.RawMessage(section)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "a:b@") {
+		if _, err := f.New(env, "default", json.RawMessage(section)); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "a:b@") {
 			t.Errorf("%s: %v, want %q", section, err, want)
 		}
 	}

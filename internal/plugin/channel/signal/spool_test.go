@@ -23,7 +23,8 @@ func TestSpool(t *testing.T) {
 		t.Error("there is no limit of events")
 	}
 	again := spool{path: s.path}
-	if err := again.load(); err != nil || len(again.events) != maxPending || string(again.events[7]) != "7" || again.bytes != s.bytes {
+	if err := again.load(); err != nil || len(again.events) != maxPending || string(again.events[7]) != "7" ||
+		again.bytes != s.bytes {
 		t.Errorf("load: %v, %d events", err, len(again.events))
 	}
 	again.events, again.bytes = again.events[:9], 9

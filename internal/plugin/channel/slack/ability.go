@@ -22,7 +22,8 @@ func (b *bot) Typing(ctx context.Context, a chela.Address) error {
 	if err != nil {
 		return err
 	}
-	err = b.settled(ctx, "assistant.threads.setStatus", url.Values{"channel_id": {conv}, "thread_ts": {a.Thread}, "status": {"is typing…"}}, nil)
+	err = b.settled(ctx, "assistant.threads.setStatus",
+		url.Values{"channel_id": {conv}, "thread_ts": {a.Thread}, "status": {"is typing…"}}, nil)
 	if e, ok := errors.AsType[*channel.Error](err); ok && e.Permanent {
 		if !errors.Is(err, channel.ErrGone) {
 			b.noTyper.Store(true)
@@ -48,7 +49,8 @@ func (b *bot) React(ctx context.Context, a chela.Address, id, emoji string) erro
 	word := ""
 	if emoji != "" {
 		if word = emojiName(emoji); word == "" {
-			return &channel.Error{Permanent: true, Err: errors.New("slack: the name of this emoji is not known (write it as :name:)")}
+			return &channel.Error{Permanent: true,
+				Err: errors.New("slack: the name of this emoji is not known (write it as :name:)")}
 		}
 	}
 	key := [2]string{conv, id}
@@ -91,7 +93,8 @@ func (b *bot) reactions(ctx context.Context, conv, id string) ([]string, error) 
 			} `json:"reactions"`
 		} `json:"message"`
 	}
-	if _, err := b.read(ctx, "reactions.get", url.Values{"channel": {conv}, "timestamp": {id}, "full": {"true"}}, &r); err != nil {
+	if _, err := b.read(ctx, "reactions.get", url.Values{"channel": {conv}, "timestamp": {id}, "full": {"true"}},
+		&r); err != nil {
 		return nil, err
 	}
 	var out []string
@@ -113,7 +116,8 @@ func (b *bot) Pin(ctx context.Context, a chela.Address, id string, pinned bool) 
 	if !pinned {
 		method, done = "pins.remove", "no_pin"
 	}
-	if err := b.settled(ctx, method, url.Values{"channel": {conv}, "timestamp": {id}}, nil); err != nil && !refused(err, done) {
+	if err := b.settled(ctx, method, url.Values{"channel": {conv}, "timestamp": {id}}, nil); err != nil &&
+		!refused(err, done) {
 		return err
 	}
 	return nil
@@ -152,7 +156,13 @@ func (b *bot) Read(ctx context.Context, a chela.Address, n int) ([]channel.Messa
 	}
 	var out []channel.Message
 	for _, m := range all {
-		msg := channel.Message{ID: m.TS, Own: b.ours(m), Text: b.plain(ctx, m.Text), Time: when(m.TS), Sender: chela.Sender{ID: m.User, Bot: m.BotID != ""}}
+		msg := channel.Message{
+			ID:     m.TS,
+			Own:    b.ours(m),
+			Text:   b.plain(ctx, m.Text),
+			Time:   when(m.TS),
+			Sender: chela.Sender{ID: m.User, Bot: m.BotID != ""},
+		}
 		if m.User == "" {
 			msg.Sender.ID, msg.Sender.Name = m.BotID, m.Username
 		} else {
@@ -187,18 +197,23 @@ func (b *bot) Search(ctx context.Context, kind chela.PeerKind, query string, n i
 			return nil, err
 		}
 	}
-	types := map[chela.PeerKind]string{chela.Room: "public_channel", chela.Group: "private_channel,mpim", "": "public_channel,private_channel,mpim"}[kind]
+	types := map[chela.PeerKind]string{
+		chela.Room:  "public_channel",
+		chela.Group: "private_channel,mpim",
+		"":          "public_channel,private_channel,mpim",
+	}[kind]
 	if types == "" || len(out) >= n {
 		return out, nil
 	}
-	err := b.list(ctx, "conversations.list", url.Values{"types": {types}, "exclude_archived": {"true"}}, func(r listed) bool {
-		for _, c := range r.Channels {
-			if len(out) < n && has(c.Name) {
-				out = append(out, channel.Entry{Peer: chela.Peer{Kind: c.chat().Kind, ID: c.ID}, Name: c.Name})
+	err := b.list(ctx, "conversations.list", url.Values{"types": {types}, "exclude_archived": {"true"}},
+		func(r listed) bool {
+			for _, c := range r.Channels {
+				if len(out) < n && has(c.Name) {
+					out = append(out, channel.Entry{Peer: chela.Peer{Kind: c.chat().Kind, ID: c.ID}, Name: c.Name})
+				}
 			}
-		}
-		return len(out) < n
-	})
+			return len(out) < n
+		})
 	return out, err
 }
 

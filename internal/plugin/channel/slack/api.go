@@ -57,7 +57,8 @@ func certain(err error) error {
 }
 
 // request calls a method of the API.
-func (b *bot) request(ctx context.Context, verb, method string, token secret.Value, params url.Values, out any) (next string, err error) {
+func (b *bot) request(ctx context.Context, verb, method string, token secret.Value, params url.Values,
+	out any) (next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	where := *b.root
@@ -92,7 +93,8 @@ func (b *bot) request(ctx context.Context, verb, method string, token secret.Val
 		return st.Meta.Next, nil
 	}
 	if e, ok := errors.AsType[*channel.Error](err); ok {
-		return "", &channel.Error{Permanent: e.Permanent, RetryAfter: e.RetryAfter, Err: fmt.Errorf("slack: %s: %w", method, e.Err)}
+		return "", &channel.Error{Permanent: e.Permanent, RetryAfter: e.RetryAfter, Err: fmt.Errorf("slack: %s: %w",
+			method, e.Err)}
 	}
 	return "", fmt.Errorf("slack: %s: %w", method, err)
 }
@@ -149,10 +151,12 @@ func (b *bot) refusal(st status, a channel.Answer, writes bool) error {
 		return &channel.Error{Err: err}
 	case "channel_not_found", "message_not_found", "thread_not_found", "user_not_found", "file_not_found":
 		err = fmt.Errorf("%w: %w", err, channel.ErrGone)
-	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type", "user_removed_from_team":
+	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "not_allowed_token_type",
+		"user_removed_from_team":
 		err = hint("install the app again at https://api.slack.com/apps, then: chela config set channels.slack.botToken xoxb-…, and appToken xapp-… for Socket Mode")
 	case "missing_scope":
-		err = hint("add the scope %s at https://api.slack.com/apps, OAuth & Permissions, and install the app again", clip(st.Needed, 100))
+		err = hint("add the scope %s at https://api.slack.com/apps, OAuth & Permissions, and install the app again",
+			clip(st.Needed, 100))
 	case "not_in_channel":
 		err = hint("write in the channel: /invite @%s", b.me().Name)
 	case "is_archived":

@@ -130,8 +130,14 @@ type command struct {
 // commandOf reads a command from the fields of a form.
 func commandOf(f url.Values) command {
 	return command{
-		Command: f.Get("command"), Text: f.Get("text"), UserID: f.Get("user_id"), UserName: f.Get("user_name"),
-		ChannelID: f.Get("channel_id"), ThreadTS: f.Get("thread_ts"), TeamID: f.Get("team_id"), TriggerID: f.Get("trigger_id"),
+		Command:   f.Get("command"),
+		Text:      f.Get("text"),
+		UserID:    f.Get("user_id"),
+		UserName:  f.Get("user_name"),
+		ChannelID: f.Get("channel_id"),
+		ThreadTS:  f.Get("thread_ts"),
+		TeamID:    f.Get("team_id"),
+		TriggerID: f.Get("trigger_id"),
 	}
 }
 
@@ -200,7 +206,13 @@ func (b *bot) event(ctx context.Context, c callback) (chela.Inbound, error) {
 	if m.TS == "" || m.Channel == "" {
 		return chela.Inbound{}, errors.New("the event has no timestamp or channel")
 	}
-	in := chela.Inbound{ID: m.TS, Team: c.TeamID, Time: when(m.TS), Edited: edited, Sender: chela.Sender{ID: m.User, Bot: m.BotID != ""}}
+	in := chela.Inbound{
+		ID:     m.TS,
+		Team:   c.TeamID,
+		Time:   when(m.TS),
+		Edited: edited,
+		Sender: chela.Sender{ID: m.User, Bot: m.BotID != ""},
+	}
 	if edited {
 		in.ID += ":edit:" + m.Edited.TS
 	}
@@ -218,7 +230,8 @@ func (b *bot) event(ctx context.Context, c callback) (chela.Inbound, error) {
 		in.Address.Thread = m.ThreadTS
 	}
 	text, mentioned := addressed(m.Text, me.User)
-	in.Mentioned = in.Address.Peer.Kind != chela.Direct && (mentioned || m.Type == "app_mention" || m.ParentUser == me.User && me.User != "")
+	in.Mentioned = in.Address.Peer.Kind != chela.Direct &&
+		(mentioned || m.Type == "app_mention" || m.ParentUser == me.User && me.User != "")
 	in.Text = b.plain(ctx, text)
 	b.attach(ctx, &in, m)
 	if in.Text == "" && len(in.Media) == 0 {
@@ -233,11 +246,16 @@ func (b *bot) event(ctx context.Context, c callback) (chela.Inbound, error) {
 // reaction returns the message that a reaction to a message of the account stands for.
 func (b *bot) reaction(ctx context.Context, c callback) (chela.Inbound, error) {
 	e, me := c.Event, b.me()
-	if e.Item == nil || e.Item.TS == "" || e.Item.Channel == "" || e.ItemUser != me.User || e.User == me.User || e.Reaction == "" {
+	if e.Item == nil || e.Item.TS == "" || e.Item.Channel == "" || e.ItemUser != me.User ||
+		e.User == me.User || e.Reaction == "" {
 		return chela.Inbound{}, errIgnored
 	}
 	in := chela.Inbound{
-		ID: e.Item.TS + ":reaction:" + e.User + ":" + e.EventTS, Team: c.TeamID, Time: when(e.EventTS), Sender: chela.Sender{ID: e.User}, ReplyTo: e.Item.TS,
+		ID:       e.Item.TS + ":reaction:" + e.User + ":" + e.EventTS,
+		Team:     c.TeamID,
+		Time:     when(e.EventTS),
+		Sender:   chela.Sender{ID: e.User},
+		ReplyTo:  e.Item.TS,
 		Reaction: ":" + e.Reaction + ":",
 	}
 	err := b.place(ctx, &in, e.Item.Channel, "", e.User)
@@ -250,7 +268,12 @@ func (b *bot) reaction(ctx context.Context, c callback) (chela.Inbound, error) {
 // another session: it is tried again a few times (see pass) before it is guessed, unless Slack
 // refuses the question for good.
 func (b *bot) place(ctx context.Context, in *chela.Inbound, id, kind, sender string) error {
-	known := map[string]chela.PeerKind{"im": chela.Direct, "channel": chela.Room, "group": chela.Group, "mpim": chela.Group}[kind]
+	known := map[string]chela.PeerKind{
+		"im":      chela.Direct,
+		"channel": chela.Room,
+		"group":   chela.Group,
+		"mpim":    chela.Group,
+	}[kind]
 	var c chat
 	var failed error
 	if known != chela.Direct && !(known == "" && strings.HasPrefix(id, "D")) {
@@ -293,12 +316,13 @@ func (b *bot) plain(ctx context.Context, text string) string {
 			return f(id)
 		}
 	}
-	return strings.TrimSpace(plain(text, lookup(func(id string) string { return b.nameOf(ctx, id) }), lookup(func(id string) string {
-		if c, err := b.chatOf(ctx, id); err == nil && c.Title != "" {
-			return c.Title
-		}
-		return id
-	})))
+	return strings.TrimSpace(plain(text, lookup(func(id string) string { return b.nameOf(ctx, id) }),
+		lookup(func(id string) string {
+			if c, err := b.chatOf(ctx, id); err == nil && c.Title != "" {
+				return c.Title
+			}
+			return id
+		})))
 }
 
 // attach adds the files of a message, and the message that it shares.
@@ -366,7 +390,13 @@ func (b *bot) slash(ctx context.Context, c command) (chela.Inbound, error) {
 	if c.Command == "" || c.TriggerID == "" || c.UserID == "" || c.ChannelID == "" {
 		return chela.Inbound{}, errors.New("the command is not complete")
 	}
-	in := chela.Inbound{ID: "command:" + c.TriggerID, Team: c.TeamID, Time: time.Now(), Mentioned: true, Sender: chela.Sender{ID: c.UserID, Name: c.UserName}}
+	in := chela.Inbound{
+		ID:        "command:" + c.TriggerID,
+		Team:      c.TeamID,
+		Time:      time.Now(),
+		Mentioned: true,
+		Sender:    chela.Sender{ID: c.UserID, Name: c.UserName},
+	}
 	text := b.plain(ctx, c.Text)
 	switch {
 	case c.Command != b.command:

@@ -47,8 +47,10 @@ func TestAddressed(t *testing.T) {
 		in, want  string
 		mentioned bool
 	}{
-		{"<@B> hi", "hi", true}, {" <@B>, hi", "hi", true}, {"<@B|bot>: hi", "hi", true}, {"<@B> <@B> hi", "hi", true}, {"hi <@B>", "hi <@B>", true},
-		{"<@BX> hi", "<@BX> hi", false}, {"hi", "hi", false}, {"<@B>", "", true}, {"<@U1> <@B> x", "<@U1> <@B> x", true}, {"<@B", "<@B", false},
+		{"<@B> hi", "hi", true}, {" <@B>, hi", "hi", true}, {"<@B|bot>: hi", "hi", true}, {"<@B> <@B> hi", "hi", true},
+		{"hi <@B>", "hi <@B>", true},
+		{"<@BX> hi", "<@BX> hi", false}, {"hi", "hi", false}, {"<@B>", "", true},
+		{"<@U1> <@B> x", "<@U1> <@B> x", true}, {"<@B", "<@B", false},
 	} {
 		if got, m := addressed(c.in, "B"); got != c.want || m != c.mentioned {
 			t.Errorf("addressed(%q) = %q, %v", c.in, got, m)
@@ -74,14 +76,30 @@ func TestEvents(t *testing.T) {
 		}
 		// Conversations.
 		in := event("D1", "U1", "hello", nil)
-		want := chela.Inbound{ID: "1.000001", Address: person("U1"), Sender: chela.Sender{ID: "U1", Name: "Ann"}, Text: "hello", Time: time.Unix(1, 1000), Team: "T1"}
+		want := chela.Inbound{
+			ID:      "1.000001",
+			Address: person("U1"),
+			Sender:  chela.Sender{ID: "U1", Name: "Ann"},
+			Text:    "hello",
+			Time:    time.Unix(1, 1000),
+			Team:    "T1",
+		}
 		w.equal(&want, in)
 		in = event("C1", "U1", "hello", nil)
-		want = chela.Inbound{ID: "2.000001", Address: room("C1"), Sender: want.Sender, Text: "hello", Time: time.Unix(2, 1000), Team: "T1", Group: "general"}
+		want = chela.Inbound{
+			ID:      "2.000001",
+			Address: room("C1"),
+			Sender:  want.Sender,
+			Text:    "hello",
+			Time:    time.Unix(2, 1000),
+			Team:    "T1",
+			Group:   "general",
+		}
 		w.equal(&want, in)
 		for _, id := range []string{"G1", "G2"} {
 			w.equal(chela.Peer{Kind: chela.Group, ID: id}, event(id, "U1", "hello", nil).Address.Peer)
-			w.equal(chela.Peer{Kind: chela.Group, ID: id}, event(id, "U1", "<@UBOT> hello", map[string]any{"type": "app_mention", "channel_type": ""}).Address.Peer)
+			w.equal(chela.Peer{Kind: chela.Group, ID: id},
+				event(id, "U1", "<@UBOT> hello", map[string]any{"type": "app_mention", "channel_type": ""}).Address.Peer)
 		}
 		// Mentions.
 		w.equal(true, event("C1", "U1", "ask <@UBOT>", nil).Mentioned)
@@ -100,11 +118,17 @@ func TestEvents(t *testing.T) {
 			"own bot": event("C1", "", "mine", map[string]any{"subtype": "bot_message", "bot_id": "BBOT"}),
 			"deleted": event("C1", "", "", map[string]any{"subtype": "message_deleted", "deleted_ts": "1.000001"}),
 			"joined":  event("C1", "U1", "<@U1> has joined", map[string]any{"subtype": "channel_join"}),
-			"preview": event("C1", "", "", map[string]any{"subtype": "message_changed", "message": map[string]any{"user": "U1", "text": "x", "ts": "1.0"}, "previous_message": map[string]any{"text": "x"}}),
+			"preview": event("C1", "", "", map[string]any{"subtype": "message_changed", "message": map[string]any{
+				"user": "U1",
+				"text": "x",
+				"ts":   "1.0",
+			}, "previous_message": map[string]any{"text": "x"}}),
 			"own edit": event("C1", "", "", map[string]any{"subtype": "message_changed",
-				"message": map[string]any{"user": "UBOT", "text": "x", "ts": "1.0", "edited": map[string]any{"ts": "2"}}, "previous_message": map[string]any{"text": "y"}}),
+				"message":          map[string]any{"user": "UBOT", "text": "x", "ts": "1.0", "edited": map[string]any{"ts": "2"}},
+				"previous_message": map[string]any{"text": "y"}}),
 			"same text": event("C1", "", "", map[string]any{"subtype": "message_changed",
-				"message": map[string]any{"user": "U1", "text": "x", "ts": "1.0", "edited": map[string]any{"ts": "2"}}, "previous_message": map[string]any{"text": "x"}}),
+				"message":          map[string]any{"user": "U1", "text": "x", "ts": "1.0", "edited": map[string]any{"ts": "2"}},
+				"previous_message": map[string]any{"text": "x"}}),
 			"empty":    event("C1", "U1", "", nil),
 			"reaction": event("C1", "U1", "", map[string]any{"type": "reaction_added"}),
 		} {
@@ -114,11 +138,18 @@ func TestEvents(t *testing.T) {
 		}
 		// Files and shared messages.
 		in = event("D1", "U1", "look", map[string]any{"subtype": "file_share", "files": []any{
-			map[string]any{"id": "F1", "name": "a.png", "mimetype": "image/png", "size": 5, "url_private": "https://files.slack.com/a.png"},
+			map[string]any{
+				"id":          "F1",
+				"name":        "a.png",
+				"mimetype":    "image/png",
+				"size":        5,
+				"url_private": "https://files.slack.com/a.png",
+			},
 			map[string]any{"id": "F2", "mode": "tombstone"},
 			map[string]any{"id": "F3", "title": "Plan", "is_external": true, "url_private": "https://drive.example/p"},
 		}})
-		w.equal([]chela.Media{{Name: "a.png", Type: "image/png", Bytes: 5, Source: "https://files.slack.com/a.png"}}, in.Media)
+		w.equal([]chela.Media{{Name: "a.png", Type: "image/png", Bytes: 5, Source: "https://files.slack.com/a.png"}},
+			in.Media)
 		w.equal("look\n[file, not available]\n[file Plan at https://drive.example/p]", in.Text)
 		var many []any
 		for range 23 {
@@ -146,11 +177,28 @@ func TestInteractions(t *testing.T) {
 		in := w.received()[0]
 		a := room("C1")
 		a.Thread = "0.000009"
-		w.equal(chela.Inbound{ID: "1.000001:action:1.5", Address: a, Sender: chela.Sender{ID: "U1", Name: "Ann"}, Text: "callback_data: yes", Team: "T1",
-			ReplyTo: "1.000001", Mentioned: true, Group: "general", Time: when("1.5")}, in)
+		w.equal(chela.Inbound{
+			ID:        "1.000001:action:1.5",
+			Address:   a,
+			Sender:    chela.Sender{ID: "U1", Name: "Ann"},
+			Text:      "callback_data: yes",
+			Team:      "T1",
+			ReplyTo:   "1.000001",
+			Mentioned: true,
+			Group:     "general",
+			Time:      when("1.5"),
+		}, in)
 
 		cmd := func(name, text, trigger string) map[string]any {
-			return map[string]any{"command": name, "text": text, "user_id": "U1", "user_name": "ann", "channel_id": "D1", "team_id": "T1", "trigger_id": trigger}
+			return map[string]any{
+				"command":    name,
+				"text":       text,
+				"user_id":    "U1",
+				"user_name":  "ann",
+				"channel_id": "D1",
+				"team_id":    "T1",
+				"trigger_id": trigger,
+			}
 		}
 		w.push("slash_commands", cmd("/new", "", "1"))
 		w.push("slash_commands", cmd("/new", "", "1"))
@@ -167,7 +215,8 @@ func TestInteractions(t *testing.T) {
 func TestKind(t *testing.T) {
 	inWorld(t, "", func(w *world) {
 		mention := func(ts string) map[string]any {
-			return w.Event("G2", "U1", "<@UBOT> hi", ts, map[string]any{"type": "app_mention", "channel_type": "", "channel": "C7"})
+			return w.Event("G2", "U1", "<@UBOT> hi", ts,
+				map[string]any{"type": "app_mention", "channel_type": "", "channel": "C7"})
 		}
 		w.AddChat(slacktest.Chat{ID: "C7", Name: "private", Kind: "group"})
 		w.Fail("conversations.info", slacktest.Fault{Status: 500}, slacktest.Fault{Cut: true})
@@ -217,7 +266,8 @@ func TestConfiguration(t *testing.T) {
 	if _, err := New(e, "default", json.RawMessage(`{}`)); err != nil {
 		t.Error(err)
 	}
-	if _, err := New(e, "work", json.RawMessage(`{}`)); err == nil || !strings.Contains(err.Error(), "channels.slack.accounts.work.botToken is missing") {
+	if _, err := New(e, "work", json.RawMessage(`{}`)); err == nil ||
+		!strings.Contains(err.Error(), "channels.slack.accounts.work.botToken is missing") {
 		t.Error(err)
 	}
 	id := Factory().Identity

@@ -69,7 +69,8 @@ func (b *bot) upload(ctx context.Context, label string, data []byte) (id string,
 		URL string `json:"upload_url"`
 		ID  string `json:"file_id"`
 	}
-	if err := b.settled(ctx, "files.getUploadURLExternal", url.Values{"filename": {label}, "length": {strconv.Itoa(len(data))}}, &r); err != nil {
+	if err := b.settled(ctx, "files.getUploadURLExternal",
+		url.Values{"filename": {label}, "length": {strconv.Itoa(len(data))}}, &r); err != nil {
 		return "", err
 	}
 	if err := b.checkURL(r.URL, "https", "http"); err != nil {
@@ -147,7 +148,8 @@ func (b *bot) Fetch(ctx context.Context, m chela.Media, most int) (chela.Media, 
 		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("slack: file %s: %w", m.Name, channel.ErrGone)}
 	case a.Status >= 500:
 		return m, &channel.Error{Err: fmt.Errorf("slack: file %s: the server answered with status %d", m.Name, a.Status)}
-	case a.Status != http.StatusOK || strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") && !strings.HasPrefix(m.Type, "text/html"):
+	case a.Status != http.StatusOK || strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") &&
+		!strings.HasPrefix(m.Type, "text/html"):
 		// Slack answers with its page for the sign-in, or leads to it.
 		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("slack: file %s: %w", m.Name,
 			errors.New("not allowed (add the scope files:read at https://api.slack.com/apps, OAuth & Permissions, and install the app again)"))}

@@ -122,7 +122,8 @@ func TestForged(t *testing.T) {
 		{"a year old", later(-365 * 24 * time.Hour)},
 		{"five minutes and a second early", later(5*time.Minute + time.Second)},
 		{"a day early", later(24 * time.Hour)},
-		{"another timestamp than signed", func(r *http.Request, _ string) { r.Header.Set(at, strconv.FormatInt(time.Now().Unix()-1, 10)) }},
+		{"another timestamp than signed",
+			func(r *http.Request, _ string) { r.Header.Set(at, strconv.FormatInt(time.Now().Unix()-1, 10)) }},
 		{"upper case", edit(sig, strings.ToUpper)},
 		{"upper case digits", edit(sig, func(s string) string { return "v0=" + strings.ToUpper(s[3:]) })},
 		{"upper case version", edit(sig, func(s string) string { return "V0=" + s[3:] })},
@@ -154,7 +155,8 @@ func TestForged(t *testing.T) {
 		{"longer body", body(func(s string) string { return s + " " })},
 		{"empty body", body(func(string) string { return "" })},
 		{"body of another form", body(func(string) string { return "payload=%7B%7D" })},
-		{"url_verification without a right signature", body(func(string) string { return `{"type":"url_verification","challenge":"x"}` })},
+		{"url_verification without a right signature",
+			body(func(string) string { return `{"type":"url_verification","challenge":"x"}` })},
 		{"signed without the timestamp", base(func(_, b string) (string, string) { return "", b })},
 		{"signed without the body", base(func(at, _ string) (string, string) { return at, "" })},
 		{"signed with both exchanged", base(func(at, b string) (string, string) { return b, at })},
@@ -199,7 +201,9 @@ func TestPosts(t *testing.T) {
 			w.equal("/slack/events", w.b.Path())
 			event := asJSON(w.Event("C1", "U1", "<@UBOT> hello", "1.000001", nil))
 			for range 3 {
-				w.equal(200, slacktest.Post(w.b, "application/json; charset=utf-8", event, func(r *http.Request) { r.Header.Set("X-Slack-Retry-Num", "1") }).Code)
+				w.equal(200, slacktest.Post(w.b, "application/json; charset=utf-8", event, func(r *http.Request) {
+					r.Header.Set("X-Slack-Retry-Num", "1")
+				}).Code)
 			}
 			w.equal([]string{"hello"}, w.texts())
 		})
@@ -228,7 +232,14 @@ func TestPosts(t *testing.T) {
 			const form = "application/x-www-form-urlencoded"
 			post := func(v url.Values) int { return slacktest.Post(w.b, form, v.Encode(), nil).Code }
 			w.equal(200, post(url.Values{"payload": {asJSON(pressed("yes", "1.5"))}}))
-			w.equal(200, post(url.Values{"command": {"/status"}, "text": {"a &amp; b"}, "user_id": {"U1"}, "channel_id": {"D1"}, "team_id": {"T1"}, "trigger_id": {"9"}}))
+			w.equal(200, post(url.Values{
+				"command":    {"/status"},
+				"text":       {"a &amp; b"},
+				"user_id":    {"U1"},
+				"channel_id": {"D1"},
+				"team_id":    {"T1"},
+				"trigger_id": {"9"},
+			}))
 			w.equal(200, post(url.Values{"ssl_check": {"1"}}))
 			w.equal(400, post(url.Values{"payload": {"{"}}))
 			w.equal([]string{"callback_data: yes", "/status a & b"}, w.texts())
@@ -240,8 +251,10 @@ func TestPosts(t *testing.T) {
 				media, body string
 				code        int
 			}{
-				{"application/json", `{"type":"app_rate_limited"}`, 200}, {"application/json", `[]`, 400}, {"application/json", `{`, 400}, {"", `{}`, 400},
-				{"text/plain", `{}`, 400}, {"application/x-www-form-urlencoded", "%zz", 400}, {"application/json", strings.Repeat(" ", maxBody+1), 413},
+				{"application/json", `{"type":"app_rate_limited"}`, 200}, {"application/json", `[]`, 400},
+				{"application/json", `{`, 400}, {"", `{}`, 400},
+				{"text/plain", `{}`, 400}, {"application/x-www-form-urlencoded", "%zz", 400},
+				{"application/json", strings.Repeat(" ", maxBody+1), 413},
 			} {
 				if code := slacktest.Post(w.b, c.media, c.body, nil).Code; code != c.code {
 					t.Errorf("%s %.20q: status %d, want %d", c.media, c.body, code, c.code)

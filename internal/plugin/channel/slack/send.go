@@ -76,9 +76,10 @@ func (b *bot) Send(ctx context.Context, p channel.Part) (channel.Receipt, error)
 		if pr.captioned {
 			caption = text
 		}
-		if err := b.once(ctx, &pr.files, conv, p.Address, func(m message) bool { return hasFile(m, pr.ids) }, func() (string, error) {
-			return b.share(ctx, pr, conv, p, caption)
-		}); err != nil {
+		if err := b.once(ctx, &pr.files, conv, p.Address, func(m message) bool { return hasFile(m, pr.ids) },
+			func() (string, error) {
+				return b.share(ctx, pr, conv, p, caption)
+			}); err != nil {
 			return channel.Receipt{}, err
 		}
 		if pr.captioned || p.Text == "" {
@@ -99,7 +100,8 @@ func (b *bot) Send(ctx context.Context, p channel.Part) (channel.Receipt, error)
 
 // once sends a message unless it is confirmed already. If an earlier attempt may have sent
 // it, it is looked up first.
-func (b *bot) once(ctx context.Context, s *step, conv string, a chela.Address, is func(message) bool, send func() (string, error)) error {
+func (b *bot) once(ctx context.Context, s *step, conv string, a chela.Address, is func(message) bool,
+	send func() (string, error)) error {
 	if s.receipt.ID != "" {
 		return nil
 	}
@@ -129,7 +131,8 @@ func (b *bot) post(ctx context.Context, conv string, p channel.Part, text string
 		params.Set("thread_ts", p.Address.Thread)
 	}
 	if p.Key != "" {
-		params.Set("metadata", encode(map[string]any{"event_type": metadataType, "event_payload": map[string]string{"key": p.Key}}))
+		params.Set("metadata",
+			encode(map[string]any{"event_type": metadataType, "event_payload": map[string]string{"key": p.Key}}))
 	}
 	if blocks := blocksOf(p); len(blocks) > 0 {
 		params.Set("blocks", encode(blocks))
@@ -212,7 +215,8 @@ func (b *bot) Edit(ctx context.Context, a chela.Address, id, text string) error 
 	if err != nil {
 		return err
 	}
-	return b.call(ctx, "chat.update", url.Values{"channel": {conv}, "ts": {id}, "text": {mrkdwn(text)}, "parse": {"none"}}, nil)
+	return b.call(ctx, "chat.update", url.Values{"channel": {conv}, "ts": {id}, "text": {mrkdwn(text)}, "parse": {"none"}},
+		nil)
 }
 
 // Delete deletes a message.
@@ -249,7 +253,8 @@ func (b *bot) Find(ctx context.Context, a chela.Address, key string) (channel.Re
 		return channel.Receipt{}, false, err
 	}
 	pr := b.progressOf(a, key)
-	m, found, err := b.find(ctx, conv, a.Thread, func(m message) bool { return m.hasKey(key) || pr.captioned && hasFile(m, pr.ids) })
+	m, found, err := b.find(ctx, conv, a.Thread,
+		func(m message) bool { return m.hasKey(key) || pr.captioned && hasFile(m, pr.ids) })
 	if errors.Is(err, channel.ErrGone) {
 		return channel.Receipt{}, false, nil
 	}
@@ -270,19 +275,22 @@ func (b *bot) find(ctx context.Context, conv, thread string, is func(message) bo
 	}
 	oldest := strconv.FormatInt(time.Now().Add(-findBack).Unix(), 10) + ".000000"
 	var found *message
-	more, err := b.pages(ctx, conv, thread, url.Values{"oldest": {oldest}, "limit": {strconv.Itoa(pageSize)}}, func(m message) bool {
-		if b.ours(m) && is(m) {
-			found = &m
-		}
-		return found == nil
-	})
+	more, err := b.pages(ctx, conv, thread, url.Values{"oldest": {oldest}, "limit": {strconv.Itoa(pageSize)}},
+		func(m message) bool {
+			if b.ours(m) && is(m) {
+				found = &m
+			}
+			return found == nil
+		})
 	switch {
 	case err != nil:
 		return message{}, false, err
 	case found != nil:
 		return *found, true, nil
 	case more:
-		return message{}, false, fmt.Errorf("slack: the conversation has more than %d new messages: the message was not found among them", maxPages*pageSize)
+		return message{}, false,
+			fmt.Errorf("slack: the conversation has more than %d new messages: the message was not found among them",
+				maxPages*pageSize)
 	}
 	return message{}, false, nil
 }
@@ -303,7 +311,8 @@ func (b *bot) known(ctx context.Context) error {
 
 // pages passes the messages of a conversation, newest first, or of a thread, oldest first,
 // to f until it returns false. It reports whether there are more than it read.
-func (b *bot) pages(ctx context.Context, conv, thread string, params url.Values, f func(message) bool) (more bool, err error) {
+func (b *bot) pages(ctx context.Context, conv, thread string, params url.Values,
+	f func(message) bool) (more bool, err error) {
 	method := "conversations.history"
 	params.Set("channel", conv)
 	params.Set("include_all_metadata", "true")

@@ -55,7 +55,8 @@ func TestSendErrors(t *testing.T) {
 			if e == nil {
 				e = &channel.Error{}
 			}
-			if err == nil || e.Permanent != c.permanent || e.RetryAfter != c.after || errors.Is(err, channel.ErrAmbiguous) != c.ambiguous || errors.Is(err, channel.ErrGone) != c.gone || !strings.Contains(err.Error(), c.text) {
+			if err == nil || e.Permanent != c.permanent || e.RetryAfter != c.after || errors.Is(err, channel.ErrAmbiguous) !=
+				c.ambiguous || errors.Is(err, channel.ErrGone) != c.gone || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("%+v: %v (permanent %v, after %v)", c.fault, err, e.Permanent, e.RetryAfter)
 			}
 		}
@@ -64,13 +65,17 @@ func TestSendErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "/invite @chela") {
 			t.Error(err)
 		}
-		for method, code := range map[string]string{"chat.update": "cant_update_message", "chat.delete": "cant_delete_message"} {
+		for method, code := range map[string]string{
+			"chat.update": "cant_update_message",
+			"chat.delete": "cant_delete_message",
+		} {
 			ts := w.Write("C1", "", "U1", "theirs")
 			err := w.b.Edit(w.ctx, room("C1"), ts, "x")
 			if method == "chat.delete" {
 				err = w.b.Delete(w.ctx, room("C1"), ts)
 			}
-			if e, ok := errors.AsType[*channel.Error](err); !ok || !e.Permanent || errors.Is(err, channel.ErrGone) || !strings.Contains(err.Error(), code) {
+			if e, ok := errors.AsType[*channel.Error](err); !ok || !e.Permanent || errors.Is(err, channel.ErrGone) ||
+				!strings.Contains(err.Error(), code) {
 				t.Errorf("%s: %v", method, err)
 			}
 		}
@@ -131,10 +136,12 @@ func TestAmbiguous(t *testing.T) {
 
 func TestButtons(t *testing.T) {
 	inWorld(t, "", func(w *world) {
-		rows := [][]channel.Button{{{Label: "Yes", Data: "y", Style: channel.Success}, {Label: strings.Repeat("é", 100), Data: "n", Style: channel.Danger}}, {{Label: "Open", URL: "https://x.example"}}}
+		rows := [][]channel.Button{{{Label: "Yes", Data: "y", Style: channel.Success}, {Label: strings.Repeat("é", 100),
+			Data: "n", Style: channel.Danger}}, {{Label: "Open", URL: "https://x.example"}}}
 		w.send(channel.Part{Key: "k", Address: room("C1"), Text: "go & stop?", Buttons: rows})
 		got := string(w.Messages("C1", "")[0].Blocks)
-		for _, want := range []string{`"text":"go \u0026amp; stop?"`, `"style":"primary"`, `"style":"danger"`, `"value":"y"`, `"url":"https://x.example"`, strings.Repeat("é", 75) + `"`} {
+		for _, want := range []string{`"text":"go \u0026amp; stop?"`, `"style":"primary"`, `"style":"danger"`, `"value":"y"`,
+			`"url":"https://x.example"`, strings.Repeat("é", 75) + `"`} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s is missing in %s", want, got)
 			}
@@ -175,7 +182,13 @@ func TestFiles(t *testing.T) {
 	t.Run("with buttons the text follows, and nothing is repeated", func(t *testing.T) {
 		inWorld(t, "", func(w *world) {
 			w.Fail("chat.postMessage", slacktest.Fault{Status: 429, After: time.Second})
-			p := channel.Part{Key: "k", Address: person("U1"), Text: "text", Media: []chela.Media{png}, Buttons: [][]channel.Button{{{Label: "a", Data: "b"}}}}
+			p := channel.Part{
+				Key:     "k",
+				Address: person("U1"),
+				Text:    "text",
+				Media:   []chela.Media{png},
+				Buttons: [][]channel.Button{{{Label: "a", Data: "b"}}},
+			}
 			if _, err := w.b.Send(w.ctx, p); err == nil {
 				t.Fatal("no error")
 			}
@@ -215,12 +228,14 @@ func TestFiles(t *testing.T) {
 		inWorld(t, "", func(w *world) {
 			for _, f := range []slacktest.Fault{{Status: 500}, {Cut: true, Accept: true}, {Error: "invalid_arguments"}} {
 				w.Fail("files.getUploadURLExternal", f)
-				if _, err := w.b.Send(w.ctx, channel.Part{Key: "k", Address: room("C1"), Media: []chela.Media{png}}); err == nil || errors.Is(err, channel.ErrAmbiguous) {
+				if _, err := w.b.Send(w.ctx, channel.Part{Key: "k", Address: room("C1"), Media: []chela.Media{png}}); err == nil ||
+					errors.Is(err, channel.ErrAmbiguous) {
 					t.Errorf("%+v: %v", f, err)
 				}
 			}
 			w.HideShares()
-			if r := w.send(channel.Part{Key: "k", Address: room("C1"), Media: []chela.Media{png}}); !strings.HasPrefix(r.ID, "F") {
+			if r := w.send(channel.Part{Key: "k", Address: room("C1"), Media: []chela.Media{png}}); !strings.HasPrefix(r.ID,
+				"F") {
 				t.Errorf("receipt %+v", r)
 			}
 		})
@@ -248,12 +263,14 @@ func TestTokenHosts(t *testing.T) {
 	var asked []string
 	spy := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		asked = append(asked, r.URL.Host)
-		return &http.Response{StatusCode: 302, Header: http.Header{"Location": {"https://evil.example/"}}, Body: http.NoBody, Request: r}, nil
+		return &http.Response{StatusCode: 302, Header: http.Header{"Location": {"https://evil.example/"}},
+			Body: http.NoBody, Request: r}, nil
 	})}
 	b := offline(t)
 	b.http = spy
 	for _, source := range []string{
-		"https://evil.example/a", "http://files.slack.com/a", "https://slack.com.evil.example/a", "https://evilslack.com/a", "https://files.slack.com:8443/a",
+		"https://evil.example/a", "http://files.slack.com/a", "https://slack.com.evil.example/a", "https://evilslack.com/a",
+		"https://files.slack.com:8443/a",
 		"https://files.slack.com@evil.example/a", "file:///etc/passwd", "", "files.slack.com/a", "https://127.0.0.1/a",
 	} {
 		if _, err := b.Fetch(t.Context(), chela.Media{Source: source}, 10); err == nil {
@@ -407,10 +424,12 @@ func TestSecrets(t *testing.T) {
 	b := offline(t)
 	b.http = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(r.URL.Path, "open") {
-			return &http.Response{StatusCode: 200, Body: body(`{"ok":true,"url":"wss://wss.slack.com/link?ticket=hidden"}`), Request: r}, nil
+			return &http.Response{StatusCode: 200, Body: body(`{"ok":true,"url":"wss://wss.slack.com/link?ticket=hidden"}`),
+				Request: r}, nil
 		}
 		if strings.HasSuffix(r.URL.Path, "getUploadURLExternal") {
-			return &http.Response{StatusCode: 200, Body: body(`{"ok":true,"file_id":"F1","upload_url":"https://files.slack.com/upload/hidden"}`), Request: r}, nil
+			return &http.Response{StatusCode: 200,
+				Body: body(`{"ok":true,"file_id":"F1","upload_url":"https://files.slack.com/upload/hidden"}`), Request: r}, nil
 		}
 		return nil, errors.New("broken")
 	})}
@@ -418,7 +437,8 @@ func TestSecrets(t *testing.T) {
 	_, second := b.upload(t.Context(), "a", []byte("x"))
 	_, third := b.Fetch(t.Context(), chela.Media{Source: "https://files.slack.com/hidden"}, 5)
 	for _, err := range []error{first, second, third, b.Probe(t.Context())} {
-		if err == nil || !strings.Contains(err.Error(), "broken") || strings.Contains(err.Error(), "hidden") || strings.Contains(err.Error(), "xoxb") {
+		if err == nil || !strings.Contains(err.Error(), "broken") || strings.Contains(err.Error(), "hidden") ||
+			strings.Contains(err.Error(), "xoxb") {
 			t.Errorf("%v", err)
 		}
 	}

@@ -54,8 +54,11 @@ func Factory() channel.Factory {
 		Limits: channel.Limits{Text: maxText, Size: size, Edit: time.Second, Buttons: true},
 		Can:    (*bot)(nil),
 		Setup: []channel.Setting{
-			{Key: "botToken", Title: "token of the bot (xoxb-…)", Help: "At https://api.slack.com/apps create an app in Socket Mode with the scopes that docs/slack.md lists, and install it.", Env: "SLACK_BOT_TOKEN", Secret: true, Required: true},
-			{Key: "appToken", Title: "token of the app (xapp-…)", Help: "Basic Information, App-Level Tokens, with the scope connections:write.", Env: "SLACK_APP_TOKEN", Secret: true, Required: true},
+			{Key: "botToken", Title: "token of the bot (xoxb-…)",
+				Help: "At https://api.slack.com/apps create an app in Socket Mode with the scopes that docs/slack.md lists, and install it.", Env: "SLACK_BOT_TOKEN", Secret: true, Required: true},
+			{Key: "appToken", Title: "token of the app (xapp-…)",
+				Help: "Basic Information, App-Level Tokens, with the scope connections:write.", Env: "SLACK_APP_TOKEN",
+				Secret: true, Required: true},
 		},
 		Identity: identity,
 		New:      New,

@@ -272,9 +272,14 @@ func TestChecks(t *testing.T) {
 	t.Run("a reaction to a message of the account", func(t *testing.T) {
 		inWorld(t, "", func(w *world) {
 			react := func(user, author string) {
-				w.push("events_api", map[string]any{"type": "event_callback", "team_id": "T1", "event_id": "E" + user + author, "event": map[string]any{
-					"type": "reaction_added", "user": user, "reaction": "thumbsup", "item": map[string]any{"type": "message", "channel": "C1", "ts": "5.000001"}, "item_user": author, "event_ts": "6.000001",
-				}})
+				w.push("events_api", map[string]any{"type": "event_callback", "team_id": "T1", "event_id": "E" + user + author,
+					"event": map[string]any{
+						"type": "reaction_added", "user": user, "reaction": "thumbsup", "item": map[string]any{
+							"type":    "message",
+							"channel": "C1",
+							"ts":      "5.000001",
+						}, "item_user": author, "event_ts": "6.000001",
+					}})
 			}
 			react("U1", "U2")
 			react("UBOT", "UBOT")
@@ -287,29 +292,30 @@ func TestChecks(t *testing.T) {
 			w.equal("C1", got[0].Address.Peer.ID)
 		})
 	})
-	t.Run("SL-03 a post with a wrong signature or an old timestamp is refused, and the URL is verified", func(t *testing.T) {
-		inWorld(t, httpMode, func(w *world) {
-			answer := slacktest.Post(w.b, "application/json", `{"type":"url_verification","challenge":"3eZb"}`, nil)
-			if answer.Code != 200 || answer.Body.String() != "3eZb" {
-				t.Errorf("url_verification: %d %q", answer.Code, answer.Body)
-			}
-			body := asJSON(w.Event("D1", "U1", "hello", "1.000001", nil))
-			for name, change := range map[string]func(*http.Request){
-				"wrong":  func(r *http.Request) { r.Header.Set("X-Slack-Signature", "v0="+strings.Repeat("0", 64)) },
-				"old":    resigned(-5*time.Minute - time.Second),
-				"future": resigned(5*time.Minute + time.Second),
-			} {
-				if code := slacktest.Post(w.b, "application/json", body, change).Code; code != 401 {
-					t.Errorf("%s: status %d", name, code)
+	t.Run("SL-03 a post with a wrong signature or an old timestamp is refused, and the URL is verified",
+		func(t *testing.T) {
+			inWorld(t, httpMode, func(w *world) {
+				answer := slacktest.Post(w.b, "application/json", `{"type":"url_verification","challenge":"3eZb"}`, nil)
+				if answer.Code != 200 || answer.Body.String() != "3eZb" {
+					t.Errorf("url_verification: %d %q", answer.Code, answer.Body)
 				}
-			}
-			w.equal(0, len(w.received()))
-			if code := slacktest.Post(w.b, "application/json", body, resigned(-4*time.Minute)).Code; code != 200 {
-				t.Errorf("status %d", code)
-			}
-			w.equal([]string{"hello"}, w.texts())
+				body := asJSON(w.Event("D1", "U1", "hello", "1.000001", nil))
+				for name, change := range map[string]func(*http.Request){
+					"wrong":  func(r *http.Request) { r.Header.Set("X-Slack-Signature", "v0="+strings.Repeat("0", 64)) },
+					"old":    resigned(-5*time.Minute - time.Second),
+					"future": resigned(5*time.Minute + time.Second),
+				} {
+					if code := slacktest.Post(w.b, "application/json", body, change).Code; code != 401 {
+						t.Errorf("%s: status %d", name, code)
+					}
+				}
+				w.equal(0, len(w.received()))
+				if code := slacktest.Post(w.b, "application/json", body, resigned(-4*time.Minute)).Code; code != 200 {
+					t.Errorf("status %d", code)
+				}
+				w.equal([]string{"hello"}, w.texts())
+			})
 		})
-	})
 	t.Run("SL-04 a connection whose end is announced is replaced without a gap", func(t *testing.T) {
 		for _, reason := range []string{"warning", "refresh_requested"} {
 			inWorld(t, "", func(w *world) {
@@ -374,7 +380,8 @@ func TestConnection(t *testing.T) {
 			w.Raw(`{"type":"news","text":"x"}`)
 			w.push("hologram", map[string]any{"x": 1}) // is acknowledged
 			w.push("events_api", "text")
-			w.push("events_api", map[string]any{"type": "event_callback", "event": map[string]any{"type": "message", "text": "no author"}})
+			w.push("events_api",
+				map[string]any{"type": "event_callback", "event": map[string]any{"type": "message", "text": "no author"}})
 			w.Raw(`{`)
 			synctest.Wait()
 			w.say("D1", "", "U1", "after")
@@ -390,7 +397,8 @@ func TestConnection(t *testing.T) {
 					w.start()
 					err := <-w.err
 					e, ok := errors.AsType[*channel.Error](err)
-					if !ok || !e.Permanent || !strings.Contains(err.Error(), code) || !strings.Contains(err.Error(), "chela config set channels.slack.botToken") {
+					if !ok || !e.Permanent || !strings.Contains(err.Error(), code) ||
+						!strings.Contains(err.Error(), "chela config set channels.slack.botToken") {
 						t.Errorf("%s %s: %v", method, code, err)
 					}
 					w.end()
@@ -471,7 +479,13 @@ func TestSink(t *testing.T) {
 	t.Run("messages out of order and an edit before its original", func(t *testing.T) {
 		inWorld(t, "", func(w *world) {
 			edit := w.Event("D1", "", "", "9.000001", map[string]any{"subtype": "message_changed",
-				"message":          map[string]any{"type": "message", "user": "U1", "text": "new", "ts": "2.000001", "edited": map[string]any{"ts": "3.0"}},
+				"message": map[string]any{
+					"type":   "message",
+					"user":   "U1",
+					"text":   "new",
+					"ts":     "2.000001",
+					"edited": map[string]any{"ts": "3.0"},
+				},
 				"previous_message": map[string]any{"text": "old"}})
 			w.push("events_api", edit)
 			w.push("events_api", w.Event("D1", "U1", "old", "2.000001", nil))
@@ -488,7 +502,10 @@ func TestSink(t *testing.T) {
 // pressed returns the payload of a button.
 func pressed(data, ts string) map[string]any {
 	return map[string]any{
-		"type": "block_actions", "team": map[string]any{"id": "T1"}, "user": map[string]any{"id": "U1"}, "channel": map[string]any{"id": "C1"},
+		"type":    "block_actions",
+		"team":    map[string]any{"id": "T1"},
+		"user":    map[string]any{"id": "U1"},
+		"channel": map[string]any{"id": "C1"},
 		"message": map[string]any{"ts": "1.000001", "thread_ts": "0.000009"},
 		"actions": []any{map[string]any{"type": "button", "value": data, "action_ts": ts}},
 	}

@@ -207,7 +207,8 @@ func (s *socket) serve(ctx context.Context) error {
 			s.b.add(job{kind: e.Type, payload: e.Payload, arrived: time.Now(), ack: func() { s.ack(ctx, e.ID) }})
 		case "disconnect":
 			if e.Reason == "link_disabled" {
-				return &channel.Error{Permanent: true, Err: errors.New("slack: Socket Mode is off (turn it on at https://api.slack.com/apps, Socket Mode)")}
+				return &channel.Error{Permanent: true,
+					Err: errors.New("slack: Socket Mode is off (turn it on at https://api.slack.com/apps, Socket Mode)")}
 			}
 			s.once.Do(func() { close(s.expire) })
 		default:

@@ -61,7 +61,8 @@ func reference(s string, person, room func(id string) string) string {
 		return address
 	case mail && label == address:
 		return label
-	case strings.TrimSuffix(target, "/") == "http://"+strings.TrimSuffix(label, "/") || strings.TrimSuffix(target, "/") == "https://"+strings.TrimSuffix(label, "/"):
+	case strings.TrimSuffix(target, "/") == "http://"+strings.TrimSuffix(label, "/") ||
+		strings.TrimSuffix(target, "/") == "https://"+strings.TrimSuffix(label, "/"):
 		return target
 	}
 	return label + " (" + address + ")"

@@ -55,7 +55,8 @@ func (b *bot) work(ctx context.Context, sink channel.Sink) {
 func (b *bot) pass(ctx context.Context, sink channel.Sink, j job) bool {
 	pauses := backoff.Policy{First: time.Second, Max: 30 * time.Second, Jitter: 0.25}
 	in, err := b.inbound(ctx, j.kind, j.payload)
-	for try := 1; errors.Is(err, errKind) && try <= kindTries && backoff.Sleep(ctx, pauses.Delay(try, rand.Float64())) == nil; try++ {
+	for try := 1; errors.Is(err, errKind) && try <= kindTries &&
+		backoff.Sleep(ctx, pauses.Delay(try, rand.Float64())) == nil; try++ {
 		in, err = b.inbound(ctx, j.kind, j.payload)
 	}
 	if err != nil && !errors.Is(err, errKind) {

@@ -82,7 +82,8 @@ func (b *bot) React(ctx context.Context, a chela.Address, id, emoji string) erro
 	}
 	err = b.api.call(ctx, "setMessageReaction", in, nil)
 	if says(err, "reaction_invalid") {
-		return &channel.Error{Permanent: true, Err: fmt.Errorf("telegram: %s is not one of the reactions of Telegram, such as 👍 ❤ 🔥 🎉 👀: %w", emoji, err)}
+		return &channel.Error{Permanent: true,
+			Err: fmt.Errorf("telegram: %s is not one of the reactions of Telegram, such as 👍 ❤ 🔥 🎉 👀: %w", emoji, err)}
 	}
 	return err
 }
@@ -100,12 +101,14 @@ func (b *bot) Fetch(ctx context.Context, m chela.Media, most int) (chela.Media, 
 	}
 	if err := b.api.call(ctx, "getFile", params{"file_id": m.Source}, &f); err != nil {
 		if says(err, "file is too big") {
-			return m, &channel.Error{Permanent: true, Err: fmt.Errorf("telegram: %q is too large: a bot can download files of at most 20 MB", m.Name)}
+			return m, &channel.Error{Permanent: true,
+				Err: fmt.Errorf("telegram: %q is too large: a bot can download files of at most 20 MB", m.Name)}
 		}
 		return m, err
 	}
 	if f.Size > most {
-		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("telegram: %q has %d bytes, at most %d are accepted", m.Name, f.Size, most)}
+		return m, &channel.Error{Permanent: true, Err: fmt.Errorf("telegram: %q has %d bytes, at most %d are accepted",
+			m.Name, f.Size, most)}
 	}
 	data, err := b.api.download(ctx, f.Path, most)
 	if err != nil {
@@ -126,7 +129,8 @@ func (a *api) download(ctx context.Context, path string, most int) ([]byte, erro
 	}
 	in, cancel := context.WithTimeout(ctx, uploadTime)
 	defer cancel()
-	r, err := http.NewRequestWithContext(in, http.MethodGet, a.root+"/file/bot"+a.token.Reveal()+"/"+strings.Join(parts, "/"), nil)
+	r, err := http.NewRequestWithContext(in, http.MethodGet, a.root+"/file/bot"+a.token.Reveal()+"/"+
+		strings.Join(parts, "/"), nil)
 	if err != nil {
 		return nil, fmt.Errorf("telegram: the path of the file is invalid: %q", path)
 	}
@@ -163,7 +167,8 @@ func (b *bot) Poll(ctx context.Context, p channel.Poll) (channel.Receipt, error)
 		}
 		options[i] = params{"text": o}
 	}
-	in["question"], in["options"], in["is_anonymous"], in["allows_multiple_answers"] = p.Question, options, !p.Public, p.Multiple
+	in["question"], in["options"], in["is_anonymous"], in["allows_multiple_answers"] = p.Question,
+		options, !p.Public, p.Multiple
 	if p.Open != 0 {
 		if p.Open < 5*time.Second || p.Open > 10*time.Minute {
 			return refuse("a poll is open for %s, want 5 s to 10 min, or no limit", p.Open)

@@ -86,7 +86,8 @@ func (a *api) upload(ctx context.Context, method string, in params, field, name 
 func (a *api) do(ctx context.Context, limit time.Duration, method, contentType string, body []byte, out any) error {
 	in, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r, err := http.NewRequestWithContext(in, http.MethodPost, a.root+"/bot"+a.token.Reveal()+"/"+method, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(in, http.MethodPost, a.root+"/bot"+a.token.Reveal()+"/"+
+		method, bytes.NewReader(body))
 	if err != nil {
 		return &channel.Error{Permanent: true, Err: fmt.Errorf("telegram %s: invalid URL", method)}
 	}
@@ -215,8 +216,10 @@ func (r *refusal) classify(wait time.Duration) error {
 		return &channel.Error{RetryAfter: wait, Err: r} // the request did not reach the server, or can be repeated
 	case r.code >= 500:
 		return fmt.Errorf("%w: %w", channel.ErrAmbiguous, r)
-	case says(r, "chat not found", "thread not found", "topic_deleted", "topic_id_invalid", "message to edit not found", "message to delete not found",
-		"message to pin not found", "message to unpin not found", "message to react not found", "message_id_invalid", "message not found"):
+	case says(r, "chat not found", "thread not found", "topic_deleted", "topic_id_invalid", "message to edit not found",
+		"message to delete not found",
+		"message to pin not found", "message to unpin not found", "message to react not found",
+		"message_id_invalid", "message not found"):
 		return &channel.Error{Permanent: true, Err: fmt.Errorf("%w: %w", channel.ErrGone, r)}
 	}
 	return &channel.Error{Permanent: true, Err: r}
@@ -230,7 +233,8 @@ func transient(err error) error {
 	if !ok || !e.Permanent {
 		return err
 	}
-	if r, ok := errors.AsType[*refusal](err); ok && (r.code == http.StatusUnauthorized || r.code == http.StatusForbidden || r.code == http.StatusNotFound) {
+	if r, ok := errors.AsType[*refusal](err); ok && (r.code == http.StatusUnauthorized || r.code == http.StatusForbidden ||
+		r.code == http.StatusNotFound) {
 		return err
 	}
 	return &channel.Error{Err: e.Err}

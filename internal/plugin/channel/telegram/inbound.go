@@ -35,7 +35,12 @@ func (b *bot) inbound(group []*update) (chela.Inbound, bool) {
 		return chela.Inbound{}, false
 	}
 	in := chela.Inbound{
-		ID: id(m.ID), Address: b.address(m), Sender: m.sender(), Time: time.Unix(max(m.Date, 0), 0), Forwarded: m.Origin.name(), Edited: edited,
+		ID:        id(m.ID),
+		Address:   b.address(m),
+		Sender:    m.sender(),
+		Time:      time.Unix(max(m.Date, 0), 0),
+		Forwarded: m.Origin.name(),
+		Edited:    edited,
 	}
 	if in.Sender.ID == "" {
 		return chela.Inbound{}, false
@@ -86,7 +91,13 @@ func (b *bot) pressed(c *callback) (chela.Inbound, bool) {
 		text = "callback_data: " + text
 	}
 	in := chela.Inbound{
-		ID: "callback:" + c.ID, Address: b.address(m), Sender: c.From.sender(), Text: text, ReplyTo: id(m.ID), Time: time.Now(), Mentioned: true,
+		ID:        "callback:" + c.ID,
+		Address:   b.address(m),
+		Sender:    c.From.sender(),
+		Text:      text,
+		ReplyTo:   id(m.ID),
+		Time:      time.Now(),
+		Mentioned: true,
 	}
 	if in.Address.Peer.Kind != chela.Direct {
 		in.Group = m.Chat.Title
@@ -102,8 +113,12 @@ func (b *bot) reacted(r *reaction) (chela.Inbound, bool) {
 		return chela.Inbound{}, false
 	}
 	in := chela.Inbound{
-		ID: fmt.Sprintf("%d:reaction:%d:%d:%s", r.Message, r.User.ID, r.Date, emoji), Address: b.address(&message{Chat: r.Chat}), Sender: r.User.sender(),
-		ReplyTo: id(r.Message), Reaction: emoji, Time: time.Unix(max(r.Date, 0), 0),
+		ID:       fmt.Sprintf("%d:reaction:%d:%d:%s", r.Message, r.User.ID, r.Date, emoji),
+		Address:  b.address(&message{Chat: r.Chat}),
+		Sender:   r.User.sender(),
+		ReplyTo:  id(r.Message),
+		Reaction: emoji,
+		Time:     time.Unix(max(r.Date, 0), 0),
 	}
 	in.Address.Thread = "" // the update does not have the topic
 	return in, true

@@ -19,7 +19,8 @@ const (
 )
 
 // allowedUpdates are the kinds of updates that the bot receives.
-var allowedUpdates = []string{"message", "edited_message", "channel_post", "edited_channel_post", "callback_query", "message_reaction"}
+var allowedUpdates = []string{"message", "edited_message", "channel_post", "edited_channel_post",
+	"callback_query", "message_reaction"}
 
 // poll asks for updates from the cursor on until a call fails.
 func (b *bot) poll(ctx context.Context, sink channel.Sink, c *cursor, up func()) error {
@@ -34,7 +35,8 @@ func (b *bot) poll(ctx context.Context, sink channel.Sink, c *cursor, up func())
 			wait = 0
 		}
 		var raw []json.RawMessage
-		in := params{"offset": c.offset, "limit": maxUpdates, "timeout": int(wait.Seconds()), "allowed_updates": allowedUpdates}
+		in := params{"offset": c.offset, "limit": maxUpdates, "timeout": int(wait.Seconds()),
+			"allowed_updates": allowedUpdates}
 		// Telegram answers after wait at the latest; the rest is for the network.
 		if err := b.api.callWithin(ctx, wait+15*time.Second, "getUpdates", in, &raw); err != nil {
 			return transient(err)
@@ -148,7 +150,8 @@ func (b *bot) answerCallback(ctx context.Context, u *update) {
 	if u.Callback == nil || u.Callback.ID == "" {
 		return
 	}
-	if err := b.api.callWithin(ctx, 10*time.Second, "answerCallbackQuery", params{"callback_query_id": u.Callback.ID}, nil); err != nil {
+	if err := b.api.callWithin(ctx, 10*time.Second, "answerCallbackQuery", params{"callback_query_id": u.Callback.ID},
+		nil); err != nil {
 		b.env.Log.Debug("press of a button not answered", "err", err) // it expires by itself
 	}
 }

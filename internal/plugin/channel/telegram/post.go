@@ -30,7 +30,8 @@ func (b *bot) awaitPosts(ctx context.Context, sink channel.Sink, up func()) erro
 	b.setSink(sink)
 	defer b.setSink(nil)
 	// With one connection, Telegram posts an update after the one before it was accepted.
-	in := params{"url": b.post.url, "secret_token": b.post.secret.Reveal(), "allowed_updates": allowedUpdates, "max_connections": 1}
+	in := params{"url": b.post.url, "secret_token": b.post.secret.Reveal(),
+		"allowed_updates": allowedUpdates, "max_connections": 1}
 	if err := b.api.call(ctx, "setWebhook", in, nil); err != nil {
 		return transient(err)
 	}
@@ -92,7 +93,8 @@ func (b *bot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u := parseUpdate(body)
 	if in, ok := b.inbound([]*update{u}); ok {
 		if err := b.sink(r.Context(), in); err != nil && !channel.Refused(err) {
-			b.env.Log.Warn("message not accepted; Telegram will post it again", "chat", in.Address.Peer.ID, "message", in.ID, "err", err)
+			b.env.Log.Warn("message not accepted; Telegram will post it again", "chat", in.Address.Peer.ID,
+				"message", in.ID, "err", err)
 			unavailable(w)
 			return
 		}

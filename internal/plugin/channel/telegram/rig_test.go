@@ -72,7 +72,13 @@ func (l *lockedBuffer) String() string {
 func newRig(t *testing.T, conf string) *rig {
 	r := &rig{t: t, srv: telegramtest.New()}
 	t.Cleanup(r.srv.Close)
-	for id, kind := range map[int64]string{ann: "private", bob: "private", group: "supergroup", forum: "forum", news: "channel"} {
+	for id, kind := range map[int64]string{
+		ann:   "private",
+		bob:   "private",
+		group: "supergroup",
+		forum: "forum",
+		news:  "channel",
+	} {
 		r.srv.Chat(id, kind)
 	}
 	r.srv.Topic(forum, topic, "Plans")
@@ -159,7 +165,8 @@ func (r *rig) one() chela.Inbound {
 }
 
 func to(kind chela.PeerKind, id int64, thread string) chela.Address {
-	return chela.Address{Channel: "telegram", Account: "default", Peer: chela.Peer{Kind: kind, ID: idOf(id)}, Thread: thread}
+	return chela.Address{Channel: "telegram", Account: "default", Peer: chela.Peer{Kind: kind, ID: idOf(id)},
+		Thread: thread}
 }
 
 func idOf(n int64) string { return id(n) }

@@ -65,7 +65,9 @@ func (m *memory) add(k sentKey, r channel.Receipt) {
 func chatOf(a chela.Address) (params, error) {
 	n, err := strconv.ParseInt(a.Peer.ID, 10, 64)
 	if err != nil || n == 0 {
-		return nil, &channel.Error{Permanent: true, Err: fmt.Errorf("telegram: %q is not the number of a chat; write to the bot, and see the id with: chela logs", a.Peer.ID)}
+		return nil, &channel.Error{Permanent: true,
+			Err: fmt.Errorf("telegram: %q is not the number of a chat; write to the bot, and see the id with: chela logs",
+				a.Peer.ID)}
 	}
 	p := params{"chat_id": n}
 	if a.Thread == "" || a.Thread == generalTopic {
@@ -207,7 +209,8 @@ func (b *bot) sendStep(ctx context.Context, to chela.Address, s step) (channel.R
 func withMarkup(in params, field, text string, f func() error) error {
 	in[field], in["parse_mode"] = render(text), "HTML"
 	err := f()
-	if says(err, "can't parse entities", "message is too long", "caption is too long", "text is empty", "text must be non-empty", "message_too_long", "entities_too_long") {
+	if says(err, "can't parse entities", "message is too long", "caption is too long", "text is empty",
+		"text must be non-empty", "message_too_long", "entities_too_long") {
 		in[field] = text
 		delete(in, "parse_mode")
 		err = f()
@@ -226,7 +229,9 @@ func addButtons(in params, rows [][]channel.Button) error {
 			case button.URL != "":
 				key["url"] = button.URL
 			case len(button.Data) > maxData:
-				return &channel.Error{Permanent: true, Err: fmt.Errorf("telegram: the data of the button %q has %d bytes, at most %d", button.Label, len(button.Data), maxData)}
+				return &channel.Error{Permanent: true,
+					Err: fmt.Errorf("telegram: the data of the button %q has %d bytes, at most %d", button.Label,
+						len(button.Data), maxData)}
 			default:
 				key["callback_data"] = button.Data
 			}
@@ -296,14 +301,18 @@ func (b *bot) sendMedia(ctx context.Context, in params, m chela.Media) (channel.
 	}
 	switch n := len(m.Data); {
 	case n == 0:
-		return channel.Receipt{}, &channel.Error{Permanent: true, Err: fmt.Errorf("telegram: the attachment %q has no content", name)}
+		return channel.Receipt{},
+			&channel.Error{Permanent: true, Err: fmt.Errorf("telegram: the attachment %q has no content", name)}
 	case n > maxFile:
-		return channel.Receipt{}, &channel.Error{Permanent: true, Err: fmt.Errorf("telegram: the attachment %q has %d bytes; a bot can send at most 50 MB", name, n)}
+		return channel.Receipt{},
+			&channel.Error{Permanent: true,
+				Err: fmt.Errorf("telegram: the attachment %q has %d bytes; a bot can send at most 50 MB", name, n)}
 	}
 	method, field := uploadAs(m)
 	var sent sentMessage
 	err := b.api.upload(ctx, method, in, field, name, m.Data, &sent)
-	if method != "sendDocument" && says(err, "photo_", "image_process_failed", "wrong type", "wrong file", "failed to get", "voice_messages_forbidden", "video_", "audio_", "animation_") {
+	if method != "sendDocument" && says(err, "photo_", "image_process_failed", "wrong type", "wrong file", "failed to get",
+		"voice_messages_forbidden", "video_", "audio_", "animation_") {
 		method, field = "sendDocument", "document"
 		err = b.api.upload(ctx, method, in, field, name, m.Data, &sent)
 	}

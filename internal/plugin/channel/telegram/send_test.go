@@ -29,7 +29,8 @@ func TestSending(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		calls := r.srv.Calls("")
-		if len(calls) != 2 || calls[0].Method != "sendChatAction" || calls[0].Params["action"] != "typing" || calls[1].Params["parse_mode"] != "HTML" {
+		if len(calls) != 2 || calls[0].Method != "sendChatAction" || calls[0].Params["action"] != "typing" ||
+			calls[1].Params["parse_mode"] != "HTML" {
 			t.Errorf("%+v", calls)
 		}
 		if _, ok := calls[1].Params["link_preview_options"]; ok {
@@ -40,7 +41,8 @@ func TestSending(t *testing.T) {
 		if _, err := r.bot.Send(t.Context(), text(at, "1 < 2 & 3 > 2")); err != nil {
 			t.Error(err)
 		}
-		if got := r.srv.Messages(ann); len(got) != 1 || got[0].Text != "1 < 2 & 3 > 2" || got[0].HTML != "1 &lt; 2 &amp; 3 &gt; 2" {
+		if got := r.srv.Messages(ann); len(got) != 1 || got[0].Text != "1 < 2 & 3 > 2" ||
+			got[0].HTML != "1 &lt; 2 &amp; 3 &gt; 2" {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -50,11 +52,13 @@ func TestSending(t *testing.T) {
 		if err != nil || got.ID == "" {
 			t.Error(err)
 		}
-		if c := r.srv.Calls("sendMessage"); len(c) != 2 || c[1].Params["parse_mode"] != nil || c[1].Params["text"] != "**1** < 2" {
+		if c := r.srv.Calls("sendMessage"); len(c) != 2 || c[1].Params["parse_mode"] != nil ||
+			c[1].Params["text"] != "**1** < 2" {
 			t.Errorf("%+v", c)
 		}
 		r.srv.Fail("sendPhoto", fault{Status: 400, Description: "Bad Request: can't parse entities: Unsupported start tag"})
-		if _, err := r.bot.Send(t.Context(), channel.Part{Key: "p", Address: at, Text: "*x*", Media: []chela.Media{{Type: "image/png", Data: []byte("png")}}}); err != nil {
+		if _, err := r.bot.Send(t.Context(), channel.Part{Key: "p", Address: at, Text: "*x*",
+			Media: []chela.Media{{Type: "image/png", Data: []byte("png")}}}); err != nil {
 			t.Error(err)
 		}
 		if m := r.srv.Messages(ann); len(m) != 2 || m[1].Text != "*x*" || m[1].Kind != "photo" {
@@ -78,39 +82,53 @@ func TestSending(t *testing.T) {
 		if c := r.srv.Calls("sendChatAction"); fmt.Sprint(c[0].Params["message_thread_id"]) != "1" {
 			t.Errorf("%+v", c)
 		}
-		if _, err := r.bot.Send(t.Context(), text(to(chela.Group, forum, "43"), "x")); !permanent(err) || !errors.Is(err, channel.ErrGone) {
+		if _, err := r.bot.Send(t.Context(), text(to(chela.Group, forum, "43"), "x")); !permanent(err) ||
+			!errors.Is(err, channel.ErrGone) {
 			t.Errorf("a topic that does not exist: %v", err)
 		}
 	})
 	check(t, "replies and buttons", "", func(t *testing.T, r *rig) {
 		m := r.srv.Said(ann, telegramtest.Person(ann, "Ann"), "question", nil)
-		for i, reply := range []string{fmt.Sprint(m["message_id"]), fmt.Sprint(m["message_id"], ":edit:1:2"), "99999", "callback:c1", ""} {
+		for i, reply := range []string{fmt.Sprint(m["message_id"]), fmt.Sprint(m["message_id"], ":edit:1:2"),
+			"99999", "callback:c1", ""} {
 			p := channel.Part{Key: fmt.Sprint(i), Address: at, Text: "answer", ReplyTo: reply, Buttons: [][]channel.Button{
-				{{Label: "Yes", Data: "yes", Style: channel.Success}, {Label: "Page", URL: "https://a.example"}}, {}, {{Label: "No", Data: "no"}},
+				{{Label: "Yes", Data: "yes", Style: channel.Success}, {Label: "Page", URL: "https://a.example"}}, {},
+				{{Label: "No", Data: "no"}},
 			}}
 			if _, err := r.bot.Send(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 		}
 		got := r.srv.Messages(ann)
-		if n := m["message_id"].(int64); got[0].ReplyTo != n || got[1].ReplyTo != n || got[2].ReplyTo != 0 || got[3].ReplyTo != 0 {
+		if n := m["message_id"].(int64); got[0].ReplyTo != n || got[1].ReplyTo != n ||
+			got[2].ReplyTo != 0 || got[3].ReplyTo != 0 {
 			t.Errorf("%+v", got)
 		}
-		if b := got[0].Buttons; len(b) != 2 || len(b[0]) != 2 || b[0][0]["callback_data"] != "yes" || b[0][0]["style"] != "success" || b[0][1]["url"] != "https://a.example" {
+		if b := got[0].Buttons; len(b) != 2 || len(b[0]) != 2 || b[0][0]["callback_data"] != "yes" ||
+			b[0][0]["style"] != "success" || b[0][1]["url"] != "https://a.example" {
 			t.Errorf("%+v", b)
 		}
-		_, err := r.bot.Send(t.Context(), channel.Part{Address: at, Text: "x", Buttons: [][]channel.Button{{{Label: "L", Data: strings.Repeat("x", 65)}}}})
+		_, err := r.bot.Send(t.Context(),
+			channel.Part{Address: at, Text: "x", Buttons: [][]channel.Button{{{Label: "L", Data: strings.Repeat("x", 65)}}}})
 		if !permanent(err) || !strings.Contains(err.Error(), "at most 64") {
 			t.Errorf("got %v", err)
 		}
 	})
 	check(t, "CH-13 files, and the text as the caption of the first", "", func(t *testing.T, r *rig) {
 		var media []chela.Media
-		kinds := []string{"image/jpeg", "image/gif", "audio/ogg; codecs=opus", "audio/mpeg", "video/mp4", "application/pdf", "image/svg+xml"}
+		kinds := []string{"image/jpeg", "image/gif", "audio/ogg; codecs=opus", "audio/mpeg", "video/mp4",
+			"application/pdf", "image/svg+xml"}
 		for i, k := range kinds {
 			media = append(media, chela.Media{Name: fmt.Sprint("f", i), Type: k, Data: []byte(k)})
 		}
-		p := channel.Part{Key: "k", Address: at, Text: "look & see", Media: media, ReplyTo: "100", Buttons: [][]channel.Button{{{Label: "B", Data: "b"}}}}
+		p := channel.Part{
+			Key:     "k",
+			Address: at,
+			Text:    "look & see",
+			Media:   media,
+			ReplyTo: "100",
+			Buttons: [][]channel.Button{{{Label: "B", Data: "b"}}},
+		}
 		first, err := r.bot.Send(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +141,8 @@ func TestSending(t *testing.T) {
 				t.Errorf("file %d: %q", i, m.Data)
 			}
 		}
-		if strings.Join(shown, " ") != "photo animation voice audio video document document" || got[0].Text != "look & see" || got[1].Text != "" || first.ID != id(got[0].ID) || len(got[0].Buttons) != 1 {
+		if strings.Join(shown, " ") != "photo animation voice audio video document document" || got[0].Text != "look & see" ||
+			got[1].Text != "" || first.ID != id(got[0].ID) || len(got[0].Buttons) != 1 {
 			t.Errorf("%q %+v", shown, got[0])
 		}
 		long := strings.Repeat("é", 1025)
@@ -132,7 +151,8 @@ func TestSending(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = r.srv.Messages(ann)[len(kinds):]
-		if len(got) != 2 || got[0].Kind != "photo" || got[0].Text != "" || got[1].Text != long || first.ID != id(got[0].ID) || len(got[1].Buttons) != 1 {
+		if len(got) != 2 || got[0].Kind != "photo" || got[0].Text != "" || got[1].Text != long || first.ID != id(got[0].ID) ||
+			len(got[1].Buttons) != 1 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -140,7 +160,8 @@ func TestSending(t *testing.T) {
 		r.srv.Fail("sendPhoto", fault{Status: 400, Description: "Bad Request: PHOTO_INVALID_DIMENSIONS"})
 		big := chela.Media{Name: "big.png", Type: "image/png", Data: make([]byte, maxPhoto+1)}
 		for i, m := range []chela.Media{{Type: "image/png", Data: []byte("x")}, big} {
-			if _, err := r.bot.Send(t.Context(), channel.Part{Key: fmt.Sprint(i), Address: at, Media: []chela.Media{m}}); err != nil {
+			if _, err := r.bot.Send(t.Context(), channel.Part{Key: fmt.Sprint(i), Address: at, Media: []chela.Media{m}}); err !=
+				nil {
 				t.Error(err)
 			}
 		}
@@ -154,7 +175,8 @@ func TestSending(t *testing.T) {
 		for _, p := range []channel.Part{
 			{Address: at}, {Address: at, Text: " \n"}, {Address: at, Media: []chela.Media{{Name: "empty"}}},
 			{Address: at, Media: []chela.Media{{Name: "huge", Data: make([]byte, maxFile+1)}}},
-			text(to(chela.Group, 0, ""), "x"), text(chela.Address{Peer: chela.Peer{ID: "@name"}}, "x"), text(to(chela.Group, forum, "x"), "x"),
+			text(to(chela.Group, 0, ""), "x"), text(chela.Address{Peer: chela.Peer{ID: "@name"}}, "x"),
+			text(to(chela.Group, forum, "x"), "x"),
 		} {
 			if _, err := r.bot.Send(t.Context(), p); !permanent(err) {
 				t.Errorf("%+v: %v", p.Address, err)
@@ -165,7 +187,8 @@ func TestSending(t *testing.T) {
 		}
 	})
 	check(t, "a part that failed in the middle continues there", "", func(t *testing.T, r *rig) {
-		p := channel.Part{Key: "k", Address: at, Text: strings.Repeat("x", 2000), Media: []chela.Media{{Type: "image/png", Data: []byte("1")}, {Type: "image/png", Data: []byte("2")}}}
+		p := channel.Part{Key: "k", Address: at, Text: strings.Repeat("x", 2000),
+			Media: []chela.Media{{Type: "image/png", Data: []byte("1")}, {Type: "image/png", Data: []byte("2")}}}
 		r.srv.Fail("sendPhoto", fault{}, fault{Status: 429, RetryAfter: 3})
 		_, err := r.bot.Send(t.Context(), p)
 		if e, ok := errors.AsType[*channel.Error](err); !ok || e.RetryAfter != 3*time.Second {
@@ -183,7 +206,8 @@ func TestSending(t *testing.T) {
 			t.Errorf("%+v, %v, want %+v", again, err, got)
 		}
 		m := r.srv.Messages(ann)
-		if len(m) != 3 || string(m[0].Data) != "1" || string(m[1].Data) != "2" || len(m[2].Text) != 2000 || got.ID != id(m[0].ID) {
+		if len(m) != 3 || string(m[0].Data) != "1" || string(m[1].Data) != "2" || len(m[2].Text) != 2000 ||
+			got.ID != id(m[0].ID) {
 			t.Errorf("%+v", m)
 		}
 		for i := range 2 * maxRemember {
@@ -214,16 +238,21 @@ func TestSending(t *testing.T) {
 		{name: "no answer", fault: fault{Hang: true}, ambiguous: true},
 		{name: "an answer of somebody else", fault: fault{Status: 200, Body: "hello"}, ambiguous: true},
 		{name: "an answer without a message", fault: fault{Status: 200, Body: `{"ok":true,"result":true}`}, ambiguous: true},
-		{name: "a redirect", fault: fault{Status: 307, Location: "/bot" + telegramtest.Token + "/sendMessage"}, permanent: true},
-		{name: "chat not found", fault: fault{Status: 400, Description: "Bad Request: chat not found"}, permanent: true, gone: true},
-		{name: "blocked", fault: fault{Status: 403, Description: "Forbidden: bot was blocked by the user"}, permanent: true, says: "blocked by the user"},
-		{name: "moved", fault: fault{Status: 400, Description: "Bad Request: group chat was upgraded to a supergroup chat", NewChat: -100999}, permanent: true, says: "-100999"},
+		{name: "a redirect", fault: fault{Status: 307, Location: "/bot" + telegramtest.Token + "/sendMessage"},
+			permanent: true},
+		{name: "chat not found", fault: fault{Status: 400, Description: "Bad Request: chat not found"},
+			permanent: true, gone: true},
+		{name: "blocked", fault: fault{Status: 403, Description: "Forbidden: bot was blocked by the user"}, permanent: true,
+			says: "blocked by the user"},
+		{name: "moved", fault: fault{Status: 400, Description: "Bad Request: group chat was upgraded to a supergroup chat",
+			NewChat: -100999}, permanent: true, says: "-100999"},
 		{name: "token", fault: fault{Status: 401, Description: "Unauthorized"}, permanent: true, says: "chela config set"},
 	} {
 		check(t, "failure: "+c.name, "", func(t *testing.T, r *rig) {
 			r.srv.Fail("sendMessage", c.fault)
 			_, err := r.bot.Send(t.Context(), text(at, "hello"))
-			if err == nil || permanent(err) != c.permanent || errors.Is(err, channel.ErrGone) != c.gone || errors.Is(err, channel.ErrAmbiguous) != c.ambiguous || !strings.Contains(err.Error(), c.says) {
+			if err == nil || permanent(err) != c.permanent || errors.Is(err, channel.ErrGone) != c.gone ||
+				errors.Is(err, channel.ErrAmbiguous) != c.ambiguous || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v", err)
 			}
 			noSecret(t, "the error", fmt.Sprint(err))
@@ -275,7 +304,8 @@ func TestAbilities(t *testing.T) {
 		m := sent(t, r, at, "a")
 		r.srv.Fail("editMessageText", fault{Status: 500, Accept: true}, fault{Cut: true}, fault{Status: 429, RetryAfter: 2})
 		for i := range 3 {
-			if err := r.bot.Edit(t.Context(), at, m, fmt.Sprint(i)); err == nil || errors.Is(err, channel.ErrAmbiguous) || permanent(err) {
+			if err := r.bot.Edit(t.Context(), at, m, fmt.Sprint(i)); err == nil || errors.Is(err, channel.ErrAmbiguous) ||
+				permanent(err) {
 				t.Errorf("got %v", err)
 			}
 		}
@@ -284,7 +314,8 @@ func TestAbilities(t *testing.T) {
 		}
 	})
 	check(t, "the caption of a picture is edited", "", func(t *testing.T, r *rig) {
-		got, err := r.bot.Send(t.Context(), channel.Part{Key: "k", Address: at, Text: "before", Media: []chela.Media{{Type: "image/png", Data: []byte("x")}}})
+		got, err := r.bot.Send(t.Context(),
+			channel.Part{Key: "k", Address: at, Text: "before", Media: []chela.Media{{Type: "image/png", Data: []byte("x")}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,8 +327,13 @@ func TestAbilities(t *testing.T) {
 		m := sent(t, r, at, "a")
 		r.srv.Vanish(ann, 101)
 		for name, err := range map[string]error{
-			"edit": r.bot.Edit(t.Context(), at, m, "b"), "delete": r.bot.Delete(t.Context(), at, m), "react": r.bot.React(t.Context(), at, m, "👍"),
-			"pin": r.bot.Pin(t.Context(), at, m, true), "unpin": r.bot.Pin(t.Context(), at, m, false), "no number": r.bot.Delete(t.Context(), at, "callback:1"),
+			"edit":   r.bot.Edit(t.Context(), at, m, "b"),
+			"delete": r.bot.Delete(t.Context(), at, m),
+			"react":  r.bot.React(t.Context(), at, m, "👍"),
+			"pin":    r.bot.Pin(t.Context(), at, m, true),
+			"unpin":  r.bot.Pin(t.Context(), at, m, false),
+
+			"no number": r.bot.Delete(t.Context(), at, "callback:1"),
 		} {
 			if !errors.Is(err, channel.ErrGone) {
 				t.Errorf("%s: %v", name, err)
@@ -340,7 +376,8 @@ func TestAbilities(t *testing.T) {
 		}})
 		in := r.one()
 		want := chela.Media{Name: "photo.jpg", Type: "image/jpeg", Bytes: len(data), Source: file}
-		if in.Text != "what is this?" || len(in.Media) != 1 || in.Media[0].Source != want.Source || in.Media[0].Bytes != want.Bytes || in.Media[0].Data != nil {
+		if in.Text != "what is this?" || len(in.Media) != 1 || in.Media[0].Source != want.Source ||
+			in.Media[0].Bytes != want.Bytes || in.Media[0].Data != nil {
 			t.Fatalf("got %+v", in)
 		}
 		if n := len(r.srv.Calls("getFile")); n != 0 {
@@ -350,18 +387,24 @@ func TestAbilities(t *testing.T) {
 		if err != nil || !bytes.Equal(got.Data, data) || got.Source != "" || got.Name != "photo.jpg" {
 			t.Errorf("%d bytes, %v", len(got.Data), err)
 		}
-		if _, err := r.bot.Fetch(t.Context(), in.Media[0], len(data)-1); !permanent(err) || !strings.Contains(err.Error(), "at most 1048575") {
+		if _, err := r.bot.Fetch(t.Context(), in.Media[0], len(data)-1); !permanent(err) ||
+			!strings.Contains(err.Error(), "at most 1048575") {
 			t.Errorf("got %v", err)
 		}
 	})
 	check(t, "files that cannot be fetched", "", func(t *testing.T, r *rig) {
-		for name, want := range map[string]string{"a/../../secret": "path of the file is invalid", "/etc/passwd": "path of the file is invalid"} {
-			if _, err := r.bot.Fetch(t.Context(), chela.Media{Source: r.srv.AddFile(name, []byte("x"))}, 10); err == nil || !strings.Contains(err.Error(), want) {
+		for name, want := range map[string]string{
+			"a/../../secret": "path of the file is invalid",
+			"/etc/passwd":    "path of the file is invalid",
+		} {
+			if _, err := r.bot.Fetch(t.Context(), chela.Media{Source: r.srv.AddFile(name, []byte("x"))}, 10); err == nil ||
+				!strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		big := r.srv.AddFile("big", make([]byte, 20<<20+1))
-		if _, err := r.bot.Fetch(t.Context(), chela.Media{Source: big}, 100<<20); !permanent(err) || !strings.Contains(err.Error(), "at most 20 MB") {
+		if _, err := r.bot.Fetch(t.Context(), chela.Media{Source: big}, 100<<20); !permanent(err) ||
+			!strings.Contains(err.Error(), "at most 20 MB") {
 			t.Errorf("got %v", err)
 		}
 		r.srv.Fail("getFile", fault{Status: 200, Body: `{"ok":true,"result":{"file_path":"none"}}`})
@@ -370,13 +413,22 @@ func TestAbilities(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		noSecret(t, "the error", fmt.Sprint(err))
-		r.srv.Fail("getFile", fault{Status: 200, Body: `{"ok":true,"result":{"file_path":"big"}}`}) // its size is not announced
-		if _, err := r.bot.Fetch(t.Context(), chela.Media{Source: "x"}, 10); err == nil || !strings.Contains(err.Error(), "more than 10 bytes") {
+		// its size is not announced
+		r.srv.Fail("getFile", fault{Status: 200, Body: `{"ok":true,"result":{"file_path":"big"}}`})
+		if _, err := r.bot.Fetch(t.Context(), chela.Media{Source: "x"}, 10); err == nil ||
+			!strings.Contains(err.Error(), "more than 10 bytes") {
 			t.Errorf("got %v", err)
 		}
 	})
 	check(t, "polls", "", func(t *testing.T, r *rig) {
-		p := channel.Poll{Key: "k", Address: at, Question: "When?", Options: []string{"now", "later"}, Multiple: true, Open: time.Minute}
+		p := channel.Poll{
+			Key:      "k",
+			Address:  at,
+			Question: "When?",
+			Options:  []string{"now", "later"},
+			Multiple: true,
+			Open:     time.Minute,
+		}
 		first, err := r.bot.Poll(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
@@ -385,13 +437,17 @@ func TestAbilities(t *testing.T) {
 			t.Errorf("%+v, %v", again, err)
 		}
 		got := r.srv.Messages(ann)
-		if len(got) != 1 || got[0].Poll["is_anonymous"] != true || got[0].Poll["allows_multiple_answers"] != true || fmt.Sprint(got[0].Poll["open_period"]) != "60" {
+		if len(got) != 1 || got[0].Poll["is_anonymous"] != true || got[0].Poll["allows_multiple_answers"] != true ||
+			fmt.Sprint(got[0].Poll["open_period"]) != "60" {
 			t.Errorf("%+v", got)
 		}
 		for _, change := range []func(*channel.Poll){
-			func(p *channel.Poll) { p.Question = "" }, func(p *channel.Poll) { p.Question = strings.Repeat("x", 301) }, func(p *channel.Poll) { p.Options = p.Options[:1] },
-			func(p *channel.Poll) { p.Options = slices.Repeat([]string{"x"}, 13) }, func(p *channel.Poll) { p.Options = []string{"x", strings.Repeat("x", 101)} },
-			func(p *channel.Poll) { p.Open = time.Second }, func(p *channel.Poll) { p.Open = time.Hour }, func(p *channel.Poll) { p.Address.Peer.ID = "x" },
+			func(p *channel.Poll) { p.Question = "" }, func(p *channel.Poll) { p.Question = strings.Repeat("x", 301) },
+			func(p *channel.Poll) { p.Options = p.Options[:1] },
+			func(p *channel.Poll) { p.Options = slices.Repeat([]string{"x"}, 13) },
+			func(p *channel.Poll) { p.Options = []string{"x", strings.Repeat("x", 101)} },
+			func(p *channel.Poll) { p.Open = time.Second }, func(p *channel.Poll) { p.Open = time.Hour },
+			func(p *channel.Poll) { p.Address.Peer.ID = "x" },
 		} {
 			own := p
 			own.Key = "other"
@@ -416,7 +472,9 @@ func TestAbilities(t *testing.T) {
 		}
 	})
 	check(t, "the menu of commands", "", func(t *testing.T, r *rig) {
-		list := []channel.Command{{Name: "status", Doc: "What\nis  going on"}, {Name: "Think-Hard"}, {Name: "status", Doc: "again"}, {Doc: "x"}, {Name: "wörter"}, {Name: strings.Repeat("x", 33)}, {Name: "long", Doc: strings.Repeat("é", 300)}}
+		list := []channel.Command{{Name: "status", Doc: "What\nis  going on"}, {Name: "Think-Hard"},
+			{Name: "status", Doc: "again"}, {Doc: "x"}, {Name: "wörter"}, {Name: strings.Repeat("x", 33)},
+			{Name: "long", Doc: strings.Repeat("é", 300)}}
 		for i := range 200 {
 			list = append(list, channel.Command{Name: fmt.Sprint("c", i), Doc: "x"})
 		}
@@ -424,7 +482,8 @@ func TestAbilities(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := r.srv.Menu()
-		if len(m) != 100 || m[0]["description"] != "What is going on" || m[1]["command"] != "think_hard" || m[1]["description"] != "think_hard" || m[2]["command"] != "long" {
+		if len(m) != 100 || m[0]["description"] != "What is going on" || m[1]["command"] != "think_hard" ||
+			m[1]["description"] != "think_hard" || m[2]["command"] != "long" {
 			t.Errorf("%d: %v", len(m), m[:3])
 		}
 	})

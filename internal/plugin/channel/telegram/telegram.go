@@ -44,7 +44,9 @@ func Factory() channel.Factory {
 		Name: Name, Aliases: []string{"tg"}, Can: (*bot)(nil),
 		Limits: channel.Limits{Text: maxText, Size: units, Edit: time.Second, Buttons: true},
 		Setup: []channel.Setting{
-			{Key: "botToken", Title: "token of the bot", Help: "Write /newbot to @BotFather on Telegram. It asks for a name and gives you a token.", Env: "TELEGRAM_BOT_TOKEN", Secret: true, Required: true},
+			{Key: "botToken", Title: "token of the bot",
+				Help: "Write /newbot to @BotFather on Telegram. It asks for a name and gives you a token.",
+				Env:  "TELEGRAM_BOT_TOKEN", Secret: true, Required: true},
 		},
 		Hints: []string{
 			"Telegram shows bold, italic, strikethrough, links, quotes, inline code and code blocks; a table is shown as preformatted text.",
@@ -108,7 +110,8 @@ func (s settings) token(env channel.Env, account string) (secret.Value, error) {
 	case token.IsZero() && account == "default":
 		return token, errors.New("no bot token: create a bot with @BotFather, then: chela config set channels.telegram.botToken TOKEN (or set TELEGRAM_BOT_TOKEN)")
 	case token.IsZero():
-		return token, fmt.Errorf("no bot token: create a bot with @BotFather, then: chela config set channels.telegram.accounts.%s.botToken TOKEN", account)
+		return token,
+			fmt.Errorf("no bot token: create a bot with @BotFather, then: chela config set channels.telegram.accounts.%s.botToken TOKEN", account)
 	}
 	if !isToken().MatchString(token.Reveal()) {
 		return token, fmt.Errorf("%s: this is not the token of a bot; @BotFather gives one such as 123456:ABC-DEF", at)
@@ -139,7 +142,9 @@ func (s settings) post(env channel.Env, account string) (post, error) {
 	}
 	p := post{url: s.WebhookURL, path: cmp.Or(s.WebhookPath, usual)}
 	if u, err := url.Parse(p.url); err != nil || u.Scheme != "https" || u.Host == "" {
-		return p, errors.New("channels.telegram.webhookUrl: want the public https URL of the gateway's webhook, such as https://example.org" + p.path)
+		return p, errors.New(
+			"channels.telegram.webhookUrl: want the public https URL of the gateway's webhook, such as https://example.org" +
+				p.path)
 	}
 	if !strings.HasPrefix(p.path, "/") || strings.ContainsAny(p.path, "?#{} ") {
 		return p, errors.New("channels.telegram.webhookPath: want a path such as /telegram-webhook")
@@ -149,7 +154,8 @@ func (s settings) post(env channel.Env, account string) (post, error) {
 		return p, fmt.Errorf("channels.telegram.webhookSecret: %w", err)
 	}
 	if !isWebhookSecret().MatchString(p.secret.Reveal()) {
-		return p, errors.New("channels.telegram.webhookSecret: want 1 to 256 letters, digits, _ and -, for example of: openssl rand -hex 32")
+		return p, errors.New(
+			"channels.telegram.webhookSecret: want 1 to 256 letters, digits, _ and -, for example of: openssl rand -hex 32")
 	}
 	return p, nil
 }

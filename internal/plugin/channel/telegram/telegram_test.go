@@ -89,16 +89,22 @@ func TestConfiguration(t *testing.T) {
 		{"work", `{}`, "", "", "chela config set channels.telegram.accounts.work.botToken TOKEN"},
 		{"work", `{"botToken": "7:plain"}`, "7:plain", "https://api.telegram.org", ""},
 		{"default", `{"botToken": "env:MINE"}`, "10:mine", "https://api.telegram.org", ""},
-		{"default", `{"botToken": "7:plain", "tokenFile": "` + file + `"}`, "9:fromTheFile_1", "https://api.telegram.org", ""},
+		{"default", `{"botToken": "7:plain", "tokenFile": "` + file + `"}`, "9:fromTheFile_1",
+			"https://api.telegram.org", ""},
 		{"default", `{"tokenFile": "` + filepath.Join(dir, "none") + `"}`, "", "", "channels.telegram.tokenFile"},
 		{"default", `{"botToken": "hunter2"}`, "", "", "channels.telegram.botToken: this is not the token of a bot"},
 		{"default", `{"botToken": "7:a/../b"}`, "", "", "not the token"},
-		{"default", `{"botToken": "7:plain", "apiRoot": "http://bots.example:8081/api/"}`, "7:plain", "http://bots.example:8081/api", ""},
+		{"default", `{"botToken": "7:plain", "apiRoot": "http://bots.example:8081/api/"}`, "7:plain",
+			"http://bots.example:8081/api", ""},
 		{"default", `{"botToken": "7:plain", "apiRoot": "bots.example"}`, "", "", "channels.telegram.apiRoot: want a URL"},
-		{"default", `{"botToken": "7:plain", "webhookUrl": "http://a.example/"}`, "", "", "channels.telegram.webhookUrl: want the public https URL"},
-		{"default", `{"botToken": "7:plain", "webhookUrl": "https://a.example/x"}`, "", "", "channels.telegram.webhookSecret: want 1 to 256"},
-		{"default", `{"botToken": "7:plain", "webhookUrl": "https://a.example/x", "webhookSecret": "a b"}`, "", "", "channels.telegram.webhookSecret"},
-		{"default", `{"botToken": "7:plain", "webhookUrl": "https://a.example/x", "webhookSecret": "ab", "webhookPath": "x"}`, "", "", "channels.telegram.webhookPath"},
+		{"default", `{"botToken": "7:plain", "webhookUrl": "http://a.example/"}`, "", "",
+			"channels.telegram.webhookUrl: want the public https URL"},
+		{"default", `{"botToken": "7:plain", "webhookUrl": "https://a.example/x"}`, "", "",
+			"channels.telegram.webhookSecret: want 1 to 256"},
+		{"default", `{"botToken": "7:plain", "webhookUrl": "https://a.example/x", "webhookSecret": "a b"}`, "", "",
+			"channels.telegram.webhookSecret"},
+		{"default", `{"botToken": "7:plain", "webhookUrl": "https://a.example/x", "webhookSecret": "ab", "webhookPath": "x"}`,
+			"", "", "channels.telegram.webhookPath"},
 		{"default", `[]`, "", "", "channels.telegram"},
 	} {
 		ch, err := Factory().New(env, c.account, json.RawMessage(c.conf))
@@ -120,19 +126,31 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%s: token %q, root %q, path %q", c.conf, b.api.token.Reveal(), b.api.root, b.Path())
 		}
 	}
-	for conf, want := range map[string]string{`{"botToken": "77:x"}`: "77", `{"botToken": "env:X"}`: "", `{}`: "", `[]`: "", `{"botToken": "7:x", "tokenFile": "/x"}`: "", `{"botToken": "x"}`: ""} {
+	for conf, want := range map[string]string{
+		`{"botToken": "77:x"}`:                   "77",
+		`{"botToken": "env:X"}`:                  "",
+		`{}`:                                     "",
+		`[]`:                                     "",
+		`{"botToken": "7:x", "tokenFile": "/x"}`: "",
+		`{"botToken": "x"}`:                      "",
+	} {
 		if got := Factory().Identity(json.RawMessage(conf)); got != want {
 			t.Errorf("identity of %s: %q, want %q", conf, got, want)
 		}
 	}
-	for account, want := range map[string]string{"default": "/telegram-webhook", "my work": "/telegram-webhook/my%20work"} {
-		ch, err := Factory().New(env, account, json.RawMessage(`{"botToken": "7:plain", "webhookUrl": "https://a.example/x", "webhookSecret": "ab"}`))
+	for account, want := range map[string]string{
+		"default": "/telegram-webhook",
+		"my work": "/telegram-webhook/my%20work",
+	} {
+		ch, err := Factory().New(env, account,
+			json.RawMessage(`{"botToken": "7:plain", "webhookUrl": "https://a.example/x", "webhookSecret": "ab"}`))
 		if err != nil || ch.(channel.Poster).Path() != want {
 			t.Errorf("path of the account %s: %v, %v", account, ch, err)
 		}
 	}
 	f := Factory()
-	if f.Limits.Text != 4000 || f.Limits.Size('é') != 1 || f.Limits.Size('😀') != 2 || f.Limits.Edit != time.Second || !slices.Contains(f.Aliases, "tg") {
+	if f.Limits.Text != 4000 || f.Limits.Size('é') != 1 || f.Limits.Size('😀') != 2 || f.Limits.Edit != time.Second ||
+		!slices.Contains(f.Aliases, "tg") {
 		t.Errorf("%+v", f.Limits)
 	}
 }
@@ -140,20 +158,21 @@ func TestConfiguration(t *testing.T) {
 func TestReceiving(t *testing.T) {
 	t.Parallel()
 	a := telegramtest.Person(ann, "Ann")
-	check(t, "TG-01 a refused token ends the channel with what to do, and nothing is polled", "", func(t *testing.T, r *rig) {
-		r.srv.Revoke()
-		err := r.bot.Run(t.Context(), r.sink)
-		if !permanent(err) || !strings.Contains(err.Error(), "chela config set channels.telegram.botToken") {
-			t.Errorf("got %v", err)
-		}
-		noSecret(t, "the error", fmt.Sprint(err))
-		if n := len(r.srv.Calls("getUpdates")); n != 0 {
-			t.Errorf("%d polls", n)
-		}
-		if err := r.bot.Probe(t.Context()); !permanent(err) {
-			t.Errorf("probe: %v", err)
-		}
-	})
+	check(t, "TG-01 a refused token ends the channel with what to do, and nothing is polled", "",
+		func(t *testing.T, r *rig) {
+			r.srv.Revoke()
+			err := r.bot.Run(t.Context(), r.sink)
+			if !permanent(err) || !strings.Contains(err.Error(), "chela config set channels.telegram.botToken") {
+				t.Errorf("got %v", err)
+			}
+			noSecret(t, "the error", fmt.Sprint(err))
+			if n := len(r.srv.Calls("getUpdates")); n != 0 {
+				t.Errorf("%d polls", n)
+			}
+			if err := r.bot.Probe(t.Context()); !permanent(err) {
+				t.Errorf("probe: %v", err)
+			}
+		})
 	check(t, "TG-01 a token that is revoked later ends the channel", "", func(t *testing.T, r *rig) {
 		done := make(chan error, 1)
 		go func() { done <- r.bot.Run(t.Context(), r.sink) }()
@@ -163,42 +182,43 @@ func TestReceiving(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	check(t, "TG-02 a message that was not accepted comes again after a restart, and an accepted one does not", "", func(t *testing.T, r *rig) {
-		stop := r.run()
-		r.srv.Say(ann, a, "one", nil)
-		if in := r.one(); in.Text != "one" {
-			t.Fatalf("got %+v", in)
-		}
-		r.mu.Lock()
-		for range 100 {
-			r.refuse = append(r.refuse, chela.ErrFull)
-		}
-		r.mu.Unlock()
-		r.srv.Say(ann, a, "two", nil)
-		r.srv.Say(ann, a, "three", nil)
-		time.Sleep(40 * time.Second)
-		if err := stop(); !errors.Is(err, context.Canceled) {
-			t.Errorf("Run ended with %v", err)
-		}
-		r.mu.Lock()
-		tries := len(r.tries)
-		for _, id := range r.tries[1:] {
-			if id != r.tries[1] {
-				t.Errorf("message %s was tried before %s was accepted", id, r.tries[1])
+	check(t, "TG-02 a message that was not accepted comes again after a restart, and an accepted one does not", "",
+		func(t *testing.T, r *rig) {
+			stop := r.run()
+			r.srv.Say(ann, a, "one", nil)
+			if in := r.one(); in.Text != "one" {
+				t.Fatalf("got %+v", in)
 			}
-		}
-		r.refuse = nil
-		r.mu.Unlock()
-		if tries != 7 || r.srv.Waiting() != 2 { // after 0, 1, 3, 7, 15 and 31 s
-			t.Errorf("%d tries, %d waiting, want 7 and 2", tries, r.srv.Waiting())
-		}
-		r.bot = r.open("")
-		r.run()
-		got := r.received()
-		if len(got) != 2 || got[0].Text != "two" || got[1].Text != "three" {
-			t.Errorf("got %+v", got)
-		}
-	})
+			r.mu.Lock()
+			for range 100 {
+				r.refuse = append(r.refuse, chela.ErrFull)
+			}
+			r.mu.Unlock()
+			r.srv.Say(ann, a, "two", nil)
+			r.srv.Say(ann, a, "three", nil)
+			time.Sleep(40 * time.Second)
+			if err := stop(); !errors.Is(err, context.Canceled) {
+				t.Errorf("Run ended with %v", err)
+			}
+			r.mu.Lock()
+			tries := len(r.tries)
+			for _, id := range r.tries[1:] {
+				if id != r.tries[1] {
+					t.Errorf("message %s was tried before %s was accepted", id, r.tries[1])
+				}
+			}
+			r.refuse = nil
+			r.mu.Unlock()
+			if tries != 7 || r.srv.Waiting() != 2 { // after 0, 1, 3, 7, 15 and 31 s
+				t.Errorf("%d tries, %d waiting, want 7 and 2", tries, r.srv.Waiting())
+			}
+			r.bot = r.open("")
+			r.run()
+			got := r.received()
+			if len(got) != 2 || got[0].Text != "two" || got[1].Text != "three" {
+				t.Errorf("got %+v", got)
+			}
+		})
 	check(t, "a message that is refused for good is passed over", "", func(t *testing.T, r *rig) {
 		r.run()
 		r.refuse = []error{chela.Errorf(chela.CodeForbidden, "may not"), chela.Errorf(chela.CodeInvalid, "too long")}
@@ -211,7 +231,8 @@ func TestReceiving(t *testing.T) {
 		}
 	})
 	check(t, "TG-03 a conflict with another poller is a warning with pauses", "", func(t *testing.T, r *rig) {
-		conflict := telegramtest.Fault{Status: 409, Description: "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"}
+		conflict := telegramtest.Fault{Status: 409,
+			Description: "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"}
 		r.srv.Fail("getUpdates", conflict, conflict, conflict)
 		r.run()
 		began := time.Now()
@@ -222,7 +243,8 @@ func TestReceiving(t *testing.T) {
 		if d := time.Since(began); d < 8*time.Second || d > 15*time.Second {
 			t.Errorf("after %s", d)
 		}
-		if s := r.log.String(); !strings.Contains(s, "level=WARN") || !strings.Contains(s, "another program receives the messages of this bot") {
+		if s := r.log.String(); !strings.Contains(s, "level=WARN") ||
+			!strings.Contains(s, "another program receives the messages of this bot") {
 			t.Error(s)
 		}
 		synctest.Wait()
@@ -260,7 +282,9 @@ func TestReceiving(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 		c := r.srv.Calls("getUpdates")[0].Params
-		if fmt.Sprint(c["allowed_updates"]) != "[message edited_message channel_post edited_channel_post callback_query message_reaction]" || fmt.Sprint(c["timeout"]) != "30" {
+		if fmt.Sprint(c["allowed_updates"]) !=
+			"[message edited_message channel_post edited_channel_post callback_query message_reaction]" ||
+			fmt.Sprint(c["timeout"]) != "30" {
 			t.Errorf("%v", c)
 		}
 	})
@@ -274,7 +298,8 @@ func TestReceiving(t *testing.T) {
 		for _, in := range r.received() {
 			ids = append(ids, in.Text+in.ID)
 		}
-		if want := fmt.Sprint("two", two["message_id"]); len(ids) != 2 || ids[0] != want || ids[1] != fmt.Sprint("one", one["message_id"]) {
+		if want := fmt.Sprint("two", two["message_id"]); len(ids) != 2 || ids[0] != want ||
+			ids[1] != fmt.Sprint("one", one["message_id"]) {
 			t.Errorf("got %q", ids)
 		}
 		r.srv.PushID(5000, object{"message": two}) // after it was confirmed: the store knows it by its id
@@ -302,7 +327,8 @@ func TestReceiving(t *testing.T) {
 		r.srv.Push(edited("third")) // in the same second
 		r.run()
 		got := r.received()
-		if len(got) != 4 || !got[0].Edited || got[1].Edited || got[0].ID != got[2].ID || got[0].ID == got[3].ID || got[0].ID == got[1].ID ||
+		if len(got) != 4 || !got[0].Edited || got[1].Edited || got[0].ID != got[2].ID || got[0].ID == got[3].ID ||
+			got[0].ID == got[1].ID ||
 			!strings.HasPrefix(got[0].ID, got[1].ID+":edit:1800000000:") || got[3].Text != "third" {
 			t.Errorf("got %+v", got)
 		}
@@ -331,9 +357,12 @@ func TestReceiving(t *testing.T) {
 	check(t, "faults of the connection while polling", "", func(t *testing.T, r *rig) {
 		r.srv.Fail("getMe", telegramtest.Fault{Status: 500})
 		r.srv.Fail("deleteWebhook", telegramtest.Fault{Cut: true})
-		r.srv.Fail("getUpdates", telegramtest.Fault{Status: 502, Body: "<html>Bad Gateway</html>"}, telegramtest.Fault{Cut: true},
-			telegramtest.Fault{Status: 200, Body: "welcome to the hotel"}, telegramtest.Fault{Status: 200, Body: `{"ok": true, "result": [{}]}`},
-			telegramtest.Fault{Status: 429, RetryAfter: 77}, telegramtest.Fault{Status: 400}, telegramtest.Fault{Status: 302}, telegramtest.Fault{Hang: true})
+		r.srv.Fail("getUpdates", telegramtest.Fault{Status: 502, Body: "<html>Bad Gateway</html>"},
+			telegramtest.Fault{Cut: true},
+			telegramtest.Fault{Status: 200, Body: "welcome to the hotel"},
+			telegramtest.Fault{Status: 200, Body: `{"ok": true, "result": [{}]}`},
+			telegramtest.Fault{Status: 429, RetryAfter: 77}, telegramtest.Fault{Status: 400}, telegramtest.Fault{Status: 302},
+			telegramtest.Fault{Hang: true})
 		r.run()
 		began := time.Now()
 		r.srv.Say(ann, a, "hello", nil)
@@ -381,7 +410,8 @@ func TestReceiving(t *testing.T) {
 	})
 	check(t, "the messages of an album are one message", "", func(t *testing.T, r *rig) {
 		photo := func(n int, caption string) object {
-			return r.srv.Said(ann, a, "", object{"media_group_id": "g", "caption": caption, "photo": []object{{"file_id": fmt.Sprint("p", n), "file_size": n}}})
+			return r.srv.Said(ann, a, "", object{"media_group_id": "g", "caption": caption,
+				"photo": []object{{"file_id": fmt.Sprint("p", n), "file_size": n}}})
 		}
 		r.run()
 		synctest.Wait()
@@ -392,11 +422,13 @@ func TestReceiving(t *testing.T) {
 		r.srv.Say(ann, a, "between", nil)
 		r.srv.Push(object{"message": photo(3, "")})
 		got := r.received()
-		if len(got) != 2 || got[0].ID != fmt.Sprint(first["message_id"]) || got[0].Text != "my trip" || len(got[0].Media) != 3 || got[1].Text != "between" {
+		if len(got) != 2 || got[0].ID != fmt.Sprint(first["message_id"]) || got[0].Text != "my trip" ||
+			len(got[0].Media) != 3 || got[1].Text != "between" {
 			t.Errorf("got %+v", got)
 		}
 		for i := range 10 {
-			r.srv.Push(object{"message": r.srv.Said(ann, a, "", object{"media_group_id": "h", "photo": []object{{"file_id": fmt.Sprint("q", i)}}})})
+			r.srv.Push(object{"message": r.srv.Said(ann, a, "",
+				object{"media_group_id": "h", "photo": []object{{"file_id": fmt.Sprint("q", i)}}})})
 		}
 		began := time.Now()
 		// If a poll ends between the pushes, the rest of the album is awaited once.
@@ -406,7 +438,8 @@ func TestReceiving(t *testing.T) {
 	})
 	check(t, "TG-08 the press of a button is a message, and is answered", "", func(t *testing.T, r *rig) {
 		r.run()
-		m := r.srv.Said(forum, object{"id": telegramtest.BotID, "is_bot": true}, "sure?", object{"message_thread_id": topic, "is_topic_message": true})
+		m := r.srv.Said(forum, object{"id": telegramtest.BotID, "is_bot": true}, "sure?",
+			object{"message_thread_id": topic, "is_topic_message": true})
 		r.srv.Push(object{"callback_query": object{"id": "c1", "from": a, "message": m, "data": "yes"}})
 		r.srv.Push(object{"callback_query": object{"id": "c2", "from": a, "message": m, "data": "/status now"}})
 		got := r.received()
@@ -414,7 +447,8 @@ func TestReceiving(t *testing.T) {
 			t.Fatalf("got %+v", got)
 		}
 		in := got[0]
-		if in.ID == got[1].ID || in.Sender.ID != "7" || in.Address != to(chela.Group, forum, "42") || !in.Mentioned || in.ReplyTo != fmt.Sprint(m["message_id"]) || in.Group != "The chat" {
+		if in.ID == got[1].ID || in.Sender.ID != "7" || in.Address != to(chela.Group, forum, "42") || !in.Mentioned ||
+			in.ReplyTo != fmt.Sprint(m["message_id"]) || in.Group != "The chat" {
 			t.Errorf("got %+v", in)
 		}
 		if got := r.srv.Answered(); strings.Join(got, " ") != "c1 c2" {
@@ -424,18 +458,24 @@ func TestReceiving(t *testing.T) {
 	check(t, "TG-12 a reaction", "", func(t *testing.T, r *rig) {
 		r.run()
 		like := func(emoji string) []object { return []object{{"type": "emoji", "emoji": emoji}} }
-		r.srv.Push(object{"message_reaction": object{"chat": object{"id": ann, "type": "private"}, "message_id": 5, "user": a, "date": 100, "old_reaction": like("👎"), "new_reaction": append(like("👎"), like("👍")...)}})
-		r.srv.Push(object{"message_reaction": object{"chat": object{"id": ann, "type": "private"}, "message_id": 5, "user": a, "date": 101, "old_reaction": like("👍"), "new_reaction": []object{}}})
-		r.srv.Push(object{"message_reaction": object{"chat": object{"id": forum, "type": "supergroup"}, "message_id": 6, "actor_chat": object{"id": forum}, "date": 101, "old_reaction": []object{}, "new_reaction": like("👍")}})
+		r.srv.Push(object{"message_reaction": object{"chat": object{"id": ann, "type": "private"}, "message_id": 5, "user": a,
+			"date": 100, "old_reaction": like("👎"), "new_reaction": append(like("👎"), like("👍")...)}})
+		r.srv.Push(object{"message_reaction": object{"chat": object{"id": ann, "type": "private"}, "message_id": 5, "user": a,
+			"date": 101, "old_reaction": like("👍"), "new_reaction": []object{}}})
+		r.srv.Push(object{"message_reaction": object{"chat": object{"id": forum, "type": "supergroup"}, "message_id": 6,
+			"actor_chat": object{"id": forum}, "date": 101, "old_reaction": []object{}, "new_reaction": like("👍")}})
 		in := r.one()
-		if in.Reaction != "👍" || in.ReplyTo != "5" || in.Sender.ID != "7" || in.Text != "" || in.Address != to(chela.Direct, ann, "") || !in.Time.Equal(time.Unix(100, 0)) {
+		if in.Reaction != "👍" || in.ReplyTo != "5" || in.Sender.ID != "7" || in.Text != "" ||
+			in.Address != to(chela.Direct, ann, "") || !in.Time.Equal(time.Unix(100, 0)) {
 			t.Errorf("got %+v", in)
 		}
 	})
 	check(t, "TG-07 a group becomes a supergroup", "", func(t *testing.T, r *rig) {
 		r.run()
-		r.srv.Push(object{"message": object{"message_id": 9, "date": 1, "chat": object{"id": -77, "type": "group"}, "from": a, "migrate_to_chat_id": -10077}})
-		r.srv.Push(object{"message": object{"message_id": 1, "date": 1, "chat": object{"id": -10077, "type": "supergroup"}, "from": a, "migrate_from_chat_id": -77}})
+		r.srv.Push(object{"message": object{"message_id": 9, "date": 1, "chat": object{"id": -77, "type": "group"}, "from": a,
+			"migrate_to_chat_id": -10077}})
+		r.srv.Push(object{"message": object{"message_id": 1, "date": 1, "chat": object{"id": -10077, "type": "supergroup"},
+			"from": a, "migrate_from_chat_id": -77}})
 		if got := r.received(); len(got) != 0 || !slices.Equal(r.moved, []string{"-77 -10077"}) {
 			t.Errorf("moved %q, messages %+v", r.moved, got)
 		}
@@ -451,7 +491,8 @@ func TestReceiving(t *testing.T) {
 	})
 }
 
-const hooked = `{"botToken": "` + telegramtest.Token + `", "apiRoot": "ROOT", "webhookUrl": "https://home.example/hook", "webhookSecret": "s3cret_token"}`
+const hooked = `{"botToken": "` + telegramtest.Token +
+	`", "apiRoot": "ROOT", "webhookUrl": "https://home.example/hook", "webhookSecret": "s3cret_token"}`
 
 func TestWebhook(t *testing.T) {
 	t.Parallel()
@@ -461,7 +502,8 @@ func TestWebhook(t *testing.T) {
 			t.Errorf("path %q", r.bot.Path())
 		}
 		said := func(s string) object { return object{"message": r.srv.Said(ann, a, s, nil)} }
-		if w := r.srv.Post(r.bot, "/telegram-webhook", said("early")); w.Code != http.StatusUnauthorized { // the webhook is not set yet
+		// the webhook is not set yet
+		if w := r.srv.Post(r.bot, "/telegram-webhook", said("early")); w.Code != http.StatusUnauthorized {
 			t.Errorf("without the secret: %d", w.Code)
 		}
 		stop := r.run()
@@ -469,7 +511,8 @@ func TestWebhook(t *testing.T) {
 		if url, s := r.srv.Webhook(); url != "https://home.example/hook" || s != "s3cret_token" {
 			t.Fatalf("webhook %q, %q", url, s)
 		}
-		if c := r.srv.Calls("setWebhook"); fmt.Sprint(c[0].Params["allowed_updates"]) != "[message edited_message channel_post edited_channel_post callback_query message_reaction]" {
+		if c := r.srv.Calls("setWebhook"); fmt.Sprint(c[0].Params["allowed_updates"]) !=
+			"[message edited_message channel_post edited_channel_post callback_query message_reaction]" {
 			t.Errorf("%v", c[0].Params)
 		}
 		for _, wrong := range []string{"", "s3cret_tokem", "s3cret_token "} {
@@ -487,7 +530,8 @@ func TestWebhook(t *testing.T) {
 		if w := r.srv.Post(r.bot, "/telegram-webhook", m); w.Code != http.StatusServiceUnavailable || len(r.got) != 0 {
 			t.Errorf("not accepted: %d", w.Code)
 		}
-		if w := r.srv.Post(r.bot, "/telegram-webhook", m); w.Code != http.StatusOK || len(r.got) != 1 || r.got[0].Text != "hello" {
+		if w := r.srv.Post(r.bot, "/telegram-webhook", m); w.Code != http.StatusOK || len(r.got) != 1 ||
+			r.got[0].Text != "hello" {
 			t.Errorf("accepted: %d, %+v", w.Code, r.got)
 		}
 		r.refuse = []error{chela.Errorf(chela.CodeForbidden, "may not")}

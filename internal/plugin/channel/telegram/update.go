@@ -296,10 +296,14 @@ const about = " message_id message_thread_id from sender_chat sender_boost_count
 
 // events begin the names of the members that make a message the report of an event, such
 // as of a new member of a group.
-var events = []string{"new_chat_", "left_chat_", "delete_chat_", "group_chat_", "supergroup_chat_", "channel_chat_", "message_auto_delete_", "migrate_", "pinned_",
-	"forum_topic_", "general_forum_topic_", "video_chat_", "boost_added", "chat_background_", "write_access_", "users_shared", "chat_shared",
-	"proximity_alert_", "connected_website", "successful_payment", "refunded_payment", "giveaway_created", "giveaway_completed", "passport_data",
-	"web_app_data", "gift", "unique_gift", "checklist_tasks_", "direct_message_price_", "paid_message_price_", "suggested_post_", "chat_owner_", "managed_bot_"}
+var events = []string{"new_chat_", "left_chat_", "delete_chat_", "group_chat_", "supergroup_chat_", "channel_chat_",
+	"message_auto_delete_", "migrate_", "pinned_",
+	"forum_topic_", "general_forum_topic_", "video_chat_", "boost_added", "chat_background_", "write_access_",
+	"users_shared", "chat_shared",
+	"proximity_alert_", "connected_website", "successful_payment", "refunded_payment", "giveaway_created",
+	"giveaway_completed", "passport_data",
+	"web_app_data", "gift", "unique_gift", "checklist_tasks_", "direct_message_price_", "paid_message_price_",
+	"suggested_post_", "chat_owner_", "managed_bot_"}
 
 // unsupported reports whether a message without text and file has content that the channel
 // does not know.

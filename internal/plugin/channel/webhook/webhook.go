@@ -78,7 +78,11 @@ func (h *hook) Send(ctx context.Context, p channel.Part) (channel.Receipt, error
 	defer client.CloseIdleConnections()
 	res, err := client.Do(req)
 	if refused, ok := errors.AsType[*egress.Refused](err); ok {
-		return channel.Receipt{}, &channel.Error{Permanent: true, Err: fmt.Errorf("webhook: %w (to allow a private host: chela config set cron.webhookSsrfPolicy.allowedHostnames '[\"%s\"]')", refused, refused.Host)}
+		return channel.Receipt{},
+			&channel.Error{Permanent: true,
+				Err: fmt.Errorf(
+					"webhook: %w (to allow a private host: chela config set cron.webhookSsrfPolicy.allowedHostnames '[\"%s\"]')",
+					refused, refused.Host)}
 	}
 	if err != nil {
 		return channel.Receipt{}, fmt.Errorf("webhook: %w", err)

@@ -32,20 +32,21 @@ const bootText = "The gateway has started. Carry out the instructions of BOOT.md
 // workspace has a BOOT.md, once for each start. The turn has the rights of the owner,
 // who wrote the file or let the agent write it, and its answer goes nowhere.
 func addBoot(env Env, _ json.RawMessage, to *hook.Points) error {
-	to.GatewayStart.Add(hook.Hook[hook.Gateway, hook.None]{Name: "boot-md", Func: func(ctx context.Context, _ hook.Gateway) (hook.None, error) {
-		var errs []error
-		for _, a := range env.Agents {
-			text, err := readIn(a.Workspace, bootFile, maxBoot)
-			if errors.Is(err, os.ErrNotExist) || err == nil && strings.TrimSpace(text) == "" {
-				continue
+	to.GatewayStart.Add(hook.Hook[hook.Gateway, hook.None]{Name: "boot-md",
+		Func: func(ctx context.Context, _ hook.Gateway) (hook.None, error) {
+			var errs []error
+			for _, a := range env.Agents {
+				text, err := readIn(a.Workspace, bootFile, maxBoot)
+				if errors.Is(err, os.ErrNotExist) || err == nil && strings.TrimSpace(text) == "" {
+					continue
+				}
+				if err == nil {
+					err = boot(ctx, env, a.ID, text)
+				}
+				errs = append(errs, err)
 			}
-			if err == nil {
-				err = boot(ctx, env, a.ID, text)
-			}
-			errs = append(errs, err)
-		}
-		return hook.None{}, errors.Join(errs...)
-	}})
+			return hook.None{}, errors.Join(errs...)
+		}})
 	return nil
 }
 
@@ -58,8 +59,14 @@ func boot(ctx context.Context, env Env, agent, text string) error {
 	now := time.Now()
 	return env.Store.Update(ctx, store.Ordered, func(tx store.Tx) error {
 		return store.Enqueue(tx, queue.Item{
-			ID: uuid.NewString(), Key: "boot:" + env.Instance + ":" + agent, Session: key, Kind: queue.Event, State: queue.Waiting, Created: now,
-			Origin: chela.Origin{Kind: chela.OriginHook, ID: "boot-md"}, Principal: chela.Owner("hook"),
+			ID:        uuid.NewString(),
+			Key:       "boot:" + env.Instance + ":" + agent,
+			Session:   key,
+			Kind:      queue.Event,
+			State:     queue.Waiting,
+			Created:   now,
+			Origin:    chela.Origin{Kind: chela.OriginHook, ID: "boot-md"},
+			Principal: chela.Owner("hook"),
 			Inbound:   chela.Inbound{Text: bootText + text, Time: now},
 			Overrides: run.Overrides{Context: run.ContextFresh, Deliver: run.Delivery{Mode: run.DeliverNowhere}},
 		})

@@ -31,15 +31,19 @@ type Hook struct {
 
 // All returns the hooks.
 func All() []Hook {
-	of := func(name, emoji, description string, add func(Env, json.RawMessage, *hook.Points) error, events ...string) Hook {
+	of := func(name, emoji, description string, add func(Env, json.RawMessage, *hook.Points) error,
+		events ...string) Hook {
 		return Hook{hookdir.Hook{Name: name, Key: name, Emoji: emoji, Description: description, Events: events}, add}
 	}
 	return []Hook{
 		of("boot-md", "🚀", "Carry out BOOT.md of each workspace when the gateway starts", addBoot, "gateway:startup"),
-		of("bootstrap-extra-files", "📎", "Add further files of the workspace to the system prompt", addExtraFiles, "agent:bootstrap"),
+		of("bootstrap-extra-files", "📎", "Add further files of the workspace to the system prompt",
+			addExtraFiles, "agent:bootstrap"),
 		of("command-logger", "📝", "Write each slash command to logs/commands.log", addCommandLogger, "command"),
-		of("compaction-notifier", "🧹", "Say in the chat when its history is summarized", addCompactionNotifier, "session:compact:before", "session:compact:after"),
-		of("session-memory", "💾", "Save the end of a conversation to the workspace when /new or /reset starts another one", addSessionMemory, "command:new", "command:reset"),
+		of("compaction-notifier", "🧹", "Say in the chat when its history is summarized", addCompactionNotifier,
+			"session:compact:before", "session:compact:after"),
+		of("session-memory", "💾", "Save the end of a conversation to the workspace when /new or /reset starts another one",
+			addSessionMemory, "command:new", "command:reset"),
 	}
 }
 

@@ -24,13 +24,14 @@ type commandLine struct {
 // without its arguments.
 func addCommandLogger(env Env, _ json.RawMessage, to *hook.Points) error {
 	file := logfile.New(filepath.Join(env.State, "logs", "commands.log"), 0)
-	to.Command.Add(hook.Hook[hook.Command, hook.Reply]{Name: "command-logger", Func: func(_ context.Context, c hook.Command) (hook.Reply, error) {
-		b, err := json.Marshal(commandLine{c.Time.UTC(), c.Name, c.Session, c.Sender, c.Source})
-		if err != nil {
+	to.Command.Add(hook.Hook[hook.Command, hook.Reply]{Name: "command-logger",
+		Func: func(_ context.Context, c hook.Command) (hook.Reply, error) {
+			b, err := json.Marshal(commandLine{c.Time.UTC(), c.Name, c.Session, c.Sender, c.Source})
+			if err != nil {
+				return hook.Reply{}, err
+			}
+			_, err = file.Write(append(b, '\n'))
 			return hook.Reply{}, err
-		}
-		_, err = file.Write(append(b, '\n'))
-		return hook.Reply{}, err
-	}})
+		}})
 	return nil
 }

@@ -35,38 +35,39 @@ func addExtraFiles(env Env, entry json.RawMessage, to *hook.Points) error {
 		}
 	}
 	rule := pathpolicy.Rule{NoSecrets: true, Private: env.Private}
-	to.AgentBootstrap.Add(hook.Hook[hook.AgentBootstrap, hook.BootstrapFiles]{Name: "bootstrap-extra-files", Func: func(_ context.Context, e hook.AgentBootstrap) (hook.BootstrapFiles, error) {
-		if e.Workspace == "" {
-			return hook.BootstrapFiles{}, nil
-		}
-		root, err := os.OpenRoot(e.Workspace)
-		if err != nil {
-			return hook.BootstrapFiles{}, err
-		}
-		defer root.Close()
-		files, added := slices.Clone(e.Files), 0
-		for _, p := range patterns {
-			names, err := fs.Glob(root.FS(), p)
+	to.AgentBootstrap.Add(hook.Hook[hook.AgentBootstrap, hook.BootstrapFiles]{Name: "bootstrap-extra-files",
+		Func: func(_ context.Context, e hook.AgentBootstrap) (hook.BootstrapFiles, error) {
+			if e.Workspace == "" {
+				return hook.BootstrapFiles{}, nil
+			}
+			root, err := os.OpenRoot(e.Workspace)
 			if err != nil {
-				return hook.BootstrapFiles{}, fmt.Errorf("pattern %q: %w", p, err)
+				return hook.BootstrapFiles{}, err
 			}
-			for _, name := range names {
-				known := slices.ContainsFunc(files, func(f hook.BootstrapFile) bool { return f.Name == name })
-				if known || added >= maxExtra || !slices.Contains(prompt.Names(), path.Base(name)) {
-					continue
-				}
-				b, err := rule.Read(tool.Call{Dir: e.Workspace}, name, maxExtraSize)
+			defer root.Close()
+			files, added := slices.Clone(e.Files), 0
+			for _, p := range patterns {
+				names, err := fs.Glob(root.FS(), p)
 				if err != nil {
-					env.Log.Warn("bootstrap-extra-files: file skipped", "file", name, "err", err)
-					continue
+					return hook.BootstrapFiles{}, fmt.Errorf("pattern %q: %w", p, err)
 				}
-				files, added = append(files, hook.BootstrapFile{Name: name, Text: string(b)}), added+1
+				for _, name := range names {
+					known := slices.ContainsFunc(files, func(f hook.BootstrapFile) bool { return f.Name == name })
+					if known || added >= maxExtra || !slices.Contains(prompt.Names(), path.Base(name)) {
+						continue
+					}
+					b, err := rule.Read(tool.Call{Dir: e.Workspace}, name, maxExtraSize)
+					if err != nil {
+						env.Log.Warn("bootstrap-extra-files: file skipped", "file", name, "err", err)
+						continue
+					}
+					files, added = append(files, hook.BootstrapFile{Name: name, Text: string(b)}), added+1
+				}
 			}
-		}
-		if added == 0 {
-			return hook.BootstrapFiles{}, nil
-		}
-		return hook.BootstrapFiles{Files: files}, nil
-	}})
+			if added == 0 {
+				return hook.BootstrapFiles{}, nil
+			}
+			return hook.BootstrapFiles{Files: files}, nil
+		}})
 	return nil
 }

@@ -39,12 +39,13 @@ func addSessionMemory(env Env, entry json.RawMessage, to *hook.Points) error {
 		return err
 	}
 	n := min(cmp.Or(max(0, o.Messages), savedMessages), maxMessages)
-	to.Command.Add(hook.Hook[hook.Command, hook.Reply]{Name: "session-memory", Func: func(ctx context.Context, c hook.Command) (hook.Reply, error) {
-		if c.Name != "new" && c.Name != "reset" || c.Previous == "" || c.Workspace == "" {
-			return hook.Reply{}, nil
-		}
-		return hook.Reply{}, saveMemory(ctx, env, c, n)
-	}})
+	to.Command.Add(hook.Hook[hook.Command, hook.Reply]{Name: "session-memory",
+		Func: func(ctx context.Context, c hook.Command) (hook.Reply, error) {
+			if c.Name != "new" && c.Name != "reset" || c.Previous == "" || c.Workspace == "" {
+				return hook.Reply{}, nil
+			}
+			return hook.Reply{}, saveMemory(ctx, env, c, n)
+		}})
 	return nil
 }
 
@@ -71,7 +72,8 @@ func saveMemory(ctx context.Context, env Env, c hook.Command, n int) error {
 	}
 	at := c.Time
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Session: %s\n\n- Session key: %s\n- Session ID: %s\n- Source: %s\n\n## Conversation\n\n", at.Format("2006-01-02 15:04:05 MST"), c.Session, c.Previous, c.Source)
+	fmt.Fprintf(&b, "# Session: %s\n\n- Session key: %s\n- Session ID: %s\n- Source: %s\n\n## Conversation\n\n",
+		at.Format("2006-01-02 15:04:05 MST"), c.Session, c.Previous, c.Source)
 	b.WriteString(strings.Join(lines, "\n\n"))
 	b.WriteString("\n")
 	text := b.String()
@@ -89,7 +91,8 @@ func conversation(entries []session.Entry) []string {
 			continue
 		}
 		text := strings.TrimSpace(e.Message.PlainText())
-		if text == "" || e.Message.Role != llm.RoleUser && e.Message.Role != llm.RoleAssistant || strings.HasPrefix(text, llm.EventPrefix) {
+		if text == "" || e.Message.Role != llm.RoleUser && e.Message.Role != llm.RoleAssistant ||
+			strings.HasPrefix(text, llm.EventPrefix) {
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s", e.Message.Role, humanize.TruncateBytes(text, maxMessage)))

@@ -84,8 +84,13 @@ func (r Runner) run(ctx context.Context, c Command, env []string, event []byte) 
 		}
 	}
 	res, err := sandbox.Output(ctx, broker, sandbox.Plan{
-		Path: c.Argv[0], Argv: c.Argv, Dir: c.Dir, Rights: c.Rights, Env: append(slices.Clip(env), DepthVariable+"="+strconv.Itoa(hook.Depth(ctx))),
-		Stdin: bytes.NewReader(append(in, '\n')), Grace: grace,
+		Path:   c.Argv[0],
+		Argv:   c.Argv,
+		Dir:    c.Dir,
+		Rights: c.Rights,
+		Env:    append(slices.Clip(env), DepthVariable+"="+strconv.Itoa(hook.Depth(ctx))),
+		Stdin:  bytes.NewReader(append(in, '\n')),
+		Grace:  grace,
 	}, hook.MaxAnswer)
 	switch exit := res.Exit; {
 	case errors.Is(err, sandbox.ErrOutput):

@@ -30,10 +30,12 @@ const patient = 2 * waittest.Limit
 func program(t testing.TB, script string, timeout time.Duration) hook.Program {
 	t.Helper()
 	dir := t.TempDir()
-	r := exec.Runner{Broker: host.Broker{}, Environ: []string{"PATH=" + os.Getenv("PATH"), "SECRET=s3cret", "LANG=C"}, State: dir}
+	r := exec.Runner{Broker: host.Broker{}, Environ: []string{"PATH=" + os.Getenv("PATH"), "SECRET=s3cret", "LANG=C"},
+		State: dir}
 	return hook.Program{
 		Name: "script", Timeout: timeout, Conversation: true, Prompt: true,
-		Func: r.Func(exec.Command{Name: "script", Argv: []string{"/bin/sh", "-c", script}, Dir: dir, Env: map[string]string{"DIR": dir}}),
+		Func: r.Func(exec.Command{Name: "script", Argv: []string{"/bin/sh", "-c", script}, Dir: dir,
+			Env: map[string]string{"DIR": dir}}),
 	}
 }
 
@@ -70,7 +72,8 @@ func TestProgram(t *testing.T) {
 	t.Parallel()
 	t.Run("the answer is the standard output, and the event the standard input", func(t *testing.T) {
 		t.Parallel()
-		ps, log := points(t, "before_tool_call", program(t, `grep -q '"toolName":"exec"' && echo '{"block": true, "blockReason": "no"}'`, patient))
+		ps, log := points(t, "before_tool_call",
+			program(t, `grep -q '"toolName":"exec"' && echo '{"block": true, "blockReason": "no"}'`, patient))
 		d, err := ps.BeforeToolCall.Decide(t.Context(), hook.Call{Tool: "exec"})
 		if err != nil || !d.Answer.Block || d.Answer.Reason != "no" || d.By != "script" {
 			t.Errorf("%+v, %v, log %s", d, err, log)
@@ -78,8 +81,10 @@ func TestProgram(t *testing.T) {
 	})
 	t.Run("the environment has only what is listed", func(t *testing.T) {
 		t.Parallel()
-		ps, log := points(t, "before_tool_call", program(t, `printf '{"block": true, "blockReason": "%s %s %s %s"}' "$SECRET" "$LANG" "$CHELA_HOOK" "$CHELA_HOOK_DEPTH"`, patient))
-		if d, err := ps.BeforeToolCall.Decide(t.Context(), hook.Call{Tool: "exec"}); err != nil || d.Answer.Reason != " C script 1" {
+		ps, log := points(t, "before_tool_call",
+			program(t, `printf '{"block": true, "blockReason": "%s %s %s %s"}' "$SECRET" "$LANG" "$CHELA_HOOK" "$CHELA_HOOK_DEPTH"`, patient))
+		if d, err := ps.BeforeToolCall.Decide(t.Context(), hook.Call{Tool: "exec"}); err != nil ||
+			d.Answer.Reason != " C script 1" {
 			t.Errorf("%q, %v, log %s", d.Answer.Reason, err, log)
 		}
 	})
@@ -111,7 +116,8 @@ func TestBadPrograms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			ps, log := points(t, "before_tool_call", program(t, tt.script, tt.limit))
-			d, err := ps.BeforeToolCall.Decide(t.Context(), hook.Call{Tool: "exec", Args: []byte(`{"command":"` + strings.Repeat("x", 200_000) + `"}`)})
+			d, err := ps.BeforeToolCall.Decide(t.Context(),
+				hook.Call{Tool: "exec", Args: []byte(`{"command":"` + strings.Repeat("x", 200_000) + `"}`)})
 			if err != nil || d.Answer.Block != tt.closed || d.Changed != nil {
 				t.Errorf("deciding: %+v, %v", d, err)
 			}
@@ -135,7 +141,8 @@ func TestBadPrograms(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		r := exec.Runner{Broker: host.Broker{}, Environ: os.Environ(), State: dir}
-		f := r.Func(exec.Command{Name: "x", Argv: []string{"/bin/sh", "-c", `until [ -e go ]; do sleep 0.01; done; echo >done`}, Dir: dir})
+		f := r.Func(exec.Command{Name: "x",
+			Argv: []string{"/bin/sh", "-c", `until [ -e go ]; do sleep 0.01; done; echo >done`}, Dir: dir})
 		ps, log := points(t, "message_received", hook.Program{Name: "x", Timeout: patient, Conversation: true, Func: f})
 		ps.MessageReceived.Notify(t.Context(), hook.Message{Content: "hi"})
 		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil { // only now the program can end
@@ -150,7 +157,8 @@ func TestBadPrograms(t *testing.T) {
 		t.Parallel()
 		redact := func(s string) string { return strings.ReplaceAll(s, "s3cret", "[redacted]") }
 		r := exec.Runner{Broker: host.Broker{}, Environ: os.Environ(), Redact: redact}
-		out, err := r.Func(exec.Command{Name: "x", Argv: []string{"/bin/cat"}, Dir: t.TempDir()})(t.Context(), []byte(`{"text": "s3cret"}`))
+		out, err := r.Func(exec.Command{Name: "x", Argv: []string{"/bin/cat"}, Dir: t.TempDir()})(t.Context(),
+			[]byte(`{"text": "s3cret"}`))
 		if err != nil || strings.TrimSpace(string(out)) != `{"text": "[redacted]"}` {
 			t.Errorf("%s, %v", out, err)
 		}
@@ -159,7 +167,8 @@ func TestBadPrograms(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		r := exec.Runner{Broker: host.Broker{}, Environ: os.Environ(), State: dir}
-		f := r.Func(exec.Command{Name: "x", Argv: []string{"/bin/sh", "-c", `sleep 600 >/dev/null 2>&1 & echo $! >pid`}, Dir: dir})
+		f := r.Func(exec.Command{Name: "x", Argv: []string{"/bin/sh", "-c", `sleep 600 >/dev/null 2>&1 & echo $! >pid`},
+			Dir: dir})
 		if _, err := f(t.Context(), []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +189,8 @@ func TestBadPrograms(t *testing.T) {
 	t.Run("a program that is missing is refused at a policy point and skipped elsewhere", func(t *testing.T) {
 		t.Parallel()
 		r := exec.Runner{Broker: host.Broker{}}
-		p := hook.Program{Name: "gone", Func: r.Func(exec.Command{Name: "gone", Argv: []string{"/no/such/program"}, Dir: t.TempDir()})}
+		p := hook.Program{Name: "gone",
+			Func: r.Func(exec.Command{Name: "gone", Argv: []string{"/no/such/program"}, Dir: t.TempDir()})}
 		ps, _ := points(t, "before_tool_call", p)
 		if d, err := ps.BeforeToolCall.Decide(t.Context(), hook.Call{}); err != nil || !d.Answer.Block {
 			t.Errorf("%+v, %v", d, err)
@@ -196,11 +206,14 @@ func TestBadPrograms(t *testing.T) {
 func BenchmarkProgram(b *testing.B) {
 	r := exec.Runner{Broker: host.Broker{}, Environ: []string{"PATH=/usr/bin:/bin"}}
 	ps := hook.New(nil)
-	if err := ps.Program("before_tool_call", hook.Program{Name: "true", Func: r.Func(exec.Command{Name: "true", Argv: []string{"/bin/true"}, Dir: b.TempDir()})}); err != nil {
+	if err := ps.Program("before_tool_call",
+		hook.Program{Name: "true",
+			Func: r.Func(exec.Command{Name: "true", Argv: []string{"/bin/true"}, Dir: b.TempDir()})}); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := ps.BeforeToolCall.Decide(b.Context(), hook.Call{Tool: "exec", Args: []byte(`{"command":"ls"}`)}); err != nil {
+		if _, err := ps.BeforeToolCall.Decide(b.Context(), hook.Call{Tool: "exec", Args: []byte(`{"command":"ls"}`)}); err !=
+			nil {
 			b.Fatal(err)
 		}
 	}

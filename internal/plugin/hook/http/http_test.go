@@ -53,10 +53,16 @@ func TestEndpoint(t *testing.T) {
 	if err != nil || answer != `{"block": true}` {
 		t.Errorf("%q %v", answer, err)
 	}
-	if body != `{"text": "[redacted]"}` || got.Method != http.MethodPost || got.Header.Get("X-Key") != "k" || got.Header.Get("Chela-Hook-Depth") != "2" || got.Header.Get("Content-Type") != "application/json" {
+	if body != `{"text": "[redacted]"}` || got.Method != http.MethodPost || got.Header.Get("X-Key") != "k" ||
+		got.Header.Get("Chela-Hook-Depth") != "2" || got.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("request %s %v %s", got.Method, got.Header, body)
 	}
-	for path, want := range map[string]string{"/fails": "500", "/big": "more than", "/hangs": "the time is over", "/moved": ""} {
+	for path, want := range map[string]string{
+		"/fails": "500",
+		"/big":   "more than",
+		"/hangs": "the time is over",
+		"/moved": "",
+	} {
 		limit := waittest.Limit
 		if path == "/hangs" {
 			limit = 300 * time.Millisecond

@@ -74,7 +74,8 @@ func New(o Options) *Provider {
 		u.Path = strings.TrimSuffix(u.Path, "/v1") + "/v1/messages"
 	}
 	home := err == nil && u.Host == host
-	p.client = dialect.NewClient(o, u, err, header(o, u), func(id string) bool { return dialect.SupportsImages(p.model(id)) },
+	p.client = dialect.NewClient(o, u, err, header(o, u),
+		func(id string) bool { return dialect.SupportsImages(p.model(id)) },
 		func(id string) bool { return home && p.model(id).Fast > 0 })
 	return p
 }

@@ -91,7 +91,8 @@ func TestThinking(t *testing.T) {
 			r := llmtest.Ask("Hi")
 			r.Thinking, r.MaxTokens, r.Temperature, r.HasTemperature = tt.level, tt.max, 0.7, true
 			body := sent(t, anthropic.Options{Model: func(string) llm.Model { return tt.model }}, r).Body
-			got := []string{field(t, body, "thinking"), field(t, body, "output_config"), field(t, body, "max_tokens"), field(t, body, "temperature")}
+			got := []string{field(t, body, "thinking"), field(t, body, "output_config"), field(t, body, "max_tokens"),
+				field(t, body, "temperature")}
 			want := []string{tt.thinking, tt.output, tt.maxTokens, "0.7"}
 			if tt.thinking != "" {
 				want[3] = ""
@@ -144,11 +145,14 @@ func TestThinkingGoesOn(t *testing.T) {
 func TestUnfinishedAnswer(t *testing.T) {
 	t.Parallel()
 	thought := llm.Part{Kind: llm.PartThinking, Text: "Hm.", Signature: "c2ln"}
-	for _, parts := range [][]llm.Part{{llm.Text("Well,"), thought}, {llm.Text("Well,"), thought, llm.Text(" \n"), thought}} {
+	for _, parts := range [][]llm.Part{{llm.Text("Well,"), thought},
+		{llm.Text("Well,"), thought, llm.Text(" \n"), thought}} {
 		r := llmtest.Ask("Hi")
-		r.Messages = append(r.Messages, &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Parts: parts}, llm.User("Go on."))
+		r.Messages = append(r.Messages, &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Parts: parts},
+			llm.User("Go on."))
 		got := sent(t, anthropic.Options{}, r)
-		if msgs := field(t, got.Body, "messages"); got.Err != nil || !strings.Contains(msgs, "Well,") || strings.Contains(msgs, "Hm.") {
+		if msgs := field(t, got.Body, "messages"); got.Err != nil || !strings.Contains(msgs, "Well,") ||
+			strings.Contains(msgs, "Hm.") {
 			t.Errorf("sent %s (%v)", msgs, got.Err)
 		}
 	}
@@ -170,7 +174,8 @@ func TestFast(t *testing.T) {
 		srv := llmtest.NewServer(t, llmtest.Anthropic, llmtest.Say("ok"))
 		url, hc := srv.Pipe()
 		p := anthropic.New(anthropic.Options{
-			BaseURL: tt.base, HTTP: llmtest.RerouteClient(url, hc), Model: func(id string) llm.Model { return llm.Model{ID: id, Fast: tt.factor} },
+			BaseURL: tt.base, HTTP: llmtest.RerouteClient(url, hc),
+			Model: func(id string) llm.Model { return llm.Model{ID: id, Fast: tt.factor} },
 		})
 		r := llmtest.Ask("Hi")
 		r.Model, r.Fast = tt.model, true
@@ -191,11 +196,15 @@ func TestHeaders(t *testing.T) {
 		path            string
 		header          map[string]string
 	}{
-		{"key", "http://h", "sk-ant-api-1", "/v1/messages", map[string]string{"X-Api-Key": "sk-ant-api-1", "Authorization": "", "Anthropic-Beta": ""}},
-		{"with version", "http://h/v1/", "", "/v1/messages", map[string]string{"X-Api-Key": "", "Anthropic-Version": "2023-06-01"}},
+		{"key", "http://h", "sk-ant-api-1", "/v1/messages",
+			map[string]string{"X-Api-Key": "sk-ant-api-1", "Authorization": "", "Anthropic-Beta": ""}},
+		{"with version", "http://h/v1/", "", "/v1/messages",
+			map[string]string{"X-Api-Key": "", "Anthropic-Version": "2023-06-01"}},
 		{"below a path", "http://h/anthropic", "k", "/anthropic/v1/messages", map[string]string{"X-Api-Key": "k"}},
-		{"token elsewhere", "http://h", "sk-ant-oat-1", "/v1/messages", map[string]string{"Authorization": "Bearer sk-ant-oat-1", "X-Api-Key": "", "Anthropic-Beta": ""}},
-		{"token at home", "https://api.anthropic.com", "sk-ant-oat-1", "/v1/messages", map[string]string{"Authorization": "Bearer sk-ant-oat-1", "Anthropic-Beta": "oauth-2025-04-20"}},
+		{"token elsewhere", "http://h", "sk-ant-oat-1", "/v1/messages",
+			map[string]string{"Authorization": "Bearer sk-ant-oat-1", "X-Api-Key": "", "Anthropic-Beta": ""}},
+		{"token at home", "https://api.anthropic.com", "sk-ant-oat-1", "/v1/messages",
+			map[string]string{"Authorization": "Bearer sk-ant-oat-1", "Anthropic-Beta": "oauth-2025-04-20"}},
 		{"own header", "http://h", "k", "/v1/messages", map[string]string{"X-Team": "crabs"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -241,7 +250,8 @@ func TestCacheMarkers(t *testing.T) {
 			if n := bytes.Count(body, []byte(tt.marker)); n != tt.first {
 				t.Errorf("%d markers, want %d: %s", n, tt.first, body)
 			}
-			r.Messages = append(slices.Clip(first), &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("Hello.")}}, llm.User("And?"))
+			r.Messages = append(slices.Clip(first), &llm.Message{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("Hello.")}},
+				llm.User("And?"))
 			r.Note = "A note."
 			body = sent(t, anthropic.Options{}, r).Body
 			if n := bytes.Count(body, []byte(tt.marker)); n != tt.later {
@@ -259,7 +269,8 @@ func TestCacheMarkers(t *testing.T) {
 func TestPromptCache(t *testing.T) {
 	t.Parallel()
 	var cache wiretest.PromptCache
-	srv := llmtest.ServerFunc(t, llmtest.Anthropic, func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("ok") })
+	srv := llmtest.ServerFunc(t, llmtest.Anthropic,
+		func(int, llmtest.ReceivedRequest) llmtest.Step { return llmtest.Say("ok") })
 	srv.Cache = &cache
 	u, hc := srv.Pipe()
 	p := anthropic.New(anthropic.Options{BaseURL: u, HTTP: hc})
@@ -284,7 +295,8 @@ func TestPromptCache(t *testing.T) {
 			calls = append(calls, llmtest.ToolCall(id, "look", fmt.Sprintf(`{"at":%d}`, i)))
 			results = append(results, llmtest.Result(id, strings.Repeat("line ", 50)))
 		}
-		r.Messages = append(append(r.Messages, &llm.Message{Role: llm.RoleAssistant, Parts: llmtest.Calls(calls...).Parts}), results...)
+		r.Messages = append(append(r.Messages, &llm.Message{Role: llm.RoleAssistant, Parts: llmtest.Calls(calls...).Parts}),
+			results...)
 	}
 }
 
@@ -312,7 +324,8 @@ func TestNothingToSend(t *testing.T) {
 		"bad base URL":  {"http//user:s3cr3tpass@h", llmtest.Ask("x")},
 		"base URL path": {"/v1", llmtest.Ask("x")},
 	} {
-		c, err := llmtest.Collect(t.Context(), anthropic.New(anthropic.Options{BaseURL: tt.base, HTTP: http.DefaultClient}), tt.r)
+		c, err := llmtest.Collect(t.Context(), anthropic.New(anthropic.Options{BaseURL: tt.base, HTTP: http.DefaultClient}),
+			tt.r)
 		if err != nil || llm.ClassOf(c.Err) != llm.ClassFormat || strings.Contains(c.Err.Error(), "s3cr3tpass") {
 			t.Errorf("%s: %v (%v), want class %s", name, c.Err, err, llm.ClassFormat)
 		}
@@ -353,7 +366,9 @@ func TestNoTemperature(t *testing.T) {
 	r := llmtest.Ask("Hi")
 	r.Temperature, r.HasTemperature = 0.5, true
 	for _, warm := range []bool{true, false} {
-		o := anthropic.Options{Model: func(string) llm.Model { return llm.Model{ID: "m", Compat: llm.Compat{SupportsTemperature: &warm}} }}
+		o := anthropic.Options{Model: func(string) llm.Model {
+			return llm.Model{ID: "m", Compat: llm.Compat{SupportsTemperature: &warm}}
+		}}
 		if got := field(t, sent(t, o, r).Body, "temperature") != ""; got != warm {
 			t.Errorf("temperature supported %v: sent %v", warm, got)
 		}

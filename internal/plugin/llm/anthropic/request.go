@@ -40,7 +40,8 @@ func (p *Provider) body(r *llm.Request, no omitted) (*dialect.Body, error) {
 	if !no.output {
 		o.Raw("output_config", t.output)
 	}
-	if allowed := model.Compat.SupportsTemperature; r.HasTemperature && !no.temperature && (allowed == nil || *allowed) && t.thinking == "" {
+	if allowed := model.Compat.SupportsTemperature; r.HasTemperature && !no.temperature &&
+		(allowed == nil || *allowed) && t.thinking == "" {
 		o.Float("temperature", r.Temperature)
 	}
 	specs := r.Tools
@@ -69,7 +70,8 @@ func calledTools(msgs []*llm.Message) []llm.ToolSpec {
 	for _, m := range msgs {
 		for _, c := range m.Calls() {
 			name := dialect.ToolName(c.Name)
-			at, known := slices.BinarySearchFunc(specs, name, func(s llm.ToolSpec, n string) int { return strings.Compare(s.Name, n) })
+			at, known := slices.BinarySearchFunc(specs, name,
+				func(s llm.ToolSpec, n string) int { return strings.Compare(s.Name, n) })
 			if !known {
 				specs = slices.Insert(specs, at, llm.ToolSpec{Name: name, Description: "Not available now."})
 			}

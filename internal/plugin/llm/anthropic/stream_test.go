@@ -51,11 +51,19 @@ func TestServers(t *testing.T) {
 		{"arguments at the start", []string{look, close, close, stop}, "", call(`{"at": 1}`), ""},
 		{"arguments at both", []string{look, args, close, stop}, "", call(`{"at":2}`), ""},
 		{"arguments of a call that never began", []string{args, close, stop}, "", nil, ""},
-		{"blocks of another kind", []string{`{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","input":{}}}`, args, close, text, llo, stop}, "Hello", nil, ""},
-		{"a delta of another kind", []string{text, `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"x"}}`, stop}, "", nil, llm.ClassNetwork},
-		{"deltas of a kind to come", []string{text, `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta"}}`, llo, stop}, "Hello", nil, ""},
-		{"no last event", []string{text, llo, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`}, "Hello", nil, ""},
-		{"no last event and no stop reason", []string{text, llo, `{"type":"content_block_stop","index":0}`}, "", nil, llm.ClassNetwork},
+		{"blocks of another kind",
+			[]string{`{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","input":{}}}`,
+				args, close, text, llo, stop}, "Hello", nil, ""},
+		{"a delta of another kind",
+			[]string{text, `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"x"}}`, stop},
+			"", nil, llm.ClassNetwork},
+		{"deltas of a kind to come",
+			[]string{text, `{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta"}}`, llo, stop},
+			"Hello", nil, ""},
+		{"no last event", []string{text, llo, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`},
+			"Hello", nil, ""},
+		{"no last event and no stop reason", []string{text, llo, `{"type":"content_block_stop","index":0}`}, "",
+			nil, llm.ClassNetwork},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := answer(t, tt.data...)
@@ -100,10 +108,12 @@ func TestUsage(t *testing.T) {
 			`{"type":"message_delta","delta":{},"usage":{"output_tokens":20}}`,
 		},
 		"all at the end": {
-			`{"type":"message_start","message":{"usage":{"input_tokens":0,"output_tokens":0}}}`, `{"type":"message_delta",` + all + `}`,
+			`{"type":"message_start","message":{"usage":{"input_tokens":0,"output_tokens":0}}}`,
+			`{"type":"message_delta",` + all + `}`,
 		},
-		"all at both":  {`{"type":"message_start","message":{` + all + `}}`, `{"type":"message_delta",` + all + `}`},
-		"nulls at end": {`{"type":"message_start","message":{` + all + `}}`, `{"type":"message_delta","usage":{"output_tokens":20,"input_tokens":null}}`},
+		"all at both": {`{"type":"message_start","message":{` + all + `}}`, `{"type":"message_delta",` + all + `}`},
+		"nulls at end": {`{"type":"message_start","message":{` + all + `}}`,
+			`{"type":"message_delta","usage":{"output_tokens":20,"input_tokens":null}}`},
 	} {
 		if c := answer(t, append(data, `{"type":"message_stop"}`)...); c.Usage != want {
 			t.Errorf("%s: usage = %+v, want %+v (%v)", name, c.Usage, want, c.Err)

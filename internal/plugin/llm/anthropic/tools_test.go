@@ -21,8 +21,10 @@ func TestSchemas(t *testing.T) {
 		want   string // of the body; "": no tools field
 	}{
 		{"SN-05 the schema is as it was", llm.Compat{}, given, `"input_schema":` + given + `,"name":"t"`},
-		{"SN-04 PROV-06 a union at the top is merged", llm.Compat{}, `{"oneOf":[{"properties":{"a":{"type":"string"}}},{}]}`, `"input_schema":{"properties":{"a":{"type":"string"}},"type":"object"}`},
-		{"another service of the format has rules of its own", llm.Compat{ToolSchemaProfile: "gemini"}, given, `"input_schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`},
+		{"SN-04 PROV-06 a union at the top is merged", llm.Compat{}, `{"oneOf":[{"properties":{"a":{"type":"string"}}},{}]}`,
+			`"input_schema":{"properties":{"a":{"type":"string"}},"type":"object"}`},
+		{"another service of the format has rules of its own", llm.Compat{ToolSchemaProfile: "gemini"}, given,
+			`"input_schema":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`},
 		{"PROV-21 supportsTools false", llm.Compat{SupportsTools: &no}, given, ""},
 		{"PROV-21 a tool that is left out", llm.Compat{}, `{"type":"array"}`, ""},
 	} {
@@ -31,7 +33,9 @@ func TestSchemas(t *testing.T) {
 			url, hc := srv.Pipe()
 			r := llmtest.Ask("Hi")
 			r.Tools = []llm.ToolSpec{{Name: "t", Schema: json.RawMessage(tt.schema)}}
-			p := anthropic.New(anthropic.Options{BaseURL: url, HTTP: hc, Model: func(id string) llm.Model { return llm.Model{ID: id, Compat: tt.compat} }})
+			p := anthropic.New(anthropic.Options{BaseURL: url, HTTP: hc, Model: func(id string) llm.Model {
+				return llm.Model{ID: id, Compat: tt.compat}
+			}})
 			if c, err := llmtest.Collect(t.Context(), p, r); err != nil || c.Err != nil {
 				t.Fatalf("ask: %v, %v", err, c.Err)
 			}

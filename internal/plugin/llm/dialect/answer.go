@@ -221,7 +221,8 @@ func (a *Answer) Count(prompt, cached, output int64) {
 
 // hasBroken reports whether the arguments of a call are not valid JSON.
 func (a *Answer) hasBroken() bool {
-	return slices.ContainsFunc(a.pieces, func(p *Piece) bool { return p.Kind == llm.PartCall && p.call(string(p.text)).Raw != "" })
+	return slices.ContainsFunc(a.pieces,
+		func(p *Piece) bool { return p.Kind == llm.PartCall && p.call(string(p.text)).Raw != "" })
 }
 
 // maxTokens is the maximum plausible number of tokens of a call.

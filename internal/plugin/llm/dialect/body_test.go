@@ -26,7 +26,8 @@ func TestBody(t *testing.T) {
 	for range 5000 { // fills several chunks
 		b.AddString(" and on and on")
 	}
-	want := "one two " + strings.Repeat("x", 2<<10) + "?" + strings.Repeat("y", 100<<10) + strings.Repeat(" and on and on", 5000)
+	want := "one two " + strings.Repeat("x", 2<<10) + "?" + strings.Repeat("y", 100<<10) +
+		strings.Repeat(" and on and on", 5000)
 	if got := string(b.Bytes()); got != want || b.Size() != len(want) {
 		t.Errorf("body of %d bytes, size %d; want %d", len(got), b.Size(), len(want))
 	}

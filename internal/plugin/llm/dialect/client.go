@@ -78,7 +78,8 @@ func NewClient(o Options, u *url.URL, err error, h http.Header, vision, fast fun
 	if h.Get("User-Agent") == "" {
 		h.Set("User-Agent", "chela")
 	}
-	c := &Client{name: o.Name, err: err, transport: noTransport{}, template: &http.Request{Method: http.MethodPost, URL: u, Header: h}}
+	c := &Client{name: o.Name, err: err, transport: noTransport{},
+		template: &http.Request{Method: http.MethodPost, URL: u, Header: h}}
 	c.images.Load, c.images.Vision, c.tiers.Has = o.Image, vision, fast
 	if o.HTTP != nil && o.HTTP.Transport != nil {
 		c.transport = o.HTTP.Transport
@@ -125,7 +126,8 @@ func BaseURL(base, fallback string) (*url.URL, error) {
 // Each retry has a new Answer. It loses nothing, because a service refuses a request before it
 // sends an event. The context of the call ends with it, so that a response that was not read to
 // its end does not keep its connection.
-func (c *Client) Stream(ctx context.Context, r *llm.Request, build func(*llm.Request) (*Body, error), d Decoder) iter.Seq2[llm.Event, error] {
+func (c *Client) Stream(ctx context.Context, r *llm.Request, build func(*llm.Request) (*Body, error),
+	d Decoder) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		if err := ctx.Err(); err != nil {
 			yield(llm.Event{}, err)

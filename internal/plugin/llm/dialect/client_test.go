@@ -47,7 +47,8 @@ func ask(ctx context.Context, t *testing.T, base string, hc *http.Client, key st
 	body := &Body{}
 	body.AddString(`{"hello":"world"}`)
 	var text string
-	for e, err := range c.Stream(ctx, &llm.Request{Model: "m"}, func(*llm.Request) (*Body, error) { return body, nil }, plainText{}) {
+	for e, err := range c.Stream(ctx, &llm.Request{Model: "m"},
+		func(*llm.Request) (*Body, error) { return body, nil }, plainText{}) {
 		if err != nil {
 			return text, err
 		}
@@ -63,7 +64,8 @@ func TestTransports(t *testing.T) {
 	t.Parallel()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if r.Header.Get("Accept-Encoding") != "gzip" || string(body) != `{"hello":"world"}` || r.ContentLength != int64(len(body)) {
+		if r.Header.Get("Accept-Encoding") != "gzip" || string(body) != `{"hello":"world"}` ||
+			r.ContentLength != int64(len(body)) {
 			t.Errorf("request: %v, %s, length %d", r.Header, body, r.ContentLength)
 		}
 		w.Header().Set("Content-Encoding", "gzip")
@@ -96,12 +98,14 @@ func TestOneWrite(t *testing.T) {
 	}))
 	defer srv.Close()
 	var writes atomic.Int64
-	transport := &http.Transport{WriteBufferSize: 4096, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, addr)
-		return counted{c, &writes}, err
-	}}
+	transport := &http.Transport{WriteBufferSize: 4096,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return counted{c, &writes}, err
+		}}
 	defer transport.CloseIdleConnections()
-	got, err := ask(t.Context(), t, strings.Replace(srv.URL, "http://", "http://crab:password@", 1), &http.Client{Transport: transport}, "k")
+	got, err := ask(t.Context(), t, strings.Replace(srv.URL, "http://", "http://crab:password@", 1),
+		&http.Client{Transport: transport}, "k")
 	if got != "x" || err != nil || writes.Load() != 1 {
 		t.Errorf("answer %q, %v after %d writes, want 1", got, err, writes.Load())
 	}
@@ -127,7 +131,8 @@ func TestRedirectKeepsTheKey(t *testing.T) {
 	srv := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer srv.Close()
 	_, err := ask(t.Context(), t, srv.URL, srv.Client(), "k")
-	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Status != http.StatusTemporaryRedirect || !strings.Contains(e.Message, "redirects") {
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Status != http.StatusTemporaryRedirect ||
+		!strings.Contains(e.Message, "redirects") {
 		t.Errorf("error = %v", err)
 	}
 }
@@ -156,7 +161,8 @@ func TestConnectionRefused(t *testing.T) {
 	base := strings.Replace(srv.URL, "http://", "http://crab:password@", 1) + "?key=querykey"
 	srv.Close()
 	_, err := ask(t.Context(), t, base, srv.Client(), "k")
-	if llm.ClassOf(err) != llm.ClassNetwork || strings.Contains(err.Error(), "password") || strings.Contains(err.Error(), "querykey") {
+	if llm.ClassOf(err) != llm.ClassNetwork || strings.Contains(err.Error(), "password") ||
+		strings.Contains(err.Error(), "querykey") {
 		t.Errorf("error = %v", err)
 	}
 	if _, ok := errors.AsType[*net.OpError](err); !ok {
@@ -214,7 +220,8 @@ func TestStaleConnection(t *testing.T) {
 	}}
 	defer tr.CloseIdleConnections()
 	for i := range 3 {
-		if got, err := ask(t.Context(), t, srv.URL, &http.Client{Transport: tr}, "k"); err != nil || got != `{"hello":"world"}` || len(conns) < i+1 {
+		if got, err := ask(t.Context(), t, srv.URL, &http.Client{Transport: tr}, "k"); err != nil ||
+			got != `{"hello":"world"}` || len(conns) < i+1 {
 			t.Errorf("request %d: %q, %v, %d connections", i, got, err, len(conns))
 		}
 		for _, c := range conns {
@@ -260,7 +267,8 @@ func TestWords(t *testing.T) {
 		{`{"other":1}`, "", `{"other":1}`},
 		{`{"error":[1]}`, "", "[1]"},
 		{` plain `, "", "plain"},
-		{"<html>\r\n<head><title>502 Bad\nGateway &amp; more</title></head><body>x</body>", "", `it answered with a web page: "502 Bad Gateway & more"`},
+		{"<html>\r\n<head><title>502 Bad\nGateway &amp; more</title></head><body>x</body>", "",
+			`it answered with a web page: "502 Bad Gateway & more"`},
 		{"<!DOCTYPE html><p>Sign in", "", "it answered with a web page"},
 		{``, "", ""},
 	} {
@@ -272,7 +280,8 @@ func TestWords(t *testing.T) {
 
 func TestErrorIsOneShortLine(t *testing.T) {
 	t.Parallel()
-	c := NewClient(Options{Name: "lab", Key: secret.New("topsecret")}, &url.URL{Scheme: "http", Host: "h"}, nil, nil, nil, nil)
+	c := NewClient(Options{Name: "lab", Key: secret.New("topsecret")},
+		&url.URL{Scheme: "http", Host: "h"}, nil, nil, nil, nil)
 	e := c.Error("m", &llm.Error{Class: llm.ClassAuth, Message: "a\n\tb topsecret " + strings.Repeat("世", 400)})
 	if !strings.HasPrefix(e.Message, "a b [redacted] 世") || len(e.Message) > 510 || strings.Contains(e.Message, "\ufffd") {
 		t.Errorf("message = %q", e.Message)
@@ -313,7 +322,9 @@ func TestErrorsWithoutSecrets(t *testing.T) {
 		t.Helper()
 		answers = list
 		var got string
-		r := &llm.Request{Model: "m", Messages: []*llm.Message{{Role: llm.RoleUser, Parts: []llm.Part{{Kind: llm.PartImage, MIME: "image/png", Data: []byte("x")}}}}}
+		r := &llm.Request{Model: "m",
+			Messages: []*llm.Message{
+				{Role: llm.RoleUser, Parts: []llm.Part{{Kind: llm.PartImage, MIME: "image/png", Data: []byte("x")}}}}}
 		for e, err := range c.Stream(t.Context(), r, func(*llm.Request) (*Body, error) { return body, nil }, plainText{}) {
 			got += e.Note
 			if err != nil {
@@ -331,10 +342,12 @@ func TestErrorsWithoutSecrets(t *testing.T) {
 	}
 	for _, s := range secrets {
 		for before := 500 - len(s) - 1; before <= 500; before++ {
-			check(fmt.Sprintf("%d bytes before it", before), "xxx", reply(401, strings.Repeat("x", before)+s+strings.Repeat("y", 100)))
+			check(fmt.Sprintf("%d bytes before it", before), "xxx",
+				reply(401, strings.Repeat("x", before)+s+strings.Repeat("y", 100)))
 		}
 		check("the connection", "dial [redacted]", func() (*http.Response, error) { return nil, errors.New("dial " + s) })
-		check("a note", "left out: the service refused it: bad image, [redacted]", reply(400, "bad image, "+s), reply(200, "data: hi\n\ndata: end\n\n"))
+		check("a note", "left out: the service refused it: bad image, [redacted]", reply(400, "bad image, "+s),
+			reply(200, "data: hi\n\ndata: end\n\n"))
 	}
 	check("the address", ": no route", func() (*http.Response, error) {
 		return nil, &url.Error{Op: "Post", URL: "http://lab.test/?key=query-1", Err: errors.New("no route")}
@@ -379,7 +392,8 @@ func TestEndlessError(t *testing.T) {
 	_, err := ask(t.Context(), t, "http://lab.test", &http.Client{Transport: service(func() (*http.Response, error) {
 		return &http.Response{StatusCode: 429, Header: http.Header{}, Body: body}, nil
 	})}, "k")
-	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Class != llm.ClassRate || len(e.Message) > 1000 || body.n > 1<<20 {
+	if e, ok := errors.AsType[*llm.Error](err); !ok || e.Class != llm.ClassRate ||
+		len(e.Message) > 1000 || body.n > 1<<20 {
 		t.Errorf("after %d bytes: %.100v", body.n, err)
 	}
 }
@@ -405,17 +419,21 @@ func TestImplausibleUsage(t *testing.T) {
 	}{
 		{llm.Usage{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4}, true},
 		{llm.Usage{Input: 1 << 32}, true},
-		{llm.Usage{Input: 1<<32 + 1}, false}, {llm.Usage{Output: 1 << 62}, false}, {llm.Usage{CacheRead: 1 << 40}, false}, {llm.Usage{CacheWrite: 1 << 40}, false},
-		{llm.Usage{Input: -1}, false}, {llm.Usage{Output: -1}, false}, {llm.Usage{Input: 5, CacheRead: -1}, false}, {llm.Usage{Input: 5, CacheWrite: -1}, false},
+		{llm.Usage{Input: 1<<32 + 1}, false}, {llm.Usage{Output: 1 << 62}, false}, {llm.Usage{CacheRead: 1 << 40}, false},
+		{llm.Usage{CacheWrite: 1 << 40}, false},
+		{llm.Usage{Input: -1}, false}, {llm.Usage{Output: -1}, false}, {llm.Usage{Input: 5, CacheRead: -1}, false},
+		{llm.Usage{Input: 5, CacheWrite: -1}, false},
 	} {
 		u, err := BaseURL("http://lab.test", "")
 		c := NewClient(Options{Name: "lab", HTTP: &http.Client{Transport: service(func() (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("data: hi\n\ndata: end\n\n"))}, nil
+			return &http.Response{StatusCode: 200, Header: http.Header{},
+				Body: io.NopCloser(strings.NewReader("data: hi\n\ndata: end\n\n"))}, nil
 		})}}, u, err, http.Header{}, nil, nil)
 		var got llm.Usage
 		body := &Body{}
 		body.AddString("{}")
-		for e, err := range c.Stream(t.Context(), &llm.Request{Model: "m"}, func(*llm.Request) (*Body, error) { return body, nil }, reports{usage: tt.usage}) {
+		for e, err := range c.Stream(t.Context(), &llm.Request{Model: "m"},
+			func(*llm.Request) (*Body, error) { return body, nil }, reports{usage: tt.usage}) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -444,13 +462,16 @@ func TestLimited(t *testing.T) {
 func FuzzParseError(f *testing.F) {
 	for _, s := range []string{
 		`{"error":{"message":"no","type":"t","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"inner\"}}"}}}`,
-		`{"message":{"detail":[{"loc":["body",1],"msg":"m"}]},"type":7}`, `{"object":"error","message":"{\"detail\":[{}]}"}`, `[{"error":"x"}]`,
-		`{"detail":{"a":[]}}`, `{"error":null}`, `{"error":{"message":"{}"}}`, `{"error":{"metadata":{"raw":{"a":1}}}}`, "\xff", ``,
+		`{"message":{"detail":[{"loc":["body",1],"msg":"m"}]},"type":7}`, `{"object":"error","message":"{\"detail\":[{}]}"}`,
+		`[{"error":"x"}]`,
+		`{"detail":{"a":[]}}`, `{"error":null}`, `{"error":{"message":"{}"}}`,
+		`{"error":{"metadata":{"raw":{"a":1}}}}`, "\xff", ``,
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, message := ParseError(data); message == "" && len(bytes.TrimSpace(data)) > 0 && !bytes.ContainsAny(data, "{[\"") {
+		if _, message := ParseError(data); message == "" && len(bytes.TrimSpace(data)) > 0 &&
+			!bytes.ContainsAny(data, "{[\"") {
 			t.Errorf("%q has no message", data)
 		}
 	})

@@ -173,7 +173,8 @@ func ParseError(data []byte) (kind, message string) {
 // isPage reports whether an answer is a web page, such as those of proxies.
 func isPage(data []byte) bool {
 	head := bytes.ToLower(data[:min(len(data), 512)])
-	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html")) || bytes.Contains(head, []byte("<head"))
+	return bytes.HasPrefix(head, []byte("<!doctype html")) || bytes.HasPrefix(head, []byte("<html")) ||
+		bytes.Contains(head, []byte("<head"))
 }
 
 // pageTitle matches the title of a web page.

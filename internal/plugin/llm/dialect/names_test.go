@@ -14,7 +14,8 @@ func TestCallID(t *testing.T) {
 		id        string
 		unchanged bool
 	}{
-		{"call_1-A", true}, {strings.Repeat("x", 40), true}, {"", false}, {long, false}, {"a.b", false}, {"a|b", false}, {"é", false},
+		{"call_1-A", true}, {strings.Repeat("x", 40), true}, {"", false}, {long, false}, {"a.b", false},
+		{"a|b", false}, {"é", false},
 	} {
 		got := CallID(tt.id, 40)
 		if (got == tt.id) != tt.unchanged || len(got) == 0 || len(got) > 40 || !plain(got) || got != CallID(tt.id, 40) {
@@ -51,7 +52,13 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	have := []llm.Level{llm.Low, llm.High, llm.Max}
 	for want, level := range map[llm.Level]llm.Level{
-		llm.Minimal: llm.Low, llm.Low: llm.Low, llm.Medium: llm.Low, llm.High: llm.High, llm.XHigh: llm.High, llm.Adaptive: llm.Max, llm.Max: llm.Max,
+		llm.Minimal:  llm.Low,
+		llm.Low:      llm.Low,
+		llm.Medium:   llm.Low,
+		llm.High:     llm.High,
+		llm.XHigh:    llm.High,
+		llm.Adaptive: llm.Max,
+		llm.Max:      llm.Max,
 	} {
 		if got := Nearest(want, have); got != level {
 			t.Errorf("Nearest(%s) = %s, want %s", want, got, level)

@@ -67,7 +67,8 @@ func (x *Repairs[Q]) repair(q *Q, err error) bool {
 		return false
 	}
 	if x.Log != nil {
-		x.Log.Info("the service refused a field; the request is made in another form", "provider", e.Provider, "model", e.Model, "err", e.Message)
+		x.Log.Info("the service refused a field; the request is made in another form", "provider", e.Provider,
+			"model", e.Model, "err", e.Message)
 	}
 	return true
 }
@@ -84,7 +85,8 @@ func (x *Repairs[Q]) learn(model string, q Q) {
 // Demands reports whether an error message, in lower case, says that something is
 // missing, rather than that it is not accepted.
 func Demands(message string) bool {
-	for _, word := range []string{"missing", "must be passed", "passed back", "is required", "field required", "requires ", "must be provided", "must include", "must have"} {
+	for _, word := range []string{"missing", "must be passed", "passed back", "is required", "field required", "requires ",
+		"must be provided", "must include", "must have"} {
 		if strings.Contains(message, word) {
 			return true
 		}

@@ -68,7 +68,8 @@ func (t *Tiers) without(r *llm.Request, e *llm.Error) (retry *llm.Request, note 
 	pause := refusedTier
 	switch {
 	case e.Status == http.StatusTooManyRequests:
-		pause, note = max(fullTier, min(e.RetryAfter, refusedTier)), "the fast tier of the service has no capacity now; answered at the usual speed"
+		pause, note = max(fullTier, min(e.RetryAfter, refusedTier)),
+			"the fast tier of the service has no capacity now; answered at the usual speed"
 	case namesTier(e.Message):
 		note = "the service refused its fast tier; answered at the usual speed: " + e.Message
 	default:

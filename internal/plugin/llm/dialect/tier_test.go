@@ -31,7 +31,8 @@ func TestTiers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ts := &Tiers{Has: func(model string) bool { return model != "none" }}
 				r := &llm.Request{Model: "m", Fast: true}
-				if !ts.fill(r).Fast || ts.fill(&llm.Request{Model: "none", Fast: true}).Fast || ts.fill(&llm.Request{Model: "m"}).Fast {
+				if !ts.fill(r).Fast || ts.fill(&llm.Request{Model: "none", Fast: true}).Fast ||
+					ts.fill(&llm.Request{Model: "m"}).Fast {
 					t.Error("asked for where it is not, or not where it is")
 				}
 				retry, note := ts.without(r, tt.err)

@@ -32,18 +32,21 @@ func TestToolAdapter(t *testing.T) { // not in parallel: it counts allocations
 		{Name: "bad", Schema: json.RawMessage(`{"type":"string"}`)},
 		{Name: "flat", Schema: json.RawMessage(`{"a":{"type":"string","format":"uri"}}`)},
 		{Name: "no.name", Schema: json.RawMessage(`{}`)},
-		{Name: "tight", Schema: json.RawMessage(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`)},
+		{Name: "tight",
+			Schema: json.RawMessage(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`)},
 	}
 	fit := func(model string) []llm.ToolSpec { return o.Adapt(&llm.Request{Model: model, Tools: specs}).Tools }
 
 	t.Run("PROV-06 a tool that cannot be converted is left out with one warning", func(t *testing.T) {
 		for range 3 {
 			got := fit("gemini")
-			if len(got) != 2 || string(got[0].Schema) != `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}` || got[0].Strict != nil {
+			if len(got) != 2 || string(got[0].Schema) !=
+				`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}` || got[0].Strict != nil {
 				t.Fatalf("tools = %+v", got)
 			}
 		}
-		if n := strings.Count(logged.String(), "level=WARN"); n != 2 || !strings.Contains(logged.String(), "tool=bad") || !strings.Contains(logged.String(), "tool=no.name") {
+		if n := strings.Count(logged.String(), "level=WARN"); n != 2 || !strings.Contains(logged.String(), "tool=bad") ||
+			!strings.Contains(logged.String(), "tool=no.name") {
 			t.Errorf("%d warnings: %s", n, &logged)
 		}
 	})
@@ -106,7 +109,8 @@ func TestSameTools(t *testing.T) {
 	} {
 		two := one
 		c.change(&two)
-		for _, got := range []bool{SameTools([]llm.ToolSpec{one}, []llm.ToolSpec{two}), SameTools([]llm.ToolSpec{two}, []llm.ToolSpec{one})} {
+		for _, got := range []bool{SameTools([]llm.ToolSpec{one}, []llm.ToolSpec{two}),
+			SameTools([]llm.ToolSpec{two}, []llm.ToolSpec{one})} {
 			if got != c.same {
 				t.Errorf("%s: same %v", name, got)
 			}
@@ -125,7 +129,13 @@ func TestClientHeaders(t *testing.T) {
 		"custom": {Header: http.Header{"X-Key": {"mine"}, "user-agent": {"custom"}, "Accept": {"text/html"}}},
 	} {
 		got := NewClient(o, &url.URL{Scheme: "https", Host: "host"}, nil, own, nil, nil).template.Header
-		want := http.Header{"X-Version": {"1"}, "X-Key": {"mine"}, "User-Agent": {name}, "Content-Type": {"application/json"}, "Accept": {"text/event-stream"}}
+		want := http.Header{
+			"X-Version":    {"1"},
+			"X-Key":        {"mine"},
+			"User-Agent":   {name},
+			"Content-Type": {"application/json"},
+			"Accept":       {"text/event-stream"},
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

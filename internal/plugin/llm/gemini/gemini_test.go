@@ -29,7 +29,8 @@ func TestGolden(t *testing.T) {
 }
 
 // ask sends r to a provider of o and returns the request that was sent, and the answer.
-func ask(t *testing.T, o gemini.Options, r *llm.Request, step llmtest.Step) (llmtest.ReceivedRequest, *llmtest.Collected) {
+func ask(t *testing.T, o gemini.Options, r *llm.Request,
+	step llmtest.Step) (llmtest.ReceivedRequest, *llmtest.Collected) {
 	t.Helper()
 	srv := llmtest.NewServer(t, llmtest.Gemini, step)
 	url, hc := srv.Pipe()
@@ -45,13 +46,15 @@ func TestAddress(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ base, model, want string }{
 		{"", "gemini-3-pro", "/v1beta/models/gemini-3-pro:streamGenerateContent"},
-		{"https://generativelanguage.googleapis.com/v1beta/openai", "models/gemini-3-pro", "/v1beta/models/gemini-3-pro:streamGenerateContent"},
+		{"https://generativelanguage.googleapis.com/v1beta/openai", "models/gemini-3-pro",
+			"/v1beta/models/gemini-3-pro:streamGenerateContent"},
 		{"http://proxy/google/v1/", "a b", "/google/v1/models/a b:streamGenerateContent"},
 	} {
 		r := llmtest.Ask("Hi")
 		r.Model = tt.model
 		got, c := ask(t, gemini.Options{BaseURL: tt.base, Key: secret.New("k1")}, r, llmtest.Say("ok"))
-		if c.Err != nil || got.Path != tt.want || got.Header.Get("X-Goog-Api-Key") != "k1" || got.Header.Get("Authorization") != "" {
+		if c.Err != nil || got.Path != tt.want || got.Header.Get("X-Goog-Api-Key") != "k1" ||
+			got.Header.Get("Authorization") != "" {
 			t.Errorf("%s: %v, %s %v", tt.base, c.Err, got.Path, got.Header)
 		}
 	}
@@ -104,18 +107,26 @@ func TestSignatures(t *testing.T) {
 	t.Parallel()
 	r := llmtest.Ask("Hi")
 	r.Model = "gemini-3-pro"
-	_, c := ask(t, gemini.Options{}, r, llmtest.Think("Hm.", "c2ln", llmtest.Calls(llmtest.ToolCall("a", "look", `{}`), llmtest.ToolCall("b", "look", `{}`))))
+	_, c := ask(t, gemini.Options{}, r, llmtest.Think("Hm.", "c2ln", llmtest.Calls(llmtest.ToolCall("a", "look", `{}`),
+		llmtest.ToolCall("b", "look", `{}`))))
 	if c.Err != nil {
 		t.Fatal(c.Err)
 	}
 	r.Messages = append(r.Messages, c.Message, llmtest.Result("a", "1"), llmtest.Result("b", "2"))
-	for model, want := range map[string]string{"gemini-3-pro": "c2ln", "gemini-3-flash": "skip_thought_signature_validator", "gemini-2.5-pro": ""} {
+	for model, want := range map[string]string{
+		"gemini-3-pro":   "c2ln",
+		"gemini-3-flash": "skip_thought_signature_validator",
+		"gemini-2.5-pro": "",
+	} {
 		r.Model = model
 		got, c := ask(t, gemini.Options{}, r, llmtest.Say("ok"))
 		if c.Err != nil {
 			t.Fatalf("%s: %v", model, c.Err)
 		}
-		want := map[bool]string{true: `"name":"look"},"thoughtSignature":"` + want + `"}`, false: `"name":"look"}}`}[want != ""]
+		want := map[bool]string{
+			true:  `"name":"look"},"thoughtSignature":"` + want + `"}`,
+			false: `"name":"look"}}`,
+		}[want != ""]
 		if !bytes.Contains(got.Body, []byte(want)) || bytes.Count(got.Body, []byte("thoughtSignature")) > 1 {
 			t.Errorf("%s: %s, want %s", model, got.Body, want)
 		}
@@ -130,10 +141,12 @@ func TestEnds(t *testing.T) {
 		stop  llm.StopReason
 		class llm.Class
 	}{
-		{`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":3}}`, llm.StopRefusal, ""},
+		{`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":3}}`,
+			llm.StopRefusal, ""},
 		{`{"candidates":[{"content":{"parts":[{"text":"I"}]},"finishReason":"RECITATION"}]}`, llm.StopRefusal, ""},
 		{`{"candidates":[{"finishReason":"MALFORMED_FUNCTION_CALL","finishMessage":"print(look("}]}`, "", llm.ClassNetwork},
-		{`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"look"}}]},"finishReason":"STOP"}]}`, llm.StopTools, ""},
+		{`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"look"}}]},"finishReason":"STOP"}]}`,
+			llm.StopTools, ""},
 		{`{"error":{"code":429,"message":"quota","status":"RESOURCE_EXHAUSTED"}}`, "", llm.ClassRate},
 	} {
 		step := llmtest.Say("x")
@@ -149,7 +162,8 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%s: stop %q", tt.event, c.Message.Stop)
 		}
 	}
-	_, c := ask(t, gemini.Options{}, llmtest.Ask("Hi"), llmtest.Status(400, "API key not valid. Please pass a valid API key."))
+	_, c := ask(t, gemini.Options{}, llmtest.Ask("Hi"),
+		llmtest.Status(400, "API key not valid. Please pass a valid API key."))
 	if llm.ClassOf(c.Err) != llm.ClassAuth {
 		t.Errorf("a wrong key: %v", c.Err)
 	}
@@ -158,7 +172,8 @@ func TestEnds(t *testing.T) {
 // TestWithoutThinking checks that a model that refuses to think is asked without.
 func TestWithoutThinking(t *testing.T) {
 	t.Parallel()
-	srv := llmtest.NewServer(t, llmtest.Gemini, llmtest.Status(400, "Thinking is not enabled for models/gemma"), llmtest.Say("one"), llmtest.Say("two"))
+	srv := llmtest.NewServer(t, llmtest.Gemini, llmtest.Status(400, "Thinking is not enabled for models/gemma"),
+		llmtest.Say("one"), llmtest.Say("two"))
 	url, hc := srv.Pipe()
 	p := gemini.New(gemini.Options{BaseURL: url, HTTP: hc})
 	r := llmtest.Ask("Hi")
@@ -170,7 +185,8 @@ func TestWithoutThinking(t *testing.T) {
 	}
 	var asked []string
 	for _, got := range srv.Requests() {
-		asked = append(asked, map[bool]string{true: "thinks", false: "does not"}[bytes.Contains(got.Body, []byte("thinkingConfig"))])
+		asked = append(asked,
+			map[bool]string{true: "thinks", false: "does not"}[bytes.Contains(got.Body, []byte("thinkingConfig"))])
 	}
 	if got := strings.Join(asked, ", "); got != "thinks, does not, does not" {
 		t.Error(got)

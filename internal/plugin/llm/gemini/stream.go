@@ -122,9 +122,11 @@ func (d *decoder) finish(o *candidate, a *dialect.Answer) error {
 	case "STOP":
 	case "MAX_TOKENS":
 		a.Stop = llm.StopLength
-	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE":
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS",
+		"MISSING_THOUGHT_SIGNATURE":
 		// Asked again, the model usually does it right.
-		return &llm.Error{Class: llm.ClassNetwork, Message: fmt.Sprintf("the model wrote no valid answer (%s) %s", o.Finish, o.Why)}
+		return &llm.Error{Class: llm.ClassNetwork,
+			Message: fmt.Sprintf("the model wrote no valid answer (%s) %s", o.Finish, o.Why)}
 	default: // SAFETY, RECITATION, LANGUAGE, BLOCKLIST, PROHIBITED_CONTENT, SPII, OTHER and new ones
 		a.Stop = llm.StopRefusal
 	}

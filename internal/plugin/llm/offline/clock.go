@@ -82,7 +82,8 @@ func dayShift(name string) int {
 var dayNames = [...]struct {
 	name  string
 	shift int
-}{{"after tomorrow", 2}, {"before yesterday", -2}, {"tomorrow", 1}, {"yesterday", -1}, {"大后天", 3}, {"大前天", -3}, {"后天", 2}, {"前天", -2}, {"明天", 1}, {"昨天", -1}}
+}{{"after tomorrow", 2}, {"before yesterday", -2}, {"tomorrow", 1}, {"yesterday", -1}, {"大后天", 3}, {"大前天", -3},
+	{"后天", 2}, {"前天", -2}, {"明天", 1}, {"昨天", -1}}
 
 // place returns the zone of the place that a text names, and its name. Without one, it is
 // the zone of the turn.
@@ -141,7 +142,8 @@ var (
 )
 
 // regions are the parts of the world in names of time zones.
-var regions = strings.Fields("Africa America Asia Atlantic Australia Europe Indian Pacific America/Argentina America/Indiana America/Kentucky")
+var regions = strings.Fields(
+	"Africa America Asia Atlantic Australia Europe Indian Pacific America/Argentina America/Indiana America/Kentucky")
 
 // places are places that no time zone is named after, but that are asked for.
 var places = zones(`utc UTC|gmt UTC|beijing Asia/Shanghai|shenzhen Asia/Shanghai|guangzhou Asia/Shanghai|china Asia/Shanghai|japan Asia/Tokyo|osaka Asia/Tokyo|kyoto Asia/Tokyo|` +

@@ -21,7 +21,8 @@ var (
 
 // poemHan is a text in Chinese that is a description also after 内容是: nobody wants a file
 // with these words.
-var poemHan = lazy(`^(?:[一两二三四五六七八九十几]|\d+)\s*[首篇个份段封则]\s*\p{Han}*(?:诗歌?|俳句|词|故事|作文|文章|散文|小说|笑话|谜语|歌词|信|演讲稿|总结|摘要|报告|翻译|译文|脚本|函数|代码)$`)
+var poemHan = lazy(
+	`^(?:[一两二三四五六七八九十几]|\d+)\s*[首篇个份段封则]\s*\p{Han}*(?:诗歌?|俳句|词|故事|作文|文章|散文|小说|笑话|谜语|歌词|信|演讲稿|总结|摘要|报告|翻译|译文|脚本|函数|代码)$`)
 
 var (
 	// pronoun are words for a text that was spoken of.
@@ -46,7 +47,8 @@ func (m match) described(name string) bool {
 	if literalHead().MatchString(before) {
 		return poemHan().MatchString(strings.TrimSpace(text))
 	}
-	return describedHead().MatchString(text) || theHead().MatchString(before) || describedHan().MatchString(strings.TrimSpace(text))
+	return describedHead().MatchString(text) || theHead().MatchString(before) ||
+		describedHan().MatchString(strings.TrimSpace(text))
 }
 
 // fromFile reports whether the text in a slot is the name of a file, or its contents.
@@ -177,7 +179,8 @@ func splitPage(s string) (text, note string) {
 // them, and whether they are those to the end of the file.
 func (r result) page() (text string, whole bool) {
 	text, note := splitPage(r.text)
-	whole = numbered().MatchString(text) && !strings.Contains(note, "More lines follow") && !strings.Contains(note, "was not read")
+	whole = numbered().MatchString(text) && !strings.Contains(note, "More lines follow") &&
+		!strings.Contains(note, "was not read")
 	return numbered().ReplaceAllString(text, ""), whole
 }
 
@@ -231,6 +234,7 @@ var (
 		"我可以原样显示 %s，但做不到%s：这需要语言模型。",
 	}
 	tooLongText = localized{"%s is too long for me to show its last lines.", "%s 太长，我没法显示最后几行。"}
-	noEndText   = localized{"I added nothing to %s: I cannot read its end, because it is too long or no text.", "没有写入 %s：它太长或者不是文本，我读不到它的末尾。"}
-	countText   = localized{"There are %s files and %s folders. %s", "一共有 %s 个文件和 %s 个文件夹。%s"}
+	noEndText   = localized{"I added nothing to %s: I cannot read its end, because it is too long or no text.",
+		"没有写入 %s：它太长或者不是文本，我读不到它的末尾。"}
+	countText = localized{"There are %s files and %s folders. %s", "一共有 %s 个文件和 %s 个文件夹。%s"}
 )

@@ -15,11 +15,15 @@ func (k *talk) stop() llm.StopReason { return k.messages[len(k.messages)-1].Stop
 func TestMadeUp(t *testing.T) {
 	t.Parallel()
 	for _, say := range []string{
-		"create todo.md with a list of three tasks", "create todo.md with three tasks", "write a poem about rain to poem.txt", "create poem.txt with a poem about the sea",
-		"write a summary of notes.txt to out.txt", "save the summary in out.txt", "create report.md containing an overview of the project", "make a file plan.md with some ideas",
-		"add three tasks to notes.txt", "append a summary to notes.txt", "create list.md with the names of all files", "create a.py with a function that adds two numbers",
+		"create todo.md with a list of three tasks", "create todo.md with three tasks", "write a poem about rain to poem.txt",
+		"create poem.txt with a poem about the sea",
+		"write a summary of notes.txt to out.txt", "save the summary in out.txt",
+		"create report.md containing an overview of the project", "make a file plan.md with some ideas",
+		"add three tasks to notes.txt", "append a summary to notes.txt", "create list.md with the names of all files",
+		"create a.py with a function that adds two numbers",
 		"replace \"milk\" with a better word in notes.txt", "write 5 jokes to jokes.txt",
-		"创建 todo.md，包含三个任务的列表", "写一首关于雨的诗到 poem.txt", "把总结写到 out.txt", "新建 plan.md，包含几个想法", "创建 诗.txt，内容是一首关于秋天的诗", "新建 a.txt，内容为两个笑话", "在 notes.txt 末尾追加一段总结",
+		"创建 todo.md，包含三个任务的列表", "写一首关于雨的诗到 poem.txt", "把总结写到 out.txt", "新建 plan.md，包含几个想法", "创建 诗.txt，内容是一首关于秋天的诗",
+		"新建 a.txt，内容为两个笑话", "在 notes.txt 末尾追加一段总结",
 	} {
 		k := newTalk(t)
 		k.files["notes.txt"] = "milk\n"
@@ -64,16 +68,30 @@ func TestSeveralFiles(t *testing.T) {
 func TestSomeLines(t *testing.T) {
 	t.Parallel()
 	for say, want := range map[string]string{
-		"show the first 3 lines of a.txt": "1 2 3", "first three lines of a.txt": "1 2 3", "show me the first line of a.txt": "1", "what are the last 2 lines of a.txt?": "5 6",
-		"show lines 2-4 of a.txt": "2 3 4", "show lines 2 to 3 of a.txt": "2 3", "show line 5 of a.txt": "5", "show the 2nd line of a.txt": "2", "show me the top 2 lines of a.txt": "1 2",
-		"看看 a.txt 的前三行": "1 2 3", "显示 a.txt 的最后两行": "5 6", "看看 a.txt 的第2到4行": "2 3 4", "看看a.txt第三行": "3", "show a.txt": "1 2 3 4 5 6",
+		"show the first 3 lines of a.txt":     "1 2 3",
+		"first three lines of a.txt":          "1 2 3",
+		"show me the first line of a.txt":     "1",
+		"what are the last 2 lines of a.txt?": "5 6",
+		"show lines 2-4 of a.txt":             "2 3 4",
+		"show lines 2 to 3 of a.txt":          "2 3",
+		"show line 5 of a.txt":                "5",
+
+		"show the 2nd line of a.txt":       "2",
+		"show me the top 2 lines of a.txt": "1 2",
+		"看看 a.txt 的前三行":                    "1 2 3",
+		"显示 a.txt 的最后两行":                   "5 6",
+		"看看 a.txt 的第2到4行":                  "2 3 4",
+		"看看a.txt第三行":                       "3",
+
+		"show a.txt": "1 2 3 4 5 6",
 	} {
 		k := newTalk(t)
 		k.files["a.txt"] = "L1\nL2\nL3\nL4\nL5\nL6\n"
 		reply := k.say(say)
 		_, body, _ := strings.Cut(reply, "```\n")
 		body, _, _ = strings.Cut(body, "\n```")
-		if got := strings.ReplaceAll(strings.Join(strings.Fields(body), " "), "L", ""); got != want || k.stop() != llm.StopEnd {
+		if got := strings.ReplaceAll(strings.Join(strings.Fields(body), " "), "L", ""); got != want ||
+			k.stop() != llm.StopEnd {
 			t.Errorf("%q shows %q, want %q, stop %s:\n%s", say, got, want, k.stop(), reply)
 		}
 	}
@@ -84,13 +102,16 @@ func TestSomeLines(t *testing.T) {
 func TestBeyond(t *testing.T) {
 	t.Parallel()
 	for _, say := range []string{
-		"show a summary of a.txt", "what is wrong with a.txt", "what changed in a.txt?", "show a.txt in upper case", "show a.txt sorted", "what does a.txt mean?", "show the longest line of a.txt",
-		"show every second line of a.txt", "what is the main point of a.txt?", "show me a.txt translated into French", "list the three largest files", "list the files sorted by size",
+		"show a summary of a.txt", "what is wrong with a.txt", "what changed in a.txt?", "show a.txt in upper case",
+		"show a.txt sorted", "what does a.txt mean?", "show the longest line of a.txt",
+		"show every second line of a.txt", "what is the main point of a.txt?", "show me a.txt translated into French",
+		"list the three largest files", "list the files sorted by size",
 		"show the newest files", "总结一下 a.txt 的内容", "把 a.txt 的内容翻译成英文给我看", "a.txt 的内容是什么意思？", "列出最大的文件",
 	} {
 		k := newTalk(t)
 		k.files["a.txt"] = "alpha\n"
-		if reply := k.say(say); k.stop() != llm.StopUnable || strings.Contains(reply, "alpha") || strings.Contains(reply, "b.txt") {
+		if reply := k.say(say); k.stop() != llm.StopUnable || strings.Contains(reply, "alpha") ||
+			strings.Contains(reply, "b.txt") {
 			t.Errorf("%q: stop %s, calls %q:\n%s", say, k.stop(), k.log, reply)
 		}
 	}
@@ -101,9 +122,20 @@ func TestBeyond(t *testing.T) {
 func TestUnable(t *testing.T) {
 	t.Parallel()
 	for say, want := range map[string]llm.StopReason{
-		"show a.txt": llm.StopEnd, "show gone.txt": llm.StopUnable, "bake me a cake": llm.StopUnable, "read a.txt then bake me a cake": llm.StopUnable, "help": llm.StopEnd, "hi": llm.StopEnd,
-		"run false": llm.StopUnable, "run true": llm.StopEnd, "remind me in 5 minutes to stand up": llm.StopUnable, "what do you remember about my car?": llm.StopEnd,
-		"create a.txt": llm.StopUnable, "what time is it?": llm.StopEnd, "把这段话翻译成法语": llm.StopUnable,
+		"show a.txt":                         llm.StopEnd,
+		"show gone.txt":                      llm.StopUnable,
+		"bake me a cake":                     llm.StopUnable,
+		"read a.txt then bake me a cake":     llm.StopUnable,
+		"help":                               llm.StopEnd,
+		"hi":                                 llm.StopEnd,
+		"run false":                          llm.StopUnable,
+		"run true":                           llm.StopEnd,
+		"remind me in 5 minutes to stand up": llm.StopUnable,
+
+		"what do you remember about my car?": llm.StopEnd,
+		"create a.txt":                       llm.StopUnable,
+		"what time is it?":                   llm.StopEnd,
+		"把这段话翻译成法语":                          llm.StopUnable,
 	} {
 		k := newTalk(t)
 		k.files["a.txt"] = "alpha\n"
@@ -135,8 +167,11 @@ func TestWhole(t *testing.T) {
 		}
 	}
 	for say, want := range map[string]string{
-		"新建 a.txt，内容是 你好": "完成：已创建 `a.txt`（7 字节）。", "看看 gone.txt": "`gone.txt` 没有成功：`gone.txt` 不存在", "现在几点了": "现在是 2026年3月4日 12:00 星期三。",
-		"执行 `false`": "`false` 没有正常结束（退出码 3）", "看看 empty.txt": "`empty.txt` 是空的。",
+		"新建 a.txt，内容是 你好": "完成：已创建 `a.txt`（7 字节）。",
+		"看看 gone.txt":     "`gone.txt` 没有成功：`gone.txt` 不存在",
+		"现在几点了":           "现在是 2026年3月4日 12:00 星期三。",
+		"执行 `false`":      "`false` 没有正常结束（退出码 3）",
+		"看看 empty.txt":    "`empty.txt` 是空的。",
 	} {
 		k := newTalk(t)
 		k.files["empty.txt"] = ""
@@ -159,9 +194,12 @@ func TestAppend(t *testing.T) {
 	t.Parallel()
 	const car = "remember that my car is blue"
 	for _, tc := range []struct{ path, text, say, want string }{
-		{"c.txt", "bread\r\n", "add \"eggs\" to the end of c.txt", "bread\r\neggs\r\n"}, {"c.txt", "a\r\n\r\nbread", "append \"eggs\" to c.txt", "a\r\n\r\nbread\r\neggs"},
-		{"c.txt", "a\r\nb\r\na\r\n", "在 c.txt 末尾追加“蛋”", "a\r\nb\r\na\r\n蛋\r\n"}, {"c.txt", "\n", "add \"eggs\" to the end of c.txt", "\neggs\n"},
-		{memoryFile, "# Notes\r\n- tea\r\n", car, "# Notes\r\n- tea\r\n- my car is blue\r\n"}, {memoryFile, "- a\n\n[b]\n", car, "- a\n\n[b]\n- my car is blue\n"},
+		{"c.txt", "bread\r\n", "add \"eggs\" to the end of c.txt", "bread\r\neggs\r\n"},
+		{"c.txt", "a\r\n\r\nbread", "append \"eggs\" to c.txt", "a\r\n\r\nbread\r\neggs"},
+		{"c.txt", "a\r\nb\r\na\r\n", "在 c.txt 末尾追加“蛋”", "a\r\nb\r\na\r\n蛋\r\n"},
+		{"c.txt", "\n", "add \"eggs\" to the end of c.txt", "\neggs\n"},
+		{memoryFile, "# Notes\r\n- tea\r\n", car, "# Notes\r\n- tea\r\n- my car is blue\r\n"},
+		{memoryFile, "- a\n\n[b]\n", car, "- a\n\n[b]\n- my car is blue\n"},
 	} {
 		k := newWhole(t)
 		k.files[tc.path] = tc.text
@@ -173,7 +211,8 @@ func TestAppend(t *testing.T) {
 		k := newWhole(t)
 		k.files[path] = strings.Repeat("x\n", 300)
 		say := map[string]string{"c.txt": "append \"eggs\" to c.txt", memoryFile: car}[path]
-		if reply := k.say(say); !strings.Contains(reply, "cannot read its end") || k.stop() != llm.StopUnable || len(k.log) != 1 {
+		if reply := k.say(say); !strings.Contains(reply, "cannot read its end") ||
+			k.stop() != llm.StopUnable || len(k.log) != 1 {
 			t.Errorf("%q: %q\n%s", say, k.log, reply)
 		}
 	}

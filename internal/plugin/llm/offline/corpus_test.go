@@ -10,7 +10,8 @@ import (
 )
 
 // allTools are the tools of the corpus.
-var allTools = []string{"browser", "cron", "edit", "exec", "find", "grep", "image_generate", "ls", "read", "session_status", "sessions_spawn", "web_fetch", "write"}
+var allTools = []string{"browser", "cron", "edit", "exec", "find", "grep", "image_generate", "ls", "read",
+	"session_status", "sessions_spawn", "web_fetch", "write"}
 
 // withNotes are the tools of an assistant with a memory.
 var withNotes = slices.Sorted(slices.Values(append([]string{"memory_get", "memory_search"}, allTools...)))
@@ -21,7 +22,8 @@ var testNow = time.Date(2026, 11, 25, 9, 30, 0, 0, time.UTC)
 func request(tools []string, messages ...*llm.Message) *llm.Request {
 	r := &llm.Request{
 		Model: "assistant", Messages: messages,
-		System: []llm.Block{{Text: "Be nice.\n", Cache: true}, {Text: "## Date and time\n\nToday is Wednesday.\nTime zone: Europe/Berlin\n\n## Runtime\n\nagent=main\n"}},
+		System: []llm.Block{{Text: "Be nice.\n", Cache: true},
+			{Text: "## Date and time\n\nToday is Wednesday.\nTime zone: Europe/Berlin\n\n## Runtime\n\nagent=main\n"}},
 	}
 	for _, n := range tools {
 		r.Tools = append(r.Tools, llm.ToolSpec{Name: n, Schema: json.RawMessage(`{"type":"object"}`)})
@@ -112,8 +114,10 @@ var corpus = []struct {
 	{"find all occurrences of FooBar", []string{`grep {"ignoreCase":false,"literal":true,"pattern":"FooBar"}`}},
 	{"which files contain the word deadline?", []string{`grep {"ignoreCase":true,"literal":true,"pattern":"deadline"}`}},
 	{"search src for TODO", []string{`grep {"ignoreCase":false,"literal":true,"path":"src","pattern":"TODO"}`}},
-	{"look for \"apple pie\" in notes.txt", []string{`grep {"ignoreCase":true,"literal":true,"path":"notes.txt","pattern":"apple pie"}`}},
-	{"find the text 'hello' in the docs folder", []string{`grep {"ignoreCase":true,"literal":true,"path":"docs","pattern":"hello"}`}},
+	{"look for \"apple pie\" in notes.txt",
+		[]string{`grep {"ignoreCase":true,"literal":true,"path":"notes.txt","pattern":"apple pie"}`}},
+	{"find the text 'hello' in the docs folder",
+		[]string{`grep {"ignoreCase":true,"literal":true,"path":"docs","pattern":"hello"}`}},
 	{"where is ParseRef used?", []string{`grep {"ignoreCase":false,"literal":true,"pattern":"ParseRef"}`}},
 	{"在 src 里搜索 TODO", []string{`grep {"ignoreCase":false,"literal":true,"path":"src","pattern":"TODO"}`}},
 	{"在src里搜索TODO", []string{`grep {"ignoreCase":false,"literal":true,"path":"src","pattern":"TODO"}`}},
@@ -151,8 +155,10 @@ var corpus = []struct {
 	{"你用的是什么模型", []string{`session_status {}`}},
 	// writing
 	{"create hello.txt with 'hi'", []string{`write {"content":"hi\n","path":"hello.txt"}`}},
-	{"create a file called todo.md with the content \"buy milk\"", []string{`write {"content":"buy milk\n","path":"todo.md"}`}},
-	{"make a new note named ideas.txt that says build a boat", []string{`write {"content":"build a boat\n","path":"ideas.txt"}`}},
+	{"create a file called todo.md with the content \"buy milk\"",
+		[]string{`write {"content":"buy milk\n","path":"todo.md"}`}},
+	{"make a new note named ideas.txt that says build a boat",
+		[]string{`write {"content":"build a boat\n","path":"ideas.txt"}`}},
 	{"write \"hello world\" to out.txt", []string{`write {"content":"hello world\n","path":"out.txt"}`}},
 	{"save 'x = 1' as conf.ini", []string{`write {"content":"x = 1\n","path":"conf.ini"}`}},
 	{"新建 hello.txt，内容是“你好”", []string{`write {"content":"你好\n","path":"hello.txt"}`}},
@@ -178,22 +184,27 @@ var corpus = []struct {
 	{"fetch https://example.com/a?b=c", []string{`web_fetch {"url":"https://example.com/a?b=c"}`}},
 	{"open example.com", []string{`web_fetch {"url":"https://example.com"}`}},
 	{"打开 https://example.com 看看", []string{`web_fetch {"url":"https://example.com"}`}},
-	{"open https://example.com in the browser and show it", []string{`browser {"action":"open","url":"https://example.com"}`}},
+	{"open https://example.com in the browser and show it",
+		[]string{`browser {"action":"open","url":"https://example.com"}`}},
 	{"show me example.com in the browser", []string{`browser {"action":"open","url":"https://example.com"}`}},
 	{"draw a lighthouse at night", []string{`image_generate {"prompt":"a lighthouse at night"}`}},
-	{"please paint me a picture of two cats, one black and one white", []string{`image_generate {"prompt":"two cats, one black and one white"}`}},
+	{"please paint me a picture of two cats, one black and one white",
+		[]string{`image_generate {"prompt":"two cats, one black and one white"}`}},
 	{"make a picture of our garden", []string{`image_generate {"prompt":"our garden"}`}},
 	{"画一座灯塔", []string{`image_generate {"prompt":"一座灯塔"}`}},
 	{"帮我画一张夜里的灯塔", []string{`image_generate {"prompt":"夜里的灯塔"}`}},
 	{"生成一张猫的图片", []string{`image_generate {"prompt":"猫"}`}},
 	{"用浏览器打开 https://example.com", []string{`browser {"action":"open","url":"https://example.com"}`}},
 	{"look through docs and src at the same time and tell me where the word budget occurs", []string{
-		`sessions_spawn {"label":"docs","task":"search for \"budget\" in docs"}`, `sessions_spawn {"label":"src","task":"search for \"budget\" in src"}`}},
+		`sessions_spawn {"label":"docs","task":"search for \"budget\" in docs"}`,
+		`sessions_spawn {"label":"src","task":"search for \"budget\" in src"}`}},
 	{"search docs, src & cmd in parallel for TODO", []string{
-		`sessions_spawn {"label":"docs","task":"search for \"TODO\" in docs"}`, `sessions_spawn {"label":"src","task":"search for \"TODO\" in src"}`,
+		`sessions_spawn {"label":"docs","task":"search for \"TODO\" in docs"}`,
+		`sessions_spawn {"label":"src","task":"search for \"TODO\" in src"}`,
 		`sessions_spawn {"label":"cmd","task":"search for \"TODO\" in cmd"}`}},
 	{"同时在 docs 和 src 里搜索 TODO", []string{
-		`sessions_spawn {"label":"docs","task":"search for \"TODO\" in docs"}`, `sessions_spawn {"label":"src","task":"search for \"TODO\" in src"}`}},
+		`sessions_spawn {"label":"docs","task":"search for \"TODO\" in docs"}`,
+		`sessions_spawn {"label":"src","task":"search for \"TODO\" in src"}`}},
 	{"start a subagent to check the links", []string{`sessions_spawn {"task":"check the links"}`}},
 	{"启动一个子代理去检查链接", []string{`sessions_spawn {"task":"检查链接"}`}},
 	{"remind me in 20 minutes to call Ann", []string{`cron {"action":"add","job":{"deleteAfterRun":true,"name":"call Ann","payload":{"kind":"systemEvent","text":"call Ann"},` +
@@ -202,17 +213,21 @@ var corpus = []struct {
 		`"schedule":{"expr":"0 8 * * *","kind":"cron","staggerMs":0,"tz":"Europe/Berlin"},"sessionTarget":"main","wakeMode":"now"}}`}},
 	// conversation
 	{"hi", []string{"greet"}}, {"你好", []string{"greet"}}, {"hello there!", []string{"greet"}}, {"早上好", []string{"greet"}},
-	{"help", []string{"help"}}, {"what can you do?", []string{"help"}}, {"你能做什么？", []string{"help"}}, {"帮助", []string{"help"}},
+	{"help", []string{"help"}}, {"what can you do?", []string{"help"}}, {"你能做什么？", []string{"help"}},
+	{"帮助", []string{"help"}},
 	{"thanks!", []string{"thanks"}}, {"thank you so much", []string{"thanks"}}, {"谢谢你", []string{"thanks"}},
 	{"who are you?", []string{"help"}}, {"你是谁", []string{"help"}}, {"are you a language model?", []string{"help"}},
-	{"undo", []string{"undo"}}, {"undo that!", []string{"undo"}}, {"please undo the last change", []string{"undo"}}, {"put it back", []string{"undo"}}, {"撤销", []string{"undo"}}, {"撤销刚才的修改", []string{"undo"}},
-	{"write me a poem about the sea", []string{"unknown"}}, {"translate this into French", []string{"unknown"}}, {"为什么天是蓝的", []string{"unknown"}},
+	{"undo", []string{"undo"}}, {"undo that!", []string{"undo"}}, {"please undo the last change", []string{"undo"}},
+	{"put it back", []string{"undo"}}, {"撤销", []string{"undo"}}, {"撤销刚才的修改", []string{"undo"}},
+	{"write me a poem about the sea", []string{"unknown"}}, {"translate this into French", []string{"unknown"}},
+	{"为什么天是蓝的", []string{"unknown"}},
 	// from other people
 	{"show files", []string{`ls {"path":"."}`}},
 	{"list contents of ./src", []string{`ls {"path":"./src"}`}},
 	{"hey, could you look in the logs folder and tell me what's there", []string{`ls {"path":"logs"}`}},
 	{"pull up the README.md file", []string{`read {"path":"README.md"}`}},
-	{"is the word banana in notes.txt?", []string{`grep {"ignoreCase":true,"literal":true,"path":"notes.txt","pattern":"banana"}`}},
+	{"is the word banana in notes.txt?",
+		[]string{`grep {"ignoreCase":true,"literal":true,"path":"notes.txt","pattern":"banana"}`}},
 	{"look for files with \"report\" in the name", []string{`find {"pattern":"*report*"}`}},
 	{"find \"TODO\" in *.go", []string{`grep {"glob":"*.go","ignoreCase":false,"literal":true,"pattern":"TODO"}`}},
 	{"please run: echo \"hello world\"", []string{`exec {"command":"echo \"hello world\""}`}},

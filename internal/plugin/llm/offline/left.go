@@ -131,7 +131,8 @@ func meaning(text string) string {
 // misspelt reports whether a word is a frequent one with its letters in another order.
 func misspelt(word string) bool {
 	letters := func(s string) string { return string(slices.Sorted(slices.Values([]byte(s)))) }
-	return slices.ContainsFunc([]string{"show", "open", "read", "list", "what", "file", "files", "folder", "please", "content", "contents", "text"}, func(w string) bool {
+	return slices.ContainsFunc([]string{"show", "open", "read", "list", "what", "file", "files", "folder", "please",
+		"content", "contents", "text"}, func(w string) bool {
 		return len(w) == len(word) && w[0] == word[0] && letters(w) == letters(word)
 	})
 }

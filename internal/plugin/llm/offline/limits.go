@@ -18,9 +18,11 @@ const (
 
 var (
 	// exceptForm finds the days on which a schedule is not to be due.
-	exceptForm = lazy(`(?i),?\s*(?:\bbut not|\bexcept(?: for)?|\bexcluding|\bapart from|\bother than|,\s*not)\s+(?:on\s+)?(` + dayWord + `(?:(?:\s*,\s*|\s+(?:and|or)\s+)(?:on\s+)?` + dayWord + `)*)\b` +
-		`|除了?\s*(` + dayHan + `(?:[、和及，]` + dayHan + `)*)\s*(?:以外|之外|外)?[，,]?\s*都?` +
-		`|[，,]?\s*(?:但是?|不过|可是)?\s*(` + dayHan + `(?:[、和及，]` + dayHan + `)*)\s*(?:除外|例外|不算|不(?:用|要|必|需要?)?(?:提醒|响|叫)我?)`)
+	exceptForm = lazy(
+		`(?i),?\s*(?:\bbut not|\bexcept(?: for)?|\bexcluding|\bapart from|\bother than|,\s*not)\s+(?:on\s+)?(` + dayWord +
+			`(?:(?:\s*,\s*|\s+(?:and|or)\s+)(?:on\s+)?` + dayWord + `)*)\b` +
+			`|除了?\s*(` + dayHan + `(?:[、和及，]` + dayHan + `)*)\s*(?:以外|之外|外)?[，,]?\s*都?` +
+			`|[，,]?\s*(?:但是?|不过|可是)?\s*(` + dayHan + `(?:[、和及，]` + dayHan + `)*)\s*(?:除外|例外|不算|不(?:用|要|必|需要?)?(?:提醒|响|叫)我?)`)
 	dayForm = lazy(`(?i)weekdays?|weekends?|mon|tue|wed|thu|fri|sat|sun|工作日|周末|[一二三四五六日天末]`)
 )
 
@@ -41,7 +43,8 @@ func withoutDays(text string) (rest string, days []int, except string) {
 // daysOf returns the days of the week that a text names.
 func daysOf(text string) (days []int) {
 	for _, name := range dayForm().FindAllString(strings.ToLower(text), -1) {
-		switch i := slices.Index(strings.Fields("sun mon tue wed thu fri sat 日 一 二 三 四 五 六"), strings.Replace(name, "天", "日", 1)); {
+		switch i := slices.Index(strings.Fields("sun mon tue wed thu fri sat 日 一 二 三 四 五 六"),
+			strings.Replace(name, "天", "日", 1)); {
 		case i >= 0:
 			days = append(days, i%7)
 		case strings.HasPrefix(name, "weekend"), name == "周末", name == "末":
@@ -116,8 +119,9 @@ var (
 	hanTail    = lazy(`^\s*的?(?:([之以][前后]|[前后]一[天周晚年])|(前)(?:[^往去台任辈女男端者面]|$)|(后)(?:[^天台面]|$))`)
 	dangling   = lazy(`(?i)[\s,](?:until|till|since|from|before|after|except|unless)[\s.,]*$`)
 	tailUnless = lazy(`(?i)[\s,;](?:unless)\b.*`)
-	tailExcept = lazy(`(?i)[\s,;](?:except(?:ing)?|excluding|but not|but only|apart from|other than|at most|no more than)\b.*`)
-	tailUntil  = lazy(`(?i)[\s,;](?:until|till|starting|beginning)\s+(.*)`)
+	tailExcept = lazy(
+		`(?i)[\s,;](?:except(?:ing)?|excluding|but not|but only|apart from|other than|at most|no more than)\b.*`)
+	tailUntil = lazy(`(?i)[\s,;](?:until|till|starting|beginning)\s+(.*)`)
 	// tailEvent is an end that is no time.
 	tailEvent = lazy(`(?i)[\s,;](?:until|till)\s+(?:christmas|xmas|easter|new year|thanksgiving|halloween|(?:the )?end of|(?:the )?(?:weekend|holidays?|spring|summer|autumn|fall|winter)|my birthday|further notice|i\b).*`)
 	tailSpan  = lazy(`(?i)[\s,;](?:this|next|the rest of (?:the|this))\s+(?:week|month|year)[\s.!]*$`)
@@ -177,7 +181,8 @@ func (q *reminder) leftOver(text string, begin int) string {
 		return ""
 	}
 	before := strings.TrimSpace(text[begin:q.phrase.From])
-	if q.asked && orderHead().MatchString(strings.TrimSpace(text[q.phrase.To:])) && connector().FindString(before+" ") == "" {
+	if q.asked && orderHead().MatchString(strings.TrimSpace(text[q.phrase.To:])) &&
+		connector().FindString(before+" ") == "" {
 		if q.phrase.Timed {
 			before = earlyWord().ReplaceAllString(before, " ")
 		}

@@ -7,12 +7,13 @@ import (
 // Ways to say that a file is to be created only if it does not exist: before and after the
 // request. Their groups are its name, if it is said.
 var (
-	missingHead = lazy(`(?i)^(?:please\s+)?(?:if (?:there is no|there's no) (?:file )?(?:called |named )?([\x{E000}-\x{E0FF}])(?: yet)?|` +
-		`(?:if|as long as) (?:the file )?([\x{E000}-\x{E0FF}]) (?:does not|doesn'?t) (?:already |yet )?exist(?: yet| already)?|if (?:the file )?([\x{E000}-\x{E0FF}]) is (?:missing|not there)|` +
-		`unless (?:the file )?([\x{E000}-\x{E0FF}]) (?:already )?exists(?: already)?)\s*,?\s*(?:then\s+)?(?:please\s+)?` +
-		`|^(?:如果|要是|假如|若是?|当)?\s*(?:还?没有|缺少?)\s*(?:文件)?\s*([\x{E000}-\x{E0FF}])\s*(?:这个)?(?:文件)?(?:的话|时)?\s*[，,]?\s*(?:那?就|则)?\s*` +
-		`|^(?:如果|要是|假如|若是?|当)?\s*(?:文件)?\s*([\x{E000}-\x{E0FF}])\s*(?:这个)?(?:文件)?(?:还)?(?:不存在|不在|没有)(?:的话|时)?\s*[，,]?\s*(?:那?就|则)?\s*` +
-		`|^除非\s*(?:文件)?\s*([\x{E000}-\x{E0FF}])\s*(?:这个)?(?:文件)?(?:已经?|早就)?存在(?:了)?\s*[，,]?\s*(?:否则|不然)?(?:就)?\s*`)
+	missingHead = lazy(
+		`(?i)^(?:please\s+)?(?:if (?:there is no|there's no) (?:file )?(?:called |named )?([\x{E000}-\x{E0FF}])(?: yet)?|` +
+			`(?:if|as long as) (?:the file )?([\x{E000}-\x{E0FF}]) (?:does not|doesn'?t) (?:already |yet )?exist(?: yet| already)?|if (?:the file )?([\x{E000}-\x{E0FF}]) is (?:missing|not there)|` +
+			`unless (?:the file )?([\x{E000}-\x{E0FF}]) (?:already )?exists(?: already)?)\s*,?\s*(?:then\s+)?(?:please\s+)?` +
+			`|^(?:如果|要是|假如|若是?|当)?\s*(?:还?没有|缺少?)\s*(?:文件)?\s*([\x{E000}-\x{E0FF}])\s*(?:这个)?(?:文件)?(?:的话|时)?\s*[，,]?\s*(?:那?就|则)?\s*` +
+			`|^(?:如果|要是|假如|若是?|当)?\s*(?:文件)?\s*([\x{E000}-\x{E0FF}])\s*(?:这个)?(?:文件)?(?:还)?(?:不存在|不在|没有)(?:的话|时)?\s*[，,]?\s*(?:那?就|则)?\s*` +
+			`|^除非\s*(?:文件)?\s*([\x{E000}-\x{E0FF}])\s*(?:这个)?(?:文件)?(?:已经?|早就)?存在(?:了)?\s*[，,]?\s*(?:否则|不然)?(?:就)?\s*`)
 	missingTail = lazy(`(?i)[\s,]+(?:but )?(?:only )?(?:unless (?:it|the file|that file|([\x{E000}-\x{E0FF}])) (?:already )?(?:exists|is (?:already )?there)(?: already)?|` +
 		`if (?:it|the file|that file|([\x{E000}-\x{E0FF}])) (?:(?:does not|doesn'?t) (?:already |yet )?exist(?: yet| already)?|is (?:missing|not (?:already )?there)))[\s.!]*$` +
 		`|[，,\s]*(?:如果|要是|前提是|除非)?(?:它|该文件|这个文件|文件)?(?:还不存在|不存在|没有的话)(?:的话|才行|时)?[\s。！]*$|[，,\s]*除非(?:它|该文件|这个文件|文件)?已经?存在[\s。！]*$`)

@@ -84,7 +84,8 @@ var noFact = lazy(`(?i)^(?:is |are )?(?:it|today|tomorrow|yesterday|now|this|nex
 // an answer in them.
 func askNotes(t *turn, m match) *step {
 	q := m.expand(m.text)
-	if !t.tools["memory_search"] || !t.tools["memory_get"] || len(keys(q)) == 0 || len(m.all(pathMark))+len(m.all(urlMark)) > 0 {
+	if !t.tools["memory_search"] || !t.tools["memory_get"] || len(keys(q)) == 0 ||
+		len(m.all(pathMark))+len(m.all(urlMark)) > 0 {
 		return nil
 	}
 	return t.search(q, func(t *turn, found []noteLine) string {
@@ -149,7 +150,8 @@ func accept(t *turn, _ match) *step {
 		for _, r := range s.done {
 			before, after, n := without(r, lines)
 			if gone += n; n > 0 {
-				args, _ := json.Marshal(map[string]string{"path": r.arg("path"), "oldText": before, "newText": after}) // it cannot fail
+				// it cannot fail
+				args, _ := json.Marshal(map[string]string{"path": r.arg("path"), "oldText": before, "newText": after})
 				edits = append(edits, llm.ToolCall{Name: "edit", Args: args})
 			}
 		}
@@ -281,7 +283,8 @@ func (t *turn) search(question string, show func(*turn, []noteLine) string) *ste
 		for _, h := range hits {
 			first, _ := strconv.Atoi(h[2]) // digits
 			last, _ := strconv.Atoi(h[3])
-			calls = append(calls, callStep("memory_get", "path", h[1], "from", max(first, 1), "lines", max(last-first+1, 1)).calls...)
+			calls = append(calls,
+				callStep("memory_get", "path", h[1], "from", max(first, 1), "lines", max(last-first+1, 1)).calls...)
 		}
 		if calls == nil {
 			s.answer = show(t, nil)
@@ -341,7 +344,8 @@ func share(text string, words []string) float64 {
 		r := []rune(w)
 		switch {
 		case !isChinese(w) || len(r) == 1:
-			if stem := strings.TrimSuffix(w, "s"); utf8.RuneCountInString(stem) > 2 && strings.Contains(text, stem) || contains(text, w) {
+			if stem := strings.TrimSuffix(w, "s"); utf8.RuneCountInString(stem) > 2 && strings.Contains(text, stem) ||
+				contains(text, w) {
 				sum++
 			}
 		default:
@@ -362,5 +366,6 @@ func contains(text, word string) bool {
 	if isChinese(word) {
 		return strings.Contains(text, word)
 	}
-	return slices.Contains(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), word)
+	return slices.Contains(
+		strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), word)
 }

@@ -33,7 +33,8 @@ type talk struct {
 }
 
 func newTalk(t *testing.T) *talk {
-	return &talk{t: t, p: New(), tools: []string{"edit", "exec", "find", "grep", "ls", "read", "session_status", "write"}, files: map[string]string{}}
+	return &talk{t: t, p: New(), tools: []string{"edit", "exec", "find", "grep", "ls", "read", "session_status", "write"},
+		files: map[string]string{}}
 }
 
 // say sends a message and returns the reply.
@@ -55,7 +56,13 @@ func (k *talk) say(text string) string {
 		for _, c := range calls {
 			k.log = append(k.log, c.Name+" "+string(c.Args))
 			out, ok := k.call(c)
-			k.messages = append(k.messages, &llm.Message{Role: llm.RoleTool, CallID: c.ID, ToolName: c.Name, IsError: !ok, Parts: []llm.Part{llm.Text(out)}})
+			k.messages = append(k.messages, &llm.Message{
+				Role:     llm.RoleTool,
+				CallID:   c.ID,
+				ToolName: c.Name,
+				IsError:  !ok,
+				Parts:    []llm.Part{llm.Text(out)},
+			})
 		}
 	}
 	k.t.Fatalf("%q does not end: %q", text, k.log)
@@ -76,7 +83,8 @@ func (k *talk) call(c llm.ToolCall) (string, bool) {
 	switch c.Name {
 	case "read":
 		if !there {
-			return `{"status":"error","tool":"read","error":"` + a.Path + ` does not exist"}`, false // in the form of package invoke
+			// in the form of package invoke
+			return `{"status":"error","tool":"read","error":"` + a.Path + ` does not exist"}`, false
 		}
 		return shown(a.Path, text, max(a.Offset, 1), a.Limit), true
 	case "write":
@@ -139,7 +147,8 @@ func (k *talk) search(question string) string {
 				found = found || share(strings.ToLower(text), []string{w}) > 0
 			}
 			if found {
-				fmt.Fprintf(&b, "%s:1-%d (score 0.80, changed 2026-11-20)\n%s\n\n", path, strings.Count(text, "\n"), strings.TrimSpace(text))
+				fmt.Fprintf(&b, "%s:1-%d (score 0.80, changed 2026-11-20)\n%s\n\n", path, strings.Count(text, "\n"),
+					strings.TrimSpace(text))
 			}
 		}
 	}
@@ -252,7 +261,8 @@ func TestTalk(t *testing.T) {
 	})
 	t.Run("another model's messages do not count as its own", func(t *testing.T) {
 		k := newTalk(t)
-		k.messages = []*llm.Message{llm.User("hi"), {Role: llm.RoleAssistant, Provider: "openai", Parts: []llm.Part{llm.Text("Hello.")}}}
+		k.messages = []*llm.Message{llm.User("hi"),
+			{Role: llm.RoleAssistant, Provider: "openai", Parts: []llm.Part{llm.Text("Hello.")}}}
 		has(t, k.say("help"), "not a language model")
 	})
 	t.Run("a page without the mark for models", func(t *testing.T) {
@@ -363,7 +373,8 @@ func TestTalk(t *testing.T) {
 	})
 	t.Run("another model's calls are ignored", func(t *testing.T) {
 		r := request(allTools, llm.User("list files"),
-			&llm.Message{Role: llm.RoleAssistant, Provider: "lab", Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "read", Args: json.RawMessage(`{}`)}}}},
+			&llm.Message{Role: llm.RoleAssistant, Provider: "lab",
+				Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "read", Args: json.RawMessage(`{}`)}}}},
 			&llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "read", Parts: []llm.Part{llm.Text("x")}})
 		if calls := collect(t, New(), r).Calls(); len(calls) != 1 || calls[0].Name != "ls" {
 			t.Errorf("the calls are %v, want ls", calls)
@@ -394,7 +405,9 @@ func TestTalk(t *testing.T) {
 	})
 	t.Run("a notice during a request does not end it", func(t *testing.T) {
 		r := request(allTools, llm.User("run make all"),
-			&llm.Message{Role: llm.RoleAssistant, Provider: Name, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "exec", Args: json.RawMessage(`{"command":"make all"}`)}}}},
+			&llm.Message{Role: llm.RoleAssistant, Provider: Name,
+				Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "exec",
+					Args: json.RawMessage(`{"command":"make all"}`)}}}},
 			&llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "exec", Parts: []llm.Part{llm.Text("made")}},
 			llm.User(llm.EventPrefix+"the command x ended: ok"))
 		has(t, collect(t, New(), r).PlainText(), "made", "the command x ended: ok")
@@ -461,13 +474,15 @@ func TestTalk(t *testing.T) {
 	t.Run("a part that is not understood is reported", func(t *testing.T) {
 		k := newTalk(t)
 		k.files["a.txt"] = "alpha\n"
-		has(t, k.say("read a.txt then bake me a cake"), "I did nothing of the rest", "I did not understand this part", "bake me a cake")
+		has(t, k.say("read a.txt then bake me a cake"), "I did nothing of the rest",
+			"I did not understand this part", "bake me a cake")
 		has(t, k.say("write me a sonnet"), "I did not understand", "show notes.txt")
 	})
 	t.Run("it ends a run without remaining calls", func(t *testing.T) {
 		k := newTalk(t)
 		r := request(nil, llm.User("list files then run date"),
-			&llm.Message{Role: llm.RoleAssistant, Provider: Name, Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "ls", Args: json.RawMessage(`{}`)}}}},
+			&llm.Message{Role: llm.RoleAssistant, Provider: Name,
+				Parts: []llm.Part{{Kind: llm.PartCall, Call: &llm.ToolCall{ID: "1", Name: "ls", Args: json.RawMessage(`{}`)}}}},
 			&llm.Message{Role: llm.RoleTool, CallID: "1", ToolName: "ls", Parts: []llm.Part{llm.Text("[file] a.txt (1 byte)")}},
 			llm.User(llm.LimitText))
 		has(t, collect(t, k.p, r).PlainText(), "a.txt", "`exec`")

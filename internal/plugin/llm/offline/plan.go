@@ -186,12 +186,15 @@ func cannotMove(t *turn, m match) *step {
 	} else if g != nil {
 		command = "rm"
 	}
-	whole := meaning(fileWords().ReplaceAllString(anyMark().ReplaceAllString(m.text, " "), " ")) == "" && !quoteMarks().MatchString(m.text)
-	if partWords().MatchString(m.text) || command == "rm" && len(paths) == 1 && fromWord().MatchString(m.text) || quoteMarks().MatchString(m.text) {
+	whole := meaning(fileWords().ReplaceAllString(anyMark().ReplaceAllString(m.text, " "), " ")) == "" &&
+		!quoteMarks().MatchString(m.text)
+	if partWords().MatchString(m.text) || command == "rm" && len(paths) == 1 && fromWord().MatchString(m.text) ||
+		quoteMarks().MatchString(m.text) {
 		return &step{answer: t.localize(cannotCutText), unable: true}
 	}
 	text := t.localize(cannotMoveText)
-	if whole && len(paths) == 2 != (command == "rm") && t.tools["exec"] && !strings.ContainsFunc(strings.Join(paths, ""), unicode.IsSpace) {
+	if whole && len(paths) == 2 != (command == "rm") && t.tools["exec"] &&
+		!strings.ContainsFunc(strings.Join(paths, ""), unicode.IsSpace) {
 		text += t.localize(commandText, command+" "+strings.Join(paths, " "))
 	}
 	return &step{answer: text, unable: true}
@@ -204,9 +207,10 @@ var (
 	partWords = lazy(`(?i)\b(?:lines?|rows?|words?|text|strings?|sentences?|paragraphs?|sections?|entr(?:y|ies)|items?|characters?|letters?|occurrences?|contents?|everything|anything|all|half)\b.*\b(?:from|of|in|inside|after|before|at|to|into|with)\b|[行字词句段]|条目|内容|全部|所有|一半`)
 	fromWord  = lazy(`(?i)\bfrom\b`)
 
-	cannotMoveText = localized{"I have no tool that copies, moves, renames or deletes files, so I changed nothing.", "我没有复制、移动、改名或删除文件的工具，所以什么都没有改动。"}
-	cannotCutText  = localized{"I have no tool that removes, copies or moves a part of a file, so I changed nothing. I can replace one text by another in it.", "我没有删除、复制或移动文件中一部分的工具，所以什么都没有改动。我可以把文件里的一段文字替换成另一段。"}
-	commandText    = localized{" As a command it works: run `%s`", "可以用命令：执行 `%s`"}
+	cannotMoveText = localized{"I have no tool that copies, moves, renames or deletes files, so I changed nothing.",
+		"我没有复制、移动、改名或删除文件的工具，所以什么都没有改动。"}
+	cannotCutText = localized{"I have no tool that removes, copies or moves a part of a file, so I changed nothing. I can replace one text by another in it.", "我没有删除、复制或移动文件中一部分的工具，所以什么都没有改动。我可以把文件里的一段文字替换成另一段。"}
+	commandText   = localized{" As a command it works: run `%s`", "可以用命令：执行 `%s`"}
 )
 
 // folderList separates the folders of a list.
@@ -221,7 +225,8 @@ func spawnEach(_ *turn, m match) *step {
 	}
 	s := &step{render: started}
 	for _, dir := range dirs {
-		s.calls = append(s.calls, callStep("sessions_spawn", "task", fmt.Sprintf("search for %q in %s", q, dir), "label", dir).calls...)
+		s.calls = append(s.calls, callStep("sessions_spawn", "task", fmt.Sprintf("search for %q in %s", q, dir),
+			"label", dir).calls...)
 	}
 	return s
 }
@@ -296,7 +301,8 @@ func (t *turn) late(command string) string {
 		return ""
 	}
 	// A time that is refused is one, too, if it is in words: before 5pm.
-	if p.Repeats() || p.Timed && p.Err == nil || p.Err != nil && !errors.Is(p.Err, timephrase.ErrPast) && unicode.IsLetter([]rune(command[p.From:])[0]) {
+	if p.Repeats() || p.Timed && p.Err == nil || p.Err != nil && !errors.Is(p.Err, timephrase.ErrPast) &&
+		unicode.IsLetter([]rune(command[p.From:])[0]) {
 		return command[p.From:]
 	}
 	return ""

@@ -229,11 +229,13 @@ var (
 	nextText           = localized{"%s, next %s", "%s（下次：%s）"}
 	whenChangesText    = localized{"when %s changes", "%s 有变化时"}
 	pausedText         = localized{" (paused)", "（已暂停）"}
-	moreJobsText       = localized{"There are %s more, which are not shown: `chela cron list`", "还有 %s 项没有显示：`chela cron list`"}
-	canceledText       = localized{"Canceled: %s", "已取消：%s"}
-	pausedJobText      = localized{"Paused: %s", "已暂停：%s"}
-	resumedText        = localized{"Resumed: %s", "已恢复：%s"}
-	ranText            = localized{"Started now: %s", "已立即执行：%s"}
-	noJobText          = localized{"Nothing that is planned fits “%s”, so I changed nothing. Planned:\n\n%s", "没有找到与“%s”相符的计划，什么都没有改动。计划如下：\n\n%s"}
-	whichJobText       = localized{"Which one do you mean? I changed nothing yet.\n\n%s", "你指的是哪一个？我还没有改动。\n\n%s"}
+	moreJobsText       = localized{"There are %s more, which are not shown: `chela cron list`",
+		"还有 %s 项没有显示：`chela cron list`"}
+	canceledText  = localized{"Canceled: %s", "已取消：%s"}
+	pausedJobText = localized{"Paused: %s", "已暂停：%s"}
+	resumedText   = localized{"Resumed: %s", "已恢复：%s"}
+	ranText       = localized{"Started now: %s", "已立即执行：%s"}
+	noJobText     = localized{"Nothing that is planned fits “%s”, so I changed nothing. Planned:\n\n%s",
+		"没有找到与“%s”相符的计划，什么都没有改动。计划如下：\n\n%s"}
+	whichJobText = localized{"Which one do you mean? I changed nothing yet.\n\n%s", "你指的是哪一个？我还没有改动。\n\n%s"}
 )

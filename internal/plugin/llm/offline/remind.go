@@ -29,7 +29,8 @@ var (
 
 	spaces = lazy(`[ \t]{2,}`)
 
-	remindVerb = lazy(`(?:到时候?|届时)?\s*(?:请|再|都|要|就|来|记得|务必|\s)*(?:(提醒|催)|(叫|喊)|(告诉|通知))\s*(?:一下|一声)?\s*(?:我们?|咱们?)\s*(?:一声|一下|一次)?`)
+	remindVerb = lazy(
+		`(?:到时候?|届时)?\s*(?:请|再|都|要|就|来|记得|务必|\s)*(?:(提醒|催)|(叫|喊)|(告诉|通知))\s*(?:一下|一声)?\s*(?:我们?|咱们?)\s*(?:一声|一下|一次)?`)
 	remindNoun = lazy(`的?\s*(?:闹钟|闹铃|提醒|定时器?|计时器?)`)
 	nounVerb   = lazy(`^[\s，,。：:]*(?:设置?|设定|定|建立?|创建|新建|添?加|来|开|要)(?:一个|个|一下|一)?`)
 	// Words around the subject in Chinese.
@@ -112,7 +113,8 @@ func (t *turn) plainOrder(q reminder) bool {
 	if orderHead().MatchString(q.subject) {
 		return true
 	}
-	return q.phrase.Repeats() && q.phrase.Timed && !statement().MatchString(q.subject) && !noSubjectStart().MatchString(q.subject)
+	return q.phrase.Repeats() && q.phrase.Timed && !statement().MatchString(q.subject) &&
+		!noSubjectStart().MatchString(q.subject)
 }
 
 // timeProblem returns why a reminder cannot be set.
@@ -152,8 +154,10 @@ func (t *turn) later(c clause) (ok bool, left string) {
 		}
 		return false, left
 	}
-	marked := len(c.all(pathMark))+len(c.all(quoteMark))+len(c.all(codeMark)) > 0 || strings.HasPrefix(strings.ToLower(c.text), "search")
-	return slices.Contains([]string{"time", "status", "list", "read", "find", "fetch", "run", "write", "append", "edit"}, s.row.intent) ||
+	marked := len(c.all(pathMark))+len(c.all(quoteMark))+len(c.all(codeMark)) > 0 ||
+		strings.HasPrefix(strings.ToLower(c.text), "search")
+	return slices.Contains([]string{"time", "status", "list", "read", "find", "fetch", "run", "write", "append", "edit"},
+		s.row.intent) ||
 		s.row.intent == "search" && marked, ""
 }
 
@@ -188,7 +192,8 @@ func (t *turn) readEnglish(text string, entities *[]entity) (q reminder, ok bool
 			q.phrase, q.subject = list[len(list)-1], after
 			extra = before[:q.phrase.From] + " " + before[q.phrase.To:]
 			if strings.TrimSpace(connector().ReplaceAllString(after, "")) == "" {
-				q.subject, extra = politeStart().ReplaceAllString(before[:q.phrase.From]+before[q.phrase.To:], ""), denialEnd().FindString(before)
+				q.subject, extra = politeStart().ReplaceAllString(before[:q.phrase.From]+before[q.phrase.To:], ""),
+					denialEnd().FindString(before)
 			}
 		}
 	} else if list := f.Find(before); len(list) > 0 && list[0].Repeats() && q.phrase.OnlyTime { // a daily reminder at 9
@@ -265,7 +270,8 @@ func (t *turn) readBare(text string) (q reminder, ok bool) {
 		return q, false
 	}
 	q.phrase, q.bare, q.tell = list[0], true, true
-	q.subject = trimEnd().ReplaceAllString(politeStart().ReplaceAllString(strings.TrimLeft(text[q.phrase.To:], " ,:，：、"), ""), "")
+	q.subject = trimEnd().ReplaceAllString(politeStart().ReplaceAllString(strings.TrimLeft(text[q.phrase.To:], " ,:，：、"),
+		""), "")
 	q.left = cmp.Or(denialStart().FindString(q.subject), t.limit(q.subject, q.phrase))
 	return q, q.subject != "" && (q.phrase.Timed || orderHead().MatchString(q.subject))
 }
@@ -344,7 +350,11 @@ func (t *turn) jobSchedule(p timephrase.Phrase) map[string]any {
 // addJob returns the step that adds a job. Its text is told when it is due, or carried out
 // by a turn of its own.
 func (t *turn) addJob(schedule map[string]any, text string, turn bool, trigger map[string]any) *step {
-	j := map[string]any{"name": clip(strings.Join(strings.Fields(text), " "), 60), "schedule": schedule, "wakeMode": job.WakeNow}
+	j := map[string]any{
+		"name":     clip(strings.Join(strings.Fields(text), " "), 60),
+		"schedule": schedule,
+		"wakeMode": job.WakeNow,
+	}
 	if turn {
 		j["sessionTarget"], j["payload"] = job.TargetIsolated, map[string]any{"kind": job.AgentTurn, "message": text}
 	} else {

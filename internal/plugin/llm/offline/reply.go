@@ -21,7 +21,8 @@ func (t *turn) reply(s *step) string {
 	for i, r := range s.done {
 		switch {
 		case r.needsApproval():
-			parts = append(parts, t.localize(waitsText, subject(r), strings.Trim(strings.TrimPrefix(r.text, llm.WaitingPrefix), " .")))
+			parts = append(parts,
+				t.localize(waitsText, subject(r), strings.Trim(strings.TrimPrefix(r.text, llm.WaitingPrefix), " .")))
 		case r.failed && !(s.allowMissing && r.isMissing()):
 			parts = append(parts, t.localize(failedText, subject(r), clip(t.tell(tool.Reason(r.text)), 300))+t.looked(r))
 		case i+1 < len(s.done) && s.hidden, s.missingTool != "": // an intermediate result
@@ -225,8 +226,9 @@ var (
 	recallText   = localized{"These are my notes:\n%s", "我记得这些：\n%s"}
 	sourceText   = localized{"I know it from these lines of my notes:\n%s", "我是从这些记录里知道的：\n%s"}
 	noSourceText = localized{"I have not looked anything up in my notes before.", "我之前没有查过我的记录。"}
-	forgetText   = localized{"These lines of my notes would be removed. Say “yes” to remove them:\n%s", "将从我的记录里删除这些行。回复“是”就删除：\n%s"}
-	keptText     = localized{"Nothing was removed.", "什么都没有删除。"}
+	forgetText   = localized{"These lines of my notes would be removed. Say “yes” to remove them:\n%s",
+		"将从我的记录里删除这些行。回复“是”就删除：\n%s"}
+	keptText = localized{"Nothing was removed.", "什么都没有删除。"}
 
 	forgottenText = localized{
 		"I removed %s from my notes. What was said in conversations is still in their transcripts; /forget removes it there, too.",

@@ -30,7 +30,8 @@ func scheduled(k *talk, reply string) string {
 		for _, r := range [...]struct {
 			text localized
 			name string
-		}{{pastTimeText, "past"}, {impossibleTimeText, "impossible"}, {unclearTimeText, "unclear"}, {localized{"I need more information", "还缺少一些信息"}, "ask"}} {
+		}{{pastTimeText, "past"}, {impossibleTimeText, "impossible"}, {unclearTimeText, "unclear"},
+			{localized{"I need more information", "还缺少一些信息"}, "ask"}} {
 			for _, w := range []string{r.text.en, r.text.zh} {
 				if before, after, _ := strings.Cut(w, "%s"); strings.Contains(reply, before) && strings.Contains(reply, after) {
 					return r.name
@@ -57,7 +58,8 @@ func scheduled(k *talk, reply string) string {
 		return addedJob(a.Job)
 	case a.Action == "update":
 		return fmt.Sprint("update ", a.JobID, " ", a.Patch.Enabled)
-	case a.Action == "list" && !strings.Contains(reply, "Planned") && !strings.Contains(reply, "计划如下"), strings.Contains(reply, "fits"), strings.Contains(reply, "相符"):
+	case a.Action == "list" && !strings.Contains(reply, "Planned") && !strings.Contains(reply, "计划如下"),
+		strings.Contains(reply, "fits"), strings.Contains(reply, "相符"):
 		return "ask"
 	}
 	return strings.TrimSpace(a.Action + " " + a.JobID)
@@ -187,7 +189,8 @@ func TestReminders(t *testing.T) {
 			t.Errorf("the calls are %s", calls)
 		}
 		r.Messages = []*llm.Message{llm.User("remind me at 5 to call Ann")}
-		if _, calls, _ = New().answer(r, testNow); len(calls) != 1 || !strings.Contains(string(calls[0].Args), `"at":"2026-11-25T17:00:00-05:30"`) {
+		if _, calls, _ = New().answer(r, testNow); len(calls) != 1 ||
+			!strings.Contains(string(calls[0].Args), `"at":"2026-11-25T17:00:00-05:30"`) {
 			t.Errorf("the calls are %s", calls)
 		}
 	})
@@ -195,7 +198,8 @@ func TestReminders(t *testing.T) {
 		k := scheduler(t)
 		r := request(allTools, llm.User("remind me today at 11am to call Ann"))
 		m := collect(t, k.p, r)
-		r.Messages = append(r.Messages, m, &llm.Message{Role: llm.RoleTool, CallID: m.Calls()[0].ID, ToolName: "cron", Parts: []llm.Part{llm.Text("{}")}})
+		r.Messages = append(r.Messages, m, &llm.Message{Role: llm.RoleTool, CallID: m.Calls()[0].ID, ToolName: "cron",
+			Parts: []llm.Part{llm.Text("{}")}})
 		text, calls, _ := k.p.answer(r, testNow.Add(3*time.Hour))
 		has(t, text, "I will remind you today at 11:00: call Ann")
 		if len(calls) > 0 {
@@ -216,7 +220,8 @@ func TestReminders(t *testing.T) {
 		got := k.say("what is planned?")
 		has(t, got, "- notes.txt has changed: when notes.txt changes\n- drink water: every 2 hours, next today at 12:30\n- call Ann: tomorrow, Thursday 26 November, at 09:00\n"+
 			"- stand-up meeting: every weekday at 09:00, next tomorrow, Thursday 26 November, at 09:00\n- water the plants: every Monday and Thursday at 18:00, next",
-			"- 吃药: every day at 08:00 (Asia/Tokyo)", "- 给妈妈打电话: on the 1st of every month at 09:00", "- 交房租: by the cron expression `*/7 9 1 * *` (paused)",
+			"- 吃药: every day at 08:00 (Asia/Tokyo)", "- 给妈妈打电话: on the 1st of every month at 09:00",
+			"- 交房租: by the cron expression `*/7 9 1 * *` (paused)",
 			"- pay the rent: every year on 3 March at 09:00 (paused)")
 		k.jobs = jobs + "\nand 7 more"
 		has(t, k.say("what is planned?"), "There are 7 more")
@@ -234,7 +239,8 @@ func TestReminders(t *testing.T) {
 		k := scheduler(t)
 		has(t, k.say("cancel the reminder about water"), "Which one do you mean?", "drink water", "water the plants")
 		k.calls(`cron {"action":"list"}`)
-		has(t, k.say("cancel the reminder about the dentist"), "Nothing that is planned fits “the dentist”, so I changed nothing", "call Ann")
+		has(t, k.say("cancel the reminder about the dentist"),
+			"Nothing that is planned fits “the dentist”, so I changed nothing", "call Ann")
 		k.calls(`cron {"action":"list"}`)
 		has(t, k.say("pause the reminder j2"), "Paused: drink water")
 		k.calls(`cron {"action":"list"}`, `cron {"action":"update","jobId":"j2","patch":{"enabled":false}}`)
@@ -250,7 +256,8 @@ func TestReminders(t *testing.T) {
 		has(t, k.say("stop that reminder"), "Canceled: drink")
 	})
 	t.Run("a reminder is told, and nothing else", func(t *testing.T) {
-		if got := scheduler(t).say(llm.EventPrefix + due("a] b", "call Ann\nat home", job.SystemEvent)); got != "⏰ Reminder: call Ann\nat home" {
+		if got := scheduler(t).say(llm.EventPrefix + due("a] b", "call Ann\nat home", job.SystemEvent)); got !=
+			"⏰ Reminder: call Ann\nat home" {
 			t.Errorf("the reply is %q", got)
 		}
 		if got := scheduler(t).say(llm.EventPrefix + due("a", "吃药", job.SystemEvent)); got != "⏰ 提醒：吃药" {
@@ -267,31 +274,37 @@ func TestReminders(t *testing.T) {
 			}
 		}
 		k := scheduler(t)
-		k.messages = []*llm.Message{llm.User(llm.EventPrefix + due("a", "one", job.SystemEvent)), llm.User(llm.EventPrefix + due("b", "list the files", job.SystemEvent))}
-		has(t, k.say(llm.EventPrefix+"the command x ended"), "⏰ Reminder: one\n\n⏰ Reminder: list the files\n\nthe command x ended")
+		k.messages = []*llm.Message{llm.User(llm.EventPrefix + due("a", "one", job.SystemEvent)),
+			llm.User(llm.EventPrefix + due("b", "list the files", job.SystemEvent))}
+		has(t, k.say(llm.EventPrefix+"the command x ended"),
+			"⏰ Reminder: one\n\n⏰ Reminder: list the files\n\nthe command x ended")
 		if len(k.log) > 0 {
 			t.Errorf("a reminder was carried out: %q", k.log)
 		}
 	})
 	t.Run("reminders for the next turn are told in it", func(t *testing.T) {
 		k := scheduler(t)
-		k.messages = []*llm.Message{llm.User(llm.EventsHeading + "\n- x ended\n- " + due("a", "one\n- [cron:8 b] two", job.SystemEvent) + "\n- " + due("b", "three", job.SystemEvent))}
+		k.messages = []*llm.Message{llm.User(llm.EventsHeading + "\n- x ended\n- " + due("a", "one\n- [cron:8 b] two",
+			job.SystemEvent) + "\n- " + due("b", "three", job.SystemEvent))}
 		has(t, k.say("what time is it?"), "12:00:00", "⏰ Reminder: one\n- [cron:8 b] two\n\n⏰ Reminder: three")
 	})
 	t.Run("the message of a turn is carried out", func(t *testing.T) {
 		k := scheduler(t)
-		if got := k.say(due("a", "tell me the time", job.AgentTurn)); got != "It is Wednesday, 4 March 2026, 12:00:00 +00:00 (UTC)." {
+		if got := k.say(due("a", "tell me the time", job.AgentTurn)); got !=
+			"It is Wednesday, 4 March 2026, 12:00:00 +00:00 (UTC)." {
 			t.Errorf("the reply is %q", got)
 		}
 		k = scheduler(t)
 		has(t, k.say(llm.EventPrefix+due("a", "list the files, then show a.txt", job.AgentTurn)), "b.txt")
 		k.calls(`ls {"path":"."}`, `read {"path":"a.txt"}`)
-		has(t, scheduler(t).say(due("a", "write me a poem", job.AgentTurn)), "⏰ This was planned for now, but I did not understand it, and no language model is configured: write me a poem")
+		has(t, scheduler(t).say(due("a", "write me a poem", job.AgentTurn)),
+			"⏰ This was planned for now, but I did not understand it, and no language model is configured: write me a poem")
 	})
 	t.Run("the result of a turn is told", func(t *testing.T) {
 		j := job.Job{Name: "files"}
 		k := scheduler(t)
-		has(t, k.say(llm.EventPrefix+j.ResultText(errors.New("the chat is gone"), "a.txt")), "⏰ files:\n\na.txt\n\nIt was to be sent elsewhere, but the chat is gone.")
+		has(t, k.say(llm.EventPrefix+j.ResultText(errors.New("the chat is gone"), "a.txt")),
+			"⏰ files:\n\na.txt\n\nIt was to be sent elsewhere, but the chat is gone.")
 	})
 	t.Run("messages sent together are all planned", func(t *testing.T) {
 		k := scheduler(t)

@@ -27,7 +27,8 @@ type row struct {
 }
 
 var macros = strings.NewReplacer(
-	"{w}", `[^\x{E000}-\x{E3FF}]`, "{P}", `[\x{E000}-\x{E0FF}]`, "{Q}", `[\x{E000}-\x{E1FF}\x{E300}-\x{E3FF}]`, "{U}", `[\x{E200}-\x{E2FF}]`,
+	"{w}", `[^\x{E000}-\x{E3FF}]`, "{P}", `[\x{E000}-\x{E0FF}]`, "{Q}", `[\x{E000}-\x{E1FF}\x{E300}-\x{E3FF}]`,
+	"{U}", `[\x{E200}-\x{E2FF}]`,
 	"{X}", `[\x{E000}-\x{E3FF}]`,
 	"{name}", `(?:[\x{E000}-\x{E3FF}]|[\w./\-]+)`,
 	"{file}", `(?:(?:an?|the|my|new|empty|text|file|note|document|script|called|named|titled|as|of)\s+)*:?\s*`,
@@ -41,8 +42,10 @@ var macros = strings.NewReplacer(
 	"{change}", `(?:replace|substitute|swap|change|turn|correct|fix|update|modify)\s+(?:the )?(?:word |text |value |line )?`,
 	"{to}", `\s+(?:with|by|for|to|into)\s+`, "{改}", `\s*(?:全部|都|统统)?(?:改成|改为|替换[成为]|换[成为]|修改[成为])\s*`,
 	"{fact}", `(?:\s+(?:that|this|the following|of|down|for later))*\s*[:,]?\s*`,
-	"{cancel}", `(?:cancel|delete|remove|drop|stop|forget|clear|kill|turn off|get rid of)`, "{all}", `(?:(?:the|my|that|this|all|any|every|of|scheduled|cron)\s+)*`,
-	"{job}", `(?:reminders?|alarms?|timers?|(?:scheduled |cron )?jobs?|watch)`, "{about}", `\s*(?:(?:about|to|for|of|named|called|that|when|with|is)\b\s*)*[:,]?\s*`,
+	"{cancel}", `(?:cancel|delete|remove|drop|stop|forget|clear|kill|turn off|get rid of)`, "{all}",
+	`(?:(?:the|my|that|this|all|any|every|of|scheduled|cron)\s+)*`,
+	"{job}", `(?:reminders?|alarms?|timers?|(?:scheduled |cron )?jobs?|watch)`, "{about}",
+	`\s*(?:(?:about|to|for|of|named|called|that|when|with|is)\b\s*)*[:,]?\s*`,
 	"{取消}", `(?:取消|删除|删掉?|去掉|移除|撤[销掉]|停[止掉]|关[掉闭]|清除)`, "{那}", `(?:一下|掉|那[个些]|这[个些]|我的?|所有|全部|的|\s)*`,
 	"{提醒}", `(?:提醒|闹[钟铃]|定时(?:任务|器)?|计时器?|计划(?:任务)?|日程|安排|监视|监控)`, "{页}", `(?:文件|网页|页面|网站|网址|链接)?`,
 	"{prog}", `(?:git|npm|pip3?|docker|df|du|ps|pwd|whoami|uname|uptime|echo|curl|python3?|cargo|kubectl|wc|head|tail|mkdir|rm|mv|cp|touch|chmod|`+
@@ -53,14 +56,16 @@ var macros = strings.NewReplacer(
 // table returns the intents, in the order in which they are tried.
 func table() []row {
 	rows := []row{
-		{intent: "help", wholeMessage: true, plan: func(t *turn, _ match) *step { return &step{answer: t.help()} }, patterns: `
+		{intent: "help", wholeMessage: true, plan: func(t *turn, _ match) *step { return &step{answer: t.help()} },
+			patterns: `
 			^(?:/?help(?: me)?|\?+|commands|menu|capabilities|examples?)$
 			what (?:all |else )?(?:can|could|do|are) (?:you|u) (?:do\b|able|help|capable|offer|support|know how|understand)
 			how (?:do|can|should) i (?:use|talk to) (?:you|this)|what can i (?:ask|say|do)|what (?:commands|requests)\b|your (?:commands|abilities)
 			^(?:帮助|使用说明|说明|功能(?:列表)?|菜单|命令列表)$|(?:什么|哪些|啥)(?:功能|本事|能力|命令|技能)|怎么用你?$|(?:能|会|可以)(?:帮我|为我|[做干]|些|点|一些)*(?:什么|啥|哪些)
 			^(?:who|what) are (?:you|u)\b|are you (?:an? )?(?:ai|bot|robot|human|real|llm|language model|chatgpt|gpt|claude)|your name
 			你(?:到底|究竟)?是(?:谁|什么|啥|不是|真人|人|机器)|你叫(?:什么|啥)|介绍(?:一下)?你?自己`},
-		{intent: "undo", wholeMessage: true, plan: func(t *turn, _ match) *step { return &step{answer: t.localize(undoText), unable: true} }, patterns: `
+		{intent: "undo", wholeMessage: true,
+			plan: func(t *turn, _ match) *step { return &step{answer: t.localize(undoText), unable: true} }, patterns: `
 			^(?:undo|revert|take back|roll back|put back)(?: (?:that|this|it|everything|(?:(?:the|my|your|all) )*(?:last |latest |previous )?(?:changes?|edits?|turns?|steps?|actions?)))?(?: back)?$
 			^(?:take|put|roll) (?:that|this|it) back$
 			^(?:撤[销回]|还原|恢复|回退)(?:一下)?(?:刚才|刚刚|上[一次]?[次步]?|最后一?[次步]?|这次|所有|全部)?的?(?:修改|改动|更改|操作|变更)?$`},
@@ -86,48 +91,59 @@ func table() []row {
 			^(?:list|show|see|display|view|check)(?: me)?(?: my| the)? (?:schedule|agenda)$
 			^(?:我|都|还|现在|目前|今天|明天|一共)*有(?:什么|哪些|没有|啥|几个|多少)?(?:个)?{提醒}$|^(?:我的)?{提醒}(?:列表|清单|(?:都|总共)?有(?:哪些|什么|多少|几个))?$|(?:有|设了?|定了?)(?:什么|哪些|多少|几个){提醒}
 			^(?:列出|列一下|查看|显示|看看|看一?下)(?:一下|所有|全部|我的|有哪些|的)*{提醒}(?:列表|清单)?$`},
-		{intent: "cancel", needs: "cron", freeText: true, example: localized{"cancel the reminder about Ann", "取消关于小安的提醒"}, plan: cancel, patterns: `
+		{intent: "cancel", needs: "cron", freeText: true, example: localized{"cancel the reminder about Ann", "取消关于小安的提醒"},
+			plan: cancel, patterns: `
 			^{cancel}\s+{all}{job}\b{about}(?P<q>.*)$|^{cancel}\s+{all}(?P<q2>.+?)\s+{job}$
 			^stop\s+(?:reminding|telling|notifying|alerting)\s+me\b{about}(?P<q>.*)$|^(?:stop|quit)\s+(?:watching|monitoring)\s+(?:the )?(?:file |page |site )?(?P<q2>.+)$
 			^(?:cancel|stop|delete) (?P<last>it|that|this)$
 			^{取消}{那}{提醒}[:：，,\s]*(?P<q>.*)$|^{取消}{那}(?:关于|有关)?(?P<q2>.+?)(?:的|那个|这个)*{提醒}$|^[把将](?:关于)?(?P<q3>.*?)(?:的|那个|这个)*{提醒}(?:都|给)?{取消}[掉了吧]*$
 			^(?:别|不要|不用|不必|停止)再?(?:提醒|通知|告诉|叫)我(?P<q>.*?)了?$|^(?:别|不要|不用|停止|取消)再?(?:监视|监控|盯着?|关注)(?:文件|网页)?(?P<q2>.+?)了?$`},
-		{intent: "pause", needs: "cron", freeText: true, example: localized{"pause the reminder about Ann", "暂停关于小安的提醒"}, plan: pause, patterns: `
+		{intent: "pause", needs: "cron", freeText: true, example: localized{"pause the reminder about Ann", "暂停关于小安的提醒"},
+			plan: pause, patterns: `
 			^(?:pause|suspend|disable|deactivate|mute)\s+{all}{job}\b{about}(?P<q>.*)$|^(?:pause|suspend|disable|deactivate|mute)\s+{all}(?P<q2>.+?)\s+{job}$|^(?:pause|suspend|disable) (?P<last>it|that|this)$
 			^(?:暂停|停用|禁用|先停[掉下])(?:一下)?{那}{提醒}[:：，,\s]*(?P<q>.*)$|^(?:暂停|停用|禁用|先停[掉下])(?:一下)?{那}(?:关于|有关)?(?P<q2>.+?)(?:的|那个|这个)*{提醒}$`},
-		{intent: "resume", needs: "cron", freeText: true, example: localized{"resume the reminder about Ann", "恢复关于小安的提醒"}, plan: resume, patterns: `
+		{intent: "resume", needs: "cron", freeText: true, example: localized{"resume the reminder about Ann", "恢复关于小安的提醒"},
+			plan: resume, patterns: `
 			^(?:resume|unpause|(?:re-?)?enable|(?:re)?activate|continue)\s+{all}{job}\b{about}(?P<q>.*)$|^(?:resume|unpause|(?:re-?)?enable|(?:re)?activate|continue)\s+{all}(?P<q2>.+?)\s+{job}$|^(?:resume|unpause|enable|reactivate) (?P<last>it|that|this)$
 			^(?:重新)?(?:恢复|启用|继续|开启)(?:一下)?{那}{提醒}[:：，,\s]*(?P<q>.*)$|^(?:重新)?(?:恢复|启用|继续|开启)(?:一下)?{那}(?:关于|有关)?(?P<q2>.+?)(?:的|那个|这个)*{提醒}$`},
-		{intent: "run now", needs: "cron", freeText: true, example: localized{"run the reminder about Ann now", "立即执行关于小安的提醒"}, plan: runNow, patterns: `
+		{intent: "run now", needs: "cron", freeText: true,
+			example: localized{"run the reminder about Ann now", "立即执行关于小安的提醒"}, plan: runNow, patterns: `
 			^(?:run|trigger|fire|execute)\s+(?:the|my|that|this)\s+(?:scheduled |cron )?{job}\b{about}(?P<q>.*?)(?:\s+(?:right )?now)?$
 			^(?:run|trigger|fire|execute)\s+(?:the|my|that|this)\s+(?P<q>[^\x{E000}-\x{E3FF}]+?)\s+(?:reminder|alarm|scheduled job|cron job)(?:\s+(?:right )?now)?$
 			^(?:现在|立即|立刻|马上)*(?:就)?(?:运行|执行|触发)(?:一下)?{那}(?:关于|有关)?(?P<q>.*?)的?{提醒}$`},
-		{intent: "watch", needs: "cron", freeText: true, example: localized{"tell me when notes.txt changes", "notes.txt 变化时告诉我"}, plan: watch, patterns: `
+		{intent: "watch", needs: "cron", freeText: true,
+			example: localized{"tell me when notes.txt changes", "notes.txt 变化时告诉我"}, plan: watch, patterns: `
 			^(?:watch|monitor|observe|track|keep (?:an eye on|watching))\s+(?:(?:the|a|my|this|web|file|page|site|website|url|document)\s+)*(?P<x>{X})(?:\s+for (?:any )?(?:changes?|updates?))?(?:,?\s*(?:and|then)\s+(?:tell|let|notify|alert|inform|ping|remind|warn)\s+me\b.*)?$
 			^(?:(?:tell|notify|alert|inform|ping|message|warn|remind) me\s+|let me know\s+)?(?:when(?:ever)?|if|once|as soon as|(?:each|every|any) ?time)\s+(?:(?:the|a|my|this|web|file|page|site|website|url|document)\s+)*(?P<x>{X})\s+(?:(?:is|gets|was|has been|has|are)\s+)?(?:chang(?:es?|ed)|modified|updated?s?|edited|touched)(?:,?\s*(?:then\s+|please\s+)*(?P<do>.*))?$
 			^(?:当|如果|一旦|只要|要是|等到?)?\s*(?:这个|那个)?{页}\s*(?P<x>{X})\s*(?:这个)?{页}的?(?:内容)?\s*(?:有了?|发生了?|被|一)?(?:任何)?(?:变化|改变|更新|修改|改动|变动|变|改)了?(?:的?时候?|以?后|的话|就|时)*[，,\s]*(?:请|就|要|马上|立即)*(?:(?P<tell>告诉|通知|提醒|叫)我(?:一声|一下)?)?(?P<do>.*)$
 			^(?:监视|监控|监测|监听|关注|盯[着住]?|留意|看着|观察)(?:一下)?\s*{页}\s*(?P<x>{X})\s*(?:的?(?:变化|更新|改动|修改))?(?:[，,].*)?$`},
-		{intent: "remind", needs: "cron", freeText: true, checks: true, example: localized{"remind me in 20 minutes to call Ann", "20分钟后提醒我给小安打电话"}, plan: remind, patterns: `
+		{intent: "remind", needs: "cron", freeText: true, checks: true,
+			example: localized{"remind me in 20 minutes to call Ann", "20分钟后提醒我给小安打电话"}, plan: remind, patterns: `
 			\b(?:remind|wake|alert|notify|ping|nudge|text|message|warn|tell)\s+me\b|\blet\s+me\s+know\b|\b(?:reminder|alarm|timer)\b
 			^(?:every|each|in|at|on|after|by|next|tomorrow|tonight|today|daily|hourly|weekly|monthly|{w}*day)\b|^\d
 			提醒|闹钟|闹铃|定时|计时|(?:通知|告诉|叫|喊|催)(?:一下|一声)?(?:我|咱)
 			^(?:每|再?过|[\d零一二两三四五六七八九十半下这本周星今明后早晚上中下凌傍工])`},
-		{intent: "spawn each", needs: "sessions_spawn", freeText: true, example: localized{"look through docs and src at the same time for TODO", "同时在 docs 和 src 里搜索 TODO"}, plan: spawnEach, patterns: `
+		{intent: "spawn each", needs: "sessions_spawn", freeText: true,
+			example: localized{"look through docs and src at the same time for TODO", "同时在 docs 和 src 里搜索 TODO"},
+			plan:    spawnEach, patterns: `
 			^{seek}\s+(?:through |inside |in )?(?P<dirs>[^?]+?),?\s+(?:at the same time|in parallel|at once),?\s+(?:(?:and )?(?:tell|show) me )?(?:for
 			|where)\s+{the}(?P<q>{X}|[\w\-]+)(?:\s.*)?$
 			^(?:同时|并行)地?(?:在)?(?P<dirs>.+?)(?:里面?|中|下)?(?:同时|并行)?{搜}(?P<q>.+)$`},
-		{intent: "spawn", needs: "sessions_spawn", freeText: true, example: localized{"start a subagent to list the files here", "启动一个子代理去列出当前目录"}, plan: spawn, patterns: `
+		{intent: "spawn", needs: "sessions_spawn", freeText: true,
+			example: localized{"start a subagent to list the files here", "启动一个子代理去列出当前目录"}, plan: spawn, patterns: `
 			\b(?:sub-?\s?agents?|(?:another|an|new|helper|background) (?:agent|task|job))\b[\s,:]*(?:(?:to|for|that|which
 			|and have it)\s+)?(?P<task>.*?)(?:\s+(?:while|as) we\b.*)?$
 			^(?:run )?(?:this |it )?in the background[,:]?\s*(?P<task>.+)$|^delegate:?\s+(?P<task2>.+)$
 			(?:启动|开|派|安排|让|叫|用|找|新建|创建|起).{0,12}(?:子任务|后台任务|代理|智能体)(?:去|来|帮我|在后台|[，,：:\s])*(?P<task>.*?)(?:[，,]\s*我们.*)?$
 			^在?后台(?P<task>.+)$`},
-		{intent: "why", needs: "memory_search memory_get", freeText: true, plan: why, example: localized{"how do you know that?", "你怎么知道的？"}, patterns: `
+		{intent: "why", needs: "memory_search memory_get", freeText: true, plan: why,
+			example: localized{"how do you know that?", "你怎么知道的？"}, patterns: `
 			^(?:how|where|from where)(?: from)? (?:do|did|would) you (?:know|learn|get)\b(?:\s+(?:that|this|it|about|of|from))*\s*(?P<q>.*?)(?:\s+from)?$
 			^(?:why|what makes you)(?: do you| did you| would you)? (?:think|say|know|believe|remember)\b(?:\s+(?:that|so|this|it))*\s*(?P<q>.*)$
 			^where (?:does|did|is) (?:that|this|it) (?:come )?from$|^what(?:'?s| is) (?:your|the) source$|^(?:why|source)$
 			^你?(?:是)?(?:怎么|从哪[里儿]?|为什么|为何)(?:会|能)?(?:知道|晓得|这么说|得知|记得)的?(?P<q>.*?)的?$|^(?:出处|来源|依据)(?:是(?:什么|哪里))?$|^为什么$`},
-		{intent: "forget", needs: "memory_search memory_get read edit", freeText: true, plan: forget, example: localized{"forget that my car is blue", "忘掉我的车是蓝色的"}, patterns: `
+		{intent: "forget", needs: "memory_search memory_get read edit", freeText: true, plan: forget,
+			example: localized{"forget that my car is blue", "忘掉我的车是蓝色的"}, patterns: `
 			^forget\b(?:\s+(?:that|about|everything|all|what|you know|i (?:said|told you)|the (?:fact|note|thing)s?|it|this)\b)*\s*(?P<q>.*)$
 			^(?:delete|remove|erase)\s+(?P<q>.+?)\s+from (?:your |my |the )?(?:memory|memories|notes)$
 			^忘[掉了记]?(?:关于|有关)?(?P<q>.*?)(?:的?事情?)?$|^(?:不用|不要)再?记(?:住|着|得)?(?:关于|有关)?(?P<q2>.+)$
@@ -136,7 +152,8 @@ func table() []row {
 			^(?:what|which)(?:'?s| is| are)? (?:the |my |your |our |this )*(?:path |name )?(?:of )?(?:the |my |your |our |this )*(?:current |working |present )*(?:folder|directory|workspace)(?:'s)?(?: called| named| name| path)?$
 			^(?:what|which) (?:folder|directory|workspace) (?:is (?:this|it|the current one)|(?:am i|are you|are we) (?:working )?in|do you (?:use|work in))$|^where (?:are (?:you|we) working|(?:is|are) (?:the|my|your) (?:workspace|files?))$
 			^(?:现在|你|我|我们|的|当前|工作)*(?:目录|文件夹|工作区)的?(?:路径|名字|名称|位置)?(?:是|叫做?|在)?(?:什么|哪里|哪儿|哪个|啥)?(?:名字|名称|目录|文件夹|地方|路径)?$|^(?:现在|你|我|我们|当前)*在(?:哪个|什么)(?:目录|文件夹|工作区)(?:里|工作)*$`},
-		{intent: "recall", needs: "read grep", freeText: true, example: localized{"what do you remember about my car?", "你还记得我的车吗？"}, plan: recall, patterns: `
+		{intent: "recall", needs: "read grep", freeText: true,
+			example: localized{"what do you remember about my car?", "你还记得我的车吗？"}, plan: recall, patterns: `
 			\bwhat\b.*\b(?:do you|you|did i|have i|i(?:'ve)?) (?:know|remember|recall|told|tell|say|said|noted?)\b(?: you| me)?(?:\s*(?:about|of|on
 			|regarding))?\s*(?P<q>.*)$
 			^(?:do|can|did) you (?:still )?(?:remember|recall|know)\s+(?:anything |what |when |where |who |that |about |if )*(?P<q>.+)$
@@ -149,7 +166,8 @@ func table() []row {
 			(?:还|是否|能|记不)记得(?P<q>.+)$|^(?:你|都|还)*(?:记住|记得|知道|记)了?(?P<q>.*?)(?:什么|哪些|啥|多少|吗).*$|^(?:回忆|回想)(?:一下)?(?P<q2>.*)$
 			我?(?:之前|以前|上次|曾经|刚才)(?:[跟和对]你)?(?:说过|说的|提过|告诉过?你?|让你记[住下])的?(?P<q>.*)$|(?:你的|我的|长期)记忆
 			^我(?P<q>的?.+?)(?:是|叫|在|有)?(?:什么|哪[天里儿一]|多少|谁|啥|几号).*$`},
-		{intent: "remember", needs: "read edit write", freeText: true, example: localized{"remember that my car is blue", "记住我的车是蓝色的"}, plan: remember, patterns: `
+		{intent: "remember", needs: "read edit write", freeText: true,
+			example: localized{"remember that my car is blue", "记住我的车是蓝色的"}, plan: remember, patterns: `
 			^(?:remember|memori[sz]e|keep in mind|bear in mind|(?:do not|don'?t) forget|make a note|take (?:a )?note|note(?: down)?
 			|jot down)\b{fact}(?P<t>.*)$
 			^(?:for (?:future|later|your) (?:reference|information)|for the record|fyi)\b{fact}(?P<t>.+)$
@@ -166,7 +184,8 @@ func table() []row {
 		{intent: "move", plan: cannotMove, patterns: `
 			^(?:copy|duplicate|clone|back ?up|move|rename|relocate|mv|cp|delete|remove|erase|trash)\s.*{P}|^(?:change|set) the (?:file ?)?name of\b.*{P}
 			{P}\s*(?:这个)?(?:文件|目录|文件夹)?\s*(?:给我|都|再)?(?:复制|拷贝|备份|移动|移到|移至|移入|挪|重命名|改名|更名|另存|删除|删掉|删了|移除)|(?:复制|拷贝|备份|移动|重命名|改名|删除|删掉|移除)(?:一下|文件|目录|文件夹|\s)*{P}`},
-		{intent: "edit", needs: "edit", example: localized{"replace \"old\" with \"new\" in notes.txt", "把 notes.txt 里的“旧”改成“新”"}, plan: edit,
+		{intent: "edit", needs: "edit",
+			example: localized{"replace \"old\" with \"new\" in notes.txt", "把 notes.txt 里的“旧”改成“新”"}, plan: edit,
 			words: `\b(?:replace|change|fix|correct|typo|mistake|error|spelling|wrong|should|must|value)\b|错别?字|错误|改|修正|更正|替换|应该?`,
 			patterns: `
 			{change}(?P<o>.+?){to}(?P<n>.+?)\s+(?:in|inside|of)\s+{file}(?P<p>{P})|(?P<p2>{P})\W+(?:.*\W)?{change}(?P<o2>.+?){to}(?P<n2>.+)$
@@ -175,7 +194,8 @@ func table() []row {
 			|\w+)\W.*(?P<p2>{P})
 			(?P<p>{P}){in}(?P<o>.+?){改}(?P<n>.+)$|(?P<p2>{P}).*?(?P<o2>{Q}|\w+)\s*应[该当]?[是为]\s*(?P<n2>{Q}|\w+)
 			用\s*(?P<n>.+?)\s*替换\s*(?P<p>{P}){in}(?P<o>.+)$|^[把将](?P<o2>{Q}|\w+){改}(?P<n2>{Q}|\w+)$`},
-		{intent: "write", needs: "write", freeTextUnquoted: true, repeats: true, example: localized{"create hello.txt with \"hi\"", "新建 hello.txt，内容是“你好”"}, plan: write,
+		{intent: "write", needs: "write", freeTextUnquoted: true, repeats: true,
+			example: localized{"create hello.txt with \"hi\"", "新建 hello.txt，内容是“你好”"}, plan: write,
 			words: `\b(?:create|make|write|save|store|new|empty)\b|新建|创建|建|写|存|保存|新的?`,
 			patterns: `
 			^(?:create|make|write|generate|new|save|start|produce)\s+(?:me )?{file}(?P<p>{P})(?: file)?{is}(?P<t>.*)$
@@ -186,7 +206,8 @@ func table() []row {
 			[在往向]\s*(?:文件)?\s*(?P<p>{P}){in}(?:写[入上下进]?|填入|输入|保存|记录)(?:内容|一行|一句)?[:：\s]*(?P<t>.+)$
 			^(?:写入?|保存)\s*(?P<t>.+?)\s*[到至进]\s*(?:文件)?\s*(?P<p>{P})$
 			(?:[创新]建|建立?|生成|写|做|弄|新增){个}(?P<p>{P})\s*的?(?:文件|文档|笔记|脚本)?{是}(?P<t>.*)$`},
-		{intent: "append", needs: "read edit write", freeTextUnquoted: true, repeats: true, example: localized{"append \"eggs\" to list.txt", "在 list.txt 末尾追加“鸡蛋”"}, plan: appendTo,
+		{intent: "append", needs: "read edit write", freeTextUnquoted: true, repeats: true,
+			example: localized{"append \"eggs\" to list.txt", "在 list.txt 末尾追加“鸡蛋”"}, plan: appendTo,
 			words: `\b(?:append|add|insert|end|bottom|very|new|one more|more|another|line|item|entry)\b|末尾|结尾|最后|后面|追加|添?加|一[行条句项]|新的?`,
 			patterns: `
 			^(?:append|add|insert|put|tack)\s+(?:on )?(?:(?:an?|another|one more|new|line|entry|item|row)\s+)*{is}(?P<t>.+?)\s+(?:to|onto|into|in|at
@@ -198,16 +219,19 @@ func table() []row {
 			(?P<p>{P}){in}(?:[末结]尾|最后|后面|底部)?[再又]?(?:追加|添加?|补充?|附加|增加|插入|加)[上入]?[一两]?[行条句项个笔]?(?:内容)?[:：,，\s]*(?P<t>.+)$
 			(?P<p>{P}).*(?:[末结]尾|最后|底部)[再又]?写[上入下]?(?:一[行条句])?[:：,，\s]*(?P<t>.+)$
 			(?:[把将]|^追加|^添加?|^加)\s*(?P<t>.+?)\s*(?:追加|添加?|加|附加|补)?[到进入在]+\s*(?:文件)?(?P<p>{P})`},
-		{intent: "draw", needs: "image_generate", freeText: true, example: localized{"draw a lighthouse", "画一座灯塔"}, plan: draw, patterns: `
+		{intent: "draw", needs: "image_generate", freeText: true, example: localized{"draw a lighthouse", "画一座灯塔"},
+			plan: draw, patterns: `
 			^(?:draw|paint|sketch)\s+(?:me\s+|us\s+)?(?:(?:a|the) (?:picture|image|drawing) (?:of|showing|with)\s+)?(?P<q>[^\x{E000}-\x{E3FF}]+)$
 			^(?:make|create|generate|give)\s+(?:me\s+|us\s+)?(?:a |an |the )?(?:picture|image|drawing|painting|sketch) (?:of|showing|with)\s+(?P<q>[^\x{E000}-\x{E3FF}]+)$
 			^(?:请|帮我|给我|为我|来)*(?:画|绘制)(?:一?[张幅])?(?P<q>[^\x{E000}-\x{E3FF}]+)$|^(?:请|帮我|给我)*(?:生成|创建|做)(?:一?[张幅个])(?P<q2>[^\x{E000}-\x{E3FF}]+?)的(?:图片|图像|图|画)$`},
-		{intent: "browse", needs: "browser", example: localized{"open https://example.com in the browser", "用浏览器打开 https://example.com"}, plan: browse,
+		{intent: "browse", needs: "browser",
+			example: localized{"open https://example.com in the browser", "用浏览器打开 https://example.com"}, plan: browse,
 			words: `\b(?:open|browser|visit|go|load|page|website|site|new|tab)\b|浏览器?|打开|访问|网页|页面|显示`,
 			patterns: `
 			{U}.*\bbrowser\b|\bbrowser\b.*{U}
 			{U}.*浏览器|浏览器.*{U}`},
-		{intent: "fetch", needs: "web_fetch", example: localized{"fetch https://example.com", "抓取 https://example.com"}, plan: fetch,
+		{intent: "fetch", needs: "web_fetch", example: localized{"fetch https://example.com", "抓取 https://example.com"},
+			plan:  fetch,
 			words: `\b(?:fetch|download|get|load|retrieve|grab)\b|抓取?|下载|获取|访问|浏览`,
 			patterns: `
 			{U}`},
@@ -245,7 +269,8 @@ func table() []row {
 			[在从到]?\s*(?P<p>{X}|[\w./\-]+|(?:当前|这个|整个|所有|全部)?的?(?:目录|文件夹|项目|工作区|文件|代码|仓库)){in}(?:{搜}|有没有|是否有)(?:提到|出现)?\s*(?P<q>.+)$
 			^(?:在)?{搜}(?P<p>{P}|[\w./\-]+)\s*(?:目录|文件夹|文件)?(?:里面?|中|下)(?:有没有|的|包含|提到|出现|所有)*\s*(?P<q>.+)$
 			^(?:全局)?{搜}(?P<q>.+)$|^(?P<q2>{X}|\w+)\s*(?:都)?(?:在|被)?(?:哪里|哪些文件|哪些地方|什么地方)[里中]?(?:用到|使用|提到|定义|出现|调用)|^(?:搜索|查找)$`},
-		{intent: "time", needs: "session_status", checks: true, example: localized{"what time is it?", "现在几点了？"}, plan: clock, patterns: `
+		{intent: "time", needs: "session_status", checks: true, example: localized{"what time is it?", "现在几点了？"},
+			plan: clock, patterns: `
 			what(?:'?s| is)?(?: the)?(?: current| local)? (?:time|date|day)\b|\btoday'?s (?:date|day)|\b(?:which|what) day\b|^(?:tell me )?(?:the )?(?:current |exact )?(?:time|date
 			|clock)$|do you have the time|what is today
 			几点|现在的?(?:是)?(?:什么)?时间|今天(?:是|的)*(?:几[号月]|星期几|周几|日期|哪天|多少号|什么日子)|当前的?(?:时间|日期)|星期几|周几|^(?:时间|日期)$|什么时候了

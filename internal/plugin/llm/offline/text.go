@@ -46,7 +46,8 @@ var (
 		`|\b((?:https?://|www\.)[^\s<>"'“”，。！？；、（）\p{Han}]*[^\s<>"'“”，。！？；、（）\p{Han}.,:;!?)])` +
 		`|\b((?:[a-z][a-z0-9\-]*\.)+(?:com|org|net|io|dev|cn|edu|gov)\b(?:/[\w./?=&%\-]*\w)?)` +
 		`|([\p{Han}\w\-]*\p{Han}[\p{Han}\w\-]*\.[a-z][a-z0-9]{0,5}|[\w~.*\-+@/]*/\p{Han}[\p{Han}\w./\-]*)|((?:\bskills:)?[\w~.*/\-][\w~.*/\-+@]*)`)
-	entityKinds = [...]rune{codeMark, codeMark, quoteMark, quoteMark, quoteMark, quoteMark, quoteMark, quoteMark, quoteMark,
+	entityKinds = [...]rune{codeMark, codeMark, quoteMark, quoteMark, quoteMark, quoteMark,
+		quoteMark, quoteMark, quoteMark,
 		urlMark, urlMark, pathMark, pathMark}
 	anyMark    = lazy(`[\x{E000}-\x{E3FF}]`)
 	pathMarks  = lazy(`[\x{E000}-\x{E0FF}]`)
@@ -131,17 +132,19 @@ func (c clause) all(kind rune) []string {
 
 // Phrases around a request.
 var (
-	politeHead = lazy(`(?i)^(?:(?:first(?: of all)?|please|pls|plz|kindly|hey|hi|hello|ok(?:ay)?|so|well|now|just|also|then|and|chela|` +
-		`(?:could|can|may) i(?: please)?|(?:could|can|would|will) (?:you|u)(?: be so kind(?: as)? to| mind| possibly)?|do you mind|` +
-		`would you be able to|(?:i'd|i would) (?:like|love|want|need)(?: for)?(?: you)?(?: to)?|i (?:want|need|wish)(?: you)? to|i wanna|` +
-		`let'?s|let us|go ahead and|help me(?: to)?|try to|quickly|(?:i was wondering|i wonder) (?:if you could)?|` +
-		`(?:tell me|let me know|find out|do you know|i wonder) (?:if|whether)?|(?:check|see|look|verify) (?:if|whether)|if (?:(?:it|that)(?:'?s| is) )?(?:possible|ok(?:ay)?|you (?:can|could|have time)))(?:[\s,:]+|$)|` +
-		`(?:(?:如果|要是)?(?:可以|方便|有空|有时间|可能)的话|首先|先|请问|麻烦你?(?:一下)?|拜托你?|劳驾|帮我|帮忙|帮|请你?|能不能|能否|可不可以|你?可以|你能|那么|现在|给我|` +
-		`我(?:想要?|要|需要)(?:让你|请你|你)?|不知道|再)[\s,，:：]*)`)
+	politeHead = lazy(
+		`(?i)^(?:(?:first(?: of all)?|please|pls|plz|kindly|hey|hi|hello|ok(?:ay)?|so|well|now|just|also|then|and|chela|` +
+			`(?:could|can|may) i(?: please)?|(?:could|can|would|will) (?:you|u)(?: be so kind(?: as)? to| mind| possibly)?|do you mind|` +
+			`would you be able to|(?:i'd|i would) (?:like|love|want|need)(?: for)?(?: you)?(?: to)?|i (?:want|need|wish)(?: you)? to|i wanna|` +
+			`let'?s|let us|go ahead and|help me(?: to)?|try to|quickly|(?:i was wondering|i wonder) (?:if you could)?|` +
+			`(?:tell me|let me know|find out|do you know|i wonder) (?:if|whether)?|(?:check|see|look|verify) (?:if|whether)|if (?:(?:it|that)(?:'?s| is) )?(?:possible|ok(?:ay)?|you (?:can|could|have time)))(?:[\s,:]+|$)|` +
+			`(?:(?:如果|要是)?(?:可以|方便|有空|有时间|可能)的话|首先|先|请问|麻烦你?(?:一下)?|拜托你?|劳驾|帮我|帮忙|帮|请你?|能不能|能否|可不可以|你?可以|你能|那么|现在|给我|` +
+			`我(?:想要?|要|需要)(?:让你|请你|你)?|不知道|再)[\s,，:：]*)`)
 	politeTail = lazy(`(?i)(?:[\s,，]+(?:please|pls|plz|thanks(?: a lot)?|thank you|thx|for me|if you (?:can|could|have time)|if (?:it'?s |that'?s )?possible|would you|right now|now|ok(?:ay)?)|` +
 		`[\s,，]*(?:好吗|可以吗|行吗|好不好|谢谢你?|谢了|吧|呗|呢|吗|嘛|啊|呀|哦|[\s.!?。！？~]))+$`)
-	strongSplit = lazy(`(?i)[\s,;，；。.]*(?:\b(?:and then|then|after that|afterwards|and finally|finally)\b|然后再?|接着再?|随后|之后再|最后再|` +
-		`[写做弄]完(?:后|之后|了)?|完成后|[，,]\s*再|[;；\n]+|[.!?]\s+|[。！？])[\s,，]*`)
+	strongSplit = lazy(
+		`(?i)[\s,;，；。.]*(?:\b(?:and then|then|after that|afterwards|and finally|finally)\b|然后再?|接着再?|随后|之后再|最后再|` +
+			`[写做弄]完(?:后|之后|了)?|完成后|[，,]\s*再|[;；\n]+|[.!?]\s+|[。！？])[\s,，]*`)
 	weakSplit = lazy(`(?i)\s*(?:,?\s+(?:and|&)(?: also)?\s+|,\s+|，|并且|同时|以及|顺便|并)\s*`)
 	// Parts that request nothing.
 	noRequest = lazy(`(?i)^(?:(?:and )?(?:tell|show|give) me (?:the |what |its )?(?:results?|output|text|it prints|happens)|i (?:told|said)\b.*|` +
@@ -167,7 +170,8 @@ func (c clause) stripPoliteness() clause {
 func (c clause) split(by *regexp.Regexp) []clause {
 	var parts []clause
 	for _, text := range by.Split(c.text, maxParts) {
-		if p := c.with(text).stripPoliteness(); strings.Trim(p.text, " \t.,，。!！?？") != "" && !noRequest().MatchString(p.text) {
+		if p := c.with(text).stripPoliteness(); strings.Trim(p.text, " \t.,，。!！?？") != "" &&
+			!noRequest().MatchString(p.text) {
 			parts = append(parts, p)
 		}
 	}

@@ -87,7 +87,8 @@ func newTurn(rows []row, r *llm.Request, now time.Time) *turn {
 	t.chinese = isChinese(t.text) || t.text == "" && isChinese(earlier)
 	t.setTime(r.System, now)
 	t.dir = prompt.Dir(r.System)
-	unasked := t.due || t.heartbeat || t.text == "" && slices.ContainsFunc(t.notices, func(n notice) bool { return n.due != nil })
+	unasked := t.due || t.heartbeat ||
+		t.text == "" && slices.ContainsFunc(t.notices, func(n notice) bool { return n.due != nil })
 	t.disclosed = t.disclosed || unasked // a reminder is nothing but that
 	return t
 }
@@ -304,7 +305,8 @@ func (s *step) undone() bool { return s.unable || s.failed() }
 
 // readOnly reports whether a step changes nothing.
 func (s *step) readOnly() bool {
-	return len(s.calls) > 0 && s.then == nil && slices.Contains([]string{"read", "ls", "grep", "find", "session_status"}, s.calls[0].Name)
+	return len(s.calls) > 0 && s.then == nil &&
+		slices.Contains([]string{"read", "ls", "grep", "find", "session_status"}, s.calls[0].Name)
 }
 
 // run returns the reply or the next calls. It replays the rounds made so far
@@ -363,7 +365,8 @@ func (t *turn) nextCalls(group []*step) []llm.ToolCall {
 	for _, s := range group {
 		for _, c := range s.calls {
 			if c.Name == "web_fetch" && !t.tools[c.Name] && t.tools["exec"] {
-				c = callStep("exec", "command", "curl -sSL --max-time 20 -- '"+strings.ReplaceAll(result{call: c}.arg("url"), "'", `'\''`)+"'").calls[0]
+				c = callStep("exec", "command", "curl -sSL --max-time 20 -- '"+
+					strings.ReplaceAll(result{call: c}.arg("url"), "'", `'\''`)+"'").calls[0]
 			}
 			if !t.tools[c.Name] && len(t.rounds) == 0 {
 				s.missingTool = c.Name

@@ -15,12 +15,29 @@ const understood = 108
 // tools identify an intent by its tool. Conversation is identified by the reply.
 var (
 	byTool = map[string][]string{
-		"read": {"read"}, "list": {"ls"}, "search": {"grep"}, "find": {"find"}, "run": {"exec"}, "write": {"write"},
-		"append": {"edit", "write", "exec"}, "edit": {"edit"}, "remember": {"edit", "write"}, "recall": {"read", "grep"},
-		"fetch": {"web_fetch"}, "remind": {"cron"}, "spawn": {"sessions_spawn"}, "status": {"session_status"}, "time": {"session_status"},
+		"read":     {"read"},
+		"list":     {"ls"},
+		"search":   {"grep"},
+		"find":     {"find"},
+		"run":      {"exec"},
+		"write":    {"write"},
+		"append":   {"edit", "write", "exec"},
+		"edit":     {"edit"},
+		"remember": {"edit", "write"},
+		"recall":   {"read", "grep"},
+		"fetch":    {"web_fetch"},
+		"remind":   {"cron"},
+		"spawn":    {"sessions_spawn"},
+		"status":   {"session_status"},
+		"time":     {"session_status"},
 	}
 	byReply = map[string]localized{
-		"time": {"It is ", "现在是"}, "status": {"Model: ", "Model: "}, "help": helpText, "greet": greetText, "thanks": thanksText, "none": unknownText,
+		"time":   {"It is ", "现在是"},
+		"status": {"Model: ", "Model: "},
+		"help":   helpText,
+		"greet":  greetText,
+		"thanks": thanksText,
+		"none":   unknownText,
 	}
 )
 
@@ -49,7 +66,8 @@ func TestUtterances(t *testing.T) {
 			t.Logf("miss %s: %q calls %q", f[1], f[3], k.log)
 		default:
 			t.Logf("miss %s: %q reply %.120q", f[1], f[3], reply)
-			if !strings.Contains(reply, "help") && !strings.Contains(reply, "帮助") && !strings.HasSuffix(strings.TrimRight(reply, ". 。"), "？") {
+			if !strings.Contains(reply, "help") && !strings.Contains(reply, "帮助") &&
+				!strings.HasSuffix(strings.TrimRight(reply, ". 。"), "？") {
 				t.Errorf("%q: the reply has no suggestions:\n%s", f[3], reply)
 			}
 		}
@@ -65,11 +83,13 @@ func TestUtterances(t *testing.T) {
 func fits(k *talk, intent, slot, reply string) bool {
 	if w, ok := byReply[intent]; ok {
 		head := func(s string) string { line, _, _ := strings.Cut(s, "\n"); return line }
-		if !strings.Contains(reply, head(w.en)) && !strings.Contains(reply, head(w.zh)) || len(byTool[intent]) == 0 && len(k.log) > 0 {
+		if !strings.Contains(reply, head(w.en)) && !strings.Contains(reply, head(w.zh)) ||
+			len(byTool[intent]) == 0 && len(k.log) > 0 {
 			return false
 		}
 	}
-	if intent == "recall" && (!strings.Contains(reply, slot+": this one") || slot != "" && strings.Contains(reply, "Quito")) {
+	if intent == "recall" &&
+		(!strings.Contains(reply, slot+": this one") || slot != "" && strings.Contains(reply, "Quito")) {
 		return false
 	}
 	tools := byTool[intent]

@@ -72,7 +72,8 @@ func (t *turn) schedule(s job.Schedule) string {
 var intervals = [...]struct {
 	unit   time.Duration
 	en, zh string
-}{{24 * time.Hour, "day", "天"}, {time.Hour, "hour", "小时"}, {time.Minute, "minute", "分钟"}, {time.Second, "second", "秒"}, {time.Millisecond, "millisecond", "毫秒"}}
+}{{24 * time.Hour, "day", "天"}, {time.Hour, "hour", "小时"}, {time.Minute, "minute", "分钟"}, {time.Second, "second", "秒"},
+	{time.Millisecond, "millisecond", "毫秒"}}
 
 func (t *turn) interval(d time.Duration) string {
 	for _, u := range intervals {

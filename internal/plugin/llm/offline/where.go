@@ -16,7 +16,8 @@ func where(t *turn, _ match) *step {
 // looked returns where a file was looked for that does not exist, or "".
 func (t *turn) looked(r result) string {
 	path := r.arg("path")
-	if !r.isMissing() || path == "" || strings.HasPrefix(path, "~") || strings.HasPrefix(path, "skills:") || filepath.IsAbs(path) {
+	if !r.isMissing() || path == "" || strings.HasPrefix(path, "~") ||
+		strings.HasPrefix(path, "skills:") || filepath.IsAbs(path) {
 		return ""
 	}
 	if t.dir == "" {

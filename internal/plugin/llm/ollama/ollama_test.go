@@ -28,7 +28,8 @@ func TestGolden(t *testing.T) {
 }
 
 // ask sends r to a server of o and returns the request that was sent, and the answer.
-func ask(t *testing.T, o ollama.Options, r *llm.Request, step llmtest.Step) (llmtest.ReceivedRequest, *llmtest.Collected) {
+func ask(t *testing.T, o ollama.Options, r *llm.Request,
+	step llmtest.Step) (llmtest.ReceivedRequest, *llmtest.Collected) {
 	t.Helper()
 	srv := llmtest.NewServer(t, llmtest.Ollama, step)
 	url, hc := srv.Pipe()
@@ -43,7 +44,8 @@ func ask(t *testing.T, o ollama.Options, r *llm.Request, step llmtest.Step) (llm
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{
-		"": "/api/chat", "http://box:11434/v1/": "/api/chat", "http://box:11434/api": "/api/chat", "http://box/proxy/api/chat": "/proxy/api/chat",
+		"": "/api/chat", "http://box:11434/v1/": "/api/chat", "http://box:11434/api": "/api/chat",
+		"http://box/proxy/api/chat": "/proxy/api/chat",
 	} {
 		got, c := ask(t, ollama.Options{BaseURL: base, Key: secret.New("k")}, llmtest.Ask("Hi"), llmtest.Say("ok"))
 		if c.Err != nil || got.Path != want || got.Header.Get("Authorization") != "Bearer k" {
@@ -65,9 +67,12 @@ func TestOptions(t *testing.T) {
 	}{
 		{llm.Model{}, llm.Off, ``, `{"num_ctx":32768,"num_predict":9}`, ``},
 		{llm.Model{ID: "m", Context: 40960}, llm.High, ``, `{"num_ctx":40960,"num_predict":9}`, ``},
-		{llm.Model{ID: "m", Levels: []llm.Level{llm.Low}}, llm.High, `{"options":{"num_ctx":8192,"num_gpu":1}}`, `{"num_ctx":8192,"num_predict":9,"num_gpu":1}`, `true`},
-		{llm.Model{ID: "m", Context: 40960, Levels: []llm.Level{llm.Low}}, llm.Off, `{"options":{"num_ctx":8192}}`, `{"num_ctx":8192,"num_predict":9}`, `false`},
-		{llm.Model{ID: "gpt-oss:20b", Levels: []llm.Level{llm.Low, llm.High}}, llm.Max, ``, `{"num_ctx":32768,"num_predict":9}`, `"high"`},
+		{llm.Model{ID: "m", Levels: []llm.Level{llm.Low}}, llm.High, `{"options":{"num_ctx":8192,"num_gpu":1}}`,
+			`{"num_ctx":8192,"num_predict":9,"num_gpu":1}`, `true`},
+		{llm.Model{ID: "m", Context: 40960, Levels: []llm.Level{llm.Low}}, llm.Off, `{"options":{"num_ctx":8192}}`,
+			`{"num_ctx":8192,"num_predict":9}`, `false`},
+		{llm.Model{ID: "gpt-oss:20b", Levels: []llm.Level{llm.Low, llm.High}}, llm.Max, ``,
+			`{"num_ctx":32768,"num_predict":9}`, `"high"`},
 	} {
 		r := llmtest.Ask("Hi")
 		r.MaxTokens, r.Thinking = 9, tt.level
@@ -110,15 +115,18 @@ func TestThoughts(t *testing.T) {
 // TestErrors checks errors of the server, which are texts.
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	_, c := ask(t, ollama.Options{}, llmtest.Ask("Hi"), llmtest.Status(404, `model "nope" not found, try pulling it first`))
+	_, c := ask(t, ollama.Options{}, llmtest.Ask("Hi"),
+		llmtest.Status(404, `model "nope" not found, try pulling it first`))
 	if llm.ClassOf(c.Err) != llm.ClassNoModel {
 		t.Errorf("%v", c.Err)
 	}
-	srv := llmtest.NewServer(t, llmtest.Ollama, llmtest.Status(400, `"gemma" does not support thinking`), llmtest.Say("ok"))
+	srv := llmtest.NewServer(t, llmtest.Ollama, llmtest.Status(400, `"gemma" does not support thinking`),
+		llmtest.Say("ok"))
 	url, hc := srv.Pipe()
 	r := llmtest.Ask("Hi")
 	r.Thinking = llm.High
-	if c, err := llmtest.Collect(t.Context(), ollama.New(ollama.Options{BaseURL: url, HTTP: hc}), r); err != nil || c.Err != nil {
+	if c, err := llmtest.Collect(t.Context(), ollama.New(ollama.Options{BaseURL: url, HTTP: hc}), r); err != nil ||
+		c.Err != nil {
 		t.Errorf("a model that does not think: %v, %v", err, c.Err)
 	}
 }

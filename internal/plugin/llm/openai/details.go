@@ -8,8 +8,9 @@ import (
 	"github.com/chela-ai/chela/internal/plugin/llm/dialect"
 )
 
-// detail is a piece of thinking in a router's format (reasoning_details), which must be sent
-// back unchanged: the service behind the router checks its signature. A stream contains it in parts with the same index.
+// detail is a piece of thinking in a router's format (reasoning_details), which must be sent back
+// unchanged: the service behind the router checks its signature. A stream contains it in parts with
+// the same index.
 type detail struct {
 	Type      string `json:"type"` // reasoning.text, reasoning.summary, reasoning.encrypted
 	Text      string `json:"text,omitempty"`
@@ -78,7 +79,8 @@ func appendDetails(b []byte, m *llm.Message) []byte {
 	for i := range m.Parts {
 		p := &m.Parts[i]
 		var k detail
-		if p.Kind != llm.PartThinking || !strings.HasPrefix(p.Signature, "{") || json.Unmarshal([]byte(p.Signature), &k) != nil {
+		if p.Kind != llm.PartThinking || !strings.HasPrefix(p.Signature, "{") ||
+			json.Unmarshal([]byte(p.Signature), &k) != nil {
 			continue
 		}
 		switch k.Type {

@@ -39,7 +39,8 @@ func (e encoder) key() string {
 	for _, w := range [...]struct {
 		is   bool
 		word string
-	}{{!e.images, " without images"}, {q.resultName, " named"}, {q.thinkingField != "", " " + q.thinkingField}, {q.empty != "", " " + q.empty}} {
+	}{{!e.images, " without images"}, {q.resultName, " named"}, {q.thinkingField != "", " " + q.thinkingField},
+		{q.empty != "", " " + q.empty}} {
 		if w.is {
 			k += w.word
 		}

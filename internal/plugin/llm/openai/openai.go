@@ -67,7 +67,8 @@ func (p *Provider) Name() string { return p.name }
 
 // Stream implements llm.Provider.
 func (p *Provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Event, error] {
-	return p.repairs.Stream(r.Model, *p.quirksFor(r.Model), func(q quirks) iter.Seq2[llm.Event, error] { return p.once(ctx, r, &q) })
+	return p.repairs.Stream(r.Model, *p.quirksFor(r.Model),
+		func(q quirks) iter.Seq2[llm.Event, error] { return p.once(ctx, r, &q) })
 }
 
 // once makes a call with the quirks.

@@ -77,7 +77,8 @@ func TestHosts(t *testing.T) {
 	}{
 		{
 			"home", "", "/v1/chat/completions",
-			[]string{`"max_completion_tokens":100`, `"role":"developer"`, `"reasoning_effort":"high"`, `"prompt_cache_key":"s1"`, `"service_tier":"priority"`, `"tool_call_id":"call_1"`},
+			[]string{`"max_completion_tokens":100`, `"role":"developer"`, `"reasoning_effort":"high"`, `"prompt_cache_key":"s1"`,
+				`"service_tier":"priority"`, `"tool_call_id":"call_1"`},
 			[]string{`"max_tokens"`, "Thought.", `"temperature"`, `"store"`},
 		},
 		{
@@ -94,11 +95,13 @@ func TestHosts(t *testing.T) {
 		},
 		{
 			"deepseek requires reasoning sent back", "https://api.deepseek.com", "/v1/chat/completions",
-			[]string{`"reasoning_content":"Thought."`, `"thinking":{"type":"enabled"},"reasoning_effort":"high"`}, []string{"max_completion_tokens", "service_tier"},
+			[]string{`"reasoning_content":"Thought."`, `"thinking":{"type":"enabled"},"reasoning_effort":"high"`},
+			[]string{"max_completion_tokens", "service_tier"},
 		},
 		{
 			"openrouter requires reasoning as an object", "https://openrouter.ai/api/v1", "/api/v1/chat/completions",
-			[]string{`"reasoning":{"effort":"high"}`, `"max_tokens":100`}, []string{"reasoning_effort", "Thought.", "service_tier"},
+			[]string{`"reasoning":{"effort":"high"}`, `"max_tokens":100`},
+			[]string{"reasoning_effort", "Thought.", "service_tier"},
 		},
 		{
 			"mistral requires ids of nine characters", "https://api.mistral.ai", "/v1/chat/completions",
@@ -223,30 +226,41 @@ func TestServers(t *testing.T) {
 		{"no [DONE]", events(choice(`{"content":"x"}`, `null`), stop), "x", "", nil, llm.StopEnd},
 		{"events without data", events("", choice(`{"content":"x"}`, `null`), "", " ", stop, ""), "x", "", nil, llm.StopEnd},
 		{"only [DONE]", events(choice(`{"content":"x"}`, `null`), "[DONE]"), "x", "", nil, llm.StopEnd},
-		{"content null", events(choice(`{"content":null,"tool_calls":null}`, `null`), choice(`{"content":"x"}`, `""`), stop), "x", "", nil, llm.StopEnd},
-		{"content as parts", events(choice(`{"content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}`, `"stop"`)), "xy", "", nil, llm.StopEnd},
-		{"reasoning", events(choice(`{"reasoning":"hm"}`, `null`), choice(`{"content":"x"}`, `"eos"`)), "x", "hm", nil, llm.StopEnd},
-		{"both reasonings", events(choice(`{"reasoning":"hm","reasoning_content":"hm"}`, `"length"`)), "", "hm", nil, llm.StopLength},
+		{"content null", events(choice(`{"content":null,"tool_calls":null}`, `null`), choice(`{"content":"x"}`, `""`), stop),
+			"x", "", nil, llm.StopEnd},
+		{"content as parts", events(choice(`{"content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]}`, `"stop"`)),
+			"xy", "", nil, llm.StopEnd},
+		{"reasoning", events(choice(`{"reasoning":"hm"}`, `null`), choice(`{"content":"x"}`, `"eos"`)), "x",
+			"hm", nil, llm.StopEnd},
+		{"both reasonings", events(choice(`{"reasoning":"hm","reasoning_content":"hm"}`, `"length"`)), "",
+			"hm", nil, llm.StopLength},
 		{"a refusal", events(choice(`{"refusal":"No."}`, `"content_filter"`)), "No.", "", nil, llm.StopRefusal},
-		{"a second choice", events(`{"choices":[{"index":1,"delta":{"content":"y"}},{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}`), "x", "", nil, llm.StopEnd},
+		{"a second choice",
+			events(`{"choices":[{"index":1,"delta":{"content":"y"}},{"index":0,"delta":{"content":"x"},"finish_reason":"stop"}]}`), "x", "", nil, llm.StopEnd},
 		{"whole calls, no index", events(choice(`{"tool_calls":[{"id":"a","function":{"name":"look","arguments":"{\"at\":1}"}},{"id":"b","function":{"name":"nap","arguments":"{}"}}]}`, `null`), tools), "", "", two, llm.StopTools},
 		{"pieces, no index", events(
 			choice(`{"tool_calls":[{"id":"a","function":{"name":"look","arguments":"{\"at\""}}]}`, `null`),
 			choice(`{"tool_calls":[{"function":{"arguments":":1}"}}]}`, `null`), tools), "", "", one, llm.StopTools},
 		{"every index 0", events(
 			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"at\":1}"}}]}`, `null`),
-			choice(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"nap","arguments":"{}"}}]}`, `null`), stop), "", "", two, llm.StopTools},
+			choice(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"nap","arguments":"{}"}}]}`, `null`), stop), "",
+			"", two, llm.StopTools},
 		{"id and name again and again", events(
 			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":"{\"at\""}}]}`, `null`),
-			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":":1}"}}]}`, `null`), tools), "", "", one, llm.StopTools},
+			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look","arguments":":1}"}}]}`, `null`), tools), "",
+			"", one, llm.StopTools},
 		{"name behind arguments", events(
 			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{\"at\""}}]}`, `null`),
-			choice(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":":1}"}}]}`, `null`), tools), "", "", one, llm.StopTools},
+			choice(`{"tool_calls":[{"index":0,"function":{"name":"look","arguments":":1}"}}]}`, `null`), tools), "",
+			"", one, llm.StopTools},
 		{"interleaved", events(
 			choice(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"look"}},{"index":1,"id":"b","function":{"name":"nap"}}]}`, `null`),
 			choice(`{"tool_calls":[{"index":1,"function":{"arguments":"{}"}},{"index":0,"function":{"arguments":"{\"at\":1}"}}]}`, `null`), tools), "", "", two, llm.StopTools},
-		{"arguments as an object", events(choice(`{"tool_calls":[{"index":7,"id":"a","function":{"name":"look","arguments":{"at":1}}}]}`, `"stop"`)), "", "", one, llm.StopTools},
-		{"arguments null", events(choice(`{"tool_calls":[{"id":"b","function":{"name":"nap","arguments":null}}]}`, `"stop"`)), "", "", two[1:], llm.StopTools},
+		{"arguments as an object",
+			events(choice(`{"tool_calls":[{"index":7,"id":"a","function":{"name":"look","arguments":{"at":1}}}]}`, `"stop"`)),
+			"", "", one, llm.StopTools},
+		{"arguments null", events(choice(`{"tool_calls":[{"id":"b","function":{"name":"nap","arguments":null}}]}`, `"stop"`)),
+			"", "", two[1:], llm.StopTools},
 		{"tool_calls without a call", events(choice(`{"content":"x"}`, `null`), tools), "x", "", nil, llm.StopEnd},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -322,7 +336,8 @@ func TestErrorsInTheStream(t *testing.T) {
 		class llm.Class
 	}{
 		{`{"error":{"message":"slow down","type":"rate_limit_exceeded","code":429}}`, llm.ClassRate},
-		{`{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}`, llm.ClassContext},
+		{`{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}`,
+			llm.ClassContext},
 		{`{"error":{"message":"busy","code":503}}`, llm.ClassOverload},
 		{`{"error":"just words"}`, llm.ClassNetwork},
 		{choice(`{"content":"x"}`, `"error"`), llm.ClassNetwork},
@@ -342,7 +357,8 @@ func TestCached(t *testing.T) {
 		`{"prompt_tokens":100,"completion_tokens":5,"prompt_cache_hit_tokens":90,"prompt_cache_miss_tokens":10}`,
 		`{"prompt_tokens":100,"completion_tokens":5,"cached_tokens":90,"prompt_tokens_details":null}`,
 	} {
-		c := answer(t, llmtest.Fault{Body: events(choice(`{"content":"x"}`, `"stop"`), `{"choices":[],"usage":`+u+`}`, "[DONE]")})
+		c := answer(t, llmtest.Fault{Body: events(choice(`{"content":"x"}`, `"stop"`), `{"choices":[],"usage":`+u+
+			`}`, "[DONE]")})
 		if c.Usage != want {
 			t.Errorf("%s: usage = %+v, want %+v", u, c.Usage, want)
 		}

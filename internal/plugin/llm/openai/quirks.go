@@ -118,14 +118,23 @@ var services = [...]service{
 		form: deepseek, words: map[llm.Level]string{llm.High: "high", llm.XHigh: "max", llm.Max: "max"},
 		thinkingField: reasoning, demands: ofAll,
 	}},
-	{hosts: []string{"moonshot.ai", "moonshot.cn"}, ids: []string{"moonshot", "moonshotai", "kimi"}, quirks: quirks{thinkingField: reasoning, demands: ofCalls, blank: space, tags: true}},
+	{hosts: []string{"moonshot.ai", "moonshot.cn"}, ids: []string{"moonshot", "moonshotai", "kimi"},
+		quirks: quirks{thinkingField: reasoning, demands: ofCalls, blank: space, tags: true}},
 	{hosts: []string{"mistral.ai"}, ids: []string{"mistral"}, quirks: quirks{
-		noUsage: true, maxTemp: 1.5, ownTemperature: ownOn, form: effort, words: map[llm.Level]string{llm.Off: "none", llm.High: "high"},
-		callID: 9, bridge: true,
+		noUsage:        true,
+		maxTemp:        1.5,
+		ownTemperature: ownOn,
+		form:           effort,
+		words:          map[llm.Level]string{llm.Off: "none", llm.High: "high"},
+		callID:         9,
+		bridge:         true,
 	}},
-	{hosts: []string{"z.ai", "bigmodel.cn"}, ids: []string{"zai", "z-ai", "zhipu", "bigmodel"}, quirks: quirks{form: switched, tags: true}},
-	{hosts: []string{"together.ai", "together.xyz"}, ids: []string{"together", "togetherai"}, quirks: quirks{form: toggled, tags: true}},
-	{ids: []string{"vllm", "llamacpp", "llama-cpp"}, quirks: quirks{form: templated, bridge: true, merge: true, tags: true}},
+	{hosts: []string{"z.ai", "bigmodel.cn"}, ids: []string{"zai", "z-ai", "zhipu", "bigmodel"},
+		quirks: quirks{form: switched, tags: true}},
+	{hosts: []string{"together.ai", "together.xyz"}, ids: []string{"together", "togetherai"},
+		quirks: quirks{form: toggled, tags: true}},
+	{ids: []string{"vllm", "llamacpp", "llama-cpp"},
+		quirks: quirks{form: templated, bridge: true, merge: true, tags: true}},
 	{ids: []string{"lmstudio"}, quirks: quirks{form: effort, bridge: true, merge: true, tags: true}},
 	{ids: []string{"ollama"}, quirks: quirks{
 		form: effort, words: map[llm.Level]string{llm.Off: "none", llm.Low: "low", llm.Medium: "medium", llm.High: "high"},
@@ -155,7 +164,8 @@ func quirksOf(id, host string) quirks {
 func names(id string, words ...string) bool {
 	id = strings.ToLower(id)
 	is := func(s string) bool { return slices.Contains(words, s) }
-	return is(id) || slices.ContainsFunc(strings.FieldsFunc(id, func(r rune) bool { return strings.ContainsRune("-_./: ", r) }), is)
+	return is(id) ||
+		slices.ContainsFunc(strings.FieldsFunc(id, func(r rune) bool { return strings.ContainsRune("-_./: ", r) }), is)
 }
 
 // of returns q with what the models of a family require of an unknown service.
@@ -214,7 +224,8 @@ func (q *quirks) formOf(c *llm.Compat) form {
 		return f
 	case said != nil && !*said && q.form == effort:
 		return noForm
-	case said != nil && *said && q.form == noForm, len(c.SupportedReasoningEfforts)+len(c.ReasoningEffortMap) > 0 && q.form == noForm:
+	case said != nil && *said && q.form == noForm, len(c.SupportedReasoningEfforts)+len(c.ReasoningEffortMap) > 0 &&
+		q.form == noForm:
 		return effort
 	}
 	return q.form

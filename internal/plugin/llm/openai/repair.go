@@ -21,7 +21,8 @@ func repair(q *quirks, message string) bool {
 		return q.repairThinking(demands)
 	case says(details) && q.thinkingField == details && !demands:
 		q.thinkingField = ""
-	case says(cmp.Or(q.limit, "max_tokens")) && refuses && !strings.ContainsAny(message, "0123456789"): // not about the number
+	// not about the number
+	case says(cmp.Or(q.limit, "max_tokens")) && refuses && !strings.ContainsAny(message, "0123456789"):
 		if q.limit == "" {
 			q.limit = "max_completion_tokens"
 		} else {
@@ -37,7 +38,8 @@ func repair(q *quirks, message string) bool {
 		q.cacheKey = false
 	case says("cache_control") && q.markers:
 		q.markers = false
-	case q.form != noForm && refuses && (says("reasoning_effort") || says("enable_thinking") || says("chat_template_kwargs") || says("thinking") || says("reasoning")):
+	case q.form != noForm && refuses && (says("reasoning_effort") || says("enable_thinking") ||
+		says("chat_template_kwargs") || says("thinking") || says("reasoning")):
 		q.form = noForm
 	case strings.Contains(message, "tool call id") && strings.Contains(message, "length of 9") && q.callID == 0:
 		q.callID = 9

@@ -83,7 +83,8 @@ func TestServices(t *testing.T) {
 	for _, p := range testServices {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			step := llmtest.Think("Hm, \"let\" me <see>.", "c2ln", llmtest.Calls(llmtest.ToolCall("abcDEF123", "look", `{"at":1}`)))
+			step := llmtest.Think("Hm, \"let\" me <see>.", "c2ln",
+				llmtest.Calls(llmtest.ToolCall("abcDEF123", "look", `{"at":1}`)))
 			step.Parts = append(step.Parts[:1:1], append([]llm.Part{llm.Text("Looking.")}, step.Parts[1:]...)...)
 			step.Usage, step.Chunk = &llm.Usage{Input: 100, Output: 20, CacheRead: 30}, 3
 			srv := llmtest.NewServer(t, llmtest.OpenAI, step, llmtest.Say("done"), llmtest.Say("off"))
@@ -149,7 +150,9 @@ func TestQuirks(t *testing.T) {
 		{"mistral", "bridge", func(q *quirks) { q.bridge = false }, "messages.5.role"},
 		{"mistral", "temperature", func(q *quirks) { q.maxTemp, q.ownTemperature = 0, ownNone }, "temperature"},
 		{"mistral", "temperature of what thinks", func(q *quirks) { q.ownTemperature = ownNone }, "temperature"},
-		{"mistral", "words", func(q *quirks) { q.words = nil; q.modelWords = map[string]quirkWords{"": {llm.XHigh: "xhigh"}} }, "reasoning_effort"},
+		{"mistral", "words",
+			func(q *quirks) { q.words = nil; q.modelWords = map[string]quirkWords{"": {llm.XHigh: "xhigh"}} },
+			"reasoning_effort"},
 		{"vllm", "bridge", func(q *quirks) { q.bridge = false }, "messages.4.role"},
 		{"vllm", "merge", func(q *quirks) { q.merge = false }, "messages.2.role"},
 		{"vllm", "form", func(q *quirks) { q.form = effort }, "chat_template_kwargs"},
@@ -208,7 +211,8 @@ func refused(t *testing.T, service string, off func(*quirks), field string) {
 		if err != nil || no == nil || field != "" && no.Field != field {
 			t.Fatalf("rejected for %v (%v, %v), want the field %s", no, err, c.Err, field)
 		}
-		if e, ok := errors.AsType[*llm.Error](c.Err); !ok || e.Class != llm.ClassFormat || !strings.Contains(e.Message, no.Field) {
+		if e, ok := errors.AsType[*llm.Error](c.Err); !ok || e.Class != llm.ClassFormat ||
+			!strings.Contains(e.Message, no.Field) {
 			t.Errorf("the error does not name the field %s: %v", no.Field, c.Err)
 		}
 	}
@@ -234,29 +238,45 @@ func TestServiceErrors(t *testing.T) {
 		words  string
 	}{
 		{"openrouter passes an error on", 400, `{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"error\":{\"message\":\"This model's maximum context length is 8192 tokens.\"}}","provider_name":"X"}}}`, llm.ClassContext, "maximum context length"},
-		{"openrouter without credit", 402, `{"error":{"message":"This request requires more credits","code":402}}`, llm.ClassBilling, "more credits"},
-		{"openrouter no such model", 400, `{"error":{"message":"foo/bar is not a valid model ID","code":400}}`, llm.ClassNoModel, "not a valid model"},
+		{"openrouter without credit", 402, `{"error":{"message":"This request requires more credits","code":402}}`,
+			llm.ClassBilling, "more credits"},
+		{"openrouter no such model", 400, `{"error":{"message":"foo/bar is not a valid model ID","code":400}}`,
+			llm.ClassNoModel, "not a valid model"},
 		{"groq field", 400, `{"error":{"message":"'messages.1' : for 'role:assistant' the following must be satisfied[('messages.1' : property 'reasoning_content' is unsupported)]","type":"invalid_request_error"}}`, llm.ClassFormat, "reasoning_content"},
 		{"groq model is gone", 400, `{"error":{"message":"The model x has been decommissioned","type":"invalid_request_error","code":"model_decommissioned"}}`, llm.ClassNoModel, "decommissioned"},
 		{"groq limit", 429, `{"error":{"message":"Rate limit reached for model x: Limit 6000, Used 5000","type":"tokens","code":"rate_limit_exceeded"}}`, llm.ClassRate, "Rate limit"},
-		{"deepseek balance", 402, `{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}`, llm.ClassBilling, "Balance"},
-		{"deepseek model", 400, `{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}`, llm.ClassNoModel, "Not Exist"},
+		{"deepseek balance", 402,
+			`{"error":{"message":"Insufficient Balance","type":"unknown_error","param":null,"code":"invalid_request_error"}}`,
+			llm.ClassBilling, "Balance"},
+		{"deepseek model", 400, `{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}`,
+			llm.ClassNoModel, "Not Exist"},
 		{"mistral field", 422, `{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","max_completion_tokens"],"msg":"Extra inputs are not permitted","input":32000}]},"type":"invalid_request_error","param":null,"code":null}`, llm.ClassFormat, "max_completion_tokens: Extra inputs are not permitted"},
 		{"mistral field in a text", 422, `{"object":"error","message":"{\"detail\":[{\"loc\":[\"body\",\"frequency_penalty\"],\"msg\":\"Extra inputs are not permitted\"}]}","type":"internal_error_proxy","code":"1000"}`, llm.ClassFormat, "frequency_penalty: Extra inputs"},
 		{"mistral order", 400, `{"object":"error","message":"Unexpected role 'user' after role 'tool'","type":"invalid_request_message_order","param":null,"code":"3230"}`, llm.ClassFormat, "after role 'tool'"},
 		{"mistral length", 400, `{"object":"error","message":"Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length","type":"invalid_request_prompt","code":"3051"}`, llm.ClassContext, "too large"},
-		{"mistral model", 400, `{"object":"error","message":"Invalid model: mistral-x","type":"invalid_model","param":null,"code":"1500"}`, llm.ClassNoModel, "Invalid model"},
+		{"mistral model", 400,
+			`{"object":"error","message":"Invalid model: mistral-x","type":"invalid_model","param":null,"code":"1500"}`,
+			llm.ClassNoModel, "Invalid model"},
 		{"mistral key", 401, `{"detail":"Unauthorized"}`, llm.ClassAuth, "Unauthorized"},
 		{"vllm length", 400, `{"object":"error","message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens","type":"BadRequestError","param":null,"code":400}`, llm.ClassContext, "4096"},
 		{"vllm without tools", 400, `{"error":{"message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}}`, llm.ClassFormat, "--enable-auto-tool-choice"},
-		{"vllm model", 404, `{"object":"error","message":"The model x does not exist.","type":"NotFoundError","param":null,"code":404}`, llm.ClassNoModel, "does not exist"},
+		{"vllm model", 404,
+			`{"object":"error","message":"The model x does not exist.","type":"NotFoundError","param":null,"code":404}`,
+			llm.ClassNoModel, "does not exist"},
 		{"llama.cpp length", 400, `{"error":{"code":400,"message":"the request exceeds the available context size. try increasing the context size","type":"exceed_context_size_error","n_prompt_tokens":1407,"n_ctx":256}}`, llm.ClassContext, "available context size"},
 		{"llama.cpp length of older builds", 500, `{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size","type":"server_error"}}`, llm.ClassContext, "available context size"},
-		{"llama.cpp loads", 503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, llm.ClassOverload, "Loading model"},
+		{"llama.cpp loads", 503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`,
+			llm.ClassOverload, "Loading model"},
 		{"lm studio length", 400, `{"error":"Trying to keep the first 10136 tokens when context the overflows. However, the model is loaded with context length of only 7866 tokens"}`, llm.ClassContext, "7866"},
-		{"lm studio tool choice", 400, `{"error":"Invalid tool_choice type: 'object'. Supported string values: none, auto, required"}`, llm.ClassFormat, "tool_choice"},
-		{"ollama model", 404, `{"error":{"message":"model \"x\" not found, try pulling it first","type":"api_error","param":null,"code":null}}`, llm.ClassNoModel, "try pulling it first"},
-		{"ollama without tools", 400, `{"error":{"message":"registry.ollama.ai/library/x does not support tools","type":"api_error"}}`, llm.ClassFormat, "does not support tools"},
+		{"lm studio tool choice", 400,
+			`{"error":"Invalid tool_choice type: 'object'. Supported string values: none, auto, required"}`,
+			llm.ClassFormat, "tool_choice"},
+		{"ollama model", 404,
+			`{"error":{"message":"model \"x\" not found, try pulling it first","type":"api_error","param":null,"code":null}}`,
+			llm.ClassNoModel, "try pulling it first"},
+		{"ollama without tools", 400,
+			`{"error":{"message":"registry.ollama.ai/library/x does not support tools","type":"api_error"}}`, llm.ClassFormat,
+			"does not support tools"},
 	} {
 		body := func([]byte) []byte { return []byte(tt.body) }
 		srv := llmtest.NewServer(t, llmtest.OpenAI, llmtest.Step{Fault: llmtest.Fault{Status: tt.status, Body: body}})
@@ -264,7 +284,8 @@ func TestServiceErrors(t *testing.T) {
 		prov := New(Options{BaseURL: url, HTTP: hc})
 		prov.repairs.Fix = func(*quirks, string) bool { return false }
 		c, err := llmtest.Collect(t.Context(), prov, llmtest.Ask("Hi"))
-		if e, ok := errors.AsType[*llm.Error](c.Err); err != nil || !ok || e.Class != tt.class || !strings.Contains(e.Message, tt.words) {
+		if e, ok := errors.AsType[*llm.Error](c.Err); err != nil || !ok || e.Class != tt.class ||
+			!strings.Contains(e.Message, tt.words) {
 			t.Errorf("%s: %v (%v), want class %s and %q", tt.name, c.Err, err, tt.class, tt.words)
 		}
 	}
@@ -279,10 +300,16 @@ func TestStreamErrors(t *testing.T) {
 	}{
 		"openrouter":           {`{"id":"x","error":{"code":502,"message":"Upstream idle timeout"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`, llm.ClassNetwork},
 		"an error of a choice": {`{"choices":[{"index":0,"delta":{"content":""},"error":{"code":429,"message":"slow down"},"finish_reason":"error"}]}`, llm.ClassRate},
-		"deepseek":             {`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"insufficient_system_resource"}]}`, llm.ClassOverload},
-		"vllm":                 {`{"object":"error","message":"The engine died","type":"InternalServerError","param":null,"code":500}`, llm.ClassNetwork},
-		"vllm gives up":        {`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"abort"}]}`, llm.ClassNetwork},
-		"lm studio":            {`{"error":{"message":"Trying to keep the first 9 tokens when context the overflows."}}`, llm.ClassContext},
+		"deepseek": {
+			`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"insufficient_system_resource"}]}`,
+			llm.ClassOverload},
+		"vllm": {
+			`{"object":"error","message":"The engine died","type":"InternalServerError","param":null,"code":500}`,
+			llm.ClassNetwork},
+		"vllm gives up": {`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"abort"}]}`,
+			llm.ClassNetwork},
+		"lm studio": {`{"error":{"message":"Trying to keep the first 9 tokens when context the overflows."}}`,
+			llm.ClassContext},
 	} {
 		d, a := &decoder{}, &dialect.Answer{}
 		_, err := d.Decode([]byte(tt.event), a)
@@ -300,25 +327,38 @@ func TestCompat(t *testing.T) {
 		thinks             bool
 		has, hasNot        []string
 	}{
-		{"name of the limit", "http://box/v1", `{"maxTokensField":"max_completion_tokens"}`, false, []string{`"max_completion_tokens":1000`}, []string{`"max_tokens"`}},
+		{"name of the limit", "http://box/v1", `{"maxTokensField":"max_completion_tokens"}`, false,
+			[]string{`"max_completion_tokens":1000`}, []string{`"max_tokens"`}},
 		{"no usage", "http://box/v1", `{"supportsUsageInStreaming":false}`, false, nil, []string{"stream_options"}},
-		{"usage, overridden", "https://api.mistral.ai/v1", `{"supportsUsageInStreaming":true}`, false, []string{"stream_options"}, nil},
+		{"usage, overridden", "https://api.mistral.ai/v1", `{"supportsUsageInStreaming":true}`, false,
+			[]string{"stream_options"}, nil},
 		{"developer", "http://box/v1", `{"supportsDeveloperRole":true}`, true, []string{`"role":"developer"`}, nil},
 		{"no temperature", "http://box/v1", `{"supportsTemperature":false}`, false, nil, []string{`"temperature"`}},
 		{"no tools", "http://box/v1", `{"supportsTools":false}`, false, nil, []string{`"tools"`}},
 		{"a cache key", "http://box/v1", `{"supportsPromptCacheKey":true}`, false, []string{`"prompt_cache_key":"s"`}, nil},
-		{"string content", "http://box/v1", `{"requiresStringContent":true}`, false, []string{"does not support images"}, []string{"image_url"}},
-		{"result names", "http://box/v1", `{"requiresToolResultName":true}`, false, []string{`"content":"x","name":"look","role":"tool"`}, nil},
-		{"assistant after results", "http://box/v1", `{"requiresAssistantAfterToolResult":true}`, false, []string{`(Noted.)`}, nil},
-		{"thinking sent back", "http://box/v1", `{"requiresReasoningContentOnAssistantMessages":true,"thinkingFormat":"zai"}`, true, []string{`"reasoning_content":""`, `"thinking":{"type":"enabled"}`}, nil},
+		{"string content", "http://box/v1", `{"requiresStringContent":true}`, false, []string{"does not support images"},
+			[]string{"image_url"}},
+		{"result names", "http://box/v1", `{"requiresToolResultName":true}`, false,
+			[]string{`"content":"x","name":"look","role":"tool"`}, nil},
+		{"assistant after results", "http://box/v1", `{"requiresAssistantAfterToolResult":true}`, false,
+			[]string{`(Noted.)`}, nil},
+		{"thinking sent back", "http://box/v1", `{"requiresReasoningContentOnAssistantMessages":true,"thinkingFormat":"zai"}`,
+			true, []string{`"reasoning_content":""`, `"thinking":{"type":"enabled"}`}, nil},
 		{"an effort", "http://box/v1", `{"supportsReasoningEffort":true}`, true, []string{`"reasoning_effort":"high"`}, nil},
-		{"no effort", "https://api.openai.com/v1", `{"supportsReasoningEffort":false}`, true, nil, []string{`reasoning_effort`}},
-		{"its own efforts", "http://box/v1", `{"supportedReasoningEfforts":["low"]}`, true, []string{`"reasoning_effort":"low"`}, nil},
-		{"names of efforts", "http://box/v1", `{"reasoningEffortMap":{"high":"ultra"}}`, true, []string{`"reasoning_effort":"ultra"`}, nil},
-		{"a switch", "http://box/v1", `{"thinkingFormat":"qwen"}`, true, []string{`"enable_thinking":true`}, []string{"reasoning_effort"}},
-		{"a switch of the template", "http://box/v1", `{"thinkingFormat":"qwen-chat-template"}`, true, []string{`"chat_template_kwargs":{"enable_thinking":true}`}, nil},
-		{"a switch in an object", "http://box/v1", `{"thinkingFormat":"together"}`, true, []string{`"reasoning":{"enabled":true}`}, nil},
-		{"a level in an object", "http://box/v1", `{"thinkingFormat":"openrouter"}`, true, []string{`"reasoning":{"effort":"high"}`}, nil},
+		{"no effort", "https://api.openai.com/v1", `{"supportsReasoningEffort":false}`, true, nil,
+			[]string{`reasoning_effort`}},
+		{"its own efforts", "http://box/v1", `{"supportedReasoningEfforts":["low"]}`, true,
+			[]string{`"reasoning_effort":"low"`}, nil},
+		{"names of efforts", "http://box/v1", `{"reasoningEffortMap":{"high":"ultra"}}`, true,
+			[]string{`"reasoning_effort":"ultra"`}, nil},
+		{"a switch", "http://box/v1", `{"thinkingFormat":"qwen"}`, true, []string{`"enable_thinking":true`},
+			[]string{"reasoning_effort"}},
+		{"a switch of the template", "http://box/v1", `{"thinkingFormat":"qwen-chat-template"}`, true,
+			[]string{`"chat_template_kwargs":{"enable_thinking":true}`}, nil},
+		{"a switch in an object", "http://box/v1", `{"thinkingFormat":"together"}`, true,
+			[]string{`"reasoning":{"enabled":true}`}, nil},
+		{"a level in an object", "http://box/v1", `{"thinkingFormat":"openrouter"}`, true,
+			[]string{`"reasoning":{"effort":"high"}`}, nil},
 		{"an unknown form", "http://box/v1", `{"thinkingFormat":"telepathy"}`, true, nil, []string{"reasoning", "thinking"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -385,7 +425,8 @@ func TestJoin(t *testing.T) {
 	r := llmtest.Ask("")
 	r.Messages = []*llm.Message{
 		llm.User("a"), {Role: llm.RoleUser, Parts: []llm.Part{image}}, llm.User("b \"c\""),
-		say(llm.Text("d")), say(llm.Text("e")), say(llm.Part{Kind: llm.PartCall, Call: &call}), llmtest.Result("c", "r"), llm.User("f"),
+		say(llm.Text("d")), say(llm.Text("e")), say(llm.Part{Kind: llm.PartCall, Call: &call}),
+		llmtest.Result("c", "r"), llm.User("f"),
 	}
 	b, err := p.body(r, p.quirksFor(r.Model))
 	if err != nil {
@@ -428,7 +469,8 @@ func TestRows(t *testing.T) {
 		want     string // a quirk of it
 	}{
 		{"vllm", "box", "merge"}, {"VLLM", "10.0.0.1", "merge"}, {"vllm", "api.groq.com", "limit"},
-		{"groq", "proxy", "limit"}, {"my-mistral", "proxy", "callID"}, {"openai", "proxy", ""}, {"mine", "API.Mistral.AI", "callID"}, {"mine", "notmistral.ai", ""}, {"ollama", "box", "empty"},
+		{"groq", "proxy", "limit"}, {"my-mistral", "proxy", "callID"}, {"openai", "proxy", ""},
+		{"mine", "API.Mistral.AI", "callID"}, {"mine", "notmistral.ai", ""}, {"ollama", "box", "empty"},
 	} {
 		q := quirksOf(tt.id, tt.host)
 		got := ""
@@ -448,7 +490,8 @@ func TestRows(t *testing.T) {
 	}
 	h := http.Header{"X-Title": {"Mine"}}
 	var sent http.Header
-	p := New(Options{Name: "openrouter", HTTP: &http.Client{Transport: seen(func(r *http.Request) { sent = r.Header })}, BaseURL: "https://openrouter.ai/api/v1", Header: h})
+	p := New(Options{Name: "openrouter", HTTP: &http.Client{Transport: seen(func(r *http.Request) { sent = r.Header })},
+		BaseURL: "https://openrouter.ai/api/v1", Header: h})
 	_, _ = llmtest.Collect(t.Context(), p, llmtest.Ask("Hi"))
 	if sent.Get("X-Title") != "Mine" || sent.Get("HTTP-Referer") == "" {
 		t.Errorf("headers %v", sent)
@@ -472,7 +515,8 @@ func TestProxies(t *testing.T) {
 				srv := llmtest.NewServer(t, llmtest.OpenAI, llmtest.Say("one"), llmtest.Say("two"))
 				url, hc := srv.Pipe()
 				srv.Service = wiretest.Named(tt.service)
-				prov := New(Options{Name: tt.name, BaseURL: p.base, HTTP: llmtest.RerouteClient(url, hc), Model: func(id string) llm.Model { return llm.Model{ID: id, Levels: p.levels} }})
+				prov := New(Options{Name: tt.name, BaseURL: p.base, HTTP: llmtest.RerouteClient(url, hc),
+					Model: func(id string) llm.Model { return llm.Model{ID: id, Levels: p.levels} }})
 				c, err := llmtest.Collect(t.Context(), prov, p.long(nil))
 				if err != nil || c.Err != nil {
 					t.Fatalf("%v, %v", err, c.Err)
@@ -496,8 +540,10 @@ func TestProxies(t *testing.T) {
 			r := llmtest.Ask("")
 			r.Model = model
 			r.Messages = []*llm.Message{
-				llm.User("One"), {Role: llm.RoleAssistant, Provider: "another", Parts: []llm.Part{{Kind: llm.PartCall, Call: &call}}},
-				llmtest.Result(call.ID, "x"), {Role: llm.RoleAssistant, Provider: "another", Parts: []llm.Part{llm.Text("y")}}, llm.User("Two"),
+				llm.User("One"), {Role: llm.RoleAssistant, Provider: "another",
+					Parts: []llm.Part{{Kind: llm.PartCall, Call: &call}}},
+				llmtest.Result(call.ID, "x"), {Role: llm.RoleAssistant, Provider: "another", Parts: []llm.Part{llm.Text("y")}},
+				llm.User("Two"),
 			}
 			b, err := prov.body(r, prov.quirksFor(model))
 			if err != nil {
@@ -529,15 +575,26 @@ func TestRepairs(t *testing.T) {
 		name, provider, message string
 		has, not                string // in the second request
 	}{
-		{"thinking is demanded", "mine", "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2", `"reasoning_content":" "`, ""},
-		{"thinking has to be passed back", "mine", "The `reasoning_content` in the thinking mode must be passed back to the API.", `"reasoning_content":" "`, ""},
-		{"thinking is refused", "deepseek", "'messages.1' : property 'reasoning_content' is unsupported", "", "reasoning_content"},
-		{"the limit has another name", "mine", "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", `"max_completion_tokens":1000`, "max_tokens\""},
-		{"the limit has its old name", "groq", "max_completion_tokens: Extra inputs are not permitted", `"max_tokens":1000`, "max_completion_tokens"},
+		{"thinking is demanded", "mine",
+			"thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+			`"reasoning_content":" "`, ""},
+		{"thinking has to be passed back", "mine",
+			"The `reasoning_content` in the thinking mode must be passed back to the API.", `"reasoning_content":" "`, ""},
+		{"thinking is refused", "deepseek", "'messages.1' : property 'reasoning_content' is unsupported",
+			"", "reasoning_content"},
+		{"the limit has another name", "mine",
+			"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+			`"max_completion_tokens":1000`, "max_tokens\""},
+		{"the limit has its old name", "groq", "max_completion_tokens: Extra inputs are not permitted", `"max_tokens":1000`,
+			"max_completion_tokens"},
 		{"usage is not reported in streams", "mine", "Unknown field: stream_options", "", "stream_options"},
-		{"a fixed temperature", "mine", "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.", "", "temperature"},
-		{"no thinking effort", "lmstudio", "Unrecognized request argument supplied: reasoning_effort", "", "reasoning_effort"},
-		{"ids of nine characters", "mine", "Tool call id was c1 but must be a-z, A-Z, 0-9, with a length of 9.", "", `"id":"c1"`},
+		{"a fixed temperature", "mine",
+			"Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.",
+			"", "temperature"},
+		{"no thinking effort", "lmstudio", "Unrecognized request argument supplied: reasoning_effort",
+			"", "reasoning_effort"},
+		{"ids of nine characters", "mine", "Tool call id was c1 but must be a-z, A-Z, 0-9, with a length of 9.",
+			"", `"id":"c1"`},
 		{"no user after a tool", "mine", "Unexpected role 'user' after role 'tool'", "(Noted.)", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -556,7 +613,8 @@ func TestRepairs(t *testing.T) {
 			r := llmtest.Ask("")
 			r.MaxTokens, r.Thinking, r.Temperature, r.HasTemperature = 1000, llm.High, 0.5, true
 			r.Messages = []*llm.Message{
-				llm.User("One"), {Role: llm.RoleAssistant, Provider: "another", Parts: []llm.Part{{Kind: llm.PartCall, Call: &call}}},
+				llm.User("One"), {Role: llm.RoleAssistant, Provider: "another",
+					Parts: []llm.Part{{Kind: llm.PartCall, Call: &call}}},
 				llmtest.Result(call.ID, "x"), llm.User("Two"),
 			}
 			for range 2 {
@@ -649,7 +707,8 @@ func FuzzServices(f *testing.F) {
 		var sent []byte
 		var header http.Header
 		prov := New(Options{
-			Name: p.name, BaseURL: p.base, HTTP: &http.Client{Transport: both{body, func(r *http.Request, b []byte) { header, sent = r.Header, b }}},
+			Name: p.name, BaseURL: p.base,
+			HTTP:  &http.Client{Transport: both{body, func(r *http.Request, b []byte) { header, sent = r.Header, b }}},
 			Model: func(id string) llm.Model { return llm.Model{ID: id, Levels: p.levels} },
 		})
 		c, err := llmtest.Collect(t.Context(), prov, p.long(nil))
@@ -683,7 +742,8 @@ func (b both) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	b.saw(r, sent)
 	return &http.Response{
-		StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(bytes.NewReader(b.body)), Header: http.Header{"Content-Type": {"text/event-stream"}},
+		StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(bytes.NewReader(b.body)),
+		Header: http.Header{"Content-Type": {"text/event-stream"}},
 	}, nil
 }
 
@@ -701,7 +761,8 @@ func FuzzCompat(f *testing.F) {
 		p := New(Options{Name: "mine", BaseURL: "http://box/v1", Model: func(id string) llm.Model {
 			return llm.Model{ID: id, Levels: llm.Levels[:], Images: true, Compat: c}
 		}})
-		r := testServices[0].long(&llm.Message{Role: llm.RoleAssistant, Provider: "mine", Parts: []llm.Part{{Kind: llm.PartThinking, Text: text}, llm.Text("x" + text)}})
+		r := testServices[0].long(&llm.Message{Role: llm.RoleAssistant, Provider: "mine",
+			Parts: []llm.Part{{Kind: llm.PartThinking, Text: text}, llm.Text("x" + text)}})
 		r.Messages = append(r.Messages, llm.User("x"+text))
 		r.Thinking = llm.Level(level)
 		b, err := p.body(r, p.quirksFor(r.Model))

@@ -54,7 +54,8 @@ func FuzzTags(f *testing.F) {
 		if th, tx := split(strings.Split(s, "")...); th != thought || tx != text {
 			t.Errorf("%q character by character: %q, %q; whole: %q, %q", s, th, tx, thought, text)
 		}
-		if thought == "" && !strings.Contains(s, "</") && text != s && !strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "<") {
+		if thought == "" && !strings.Contains(s, "</") && text != s &&
+			!strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), "<") {
 			t.Errorf("%q became %q", s, text)
 		}
 	})

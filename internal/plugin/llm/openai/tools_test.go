@@ -44,9 +44,12 @@ func TestSchemas(t *testing.T) {
 		want                  string
 	}{
 		{"PROV-06 OpenAI", "", "", "gpt-x", llm.Compat{}, `{"name":"t","parameters":` + given + `}`},
-		{"PROV-06 an unknown server", "mine", "http://box:8080", "m", llm.Compat{}, `{"name":"t","parameters":` + given + `}`},
-		{"PROV-06 Gemini's own endpoint", "google", "https://generativelanguage.googleapis.com/v1beta/openai", "models/x", llm.Compat{}, plain},
-		{"PROV-06 a model of Gemini through a router", "openrouter", "https://openrouter.ai/api/v1", "google/gemini-2.5-flash", llm.Compat{}, plain},
+		{"PROV-06 an unknown server", "mine", "http://box:8080", "m", llm.Compat{},
+			`{"name":"t","parameters":` + given + `}`},
+		{"PROV-06 Gemini's own endpoint", "google", "https://generativelanguage.googleapis.com/v1beta/openai",
+			"models/x", llm.Compat{}, plain},
+		{"PROV-06 a model of Gemini through a router", "openrouter", "https://openrouter.ai/api/v1",
+			"google/gemini-2.5-flash", llm.Compat{}, plain},
 		{"SN-02 by toolSchemaProfile", "mine", "http://box:8080", "m", llm.Compat{ToolSchemaProfile: "gemini"}, plain},
 		{
 			"DeepSeek", "deepseek", "https://api.deepseek.com", "m",
@@ -61,7 +64,8 @@ func TestSchemas(t *testing.T) {
 			`{"name":"t","parameters":{"type":"object","properties":{"a":{"anyOf":[{"type":"string","pattern":"x"},{"type":"null"}]}}}}`,
 		},
 		{"PROV-21 supportsTools false", "mine", "http://box:8080", "m", llm.Compat{SupportsTools: &no}, ""},
-		{"supportsStrictMode", "mine", "http://box:8080", "m", llm.Compat{SupportsStrictMode: &yes}, `{"name":"t","parameters":` + given + `,"strict":false}`},
+		{"supportsStrictMode", "mine", "http://box:8080", "m", llm.Compat{SupportsStrictMode: &yes},
+			`{"name":"t","parameters":` + given + `,"strict":false}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := openai.Options{Name: tt.id, BaseURL: tt.base, Model: func(id string) llm.Model {

@@ -51,7 +51,8 @@ func (p *Provider) body(r *llm.Request, no omitted) (*dialect.Body, error) {
 		o.Piece("instructions", system)
 	}
 	body := o.Body("input")
-	e := encoder{provider: p.name, model: r.Model, images: dialect.SupportsImages(model), thoughts: !no.encrypted && !no.reasoning}
+	e := encoder{provider: p.name, model: r.Model, images: dialect.SupportsImages(model),
+		thoughts: !no.encrypted && !no.reasoning}
 	if !e.add(body, r.Messages, r.Note) {
 		return nil, dialect.ErrNoMessages
 	}

@@ -31,7 +31,8 @@ func TestGolden(t *testing.T) {
 }
 
 // sent returns the first request that a provider of o sends for r, and the answer.
-func sent(t *testing.T, o responses.Options, r *llm.Request, steps ...llmtest.Step) (*llmtest.Server, *llmtest.Collected) {
+func sent(t *testing.T, o responses.Options, r *llm.Request,
+	steps ...llmtest.Step) (*llmtest.Server, *llmtest.Collected) {
 	t.Helper()
 	if steps == nil {
 		steps = []llmtest.Step{llmtest.Say("ok")}
@@ -113,7 +114,8 @@ func TestThoughtsReturn(t *testing.T) {
 			t.Errorf("to model %s: %s, want %s", model, got, want)
 		}
 	}
-	cut := &llm.Message{Role: llm.RoleAssistant, Provider: "openai", Model: "one", Parts: []llm.Part{llm.Text("Well,"), c.Message.Parts[0]}}
+	cut := &llm.Message{Role: llm.RoleAssistant, Provider: "openai", Model: "one",
+		Parts: []llm.Part{llm.Text("Well,"), c.Message.Parts[0]}}
 	r.Model, r.Messages = "one", []*llm.Message{llm.User("Hi"), cut, llm.User("Go on.")}
 	if srv, _ := sent(t, o, r); bytes.Contains(srv.Requests()[0].Body, []byte("c2ln")) {
 		t.Error("a thought that nothing followed was sent back")
@@ -135,7 +137,8 @@ func TestHome(t *testing.T) {
 	} {
 		r := llmtest.Ask("Hi")
 		r.Session, r.Fast = "session-1", true
-		o := responses.Options{BaseURL: tt.base, Key: secret.New("k"), Model: func(id string) llm.Model { return llm.Model{ID: id, Fast: 2, Levels: []llm.Level{llm.Low}} }}
+		o := responses.Options{BaseURL: tt.base, Key: secret.New("k"),
+			Model: func(id string) llm.Model { return llm.Model{ID: id, Fast: 2, Levels: []llm.Level{llm.Low}} }}
 		srv, c := sent(t, o, r)
 		got := srv.Requests()[0]
 		if got.Path != tt.path || got.Header.Get("Authorization") != "Bearer k" {
@@ -193,8 +196,11 @@ func TestStreams(t *testing.T) {
 		{"without deltas", `{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"Hello"}]}}`, "Hello", ""},
 		{"a call without deltas", `{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","name":"look","arguments":"{\"a\":1}"}}`, "", `c look {"a":1}`},
 		{"a delta without its item", `{"type":"response.output_text.delta","output_index":0,"delta":"Hello"}`, "Hello", ""},
-		{"a delta that is no text", `{"type":"response.new.delta","output_index":0,"delta":{"x":1}}` + "\n\n" + `data: {"type":"response.output_text.delta","delta":"Hello"}`, "Hello", ""},
-		{"an item of another type", `{"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call"}}` + "\n\n" + `data: {"type":"response.output_text.delta","output_index":1,"delta":"Hello"}`, "Hello", ""},
+		{"a delta that is no text", `{"type":"response.new.delta","output_index":0,"delta":{"x":1}}` + "\n\n" +
+			`data: {"type":"response.output_text.delta","delta":"Hello"}`, "Hello", ""},
+		{"an item of another type",
+			`{"type":"response.output_item.added","output_index":0,"item":{"type":"web_search_call"}}` + "\n\n" +
+				`data: {"type":"response.output_text.delta","output_index":1,"delta":"Hello"}`, "Hello", ""},
 	} {
 		step := llmtest.Say("x")
 		step.Fault.Body = func([]byte) []byte { return []byte(head + "data: " + tt.events + "\n\n" + end) }
@@ -211,7 +217,8 @@ func TestStreams(t *testing.T) {
 	refusal.Fault.Body = func([]byte) []byte {
 		return []byte(head + `data: {"type":"response.refusal.delta","output_index":0,"delta":"No."}` + "\n\n" + end)
 	}
-	if _, c := sent(t, responses.Options{BaseURL: "http://h"}, llmtest.Ask("Hi"), refusal); c.Message.Stop != llm.StopRefusal || c.Message.PlainText() != "No." {
+	if _, c := sent(t, responses.Options{BaseURL: "http://h"}, llmtest.Ask("Hi"), refusal); c.Message.Stop !=
+		llm.StopRefusal || c.Message.PlainText() != "No." {
 		t.Errorf("a refusal: %q, %q", c.Message.Stop, c.Message.PlainText())
 	}
 }

@@ -131,7 +131,11 @@ func message(raw json.RawMessage) string {
 }
 
 // kinds are the kinds of the parts that items become.
-var kinds = map[string]llm.PartKind{"message": llm.PartText, "reasoning": llm.PartThinking, "function_call": llm.PartCall}
+var kinds = map[string]llm.PartKind{
+	"message":       llm.PartText,
+	"reasoning":     llm.PartThinking,
+	"function_call": llm.PartCall,
+}
 
 // piece returns the piece of an item, which it begins if it is new; nil: it is of an
 // unknown type.

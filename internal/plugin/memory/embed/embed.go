@@ -57,7 +57,13 @@ type format struct {
 }
 
 // formats are the formats of providers. Other providers have that of openai.
-var formats = map[string]format{"openai": openai, "gemini": gemini, "voyage": voyage, "mistral": mistral, "ollama": ollama}
+var formats = map[string]format{
+	"openai":  openai,
+	"gemini":  gemini,
+	"voyage":  voyage,
+	"mistral": mistral,
+	"ollama":  ollama,
+}
 
 type client struct {
 	o        Options
@@ -284,7 +290,8 @@ func (c *client) error(err error) error {
 
 var (
 	errLengths = errors.New("the vectors have different lengths")
-	errAnswer  = errors.New("the answer contains no vectors: does the server have this model for embeddings, and is the base URL right?")
+	errAnswer  = errors.New(
+		"the answer contains no vectors: does the server have this model for embeddings, and is the base URL right?")
 )
 
 // check reports what is wrong with the vectors for n texts.

@@ -60,38 +60,51 @@ func TestFormats(t *testing.T) {
 		body, answer string
 	}{
 		{
-			"openai", embed.Options{Provider: "openai"}, memory.Document, "openai/text-embedding-3-small", "https://api.openai.com/v1/embeddings",
-			[2]string{"Authorization", "Bearer " + key}, `{"model":"text-embedding-3-small","input":["one","two"],"encoding_format":"float"}`, list,
+			"openai", embed.Options{Provider: "openai"}, memory.Document, "openai/text-embedding-3-small",
+			"https://api.openai.com/v1/embeddings",
+			[2]string{"Authorization", "Bearer " + key},
+			`{"model":"text-embedding-3-small","input":["one","two"],"encoding_format":"float"}`, list,
 		},
 		{
-			"a server of OpenAI's format", embed.Options{Provider: "lmstudio", Model: "text-embedding-nomic-embed-text-v1.5", BaseURL: "http://127.0.0.1:1234/v1/"}, memory.Question,
-			"lmstudio/text-embedding-nomic-embed-text-v1.5 at 127.0.0.1:1234", "http://127.0.0.1:1234/v1/embeddings", [2]string{"Authorization", "Bearer " + key},
+			"a server of OpenAI's format", embed.Options{Provider: "lmstudio", Model: "text-embedding-nomic-embed-text-v1.5",
+				BaseURL: "http://127.0.0.1:1234/v1/"}, memory.Question,
+			"lmstudio/text-embedding-nomic-embed-text-v1.5 at 127.0.0.1:1234", "http://127.0.0.1:1234/v1/embeddings",
+			[2]string{"Authorization", "Bearer " + key},
 			`{"model":"text-embedding-nomic-embed-text-v1.5","input":["search_query: one","search_query: two"],"encoding_format":"float"}`, list,
 		},
 		{
-			"gemini", embed.Options{Provider: "gemini", BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai"}, memory.Question, "gemini/gemini-embedding-001",
-			"https://generativelanguage.googleapis.com/v1beta/models/gemini-embedding-001:batchEmbedContents", [2]string{"X-Goog-Api-Key", key},
+			"gemini", embed.Options{Provider: "gemini", BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai"},
+			memory.Question, "gemini/gemini-embedding-001",
+			"https://generativelanguage.googleapis.com/v1beta/models/gemini-embedding-001:batchEmbedContents",
+			[2]string{"X-Goog-Api-Key", key},
 			`{"requests":[
 				{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"one"}]},"taskType":"RETRIEVAL_QUERY","outputDimensionality":768},
 				{"model":"models/gemini-embedding-001","content":{"parts":[{"text":"two"}]},"taskType":"RETRIEVAL_QUERY","outputDimensionality":768}]}`,
 			`{"embeddings":[{"values":[1,0]},{"values":[0,2]}]}`,
 		},
 		{
-			"voyage", embed.Options{Provider: "voyage", Model: "voyage-4"}, memory.Document, "voyage/voyage-4", "https://api.voyageai.com/v1/embeddings",
-			[2]string{"Authorization", "Bearer " + key}, `{"model":"voyage-4","input":["one","two"],"input_type":"document"}`, list,
+			"voyage", embed.Options{Provider: "voyage", Model: "voyage-4"}, memory.Document, "voyage/voyage-4",
+			"https://api.voyageai.com/v1/embeddings",
+			[2]string{"Authorization", "Bearer " + key}, `{"model":"voyage-4","input":["one","two"],"input_type":"document"}`,
+			list,
 		},
 		{
-			"mistral", embed.Options{Provider: "mistral"}, memory.Question, "mistral/mistral-embed", "https://api.mistral.ai/v1/embeddings",
+			"mistral", embed.Options{Provider: "mistral"}, memory.Question, "mistral/mistral-embed",
+			"https://api.mistral.ai/v1/embeddings",
 			[2]string{"Authorization", "Bearer " + key}, `{"model":"mistral-embed","input":["one","two"]}`, list,
 		},
 		{
-			"ollama", embed.Options{Provider: "ollama", BaseURL: "http://127.0.0.1:11434/v1"}, memory.Document, "ollama/nomic-embed-text", "http://127.0.0.1:11434/api/embed",
-			[2]string{"Authorization", "Bearer " + key}, `{"model":"nomic-embed-text","input":["search_document: one","search_document: two"],"truncate":true}`,
+			"ollama", embed.Options{Provider: "ollama", BaseURL: "http://127.0.0.1:11434/v1"}, memory.Document,
+			"ollama/nomic-embed-text", "http://127.0.0.1:11434/api/embed",
+			[2]string{"Authorization", "Bearer " + key},
+			`{"model":"nomic-embed-text","input":["search_document: one","search_document: two"],"truncate":true}`,
 			`{"model":"nomic-embed-text","embeddings":[[1,0],[0,2]]}`,
 		},
 		{
-			"headers", embed.Options{Provider: "openai", Model: "m", BaseURL: "https://user:pass@proxy.example/base", Header: http.Header{"X-Own": {"v"}, "authorization": {"Basic x"}}}, memory.Document,
-			"openai/m at proxy.example", "https://proxy.example/base/embeddings", [2]string{"Authorization", "Basic x"}, `{"model":"m","input":["one","two"],"encoding_format":"float"}`, list,
+			"headers", embed.Options{Provider: "openai", Model: "m", BaseURL: "https://user:pass@proxy.example/base",
+				Header: http.Header{"X-Own": {"v"}, "authorization": {"Basic x"}}}, memory.Document,
+			"openai/m at proxy.example", "https://proxy.example/base/embeddings", [2]string{"Authorization", "Basic x"},
+			`{"model":"m","input":["one","two"],"encoding_format":"float"}`, list,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,11 +114,13 @@ func TestFormats(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				if r.Method != http.MethodPost || r.URL.String() != c.url || r.Header.Get("Content-Type") != "application/json" || r.Header.Get(c.header[0]) != c.header[1] {
+				if r.Method != http.MethodPost || r.URL.String() != c.url || r.Header.Get("Content-Type") != "application/json" ||
+					r.Header.Get(c.header[0]) != c.header[1] {
 					t.Errorf("%s %s, header %v", r.Method, r.URL, r.Header)
 				}
 				var got, want any
-				if err := errors.Join(json.Unmarshal(b, &got), json.Unmarshal([]byte(c.body), &want)); err != nil || !reflect.DeepEqual(got, want) {
+				if err := errors.Join(json.Unmarshal(b, &got), json.Unmarshal([]byte(c.body), &want)); err != nil ||
+					!reflect.DeepEqual(got, want) {
 					t.Errorf("body %s, want %s: %v", b, c.body, err)
 				}
 				fmt.Fprint(w, c.answer)
@@ -119,7 +134,8 @@ func TestFormats(t *testing.T) {
 			}
 		})
 	}
-	for _, o := range []embed.Options{{Provider: "other", BaseURL: "http://h/v1"}, {Provider: "other", Model: "m"}, {Provider: "openai", BaseURL: "ftp://h"}} {
+	for _, o := range []embed.Options{{Provider: "other", BaseURL: "http://h/v1"}, {Provider: "other", Model: "m"},
+		{Provider: "openai", BaseURL: "ftp://h"}} {
 		if _, err := embed.New(o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
@@ -191,22 +207,32 @@ func TestFailures(t *testing.T) {
 		took     time.Duration // at least; 0: no time
 		want     string
 	}{
-		{name: "busy", status: 429, header: "7", body: `{"error":{"message":"slow down"}}`, requests: 4, took: 21 * time.Second, want: "slow down"},
+		{name: "busy", status: 429, header: "7", body: `{"error":{"message":"slow down"}}`, requests: 4,
+			took: 21 * time.Second, want: "slow down"},
 		{name: "out of order", status: 500, body: `oops`, requests: 4, took: time.Second, want: "oops"},
 		{name: "unavailable for long", status: 503, header: "600", requests: 1, want: "503"},
 		{name: "no time for another attempt", status: 500, limit: 100 * time.Millisecond, requests: 1, want: "500"},
-		{name: "a wrong key", status: 401, body: `{"error":{"message":"Incorrect API key sk-test-key-123456"}}`, requests: 1, want: "Incorrect API key [redacted]"},
-		{name: "no money", status: 429, body: `{"error":{"type":"insufficient_quota","message":"You exceeded your current quota"}}`, requests: 1, want: "quota"},
-		{name: "a text with too many tokens", status: 500, body: `{"error":{"message":"input (700 tokens) is too large to process. increase the physical batch size"}}`, requests: 1, want: "too large"},
+		{name: "a wrong key", status: 401, body: `{"error":{"message":"Incorrect API key sk-test-key-123456"}}`, requests: 1,
+			want: "Incorrect API key [redacted]"},
+		{name: "no money", status: 429,
+			body:     `{"error":{"type":"insufficient_quota","message":"You exceeded your current quota"}}`,
+			requests: 1, want: "quota"},
+		{name: "a text with too many tokens", status: 500,
+			body:     `{"error":{"message":"input (700 tokens) is too large to process. increase the physical batch size"}}`,
+			requests: 1, want: "too large"},
 		{name: "an unknown model", status: 404, body: `{"error":"model \"m\" not found"}`, requests: 1, want: "not found"},
 		{name: "a redirect", status: 302, requests: 1, want: "redirects"},
 		{name: "a page", status: 200, body: "<html>", requests: 1, want: "no vectors"},
 		{name: "no vectors", status: 200, body: `{"data":[]}`, requests: 1, want: "no vectors"},
 		{name: "too few", status: 200, body: `{"data":[{"embedding":[1]}]}`, requests: 1, want: "1 vectors for 2 texts"},
-		{name: "an index twice", status: 200, body: `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, requests: 1, want: "no vectors"},
-		{name: "an index outside", status: 200, body: `{"data":[{"index":0,"embedding":[1]},{"index":7,"embedding":[1]}]}`, requests: 1, want: "no vectors"},
-		{name: "different lengths", status: 200, body: `{"data":[{"embedding":[1]},{"embedding":[1,2]}]}`, requests: 1, want: "different lengths"},
-		{name: "no direction", status: 200, body: `{"data":[{"embedding":[1,1]},{"embedding":[0,0]}]}`, requests: 1, want: "no direction"},
+		{name: "an index twice", status: 200, body: `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`,
+			requests: 1, want: "no vectors"},
+		{name: "an index outside", status: 200, body: `{"data":[{"index":0,"embedding":[1]},{"index":7,"embedding":[1]}]}`,
+			requests: 1, want: "no vectors"},
+		{name: "different lengths", status: 200, body: `{"data":[{"embedding":[1]},{"embedding":[1,2]}]}`, requests: 1,
+			want: "different lengths"},
+		{name: "no direction", status: 200, body: `{"data":[{"embedding":[1,1]},{"embedding":[0,0]}]}`,
+			requests: 1, want: "no direction"},
 		{name: "too long", status: 200, body: strings.Repeat(" ", 33<<20), requests: 1, want: "too long"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -229,7 +255,8 @@ func TestFailures(t *testing.T) {
 				}
 				begun := time.Now()
 				_, err := e.Embed(ctx, memory.Document, []string{"a", "b"})
-				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "openai") || strings.Contains(err.Error(), "sk-test") || len(err.Error()) > 500 {
+				if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "openai") ||
+					strings.Contains(err.Error(), "sk-test") || len(err.Error()) > 500 {
 					t.Errorf("error %v, want %q", err, c.want)
 				}
 				if took := time.Since(begun); requests != c.requests || took < c.took || c.took == 0 && took > 0 {
@@ -270,8 +297,10 @@ func TestFailures(t *testing.T) {
 // there is an error.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
-		`{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[1,0]}]}`, `{"embeddings":[{"values":[1,0]},{"values":[0,2]}]}`, `{"embeddings":[[1,0],[0,2]]}`,
-		`{"data":[{"index":-1,"embedding":null}]}`, `{"data":[{"embedding":[1e39]},{"embedding":[1]}]}`, `[]`, `{"embeddings":[[],[]]}`, "",
+		`{"data":[{"index":1,"embedding":[0,2]},{"index":0,"embedding":[1,0]}]}`,
+		`{"embeddings":[{"values":[1,0]},{"values":[0,2]}]}`, `{"embeddings":[[1,0],[0,2]]}`,
+		`{"data":[{"index":-1,"embedding":null}]}`, `{"data":[{"embedding":[1e39]},{"embedding":[1]}]}`, `[]`,
+		`{"embeddings":[[],[]]}`, "",
 	} {
 		f.Add(s)
 	}

@@ -35,7 +35,8 @@ func largeVault(tb testing.TB, n, some int) string {
 				b.WriteString("家里的空调\n")
 			}
 		}
-		if err := os.WriteFile(filepath.Join(dir, "memory", fmt.Sprintf("note-%05d.md", i)), []byte(b.String()), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "memory", fmt.Sprintf("note-%05d.md", i)),
+			[]byte(b.String()), 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -62,7 +63,8 @@ func (e random) Embed(_ context.Context, _ memory.Purpose, texts []string) ([][]
 const benchQuestion = "where did we put the w120 and w2800 and w15 of the 空调 w5500?"
 
 func open(b *testing.B, dir string, v index.Vectors) *index.Index {
-	x := index.New(index.Options{Workspace: dir, File: filepath.Join(dir, "cache", "memory.db"), Vectors: v, Log: slog.New(slog.DiscardHandler)})
+	x := index.New(index.Options{Workspace: dir, File: filepath.Join(dir, "cache", "memory.db"), Vectors: v,
+		Log: slog.New(slog.DiscardHandler)})
 	b.Cleanup(func() { _ = x.Close() })
 	if _, err := x.Search(context.Background(), memory.Query{Text: "w1"}); err != nil {
 		b.Fatal(err)
@@ -92,7 +94,8 @@ func search(b *testing.B, x *index.Index) {
 func BenchmarkIndex(b *testing.B) {
 	dir := largeVault(b, 10_000, 5)
 	b.Run("words", func(b *testing.B) { search(b, open(b, dir, index.Vectors{})) })
-	b.Run("hybrid", func(b *testing.B) { search(b, open(b, dir, index.Vectors{Embedders: []memory.Embedder{random{1536}}})) })
+	b.Run("hybrid",
+		func(b *testing.B) { search(b, open(b, dir, index.Vectors{Embedders: []memory.Embedder{random{1536}}})) })
 	b.Run("build", func(b *testing.B) {
 		x := open(b, dir, index.Vectors{})
 		for b.Loop() {
@@ -120,7 +123,8 @@ func BenchmarkFiles(b *testing.B) {
 	})
 	b.Run("change", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			if err := os.WriteFile(filepath.Join(dir, "memory", "note-00007.md"), fmt.Appendf(nil, "a change %d\n", i), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "memory", "note-00007.md"),
+				fmt.Appendf(nil, "a change %d\n", i), 0o600); err != nil {
 				b.Fatal(err)
 			}
 			compare(b)

@@ -192,10 +192,11 @@ func hashOf(k chunk) []byte {
 func (x *Index) useModel(c *sqlite.Conn, name string, dimension int) error {
 	var was string
 	var length int
-	err := sqlitex.Execute(c, "SELECT name, dimension FROM model", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
-		was, length = s.ColumnText(0), s.ColumnInt(1)
-		return nil
-	}})
+	err := sqlitex.Execute(c, "SELECT name, dimension FROM model",
+		&sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+			was, length = s.ColumnText(0), s.ColumnInt(1)
+			return nil
+		}})
 	if err != nil || was == name && (dimension == 0 || dimension == length) {
 		return err
 	}
@@ -213,7 +214,8 @@ func (x *Index) useModel(c *sqlite.Conn, name string, dimension int) error {
 				return err
 			}
 		}
-		return sqlitex.Execute(c, "INSERT INTO model(name, dimension) VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{name, dimension}})
+		return sqlitex.Execute(c, "INSERT INTO model(name, dimension) VALUES (?, ?)",
+			&sqlitex.ExecOptions{Args: []any{name, dimension}})
 	})
 }
 
@@ -352,13 +354,14 @@ func (x *Index) embed(ctx context.Context) {
 func missingAfter(c *sqlite.Conn, id int64) ([]missing, error) {
 	var out []missing
 	err := sqlitex.Execute(c, `SELECT id, hash, head, text FROM chunk
-		WHERE id > ? AND NOT EXISTS (SELECT 1 FROM vector WHERE vector.hash = chunk.hash) ORDER BY id LIMIT ?`, &sqlitex.ExecOptions{
-		Args: []any{id, embedBatch}, ResultFunc: func(s *sqlite.Stmt) error {
-			m := missing{s.ColumnInt64(0), columnBytes(s, 1), textOf(s.ColumnText(2), s.ColumnText(3))}
-			out = append(out, m)
-			return nil
-		},
-	})
+		WHERE id > ? AND NOT EXISTS (SELECT 1 FROM vector WHERE vector.hash = chunk.hash) ORDER BY id LIMIT ?`,
+		&sqlitex.ExecOptions{
+			Args: []any{id, embedBatch}, ResultFunc: func(s *sqlite.Stmt) error {
+				m := missing{s.ColumnInt64(0), columnBytes(s, 1), textOf(s.ColumnText(2), s.ColumnText(3))}
+				out = append(out, m)
+				return nil
+			},
+		})
 	return out, err
 }
 
@@ -452,7 +455,8 @@ func (x *Index) embedEach(ctx context.Context, e memory.Embedder, texts []string
 	case accepted == 0:
 		return nil, refusal
 	case refusal != nil:
-		x.o.Log.Warn("parts of notes get no vectors and are found by their words only", "parts", len(texts)-accepted, "err", refusal)
+		x.o.Log.Warn("parts of notes get no vectors and are found by their words only",
+			"parts", len(texts)-accepted, "err", refusal)
 	}
 	return vectors, nil
 }
@@ -480,28 +484,33 @@ func putVector(c *sqlite.Conn, hash []byte, vector []float32) error {
 	if used == 0 { // the note was changed meanwhile
 		unused = time.Now().Unix()
 	}
-	err = sqlitex.Execute(c, "INSERT INTO vector(hash, unused, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", &sqlitex.ExecOptions{Args: []any{hash, unused, packed}})
+	err = sqlitex.Execute(c, "INSERT INTO vector(hash, unused, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+		&sqlitex.ExecOptions{Args: []any{hash, unused, packed}})
 	if err != nil || unused != 0 || c.Changes() == 0 || vector == nil {
 		return err
 	}
-	return sqlitex.Execute(c, "INSERT INTO sign(id, bits) VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{c.LastInsertRowID(), signs(packed)}})
+	return sqlitex.Execute(c, "INSERT INTO sign(id, bits) VALUES (?, ?)",
+		&sqlitex.ExecOptions{Args: []any{c.LastInsertRowID(), signs(packed)}})
 }
 
 // useVector marks the vector of a new chunk as used. It reports whether there is one.
 func useVector(c *sqlite.Conn, hash []byte) (found bool, err error) {
 	var id, unused int64
 	var data []byte
-	err = sqlitex.Execute(c, "SELECT id, unused, data FROM vector WHERE hash = ?", &sqlitex.ExecOptions{Args: []any{hash}, ResultFunc: func(s *sqlite.Stmt) error {
-		found, id, unused, data = true, s.ColumnInt64(0), s.ColumnInt64(1), columnBytes(s, 2)
-		return nil
-	}})
+	err = sqlitex.Execute(c, "SELECT id, unused, data FROM vector WHERE hash = ?",
+		&sqlitex.ExecOptions{Args: []any{hash}, ResultFunc: func(s *sqlite.Stmt) error {
+			found, id, unused, data = true, s.ColumnInt64(0), s.ColumnInt64(1), columnBytes(s, 2)
+			return nil
+		}})
 	if err != nil || unused == 0 {
 		return found, err
 	}
-	if err := sqlitex.Execute(c, "UPDATE vector SET unused = 0 WHERE id = ?", &sqlitex.ExecOptions{Args: []any{id}}); err != nil || len(data) == 0 {
+	if err := sqlitex.Execute(c, "UPDATE vector SET unused = 0 WHERE id = ?",
+		&sqlitex.ExecOptions{Args: []any{id}}); err != nil || len(data) == 0 {
 		return true, err
 	}
-	return true, sqlitex.Execute(c, "INSERT INTO sign(id, bits) VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{id, signs(data)}})
+	return true, sqlitex.Execute(c, "INSERT INTO sign(id, bits) VALUES (?, ?)",
+		&sqlitex.ExecOptions{Args: []any{id, signs(data)}})
 }
 
 // unuseVectors marks the vectors of a note that is forgotten as unused, except those of
@@ -509,10 +518,12 @@ func useVector(c *sqlite.Conn, hash []byte) (found bool, err error) {
 func unuseVectors(c *sqlite.Conn, note int64) error {
 	const of = `SELECT vector.id FROM chunk JOIN vector ON vector.hash = chunk.hash WHERE chunk.note = ?1
 		AND NOT EXISTS (SELECT 1 FROM chunk AS other WHERE other.hash = chunk.hash AND other.note <> ?1)`
-	if err := sqlitex.Execute(c, "DELETE FROM sign WHERE id IN ("+of+")", &sqlitex.ExecOptions{Args: []any{note}}); err != nil {
+	if err := sqlitex.Execute(c, "DELETE FROM sign WHERE id IN ("+of+")", &sqlitex.ExecOptions{Args: []any{note}}); err !=
+		nil {
 		return err
 	}
-	return sqlitex.Execute(c, "UPDATE vector SET unused = ?2 WHERE id IN ("+of+")", &sqlitex.ExecOptions{Args: []any{note, time.Now().Unix()}})
+	return sqlitex.Execute(c, "UPDATE vector SET unused = ?2 WHERE id IN ("+of+")",
+		&sqlitex.ExecOptions{Args: []any{note, time.Now().Unix()}})
 }
 
 // pruneVectors deletes the oldest unused vectors until most remain.
@@ -561,25 +572,28 @@ func (x *Index) nearVectors(c *sqlite.Conn, question []byte, n int) ([]near, err
 	fewest()
 	out := make([]near, 0, len(some))
 	for _, o := range some {
-		err := sqlitex.Execute(c, "SELECT hash, data FROM vector WHERE id = ?", &sqlitex.ExecOptions{Args: []any{o.id}, ResultFunc: func(s *sqlite.Stmt) error {
-			out = append(out, near{o.id, string(columnBytes(s, 0)), cosine(question, columnBytes(s, 1))})
-			return nil
-		}})
+		err := sqlitex.Execute(c, "SELECT hash, data FROM vector WHERE id = ?",
+			&sqlitex.ExecOptions{Args: []any{o.id}, ResultFunc: func(s *sqlite.Stmt) error {
+				out = append(out, near{o.id, string(columnBytes(s, 0)), cosine(question, columnBytes(s, 1))})
+				return nil
+			}})
 		if err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(out, func(a, b near) int { return cmp.Or(cmp.Compare(b.similarity, a.similarity), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(out,
+		func(a, b near) int { return cmp.Or(cmp.Compare(b.similarity, a.similarity), cmp.Compare(a.id, b.id)) })
 	return out[:min(len(out), n)], nil
 }
 
 // similarity returns how similar the vector of a text is to that of a question, and
 // whether the text has one.
 func (x *Index) similarity(c *sqlite.Conn, hash string, question []byte) (value float64, ok bool, err error) {
-	err = sqlitex.Execute(c, "SELECT data FROM vector WHERE hash = ? AND data <> x''", &sqlitex.ExecOptions{Args: []any{[]byte(hash)}, ResultFunc: func(s *sqlite.Stmt) error {
-		value, ok = cosine(question, columnBytes(s, 0)), true
-		return nil
-	}})
+	err = sqlitex.Execute(c, "SELECT data FROM vector WHERE hash = ? AND data <> x''",
+		&sqlitex.ExecOptions{Args: []any{[]byte(hash)}, ResultFunc: func(s *sqlite.Stmt) error {
+			value, ok = cosine(question, columnBytes(s, 0)), true
+			return nil
+		}})
 	return value, ok, err
 }
 

@@ -50,7 +50,8 @@ func TestNotes(t *testing.T) {
 			v := newVault(t, map[string]string{"memory/note.md": c.text, "memory/other.md": "The cat.\n"})
 			if c.question != "" {
 				hits := v.find(c.question)
-				if len(hits) == 0 || hits[0].Path != "memory/note.md" || len(hits[0].Snippet) > memory.SnippetSize || strings.ToValidUTF8(hits[0].Snippet, "") != hits[0].Snippet {
+				if len(hits) == 0 || hits[0].Path != "memory/note.md" || len(hits[0].Snippet) > memory.SnippetSize ||
+					strings.ToValidUTF8(hits[0].Snippet, "") != hits[0].Snippet {
 					t.Errorf("found %.300v", hits)
 				}
 			}
@@ -76,7 +77,12 @@ func TestNotes(t *testing.T) {
 	t.Run("links", func(t *testing.T) {
 		t.Parallel()
 		v := newVault(t, map[string]string{"outside/secret.md": "The zeppelin.\n", "memory/a.md": "The cat.\n"})
-		for name, to := range map[string]string{"memory/link.md": "../outside/secret.md", "memory/folder": "../outside", "memory/loop": ".", "MEMORY.md": "outside/secret.md"} {
+		for name, to := range map[string]string{
+			"memory/link.md": "../outside/secret.md",
+			"memory/folder":  "../outside",
+			"memory/loop":    ".",
+			"MEMORY.md":      "outside/secret.md",
+		} {
 			if err := os.Symlink(to, filepath.Join(v.dir, filepath.FromSlash(name))); err != nil {
 				needtest.Missing(t, "symbolic links")
 			}
@@ -84,7 +90,8 @@ func TestNotes(t *testing.T) {
 		if got := v.paths("zeppelin"); len(got) > 0 {
 			t.Errorf("a link was followed: %v", got)
 		}
-		for _, name := range []string{"memory/link.md", "memory/folder/secret.md", "MEMORY.md", "memory/../outside/secret.md"} {
+		for _, name := range []string{"memory/link.md", "memory/folder/secret.md", "MEMORY.md",
+			"memory/../outside/secret.md"} {
 			if b, err := v.Read(t.Context(), name); !errors.Is(err, memory.ErrOutside) {
 				t.Errorf("%s: %q, %v", name, b, err)
 			}
@@ -92,7 +99,8 @@ func TestNotes(t *testing.T) {
 		if got := v.paths("cat"); fmt.Sprint(got) != "[memory/a.md]" {
 			t.Errorf("%v", got)
 		}
-		if got, want := v.skipped(), "MEMORY.md: it is a link, memory/folder: it is a link, memory/link.md: it is a link, memory/loop: it is a link"; got != want {
+		if got, want := v.skipped(),
+			"MEMORY.md: it is a link, memory/folder: it is a link, memory/link.md: it is a link, memory/loop: it is a link"; got != want {
 			t.Errorf("skipped: %s, want %s", got, want)
 		}
 	})
@@ -116,10 +124,15 @@ func TestNotes(t *testing.T) {
 		if os.Getuid() <= 0 {
 			t.Skip("this user may read everything")
 		}
-		v := newVault(t, map[string]string{"memory/a.md": "The cat.\n", "memory/b.md": "The zeppelin.\n", "memory/c/d.md": "The router.\n"})
+		v := newVault(t, map[string]string{
+			"memory/a.md":   "The cat.\n",
+			"memory/b.md":   "The zeppelin.\n",
+			"memory/c/d.md": "The router.\n",
+		})
 		set := func(file, folder os.FileMode) {
 			t.Helper()
-			if err := errors.Join(os.Chmod(filepath.Join(v.dir, "memory", "b.md"), file), os.Chmod(filepath.Join(v.dir, "memory", "c"), folder)); err != nil {
+			if err := errors.Join(os.Chmod(filepath.Join(v.dir, "memory", "b.md"), file),
+				os.Chmod(filepath.Join(v.dir, "memory", "c"), folder)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -139,7 +152,8 @@ func TestNotes(t *testing.T) {
 		if got := v.skipped(); got != "" {
 			t.Errorf("they may be read, but are skipped: %s", got)
 		}
-		if got := fmt.Sprint(v.paths("cat"), v.paths("zeppelin"), v.paths("router")); got != "[memory/a.md] [memory/b.md] [memory/c/d.md]" {
+		if got := fmt.Sprint(v.paths("cat"), v.paths("zeppelin"), v.paths("router")); got !=
+			"[memory/a.md] [memory/b.md] [memory/c/d.md]" {
 			t.Errorf("%s", got)
 		}
 	})
@@ -160,7 +174,12 @@ func TestNotes(t *testing.T) {
 	})
 	t.Run("further folders", func(t *testing.T) {
 		t.Parallel()
-		v := newVault(t, map[string]string{"memory/imports/a.md": "The cat.\n", "notes/.private/b.md": "The cat.\n", "notes/c.md": "The cat.\n", "top.md": "The cat.\n"})
+		v := newVault(t, map[string]string{
+			"memory/imports/a.md": "The cat.\n",
+			"notes/.private/b.md": "The cat.\n",
+			"notes/c.md":          "The cat.\n",
+			"top.md":              "The cat.\n",
+		})
 		v.reopen(func(o *index.Options) { o.Extra = []string{".", filepath.Join(v.dir, "x", "..", "notes")} })
 		got := v.paths("cat")
 		slices.Sort(got)
@@ -168,7 +187,11 @@ func TestNotes(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		for name, want := range map[string]bool{
-			"top.md": true, "notes/c.md": true, "memory/imports/a.md": true, "notes/.private/b.md": false, ".private/b.md": false,
+			"top.md":              true,
+			"notes/c.md":          true,
+			"memory/imports/a.md": true,
+			"notes/.private/b.md": false,
+			".private/b.md":       false,
 			filepath.Join(v.dir, "memory", "imports", "a.md"): false, // it would not be marked as untrusted
 		} {
 			if b, err := v.Read(t.Context(), name); (err == nil) != want || err != nil && !errors.Is(err, memory.ErrOutside) {

@@ -240,7 +240,8 @@ func (x *Index) Read(ctx context.Context, name string) ([]byte, error) {
 // place returns the folder of a note and the note's path in it; "": it is none.
 func (x *Index) place(name string) (root, rest string) {
 	isNote := func(p string) bool {
-		return filepath.IsLocal(filepath.FromSlash(p)) && strings.EqualFold(path.Ext(p), ".md") && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.")
+		return filepath.IsLocal(filepath.FromSlash(p)) && strings.EqualFold(path.Ext(p), ".md") &&
+			!strings.HasPrefix(p, ".") && !strings.Contains(p, "/.")
 	}
 	if name == "MEMORY.md" || name == "memory.md" || strings.HasPrefix(name, "memory/") && isNote(name) {
 		return x.o.Workspace, name

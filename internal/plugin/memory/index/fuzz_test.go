@@ -13,8 +13,10 @@ import (
 // FuzzChunks: the chunks of any note have all its lines, in order, and bounded sizes.
 func FuzzChunks(f *testing.F) {
 	for _, s := range []string{
-		"", "# A\n\ntext\n## B\nmore\n# C\n", "```\n# no heading\n```\n# yes", "#", "####### seven", "\r\n\r\n# x\r\n", "# \n# \n", "a\n\n\n\nb", "~~~\n```\n~~~",
-		strings.Repeat("long ", 2000), strings.Repeat("line\n", 1000), strings.Repeat("空调", 3000), "# " + strings.Repeat("h", 5000) + "\ntext",
+		"", "# A\n\ntext\n## B\nmore\n# C\n", "```\n# no heading\n```\n# yes", "#", "####### seven", "\r\n\r\n# x\r\n",
+		"# \n# \n", "a\n\n\n\nb", "~~~\n```\n~~~",
+		strings.Repeat("long ", 2000), strings.Repeat("line\n", 1000), strings.Repeat("空调", 3000),
+		"# " + strings.Repeat("h", 5000) + "\ntext",
 	} {
 		f.Add(s)
 	}
@@ -28,7 +30,8 @@ func FuzzChunks(f *testing.F) {
 			if c.first < 1 || c.last < c.first || c.last > len(lines) || c.first < last {
 				t.Fatalf("lines %d to %d of %d, after one from %d", c.first, c.last, len(lines), last)
 			}
-			if len(c.text) > 2*chunkTokens*estimate.BytesPerToken+overlapTokens*estimate.BytesPerToken || !utf8.ValidString(c.text) {
+			if len(c.text) > 2*chunkTokens*estimate.BytesPerToken+overlapTokens*estimate.BytesPerToken ||
+				!utf8.ValidString(c.text) {
 				t.Fatalf("a chunk of %d bytes", len(c.text))
 			}
 			for i := c.first; i <= c.last; i++ {
@@ -47,14 +50,17 @@ func FuzzChunks(f *testing.F) {
 // FuzzTerms: terms are what the full-text index takes as one word, and a question about a
 // text in its own words asks for terms that the text has.
 func FuzzTerms(f *testing.F) {
-	for _, s := range []string{"", "The routers' NAS", "空调 router 13800138000", "naïve Ångström don’t", "\u202ea\u2066b", "ﬁx", strings.Repeat("x", 1000), "日本語カタカナ 한국어 ไทย", "a\x00b", "İ", "家里的", "\u200b"} {
+	for _, s := range []string{"", "The routers' NAS", "空调 router 13800138000", "naïve Ångström don’t", "\u202ea\u2066b",
+		"ﬁx", strings.Repeat("x", 1000), "日本語カタカナ 한국어 ไทย", "a\x00b", "İ", "家里的", "\u200b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := newSpeller()
 		terms := s.terms(text)
 		for _, term := range terms {
-			if term == "" || len(term) > maxWord || !utf8.ValidString(term) || strings.ContainsFunc(term, func(r rune) bool { return r < 128 && !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z') }) {
+			if term == "" || len(term) > maxWord || !utf8.ValidString(term) ||
+				strings.ContainsFunc(term,
+					func(r rune) bool { return r < 128 && !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z') }) {
 				t.Fatalf("%q: term %q", text, term)
 			}
 		}

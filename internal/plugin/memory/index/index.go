@@ -187,7 +187,8 @@ func (x *Index) open() error {
 	c.SetBusyTimeout(busyStep)
 	x.c = c
 	var version int
-	for _, pragma := range []string{"journal_mode = WAL", "synchronous = OFF", "cache_size = -1024", "temp_store = MEMORY", "user_version"} {
+	for _, pragma := range []string{"journal_mode = WAL", "synchronous = OFF", "cache_size = -1024",
+		"temp_store = MEMORY", "user_version"} {
 		if err == nil {
 			err = sqlitex.ExecuteTransient(c, "PRAGMA "+pragma, &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
 				version = s.ColumnInt(0)
@@ -258,21 +259,24 @@ func (x *Index) Status(ctx context.Context) (memory.Status, error) {
 		if st.Vectors, err = x.vectorStatus(c); err != nil {
 			return err
 		}
-		err = sqlitex.Execute(c, "SELECT count(*), coalesce(sum(size), 0), (SELECT count(*) FROM chunk) FROM note WHERE problem = ''", &sqlitex.ExecOptions{
-			ResultFunc: func(s *sqlite.Stmt) error {
-				st.Files, st.Bytes, st.Chunks = s.ColumnInt(0), s.ColumnInt64(1), s.ColumnInt(2)
-				return nil
-			},
-		})
+		err = sqlitex.Execute(c,
+			"SELECT count(*), coalesce(sum(size), 0), (SELECT count(*) FROM chunk) FROM note WHERE problem = ''",
+			&sqlitex.ExecOptions{
+				ResultFunc: func(s *sqlite.Stmt) error {
+					st.Files, st.Bytes, st.Chunks = s.ColumnInt(0), s.ColumnInt64(1), s.ColumnInt(2)
+					return nil
+				},
+			})
 		if err != nil {
 			return err
 		}
-		return sqlitex.Execute(c, "SELECT path, problem FROM note WHERE problem <> '' ORDER BY path LIMIT 100", &sqlitex.ExecOptions{
-			ResultFunc: func(s *sqlite.Stmt) error {
-				st.Skipped = append(st.Skipped, memory.Skipped{Path: s.ColumnText(0), Reason: s.ColumnText(1)})
-				return nil
-			},
-		})
+		return sqlitex.Execute(c, "SELECT path, problem FROM note WHERE problem <> '' ORDER BY path LIMIT 100",
+			&sqlitex.ExecOptions{
+				ResultFunc: func(s *sqlite.Stmt) error {
+					st.Skipped = append(st.Skipped, memory.Skipped{Path: s.ColumnText(0), Reason: s.ColumnText(1)})
+					return nil
+				},
+			})
 	})
 	if fi, serr := os.Stat(x.o.File); serr == nil {
 		st.Size = fi.Size()
@@ -295,18 +299,19 @@ func (x *Index) sync(ctx context.Context, c *sqlite.Conn) error {
 	var gone []int64
 	known := map[string]bool{}
 	again := map[string]string{} // the identities of notes that are read again
-	err = sqlitex.Execute(c, "SELECT id, path, version, hash, problem FROM note", &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
-		path := s.ColumnText(1)
-		switch n := all[path]; {
-		case n == nil:
-			gone = append(gone, s.ColumnInt64(0))
-		case n.version() == s.ColumnText(2):
-			known[path] = true
-		case s.ColumnText(2) == "":
-			again[path] = string(columnBytes(s, 3)) + s.ColumnText(4)
-		}
-		return nil
-	}})
+	err = sqlitex.Execute(c, "SELECT id, path, version, hash, problem FROM note",
+		&sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
+			path := s.ColumnText(1)
+			switch n := all[path]; {
+			case n == nil:
+				gone = append(gone, s.ColumnInt64(0))
+			case n.version() == s.ColumnText(2):
+				known[path] = true
+			case s.ColumnText(2) == "":
+				again[path] = string(columnBytes(s, 3)) + s.ColumnText(4)
+			}
+			return nil
+		}})
 	if err != nil {
 		return err
 	}
@@ -461,16 +466,18 @@ func (x *Index) put(c *sqlite.Conn, n *content) (without int, err error) {
 	}
 	time := n.info.ModTime().Unix()
 	if same {
-		return 0, sqlitex.Execute(c, "UPDATE note SET version = ?, time = ? WHERE id = ?", &sqlitex.ExecOptions{Args: []any{n.version, time, id}})
+		return 0, sqlitex.Execute(c, "UPDATE note SET version = ?, time = ? WHERE id = ?",
+			&sqlitex.ExecOptions{Args: []any{n.version, time, id}})
 	}
 	if id != 0 {
 		if err := forget(c, id); err != nil {
 			return 0, err
 		}
 	}
-	err = sqlitex.Execute(c, "INSERT INTO note(path, version, hash, size, time, problem) VALUES (?, ?, ?, ?, ?, ?)", &sqlitex.ExecOptions{
-		Args: []any{n.path, n.version, n.hash[:], n.info.Size(), time, n.problem},
-	})
+	err = sqlitex.Execute(c, "INSERT INTO note(path, version, hash, size, time, problem) VALUES (?, ?, ?, ?, ?, ?)",
+		&sqlitex.ExecOptions{
+			Args: []any{n.path, n.version, n.hash[:], n.info.Size(), time, n.problem},
+		})
 	if err != nil {
 		return 0, err
 	}
@@ -478,13 +485,15 @@ func (x *Index) put(c *sqlite.Conn, n *content) (without int, err error) {
 	name := strings.NewReplacer("-", " ", "_", " ", "/", " ", ".md", "").Replace(n.path)
 	for _, k := range n.chunks {
 		terms, hash := strings.Join(x.spell.terms(name+"\n"+k.head+"\n"+k.text), " "), hashOf(k)
-		err := sqlitex.Execute(c, "INSERT INTO chunk(note, first, last, head, text, terms, hash) VALUES (?, ?, ?, ?, ?, ?, ?)", &sqlitex.ExecOptions{
-			Args: []any{id, k.first, k.last, k.head, k.text, terms, hash},
-		})
+		err := sqlitex.Execute(c,
+			"INSERT INTO chunk(note, first, last, head, text, terms, hash) VALUES (?, ?, ?, ?, ?, ?, ?)", &sqlitex.ExecOptions{
+				Args: []any{id, k.first, k.last, k.head, k.text, terms, hash},
+			})
 		if err != nil {
 			return without, err
 		}
-		err = sqlitex.Execute(c, "INSERT INTO words(rowid, terms) VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{c.LastInsertRowID(), terms}})
+		err = sqlitex.Execute(c, "INSERT INTO words(rowid, terms) VALUES (?, ?)",
+			&sqlitex.ExecOptions{Args: []any{c.LastInsertRowID(), terms}})
 		if err != nil {
 			return without, err
 		}

@@ -104,12 +104,14 @@ func TestSearch(t *testing.T) {
 			}
 		})
 	}
-	for _, q := range []string{"", "the", "Where does my passport expire?", "护照号码是多少", "!!! ???", strings.Repeat("x", 100_000), `" OR "tax`, "NEAR(a b)"} {
+	for _, q := range []string{"", "the", "Where does my passport expire?", "护照号码是多少", "!!! ???",
+		strings.Repeat("x", 100_000), `" OR "tax`, "NEAR(a b)"} {
 		if got := v.paths(q); len(got) > 0 && !strings.Contains(q, "tax") {
 			t.Errorf("%.40q: %v", q, got)
 		}
 	}
-	if got := v.find("when to cut the hedge")[0]; got.First != 6 || got.Last != 7 || !strings.HasPrefix(got.Snippet, "## Hedge\nCut the hedge") {
+	if got := v.find("when to cut the hedge")[0]; got.First != 6 || got.Last != 7 ||
+		!strings.HasPrefix(got.Snippet, "## Hedge\nCut the hedge") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -118,12 +120,25 @@ func TestSearch(t *testing.T) {
 func TestOtherWords(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, map[string]string{
-		"memory/lamp.md": "Bought the lamp in Feb.\n", "memory/sale.md": "The sofa was 12 % less.\n", "memory/oven.md": "烤箱 180°。\n",
-		"memory/dog.md": "Our puppy chews slippers.\n", "memory/pass.md": "护照 2031 年到期。\n", "memory/gym.md": "Physio on the third floor.\n",
+		"memory/lamp.md": "Bought the lamp in Feb.\n",
+		"memory/sale.md": "The sofa was 12 % less.\n",
+		"memory/oven.md": "烤箱 180°。\n",
+		"memory/dog.md":  "Our puppy chews slippers.\n",
+		"memory/pass.md": "护照 2031 年到期。\n",
+
+		"memory/gym.md": "Physio on the third floor.\n",
 	})
 	for question, want := range map[string]string{
-		"when did we buy the lamp": "memory/lamp.md", "lamp february": "memory/lamp.md", "what percentage for the sofa": "memory/sale.md", "how many degrees": "memory/oven.md",
-		"dog": "memory/dog.md", "狗": "memory/dog.md", "my passport": "memory/pass.md", "floor of the physiotherapy": "memory/gym.md", "the piano of the neighbour": "",
+		"when did we buy the lamp":     "memory/lamp.md",
+		"lamp february":                "memory/lamp.md",
+		"what percentage for the sofa": "memory/sale.md",
+		"how many degrees":             "memory/oven.md",
+		"dog":                          "memory/dog.md",
+		"狗":                            "memory/dog.md",
+		"my passport":                  "memory/pass.md",
+
+		"floor of the physiotherapy": "memory/gym.md",
+		"the piano of the neighbour": "",
 	} {
 		if got := strings.Join(v.paths(question), " "); got != want {
 			t.Errorf("%q: %s, want %s", question, got, want)
@@ -142,7 +157,8 @@ func TestFollowsFiles(t *testing.T) {
 		v.write("memory/garden.md", "# Garden\n\nA submarine in the pond.\n")
 		v.write("memory/new.md", "The yellow zeppelin.\n")
 		wait()
-		if got := fmt.Sprint(v.paths("submarine"), v.paths("zeppelin"), v.paths("hedge")); got != "[memory/garden.md] [memory/new.md] []" {
+		if got := fmt.Sprint(v.paths("submarine"), v.paths("zeppelin"), v.paths("hedge")); got !=
+			"[memory/garden.md] [memory/new.md] []" {
 			t.Errorf("MEM-02 after an edit: %s", got)
 		}
 		if err := os.Remove(filepath.Join(v.dir, "memory", "new.md")); err != nil {

@@ -19,14 +19,20 @@ func (x *Index) Notes(ctx context.Context) ([]memory.Note, error) {
 		if err := x.sync(ctx, c); err != nil {
 			return err
 		}
-		return sqlitex.Execute(c, "SELECT path, size, time, problem, (SELECT count(*) FROM chunk WHERE chunk.note = note.id) FROM note ORDER BY path", &sqlitex.ExecOptions{
-			ResultFunc: func(s *sqlite.Stmt) error {
-				notes = append(notes, memory.Note{
-					Path: s.ColumnText(0), Size: s.ColumnInt64(1), Changed: time.Unix(s.ColumnInt64(2), 0), Problem: s.ColumnText(3), Chunks: s.ColumnInt(4),
-				})
-				return nil
-			},
-		})
+		return sqlitex.Execute(c,
+			"SELECT path, size, time, problem, (SELECT count(*) FROM chunk WHERE chunk.note = note.id) FROM note ORDER BY path",
+			&sqlitex.ExecOptions{
+				ResultFunc: func(s *sqlite.Stmt) error {
+					notes = append(notes, memory.Note{
+						Path:    s.ColumnText(0),
+						Size:    s.ColumnInt64(1),
+						Changed: time.Unix(s.ColumnInt64(2), 0),
+						Problem: s.ColumnText(3),
+						Chunks:  s.ColumnInt(4),
+					})
+					return nil
+				},
+			})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("memory index: %w", err)

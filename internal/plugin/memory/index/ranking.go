@@ -15,5 +15,13 @@ type Ranking struct {
 
 // DefaultRanking returns the ranking that is used if none is configured.
 func DefaultRanking() Ranking {
-	return Ranking{VectorWeight: 0.7, TextWeight: 0.3, Multiplier: 4, Diversity: true, Lambda: 0.7, Decay: true, HalfLife: 30}
+	return Ranking{
+		VectorWeight: 0.7,
+		TextWeight:   0.3,
+		Multiplier:   4,
+		Diversity:    true,
+		Lambda:       0.7,
+		Decay:        true,
+		HalfLife:     30,
+	}
 }

@@ -179,7 +179,8 @@ func (x *Index) find(c *sqlite.Conn, q *question, most int) ([]candidate, error)
 // best sorts candidates and keeps n.
 func best(all *[]candidate, n int) {
 	slices.SortFunc(*all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.order, a.order), strings.Compare(a.Path, b.Path), cmp.Compare(a.First, b.First), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(b.order, a.order), strings.Compare(a.Path, b.Path), cmp.Compare(a.First, b.First),
+			cmp.Compare(a.id, b.id))
 	})
 	*all = (*all)[:min(len(*all), n)]
 }
@@ -187,25 +188,33 @@ func best(all *[]candidate, n int) {
 // read returns the chunks whose ids a statement selects, with their scores by words.
 func (x *Index) read(c *sqlite.Conn, q *question, ids string, args ...any) ([]candidate, error) {
 	var all []candidate
-	err := sqlitex.Execute(c, `SELECT chunk.id, note.path, chunk.first, chunk.last, chunk.text, chunk.terms, chunk.hash, note.time FROM
+	err := sqlitex.Execute(c,
+		`SELECT chunk.id, note.path, chunk.first, chunk.last, chunk.text, chunk.terms, chunk.hash, note.time FROM
 		chunk JOIN note ON note.id = chunk.note WHERE chunk.id IN (`+ids+`)`, &sqlitex.ExecOptions{
-		Args: args, ResultFunc: func(s *sqlite.Stmt) error {
-			f := candidate{
-				Hit:   memory.Hit{Path: s.ColumnText(1), First: s.ColumnInt(2), Last: s.ColumnInt(3), Source: memory.SourceOf(s.ColumnText(1)), Changed: time.Unix(s.ColumnInt64(7), 0), Untrusted: memory.Untrusted(s.ColumnText(1))},
-				id:    s.ColumnInt64(0),
-				text:  s.ColumnText(4),
-				hash:  string(columnBytes(s, 6)),
-				terms: map[string]int{},
-			}
-			for t := range strings.SplitSeq(s.ColumnText(5), " ") {
-				f.terms[t]++
-				f.count++
-			}
-			f.score(q)
-			all = append(all, f)
-			return nil
-		},
-	})
+			Args: args, ResultFunc: func(s *sqlite.Stmt) error {
+				f := candidate{
+					Hit: memory.Hit{
+						Path:      s.ColumnText(1),
+						First:     s.ColumnInt(2),
+						Last:      s.ColumnInt(3),
+						Source:    memory.SourceOf(s.ColumnText(1)),
+						Changed:   time.Unix(s.ColumnInt64(7), 0),
+						Untrusted: memory.Untrusted(s.ColumnText(1)),
+					},
+					id:    s.ColumnInt64(0),
+					text:  s.ColumnText(4),
+					hash:  string(columnBytes(s, 6)),
+					terms: map[string]int{},
+				}
+				for t := range strings.SplitSeq(s.ColumnText(5), " ") {
+					f.terms[t]++
+					f.count++
+				}
+				f.score(q)
+				all = append(all, f)
+				return nil
+			},
+		})
 	return all, err
 }
 
@@ -320,12 +329,13 @@ func docs(c *sqlite.Conn, term string) (int64, error) {
 // similar returns terms that begin with a word, or the longest one that it begins with.
 func similar(c *sqlite.Conn, word string) (map[string]int64, error) {
 	out := map[string]int64{}
-	err := sqlitex.Execute(c, "SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? LIMIT 8", &sqlitex.ExecOptions{
-		Args: []any{word, word + "\U0010FFFF"}, ResultFunc: func(s *sqlite.Stmt) error {
-			out[s.ColumnText(0)] = s.ColumnInt64(1)
-			return nil
-		},
-	})
+	err := sqlitex.Execute(c, "SELECT term, doc FROM vocabulary WHERE term >= ? AND term < ? LIMIT 8",
+		&sqlitex.ExecOptions{
+			Args: []any{word, word + "\U0010FFFF"}, ResultFunc: func(s *sqlite.Stmt) error {
+				out[s.ColumnText(0)] = s.ColumnInt64(1)
+				return nil
+			},
+		})
 	for n := len(word) - 1; n >= 4 && err == nil && len(out) == 0; n-- {
 		var found int64
 		if found, err = docs(c, word[:n]); found > 0 {

@@ -31,7 +31,8 @@ func dimension(packed []byte) int { return len(packed) - factorSize }
 
 // cosine returns the cosine of the angle between two packed vectors of the same length.
 func cosine(a, b []byte) float64 {
-	factor := float64(math.Float32frombits(binary.LittleEndian.Uint32(a))) * float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+	factor := float64(math.Float32frombits(binary.LittleEndian.Uint32(a))) *
+		float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	a, b = a[factorSize:], b[factorSize:]
 	if len(a) != len(b) {
 		return 0

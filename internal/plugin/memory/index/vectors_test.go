@@ -59,7 +59,8 @@ func (e *concepts) Embed(ctx context.Context, p memory.Purpose, texts []string) 
 	out := make([][]float32, len(texts))
 	for i, t := range texts {
 		out[i] = make([]float32, length)
-		for w := range strings.FieldsFuncSeq(strings.ToLower(t), func(r rune) bool { return (r < 'a' || r > 'z') && r < 128 }) {
+		for w := range strings.FieldsFuncSeq(strings.ToLower(t),
+			func(r rune) bool { return (r < 'a' || r > 'z') && r < 128 }) {
 			if len(w) < 3 || w == "the" || w == "that" {
 				continue
 			}
@@ -155,11 +156,13 @@ func TestVectors(t *testing.T) {
 			t.Errorf("by meaning: %v", got)
 		}
 		st := v.status()
-		if s := st.Vectors; s == nil || s.Model != "test/concepts" || s.Dimension != 256 || s.Ready != st.Chunks || s.Waiting != 0 || s.Problem != "" {
+		if s := st.Vectors; s == nil || s.Model != "test/concepts" || s.Dimension != 256 || s.Ready != st.Chunks ||
+			s.Waiting != 0 || s.Problem != "" {
 			t.Errorf("status %+v of %d chunks", s, st.Chunks)
 		}
 		v.reopen(func(*index.Options) {})
-		if got, want := fmt.Sprint(v.paths(hostQuestion), v.paths("router")), "[] [memory/network.md MEMORY.md]"; got != want {
+		if got, want := fmt.Sprint(v.paths(hostQuestion), v.paths("router")),
+			"[] [memory/network.md MEMORY.md]"; got != want {
 			t.Errorf("by words: %s, want %s", got, want)
 		}
 		if v.status().Vectors != nil {
@@ -254,7 +257,8 @@ func TestVectors(t *testing.T) {
 			if got := v.paths(hostQuestion); len(got) == 0 || got[0] != "memory/network.md" {
 				t.Errorf("%s: %v", what, got)
 			}
-			if n, s := e.embedded(), v.status().Vectors; n != all || s.Dimension != length || s.Ready != all || s.Model != e.name {
+			if n, s := e.embedded(), v.status().Vectors; n != all || s.Dimension != length ||
+				s.Ready != all || s.Model != e.name {
 				t.Errorf("%s: %d chunks were embedded, status %+v", what, n, s)
 			}
 		}
@@ -423,7 +427,8 @@ func TestRanking(t *testing.T) {
 			"memory/1999-11-02.md": "The code of the gate is 4071.\n", "memory/1999-12-31.md": "The code of the gate is 8812.\n",
 			"MEMORY.md": "The code of the gate is 5555.\n",
 		})
-		if got := v.paths("the code of the gate"); fmt.Sprint(got) != "[MEMORY.md memory/1999-12-31.md memory/1999-11-02.md]" {
+		if got := v.paths("the code of the gate"); fmt.Sprint(got) !=
+			"[MEMORY.md memory/1999-12-31.md memory/1999-11-02.md]" {
 			t.Errorf("%v", got)
 		}
 		if got := v.find("the code of the gate"); len(got) != 3 || got[2].Score < 0.9 {
@@ -434,7 +439,8 @@ func TestRanking(t *testing.T) {
 			r.Decay, r.Diversity = false, false
 			o.Ranking = &r
 		})
-		if got := v.paths("the code of the gate"); got[1] != "memory/1999-11-02.md" { // all are equal: in the order of their paths
+		// all are equal: in the order of their paths
+		if got := v.paths("the code of the gate"); got[1] != "memory/1999-11-02.md" {
 			t.Errorf("switched off: %v", got)
 		}
 	})

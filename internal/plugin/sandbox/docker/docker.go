@@ -92,7 +92,8 @@ func (b *Broker) Level(ctx context.Context) sandbox.Level {
 func (b *Broker) program() (string, error) {
 	for _, dir := range filepath.SplitList(b.o.Getenv("PATH")) {
 		path := filepath.Join(dir, b.o.Program)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && filepath.IsAbs(path) {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() &&
+			info.Mode()&0o111 != 0 && filepath.IsAbs(path) {
 			return path, nil
 		}
 	}
@@ -106,7 +107,8 @@ func (b *Broker) plan(args ...string) (sandbox.Plan, error) {
 		return sandbox.Plan{}, err
 	}
 	p := sandbox.Plan{Path: path, Argv: append([]string{b.o.Program}, args...), Dir: "/"}
-	for _, name := range [...]string{"PATH", "HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST"} {
+	for _, name := range [...]string{"PATH", "HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",
+		"DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "CONTAINER_HOST"} {
 		if v := b.o.Getenv(name); v != "" {
 			p.Env = append(p.Env, name+"="+v)
 		}
@@ -175,7 +177,8 @@ const endScript = `for p in /proc/[0-9]*; do tr '\0' '\n' < $p/environ 2>/dev/nu
 // endInside ends the processes of a command: ending the program that started it
 // leaves them.
 func (b *Broker) endInside(container, id string) {
-	if _, err := b.call(context.Background(), "exec", container, "sh", "-c", endScript, "sh", marker+"="+id); err != nil && b.o.Log != nil {
+	if _, err := b.call(context.Background(), "exec", container, "sh", "-c", endScript, "sh", marker+"="+id); err != nil &&
+		b.o.Log != nil {
 		b.o.Log.Warn("end a command in a container", "container", container, "err", err)
 	}
 }
@@ -246,12 +249,14 @@ func (b *Broker) ensure(ctx context.Context, s *sandbox.Session) error {
 // has the container's turn.
 func (b *Broker) prepare(ctx context.Context, s *sandbox.Session, set settings) (hash string, err error) {
 	hash = set.hash(s)
-	state, err := b.call(ctx, "inspect", "-f", `{{.State.Running}} {{index .Config.Labels "chela.configHash"}}`, s.Container)
+	state, err := b.call(ctx, "inspect", "-f", `{{.State.Running}} {{index .Config.Labels "chela.configHash"}}`,
+		s.Container)
 	running, old, _ := strings.Cut(state, " ")
 	if err == nil && old != hash {
 		if b.inUse(s.Container) {
 			if b.o.Log != nil {
-				b.o.Log.Warn("the settings of a container have changed; it is created again when no command runs in it", "container", s.Container)
+				b.o.Log.Warn("the settings of a container have changed; it is created again when no command runs in it",
+					"container", s.Container)
 			}
 			return old, nil
 		}
@@ -282,7 +287,8 @@ func (b *Broker) prepare(ctx context.Context, s *sandbox.Session, set settings) 
 func (b *Broker) removeContainer(ctx context.Context, name string) error {
 	_, err := b.call(ctx, "rm", "-f", name)
 	if err != nil {
-		if text := strings.ToLower(err.Error()); strings.Contains(text, "no such container") || strings.Contains(text, "no container with") {
+		if text := strings.ToLower(err.Error()); strings.Contains(text, "no such container") ||
+			strings.Contains(text, "no container with") {
 			return nil
 		}
 	}
@@ -322,7 +328,11 @@ func (b *Broker) Try(ctx context.Context, s *sandbox.Session) (sandbox.Level, []
 	}
 	var out bytes.Buffer
 	pr, err := b.Start(ctx, sandbox.Plan{
-		Path: "/bin/sh", Argv: []string{"sh", "-c", sandbox.Probe, "sh", b.o.State, access}, Dir: s.Workdir, Session: s, Rights: &sandbox.Rights{},
+		Path:    "/bin/sh",
+		Argv:    []string{"sh", "-c", sandbox.Probe, "sh", b.o.State, access},
+		Dir:     s.Workdir,
+		Session: s,
+		Rights:  &sandbox.Rights{},
 	}, &out)
 	if err == nil {
 		_, err = pr.Wait()

@@ -131,7 +131,8 @@ func (b *Broker) Prune(ctx context.Context, now time.Time) (int, error) {
 			Age  float64 `json:"maxAgeDays"`
 		}{24, 7}
 		_ = json.Unmarshal(e.Prune, &p) // absent: the defaults
-		return p.Idle > 0 && now.Sub(time.UnixMilli(e.Used)).Hours() > p.Idle || p.Age > 0 && now.Sub(time.UnixMilli(e.Created)).Hours() > p.Age*24
+		return p.Idle > 0 && now.Sub(time.UnixMilli(e.Used)).Hours() > p.Idle ||
+			p.Age > 0 && now.Sub(time.UnixMilli(e.Created)).Hours() > p.Age*24
 	})
 	return len(out.Removed), err
 }

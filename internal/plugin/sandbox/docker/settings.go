@@ -123,7 +123,8 @@ func (b *Broker) check(c settings, s *sandbox.Session) error {
 		for _, bind := range c.Binds {
 			source, _, _ := strings.Cut(bind, ":")
 			source = pathpolicy.Real(source)
-			shared := pathpolicy.Exposed(source, workspace, []string{n}) == "" || pathpolicy.Exposed(source, private, []string{n}) == ""
+			shared := pathpolicy.Exposed(source, workspace, []string{n}) == "" ||
+				pathpolicy.Exposed(source, private, []string{n}) == ""
 			if !shared || pathpolicy.Inside(n, source) {
 				return fmt.Errorf("docker.binds: %s is refused: no sandbox shows %s", bind, n)
 			}
@@ -138,7 +139,8 @@ func (c settings) check(s *sandbox.Session) error {
 	case c.Network == "host":
 		errs = append(errs, errors.New("docker.network host is refused: commands would reach all ports of this machine"))
 	case strings.HasPrefix(c.Network, "container:") && !c.JoinNetwork:
-		errs = append(errs, fmt.Errorf("docker.network %s is refused without dangerouslyAllowContainerNamespaceJoin", c.Network))
+		errs = append(errs, fmt.Errorf("docker.network %s is refused without dangerouslyAllowContainerNamespaceJoin",
+			c.Network))
 	}
 	if !path.IsAbs(c.Workdir) || path.Clean(c.Workdir) == "/" {
 		errs = append(errs, fmt.Errorf("docker.workdir %q: want an absolute path below /", c.Workdir))
@@ -154,7 +156,8 @@ func (c settings) check(s *sandbox.Session) error {
 // checkBind checks a bind mount by its name and by the real path that it has.
 func (c settings) checkBind(s *sandbox.Session, bind string) error {
 	parts := strings.Split(bind, ":")
-	if len(parts) < 2 || len(parts) > 3 || !filepath.IsAbs(parts[0]) || !path.IsAbs(parts[1]) || len(parts) == 3 && parts[2] != "ro" && parts[2] != "rw" {
+	if len(parts) < 2 || len(parts) > 3 || !filepath.IsAbs(parts[0]) || !path.IsAbs(parts[1]) ||
+		len(parts) == 3 && parts[2] != "ro" && parts[2] != "rw" {
 		return errors.New("want HOST:CONTAINER, HOST:CONTAINER:ro or HOST:CONTAINER:rw, with absolute paths")
 	}
 	target := path.Clean(parts[1])
@@ -186,7 +189,8 @@ func (c settings) checkBind(s *sandbox.Session, bind string) error {
 // protected returns the protected file or folder that a path is in or holds; "":
 // none.
 func protected(source string) string {
-	dirs := []string{"/etc", "/proc", "/sys", "/dev", "/root", "/boot", "/run", "/var/run", "/var/run/docker.sock", "/run/docker.sock"}
+	dirs := []string{"/etc", "/proc", "/sys", "/dev", "/root", "/boot", "/run", "/var/run",
+		"/var/run/docker.sock", "/run/docker.sock"}
 	if home, err := os.UserHomeDir(); err == nil {
 		for _, name := range [...]string{".aws", ".cargo", ".config", ".docker", ".gnupg", ".netrc", ".npm", ".ssh"} {
 			dirs = append(dirs, filepath.Join(home, name))
@@ -218,8 +222,10 @@ func realPath(name string) (string, error) {
 // create returns the arguments that create the container.
 func (c settings) create(s *sandbox.Session, hash, now string) []string {
 	a := []string{
-		"create", "--name", s.Container, "--label", "chela.sandbox=1", "--label", "chela.sessionKey=" + s.Key, "--label", "chela.createdAtMs=" + now,
-		"--label", "chela.configHash=" + hash, "--init", "--network", c.Network, "--user", cmp.Or(c.User, owner(s.Workspace)), "--security-opt", "no-new-privileges",
+		"create", "--name", s.Container, "--label", "chela.sandbox=1", "--label", "chela.sessionKey=" + s.Key, "--label",
+		"chela.createdAtMs=" + now,
+		"--label", "chela.configHash=" + hash, "--init", "--network", c.Network, "--user", cmp.Or(c.User, owner(s.Workspace)),
+		"--security-opt", "no-new-privileges",
 	}
 	add := func(flag string, values ...string) {
 		for _, v := range values {

@@ -115,7 +115,8 @@ func (s *sweep) begin(p proc, sig syscall.Signal) {
 	}
 	s.found[p.identity()] = handle
 	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.id))
-	s.log.Warn("ending a command that outlived the process that ran it", "pid", p.id, "program", strings.TrimSpace(string(name)))
+	s.log.Warn("ending a command that outlived the process that ran it", "pid", p.id,
+		"program", strings.TrimSpace(string(name)))
 	_ = handle.Signal(sig) // the process may have ended
 }
 

@@ -139,9 +139,11 @@ func TestSweep(t *testing.T) {
 		pids         int
 	}{
 		{"a child", "sleep 9999 & echo $! >a.pid; wait", 1},
-		{"another session, forked twice", "(setsid sh -c 'sleep 9999 & echo $! >a.pid; wait' &) ; sleep 9999 & echo $! >b.pid; wait", 2},
+		{"another session, forked twice",
+			"(setsid sh -c 'sleep 9999 & echo $! >a.pid; wait' &) ; sleep 9999 & echo $! >b.pid; wait", 2},
 		{"a cleared environment below a marked parent", "env -i sh -c '/bin/sleep 9999 & echo $! >a.pid; wait'; true", 1},
-		{"a cleared environment, ignores TERM", "env -i sh -c '(trap \"\" TERM; exec /bin/sleep 9999) & echo $! >a.pid; wait'; true", 1},
+		{"a cleared environment, ignores TERM",
+			"env -i sh -c '(trap \"\" TERM; exec /bin/sleep 9999) & echo $! >a.pid; wait'; true", 1},
 		{"ignores TERM", "trap '' TERM; echo $$ >a.pid; while :; do sleep 0.01; done", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -161,7 +163,8 @@ func TestSweep(t *testing.T) {
 			if got := count(pids); got != 0 {
 				t.Errorf("%d processes still run", got)
 			}
-			if lines := strings.Count(log.String(), "\n"); lines != n || !strings.Contains(log.String(), fmt.Sprintf("pid=%d ", pids[0])) {
+			if lines := strings.Count(log.String(), "\n"); lines != n ||
+				!strings.Contains(log.String(), fmt.Sprintf("pid=%d ", pids[0])) {
 				t.Errorf("%d processes, log %q", n, log.String())
 			}
 			if n, err := sweepDir(t.Context(), &log, dir); n != 0 || err != nil {
@@ -172,7 +175,8 @@ func TestSweep(t *testing.T) {
 	t.Run("TERM before KILL", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		orphan(t, dir, "exec >/dev/null 2>&1; trap 'echo bye >last; exit' TERM; echo $$ >a.pid; while :; do sleep 0.01; done", 1)
+		orphan(t, dir, "exec >/dev/null 2>&1; trap 'echo bye >last; exit' TERM; echo $$ >a.pid; while :; do sleep 0.01; done",
+			1)
 		if n, err := sweepDir(t.Context(), io.Discard, dir); n == 0 || err != nil {
 			t.Errorf("Sweep = %d, %v", n, err)
 		}

@@ -52,7 +52,8 @@ func (t *tree) term() { t.signal(syscall.SIGTERM) }
 // kill sends KILL until no process is left.
 func (t *tree) kill() {
 	wait := time.Millisecond
-	for end := time.Now().Add(killTime); time.Now().Before(end) && !t.gone(syscall.SIGKILL); wait = min(2*wait, 20*time.Millisecond) {
+	for end := time.Now().Add(killTime); time.Now().Before(end) &&
+		!t.gone(syscall.SIGKILL); wait = min(2*wait, 20*time.Millisecond) {
 		time.Sleep(wait)
 	}
 }
@@ -64,7 +65,8 @@ func (t *tree) reap(grace time.Duration) int {
 		defer t.reapZombies()
 	}
 	left, sure := t.signal(syscall.SIGTERM)
-	for end := time.Now().Add(execTime); left == 0 && !sure && time.Now().Before(end); left, sure = t.signal(syscall.SIGTERM) {
+	for end := time.Now().Add(execTime); left == 0 && !sure &&
+		time.Now().Before(end); left, sure = t.signal(syscall.SIGTERM) {
 		time.Sleep(time.Millisecond)
 	}
 	if left == 0 {

@@ -32,7 +32,8 @@ func (t *tree) reapZombies() {
 		for _, pid := range processes() {
 			p, state := readAny(pid)
 			_, seen := t.seen[pid]
-			if state == 0 || p.parent != os.Getpid() || pid == t.session || !seen && p.session != t.session || p.began < t.began {
+			if state == 0 || p.parent != os.Getpid() || pid == t.session ||
+				!seen && p.session != t.session || p.began < t.began {
 				continue
 			}
 			if state == 'Z' {

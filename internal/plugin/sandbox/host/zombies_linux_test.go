@@ -39,7 +39,8 @@ func runReaper(dir string) error {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range stats {
 		stat, _ := os.ReadFile(name)
-		if _, rest, _ := strings.Cut(string(stat), ") "); len(rest) > 2 && strings.HasPrefix(rest[2:], fmt.Sprint(os.Getpid(), " ")) {
+		if _, rest, _ := strings.Cut(string(stat), ") "); len(rest) > 2 &&
+			strings.HasPrefix(rest[2:], fmt.Sprint(os.Getpid(), " ")) {
 			fmt.Printf("%s", stat)
 		}
 	}

@@ -21,12 +21,13 @@ import (
 )
 
 const (
-	readyTime = 5 * time.Minute  // how long a cage is kept ready
-	buildTime = time.Minute      // limit for building one: many may be built at once on a busy machine
-	watchTime = time.Second      // how often the workspace of a command that takes long is looked at
-	useTime   = 30 * time.Second // how long after its making a cage is used again: what it shows of the host may have been replaced
-	maxUses   = 32               // commands of one cage
-	maxReady  = 4                // cages that are kept ready
+	readyTime = 5 * time.Minute // how long a cage is kept ready
+	buildTime = time.Minute     // limit for building one: many may be built at once on a busy machine
+	watchTime = time.Second     // how often the workspace of a command that takes long is looked at
+	// how long after its making a cage is used again: what it shows of the host may have been replaced
+	useTime  = 30 * time.Second
+	maxUses  = 32 // commands of one cage
+	maxReady = 4  // cages that are kept ready
 )
 
 // Broker is a sandbox.Broker that confines programs.
@@ -100,7 +101,14 @@ var _ sandbox.Broker = (*Broker)(nil)
 // the process before this one was killed.
 func New(o Options) *Broker {
 	o.Watch = cmp.Or(o.Watch, 200)
-	b := &Broker{o: o, readyTime: readyTime, watchTime: watchTime, maxFolders: maxFolders, recovered: make(chan struct{}), compared: map[string]launch.Mask{}}
+	b := &Broker{
+		o:          o,
+		readyTime:  readyTime,
+		watchTime:  watchTime,
+		maxFolders: maxFolders,
+		recovered:  make(chan struct{}),
+		compared:   map[string]launch.Mask{},
+	}
 	b.wg.Go(func() {
 		if o.Layers != "" {
 			recoverBefore(o.Layers)
@@ -288,7 +296,8 @@ func (b *Broker) await(ctx context.Context, n *nextCage) *readyCage {
 // same cage, if it is as it was, or another.
 func (b *Broker) finish(r *readyCage, w want) {
 	b.mu.Lock()
-	next := !b.closed && b.next[w.key] == nil && !slices.ContainsFunc(b.ready, func(o *readyCage) bool { return o.key == w.key })
+	next := !b.closed && b.next[w.key] == nil &&
+		!slices.ContainsFunc(b.ready, func(o *readyCage) bool { return o.key == w.key })
 	if next {
 		n := &nextCage{made: make(chan *readyCage, 1)}
 		if b.next == nil {
@@ -475,7 +484,8 @@ func (b *Broker) layersFolder(workspace string) string {
 func (b *Broker) wants(r sandbox.Rights, path []string, dir string) want {
 	never, link := slices.Concat(b.o.never(), r.Hide), linkOf(r.Workspace, dir)
 	return want{rights: r, path: path, never: never, link: link, key: strings.Join([]string{
-		r.Workspace, link, fmt.Sprint(r.Write), strings.Join(r.Read, "\x00"), strings.Join(r.Change, "\x00"), r.Own, strings.Join(path, "\x00"), strings.Join(never, "\x00"),
+		r.Workspace, link, fmt.Sprint(r.Write), strings.Join(r.Read, "\x00"), strings.Join(r.Change, "\x00"), r.Own,
+		strings.Join(path, "\x00"), strings.Join(never, "\x00"),
 	}, "\xff")}
 }
 

@@ -48,7 +48,8 @@ func newCage(uid, gid user) (*cage, error) {
 	c := &cage{wire: w}
 	c.cmd = &exec.Cmd{
 		Path: self, Args: []string{"chela", launch.Arg}, Dir: "/",
-		Env:        []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=32MiB", "GODEBUG=containermaxprocs=0"}, // it allocates little, and opens no file of the host
+		// it allocates little, and opens no file of the host
+		Env:        []string{"GOMAXPROCS=1", "GOGC=off", "GOMEMLIMIT=32MiB", "GODEBUG=containermaxprocs=0"},
 		ExtraFiles: []*os.File{theirs},
 		SysProcAttr: &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
@@ -57,9 +58,11 @@ func newCage(uid, gid user) (*cage, error) {
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid.inside, HostID: gid.outside, Size: 1}},
 			// Only root may drop the groups of its process, which a user cannot gain.
 			GidMappingsEnableSetgroups: os.Geteuid() == 0,
-			Credential:                 &syscall.Credential{Uid: uint32(uid.inside), Gid: uint32(gid.inside), NoSetGroups: os.Geteuid() != 0},
-			AmbientCaps:                []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE},
-			Setsid:                     true,
+			Credential: &syscall.Credential{Uid: uint32(uid.inside), Gid: uint32(gid.inside),
+				NoSetGroups: os.Geteuid() != 0},
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP,
+				unix.CAP_DAC_OVERRIDE},
+			Setsid: true,
 		},
 	}
 	err = c.cmd.Start()

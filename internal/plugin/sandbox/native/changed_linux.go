@@ -36,11 +36,13 @@ func fileStamp(path string) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprint(st.Dev_major, " ", st.Dev_minor, " ", st.Ino, " ", st.Btime.Sec, " ", st.Btime.Nsec, " ", st.Ctime.Sec, " ", st.Ctime.Nsec)
+	return fmt.Sprint(st.Dev_major, " ", st.Dev_minor, " ", st.Ino, " ", st.Btime.Sec, " ", st.Btime.Nsec, " ",
+		st.Ctime.Sec, " ", st.Ctime.Nsec)
 }
 
 // stat returns what is known of a file or folder, if there is one.
 func stat(path string) (st unix.Statx_t, ok bool) {
-	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_INO|unix.STATX_BTIME|unix.STATX_CTIME, &st)
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT,
+		unix.STATX_INO|unix.STATX_BTIME|unix.STATX_CTIME, &st)
 	return st, err == nil
 }

@@ -28,12 +28,16 @@ func TestUsedAgain(t *testing.T) {
 		{"workspace", "echo x > file", "grep -q x file && rm file", same},
 		{"toolchain", "echo x > ~/go/file", "grep -q x ~/go/file", same},
 		{"tmp", "echo x > /tmp/x", "test ! -e /tmp/x && echo y > /tmp/y", other}, // the workspace is in it
-		{"other folders in memory", "echo x > /var/tmp/x; echo x > /run/x; echo x > /dev/shm/x", "test -z \"$(ls -A /var/tmp /run /dev/shm | grep x)\"", same},
+		{"other folders in memory", "echo x > /var/tmp/x; echo x > /run/x; echo x > /dev/shm/x",
+			"test -z \"$(ls -A /var/tmp /run /dev/shm | grep x)\"", same},
 		{"times", "touch -d 2001-01-01 /tmp /var/tmp /dev/shm /run", "stat -c '%X %Y' /tmp /var/tmp /dev/shm /run | tr ' ' '\n' | while read t; do [ $t -gt 1000000000 ] || exit 1; done", same},
 		{"times of home", "touch -d 2001-01-01 ~ ~/.gitconfig; true", "[ $(stat -c %Y ~) -gt 1000000000 ]", same},
-		{"time of what was made and removed", "echo x > /var/tmp/x; rm /var/tmp/x; touch -d 2001-01-01 /var/tmp", "[ $(stat -c %Y /var/tmp) -gt 1000000000 ]", same},
-		{"attributes", "chattr +d /dev/shm; true", "! lsattr -d /dev/shm | grep -q -- -d-", same}, // where the kernel has them
-		{"extended attributes", `[ $(uname -m) != x86_64 ] || perl -e 'exit(syscall(188, "/dev/shm", "user.x", "1", 1, 0) != 0)' || true`,
+		{"time of what was made and removed", "echo x > /var/tmp/x; rm /var/tmp/x; touch -d 2001-01-01 /var/tmp",
+			"[ $(stat -c %Y /var/tmp) -gt 1000000000 ]", same},
+		// where the kernel has them
+		{"attributes", "chattr +d /dev/shm; true", "! lsattr -d /dev/shm | grep -q -- -d-", same},
+		{"extended attributes",
+			`[ $(uname -m) != x86_64 ] || perl -e 'exit(syscall(188, "/dev/shm", "user.x", "1", 1, 0) != 0)' || true`,
 			`[ $(uname -m) != x86_64 ] || ! perl -e '$b = "  "; exit(syscall(191, "/dev/shm", "user.x", $b, 1) != 1)'`, same},
 		{"terminals", "chmod 0 /dev/ptmx", "test -r /dev/ptmx", same},
 		{"process", "sleep 100 & sleep 100 & exit 0", "! grep -q sleep /proc/[0-9]*/comm", same},
@@ -56,8 +60,12 @@ func TestUsedAgain(t *testing.T) {
 				w.broker.Settle()
 				var out bytes.Buffer
 				p, err := w.broker.Start(t.Context(), sandbox.Plan{
-					Path: "/bin/bash", Argv: []string{"bash", "-c", script}, Dir: w.rights.Workspace, Rights: &w.rights, Grace: time.Millisecond,
-					Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + w.home},
+					Path:   "/bin/bash",
+					Argv:   []string{"bash", "-c", script},
+					Dir:    w.rights.Workspace,
+					Rights: &w.rights,
+					Grace:  time.Millisecond,
+					Env:    []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + w.home},
 				}, &out)
 				if err != nil {
 					t.Fatal(err)
@@ -114,7 +122,8 @@ func TestCageAge(t *testing.T) {
 	for range native.MaxUses + 1 {
 		w.broker.Settle()
 		var out bytes.Buffer
-		p, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/true", Argv: []string{"true"}, Dir: w.rights.Workspace, Rights: &w.rights}, &out)
+		p, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/true", Argv: []string{"true"}, Dir: w.rights.Workspace,
+			Rights: &w.rights}, &out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +150,8 @@ func TestLayersAfterKill(t *testing.T) {
 		w.broker.Settle()
 		w.broker.KillReady()
 	}
-	if files, err := filepath.Glob(filepath.Join(layers, "*", "*", "0", "work", "work", "incompat")); err != nil || len(files) == 0 {
+	if files, err := filepath.Glob(filepath.Join(layers, "*", "*", "0", "work", "work", "incompat")); err != nil ||
+		len(files) == 0 {
 		t.Errorf("the kernel left no mark: %v", err)
 	}
 }
@@ -184,19 +194,28 @@ func TestRecreate(t *testing.T) {
 		w.expect("mkdir -p ~/go/a/b; rm -r ~/.cargo/bin; chmod 000 ~/go/a/b ~/go/a; git init -q r", "")
 		w.broker.Settle()
 		var out bytes.Buffer
-		p, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/cat", Argv: []string{"cat"}, Dir: w.rights.Workspace, Rights: &w.rights, Stdin: blockedInput(t)}, &out)
+		p, err := w.broker.Start(t.Context(), sandbox.Plan{
+			Path:   "/bin/cat",
+			Argv:   []string{"cat"},
+			Dir:    w.rights.Workspace,
+			Rights: &w.rights,
+			Stdin:  blockedInput(t),
+		}, &out)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, err := w.broker.Recreate(t.Context(), nil)
-		if want := "what commands wrote to caches and toolchains, for " + w.rights.Workspace; err != nil || !slices.Equal(r.Busy, []string{want}) || !slices.Equal(r.Removed, []string{"the sandbox that was kept ready"}) { // of the trial
+		// of the trial
+		if want := "what commands wrote to caches and toolchains, for " + w.rights.Workspace; err != nil ||
+			!slices.Equal(r.Busy, []string{want}) || !slices.Equal(r.Removed, []string{"the sandbox that was kept ready"}) {
 			t.Errorf("while one runs: %+v, %v", r, err)
 		}
 		p.Kill()
 		_, _ = p.Wait() // it was killed
 		w.broker.Settle()
 		r, err = w.broker.Recreate(t.Context(), nil)
-		if err != nil || r.Busy != nil || len(r.Removed) == 0 || r.Removed[len(r.Removed)-1] != "what commands wrote to caches and toolchains, for one workspace" {
+		if err != nil || r.Busy != nil || len(r.Removed) == 0 ||
+			r.Removed[len(r.Removed)-1] != "what commands wrote to caches and toolchains, for one workspace" {
 			t.Errorf("%+v, %v", r, err)
 		}
 		w.expect("cat ~/.cargo/bin/tool; ls ~/go", "tool\n")
@@ -272,7 +291,8 @@ func TestSameTick(t *testing.T) {
 func TestFirstProcess(t *testing.T) {
 	t.Parallel()
 	w := newWork(t, native.Options{})
-	scripts := []string{"readlink /proc/1/fd/*", "cat /proc/1/environ", "ls /proc/1/root/", "head -c1 /proc/1/mem", "cat /proc/1/maps", "readlink /proc/1/task/*/fd/*", "readlink /proc/1/exe"}
+	scripts := []string{"readlink /proc/1/fd/*", "cat /proc/1/environ", "ls /proc/1/root/", "head -c1 /proc/1/mem",
+		"cat /proc/1/maps", "readlink /proc/1/task/*/fd/*", "readlink /proc/1/exe"}
 	if os.Getuid() != 0 {
 		scripts = append(scripts, "ls /proc/1/fd/", "ls /proc/1/task/*/fd/") // root of the cage would see the numbers
 	}

@@ -77,7 +77,8 @@ func tipsOf(git string, kept map[string]refFile) tips {
 			} else if limit == maxPacked {
 				t.known = false
 			}
-			if info, err := os.Lstat(path); err == nil && time.Since(changedAt(info)) > tick { // a later change has another stamp
+			// a later change has another stamp
+			if info, err := os.Lstat(path); err == nil && time.Since(changedAt(info)) > tick {
 				kept[path] = f
 			}
 		}
@@ -106,7 +107,8 @@ func tipsOf(git string, kept map[string]refFile) tips {
 	for _, dir := range dirs {
 		index := filepath.Join(dir, "index")
 		t.indexes[index] = fileStamp(filepath.Join(git, index))
-		add(filepath.Join(dir, "reftable", "tables.list"), 64<<10, func(text string) map[string]string { return map[string]string{"reftable": text} })
+		add(filepath.Join(dir, "reftable", "tables.list"), 64<<10,
+			func(text string) map[string]string { return map[string]string{"reftable": text} })
 		top := filepath.Join(git, dir)
 		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			name, relErr := filepath.Rel(git, path)
@@ -255,7 +257,8 @@ func (b before) commits(now *privateFiles, blocked []string, ask asks) (found []
 			return found, fmt.Sprintf("the commits of more than %d repositories", maxAsked)
 		}
 		for name, object := range t.refs { // it changes what older commits hold
-			if ref := strings.TrimSuffix(strings.TrimPrefix(name, "packed "), " 0"); strings.HasPrefix(ref, "refs/replace/") && had.refs[ref+" 0"] != object && had.refs["packed "+ref] != object {
+			if ref := strings.TrimSuffix(strings.TrimPrefix(name, "packed "), " 0"); strings.HasPrefix(ref, "refs/replace/") &&
+				had.refs[ref+" 0"] != object && had.refs["packed "+ref] != object {
 				found = append(found, filepath.Join(b.rel(git), ref))
 			}
 		}
@@ -298,7 +301,8 @@ func (b before) ask(ctx context.Context, ask asks, git string, had tips, objects
 	for _, index := range indexes {
 		lines = append(lines, had.heads[index]+" "+index)
 	}
-	out, err := ask(ctx, commitsScript, in.String(), append([]string{git, had.heads["index"], strings.Join(lines, "\n")}, tips...)...)
+	out, err := ask(ctx, commitsScript, in.String(),
+		append([]string{git, had.heads["index"], strings.Join(lines, "\n")}, tips...)...)
 	tree := git
 	if strings.EqualFold(filepath.Base(git), ".git") {
 		tree = filepath.Dir(git)
@@ -363,8 +367,14 @@ func (b *Broker) asks(p sandbox.Plan) asks {
 	return func(ctx context.Context, script, input string, args ...string) ([]byte, error) {
 		out := &limited{}
 		pr, err := b.Start(ctx, sandbox.Plan{
-			Path: "/bin/sh", Argv: append([]string{"sh", "-c", script, "sh"}, args...), Dir: r.Workspace, Rights: &r, Stdin: strings.NewReader(input), Stderr: io.Discard,
-			Env: []string{"PATH=" + strings.Join(searchPath(p.Env), ":"), "HOME=" + b.o.Home, "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_TERMINAL_PROMPT=0"},
+			Path:   "/bin/sh",
+			Argv:   append([]string{"sh", "-c", script, "sh"}, args...),
+			Dir:    r.Workspace,
+			Rights: &r,
+			Stdin:  strings.NewReader(input),
+			Stderr: io.Discard,
+			Env: []string{"PATH=" + strings.Join(searchPath(p.Env), ":"), "HOME=" + b.o.Home, "GIT_OPTIONAL_LOCKS=0",
+				"GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_TERMINAL_PROMPT=0"},
 		}, out)
 		if err != nil {
 			return nil, err

@@ -193,7 +193,10 @@ func TestHostPipes(t *testing.T) {
 	w.write(w.home, "go/bin/tool", "")
 	w.expect("true", "")
 	w.broker.Settle()
-	for place, name := range map[string]string{"workspace": filepath.Join(w.rights.Workspace, "p"), "toolchain": filepath.Join(w.home, "go/p")} {
+	for place, name := range map[string]string{
+		"workspace": filepath.Join(w.rights.Workspace, "p"),
+		"toolchain": filepath.Join(w.home, "go/p"),
+	} {
 		t.Run("D "+place, func(t *testing.T) {
 			if err := errors.Join(unix.Mkfifo(name, 0o666), os.Chmod(name, 0o666)); err != nil {
 				t.Fatal(err)

@@ -66,7 +66,9 @@ func escapes(t *testing.T, write bool) {
 
 // cageIn returns a broker for the arena of an attack.
 func cageIn(t testing.TB, a sandboxtest.Arena, upstream string) sandbox.Broker {
-	b := native.New(native.Options{Home: a.Home, Layers: filepath.Join(a.State, "layers"), Never: func() []string { return []string{a.State} }, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	b := native.New(native.Options{Home: a.Home, Layers: filepath.Join(a.State, "layers"), Never: func() []string {
+		return []string{a.State}
+	}, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !strings.HasPrefix(addr, "allowed.test:") {
 			return nil, errors.New("the name means an address that is not public") // package egress does this
 		}
@@ -94,14 +96,17 @@ func asNobody(t *testing.T, run string) {
 	}
 	// Another process copies it: a program that this one writes can be busy, because a
 	// child that another test starts holds the descriptor for a moment.
-	if out, err := exec.CommandContext(t.Context(), "cp", program, filepath.Join(dir, "test")).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "cp", program, filepath.Join(dir, "test")).CombinedOutput(); err !=
+		nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run="+run, "-test.v", fmt.Sprintf("-test.short=%t", testing.Short()))
-	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "CHELA_TEST_CAGE=" + os.Getenv("CHELA_TEST_CAGE")}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "test"), "-test.run="+run, "-test.v",
+		fmt.Sprintf("-test.short=%t", testing.Short()))
+	cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "CHELA_TEST_CAGE=" +
+		os.Getenv("CHELA_TEST_CAGE")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)

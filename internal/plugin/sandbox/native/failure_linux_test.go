@@ -29,7 +29,9 @@ const noNamespaces = "CHELA_TEST_NO_NAMESPACES"
 func TestE2NotEffective(t *testing.T) {
 	if os.Getenv(noNamespaces) == "" {
 		sandboxtest.NeedsNamespaces(t)
-		cmd := exec.CommandContext(t.Context(), "unshare", "-Ur", "/bin/sh", "-c", `echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" -test.run='^TestE2NotEffective$' -test.v`, "/proc/self/exe")
+		cmd := exec.CommandContext(t.Context(), "unshare", "-Ur", "/bin/sh", "-c",
+			`echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" -test.run='^TestE2NotEffective$' -test.v`,
+			"/proc/self/exe")
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -42,10 +44,17 @@ func TestE2NotEffective(t *testing.T) {
 		return
 	}
 	w := newWork(t, native.Options{})
-	if l := w.broker.Level(t.Context()); l.Complete || l.Name != "none" || l.Reason == "" || !strings.Contains(l.Hint, "max_user_namespaces") {
+	if l := w.broker.Level(t.Context()); l.Complete || l.Name != "none" || l.Reason == "" ||
+		!strings.Contains(l.Hint, "max_user_namespaces") {
 		t.Errorf("level %+v", l)
 	}
-	p := sandbox.Plan{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo > ran"}, Dir: w.rights.Workspace, Env: []string{"PATH=/bin"}, Rights: &w.rights}
+	p := sandbox.Plan{
+		Path:   "/bin/sh",
+		Argv:   []string{"sh", "-c", "echo > ran"},
+		Dir:    w.rights.Workspace,
+		Env:    []string{"PATH=/bin"},
+		Rights: &w.rights,
+	}
 	if _, err := w.broker.Start(t.Context(), p, new(bytes.Buffer)); err == nil {
 		t.Error("the command was started")
 	}
@@ -76,7 +85,13 @@ func TestLauncherKilled(t *testing.T) {
 	t.Run("running", func(t *testing.T) {
 		w := newWork(t, native.Options{})
 		var out bytes.Buffer
-		p, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/sh", Argv: []string{"sh", "-c", "sleep 60"}, Dir: w.rights.Workspace, Env: []string{"PATH=/bin"}, Rights: &w.rights}, &out)
+		p, err := w.broker.Start(t.Context(), sandbox.Plan{
+			Path:   "/bin/sh",
+			Argv:   []string{"sh", "-c", "sleep 60"},
+			Dir:    w.rights.Workspace,
+			Env:    []string{"PATH=/bin"},
+			Rights: &w.rights,
+		}, &out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,8 +149,13 @@ func TestLauncherKilledAnywhere(t *testing.T) {
 		}
 		var out bytes.Buffer
 		p, err := w.broker.Start(t.Context(), sandbox.Plan{
-			Path: "/bin/sh", Argv: []string{"sh", "-c", "echo run >> log; (trap '' TERM; exec sleep " + marker + ") & sleep " + pause + "; echo end >> log"},
-			Dir: w.rights.Workspace, Env: []string{"PATH=/bin:/usr/bin"}, Rights: &w.rights, Grace: 10 * time.Millisecond,
+			Path: "/bin/sh",
+			Argv: []string{"sh", "-c", "echo run >> log; (trap '' TERM; exec sleep " + marker + ") & sleep " +
+				pause + "; echo end >> log"},
+			Dir:    w.rights.Workspace,
+			Env:    []string{"PATH=/bin:/usr/bin"},
+			Rights: &w.rights,
+			Grace:  10 * time.Millisecond,
 		}, &out)
 		close(started)
 		var e sandbox.Exit
@@ -253,7 +273,13 @@ func TestManyCommands(t *testing.T) {
 	for range sandboxtest.Count(12, 200) {
 		wg.Go(func() {
 			var out bytes.Buffer
-			p, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo x"}, Dir: w.rights.Workspace, Env: []string{"PATH=/bin"}, Rights: &w.rights}, &out)
+			p, err := w.broker.Start(t.Context(), sandbox.Plan{
+				Path:   "/bin/sh",
+				Argv:   []string{"sh", "-c", "echo x"},
+				Dir:    w.rights.Workspace,
+				Env:    []string{"PATH=/bin"},
+				Rights: &w.rights,
+			}, &out)
 			if err != nil {
 				t.Error(err)
 				return
@@ -271,7 +297,8 @@ func TestManyCommands(t *testing.T) {
 func TestDiskBomb(t *testing.T) {
 	w := newWork(t, native.Options{})
 	for _, dir := range []string{"/tmp", "/var/tmp", "$HOME", "/dev/shm", "/run", "/dev"} {
-		if out, e := w.run("fallocate -l 5G " + dir + "/bomb 2>&1"); e.Code == 0 || !strings.Contains(out, "No space left") && !strings.Contains(out, "denied") && !strings.Contains(out, "Read-only") {
+		if out, e := w.run("fallocate -l 5G " + dir + "/bomb 2>&1"); e.Code == 0 ||
+			!strings.Contains(out, "No space left") && !strings.Contains(out, "denied") && !strings.Contains(out, "Read-only") {
 			t.Errorf("%s: %+v %q", dir, e, out)
 		}
 	}
@@ -289,10 +316,12 @@ func TestDiskBomb(t *testing.T) {
 func TestMemoryBomb(t *testing.T) {
 	if os.Getenv("CHELA_TEST_MEMORY") == "" {
 		group, limit := memoryGroup(t)
-		if err := os.WriteFile(filepath.Join(group, limit), fmt.Appendf(nil, "%dM", sandboxtest.Count(100, 300)), 0); err != nil {
+		if err := os.WriteFile(filepath.Join(group, limit), fmt.Appendf(nil, "%dM", sandboxtest.Count(100, 300)),
+			0); err != nil {
 			t.Skip("needs a group of processes whose memory can be limited: ", err)
 		}
-		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `echo $$ > "$0/cgroup.procs" && exec "$1" -test.run='^TestMemoryBomb$' -test.v`, group, "/proc/self/exe")
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c",
+			`echo $$ > "$0/cgroup.procs" && exec "$1" -test.run='^TestMemoryBomb$' -test.v`, group, "/proc/self/exe")
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -320,7 +349,10 @@ func TestMemoryBomb(t *testing.T) {
 // returns its folder and the name of the file with the limit.
 func memoryGroup(t *testing.T) (dir, limit string) {
 	t.Helper()
-	for parent, limit := range map[string]string{"/sys/fs/cgroup": "memory.max", "/sys/fs/cgroup/memory": "memory.limit_in_bytes"} {
+	for parent, limit := range map[string]string{
+		"/sys/fs/cgroup":        "memory.max",
+		"/sys/fs/cgroup/memory": "memory.limit_in_bytes",
+	} {
 		dir := filepath.Join(parent, fmt.Sprint("chela-test-", os.Getpid()))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue
@@ -346,12 +378,20 @@ func TestForkBomb(t *testing.T) {
 		lower = fmt.Sprintf("ulimit -u %d; ", limit)
 	}
 	w.expect("grep -qE '^Max processes +([0-9]{1,3}|[1-3][0-9]{3}|40[0-9][0-6]) +([0-9]{1,3}|[1-3][0-9]{3}|40[0-9][0-6]) ' /proc/self/limits", "")
-	beside, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/sh", Argv: []string{"sh", "-c", "read x; echo $x > beside"}, Dir: w.rights.Workspace, Env: []string{"PATH=/bin"}, Rights: &w.rights, Stdin: strings.NewReader("fine\n")}, new(bytes.Buffer))
+	beside, err := w.broker.Start(t.Context(), sandbox.Plan{
+		Path:   "/bin/sh",
+		Argv:   []string{"sh", "-c", "read x; echo $x > beside"},
+		Dir:    w.rights.Workspace,
+		Env:    []string{"PATH=/bin"},
+		Rights: &w.rights,
+		Stdin:  strings.NewReader("fine\n"),
+	}, new(bytes.Buffer))
 	if err != nil {
 		t.Fatal(err)
 	}
 	bomb := fmt.Sprintf("mkfifo /tmp/f; i=0; while [ $i -lt %d ]; do (read x < /tmp/f) & i=$((i+1)); done", forks)
-	if out, e := w.run("exec bash -c '" + lower + `exec sh -c "$0"' '` + bomb + "'"); e.Code == 0 || e.Left > limit || e.Left == 0 && !strings.Contains(out, "fork") {
+	if out, e := w.run("exec bash -c '" + lower + `exec sh -c "$0"' '` + bomb + "'"); e.Code == 0 || e.Left > limit ||
+		e.Left == 0 && !strings.Contains(out, "fork") {
 		t.Errorf("%+v %.200q", e, out)
 	}
 	if e, err := beside.Wait(); err != nil || e.Code != 0 {
@@ -368,7 +408,13 @@ func TestWorkspaceGone(t *testing.T) {
 	if err := os.RemoveAll(w.rights.Workspace); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.broker.Start(t.Context(), sandbox.Plan{Path: "/bin/true", Argv: []string{"true"}, Dir: w.rights.Workspace, Env: []string{"PATH=/bin"}, Rights: &w.rights}, new(bytes.Buffer))
+	_, err := w.broker.Start(t.Context(), sandbox.Plan{
+		Path:   "/bin/true",
+		Argv:   []string{"true"},
+		Dir:    w.rights.Workspace,
+		Env:    []string{"PATH=/bin"},
+		Rights: &w.rights,
+	}, new(bytes.Buffer))
 	if err == nil {
 		t.Error("the command was started")
 	}
@@ -391,7 +437,8 @@ func TestWithoutLandlock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.CommandContext(t.Context(), self, "__act", "without", "landlock", self, "-test.run=^TestWithoutLandlock$", "-test.v", fmt.Sprintf("-test.short=%t", testing.Short()))
+		cmd := exec.CommandContext(t.Context(), self, "__act", "without", "landlock", self, "-test.run=^TestWithoutLandlock$",
+			"-test.v", fmt.Sprintf("-test.short=%t", testing.Short()))
 		cmd.Env = append(os.Environ(), "CHELA_TEST_NO_LANDLOCK=1")
 		out, err := cmd.CombinedOutput()
 		if t.Logf("%s", out); err != nil {
@@ -399,7 +446,8 @@ func TestWithoutLandlock(t *testing.T) {
 		}
 		return
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno == 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno ==
+		0 {
 		t.Fatal("there is Landlock")
 	}
 	w := newWork(t, native.Options{})

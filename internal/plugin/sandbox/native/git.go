@@ -22,23 +22,43 @@ import (
 // gitSettings are the settings of a person that Git has in a cage: who commits,
 // and how it behaves. The others name programs, folders and credentials.
 var gitSettings = map[string][]string{
-	"user": {"name", "email", "useconfigonly"}, "author": {"name", "email"}, "committer": {"name", "email"},
-	"init": {"defaultbranch"}, "core": {"autocrlf", "eol", "safecrlf", "quotepath", "abbrev", "ignorecase", "precomposeunicode"},
-	"pull": {"rebase", "ff"}, "push": {"default", "autosetupremote", "followtags"}, "merge": {"conflictstyle", "ff"}, "fetch": {"prune", "prunetags"},
-	"rebase": {"autosquash", "autostash", "updaterefs"}, "branch": {"autosetupmerge", "autosetuprebase", "sort"}, "tag": {"sort"}, "rerere": {"enabled"},
-	"diff": {"algorithm", "renames", "mnemonicprefix", "colormoved", "context"}, "log": {"date", "decorate", "follow"}, "color": {"ui"}, "commit": {"verbose", "cleanup"}, "status": {"short", "branch"},
+	"user":      {"name", "email", "useconfigonly"},
+	"author":    {"name", "email"},
+	"committer": {"name", "email"},
+	"init":      {"defaultbranch"},
+	"core":      {"autocrlf", "eol", "safecrlf", "quotepath", "abbrev", "ignorecase", "precomposeunicode"},
+	"pull":      {"rebase", "ff"},
+	"push":      {"default", "autosetupremote", "followtags"},
+	"merge":     {"conflictstyle", "ff"},
+
+	"fetch":  {"prune", "prunetags"},
+	"rebase": {"autosquash", "autostash", "updaterefs"},
+	"branch": {"autosetupmerge", "autosetuprebase", "sort"},
+
+	"tag":    {"sort"},
+	"rerere": {"enabled"},
+	"diff":   {"algorithm", "renames", "mnemonicprefix", "colormoved", "context"},
+	"log":    {"date", "decorate", "follow"},
+
+	"color":  {"ui"},
+	"commit": {"verbose", "cleanup"},
+	"status": {"short", "branch"},
 }
 
 // repositorySettings are the settings of a repository that Git itself makes,
 // and those of gitSettings. The others name programs or other files.
 var repositorySettings = func() map[string][]string {
 	all := maps.Clone(gitSettings)
-	all["core"] = append(slices.Clone(all["core"]), "repositoryformatversion", "filemode", "bare", "logallrefupdates", "symlinks", "sparsecheckout", "sparsecheckoutcone")
+	all["core"] = append(slices.Clone(all["core"]), "repositoryformatversion", "filemode", "bare", "logallrefupdates",
+		"symlinks", "sparsecheckout", "sparsecheckoutcone")
 	maps.Copy(all, map[string][]string{
 		"extensions": {"objectformat", "compatobjectformat", "refstorage", "partialclone", "worktreeconfig"},
 		"remote":     {"url", "pushurl", "fetch", "push", "tagopt", "prune", "mirror", "promisor", "partialclonefilter"},
 		"branch":     append(slices.Clone(all["branch"]), "remote", "pushremote", "merge", "rebase", "description"),
-		"submodule":  {"url", "active", "branch", "ignore", "path"}, "gc": {"auto"}, "index": {"version"}, "feature": {"manyfiles"},
+		"submodule":  {"url", "active", "branch", "ignore", "path"},
+		"gc":         {"auto"},
+		"index":      {"version"},
+		"feature":    {"manyfiles"},
 	})
 	return all
 }()
@@ -56,7 +76,8 @@ const maxGitConfig = 1 << 20
 // gitConfig returns the settings of the person's Git that a cage has.
 func gitConfig(home string) string {
 	var out strings.Builder
-	for _, name := range [...]string{filepath.Join(home, ".config", "git", "config"), filepath.Join(home, ".gitconfig")} { // the later one wins
+	// the later one wins
+	for _, name := range [...]string{filepath.Join(home, ".config", "git", "config"), filepath.Join(home, ".gitconfig")} {
 		b, err := folders.ReadPath(name, maxGitConfig)
 		if err != nil {
 			continue
@@ -148,7 +169,8 @@ func runByGit(git, workspace string) []string {
 					if !filepath.IsAbs(name) {
 						name = filepath.Join(base, name)
 					}
-					if name = filepath.Clean(name); name != tree && name != git && pathpolicy.Inside(name, workspace) && !pathpolicy.Inside(tree, name) && !slices.Contains(out, name) {
+					if name = filepath.Clean(name); name != tree && name != git && pathpolicy.Inside(name, workspace) &&
+						!pathpolicy.Inside(tree, name) && !slices.Contains(out, name) {
 						out = append(out, name)
 					}
 				}
@@ -182,7 +204,8 @@ func rebaseCommands(root *os.Root, git string) (commands []string, ok bool) {
 func isSample(name string) bool {
 	hook, ok := strings.CutSuffix(name, ".sample")
 	return ok && slices.Contains([]string{
-		"applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-update", "pre-applypatch", "pre-commit", "pre-merge-commit", "pre-push", "pre-rebase", "pre-receive",
+		"applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-update", "pre-applypatch", "pre-commit",
+		"pre-merge-commit", "pre-push", "pre-rebase", "pre-receive",
 		"prepare-commit-msg", "push-to-checkout", "sendemail-validate", "update", "post-commit", "post-receive",
 	}, hook)
 }

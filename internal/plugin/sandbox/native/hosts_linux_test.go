@@ -36,13 +36,15 @@ func onHost(t *testing.T, script string) bool {
 		t.Fatal(err)
 	}
 	files := filepath.Join(dir, "files")
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "test"), program, 0o755), os.Mkdir(files, 0o755), os.Chmod(dir, 0o755), os.Chown(files, 65534, 65534)); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "test"), program, 0o755), os.Mkdir(files, 0o755),
+		os.Chmod(dir, 0o755), os.Chown(files, 65534, 65534)); err != nil {
 		t.Fatal(err)
 	}
 	run := fmt.Sprintf(`set -e; DIR=%s; %s
 exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all %s/test -test.run='^%s$' -test.v`, files, script, dir, strings.ReplaceAll(t.Name(), "/", "$/^"))
 	cmd := exec.CommandContext(t.Context(), "unshare", "-m", "/bin/sh", "-c", run)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + files, "TMPDIR=" + files, marked + "=1", noNamespaces + "=1"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH") + ":/usr/sbin:/sbin", "HOME=" + files, "TMPDIR=" + files,
+		marked + "=1", noNamespaces + "=1"}
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if t.Logf("%s", out); err != nil {
@@ -54,11 +56,19 @@ exec setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --boundi
 // refuses checks that commands are refused, with a reason and a hint.
 func (w *work) refuses(reason, hint string) {
 	w.t.Helper()
-	if l := w.broker.Level(w.t.Context()); l.Complete || l.Name != "none" || !strings.Contains(l.Reason, reason) || !strings.Contains(l.Hint, hint) {
+	if l := w.broker.Level(w.t.Context()); l.Complete || l.Name != "none" || !strings.Contains(l.Reason, reason) ||
+		!strings.Contains(l.Hint, hint) {
 		w.t.Errorf("level %+v", l)
 	}
-	p := sandbox.Plan{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo > ran"}, Dir: w.rights.Workspace, Env: []string{"PATH=/bin"}, Rights: &w.rights}
-	if _, err := w.broker.Start(w.t.Context(), p, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), reason) {
+	p := sandbox.Plan{
+		Path:   "/bin/sh",
+		Argv:   []string{"sh", "-c", "echo > ran"},
+		Dir:    w.rights.Workspace,
+		Env:    []string{"PATH=/bin"},
+		Rights: &w.rights,
+	}
+	if _, err := w.broker.Start(w.t.Context(), p, new(bytes.Buffer)); err == nil ||
+		!strings.Contains(err.Error(), reason) {
 		w.t.Errorf("start: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(w.rights.Workspace, "ran")); err == nil {
@@ -79,7 +89,9 @@ func (w *work) works() {
 // lack something.
 func TestOtherHosts(t *testing.T) {
 	for _, h := range []struct{ name, script, refused, hint string }{
-		{"E2 in a container", "mount --bind /dev/null /proc/kallsyms; mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys", "proc /proc: proc: operation not permitted", "systempaths=unconfined"},
+		{"E2 in a container",
+			"mount --bind /dev/null /proc/kallsyms; mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys",
+			"proc /proc: proc: operation not permitted", "systempaths=unconfined"},
 		{"E2 proc is hidden", "mount -t tmpfs none /proc", "/proc/self/exe", ""},
 		{"E2 proc shows own processes only", "mount -t proc -o hidepid=2 none /proc", "", ""},
 		{"E2 no cgroups", "mount -t tmpfs none /sys/fs/cgroup", "", ""},

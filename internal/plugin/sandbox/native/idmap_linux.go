@@ -64,11 +64,18 @@ func userNamespace(id identity) (*os.File, error) {
 	}
 	defer ours.Close()
 	defer theirs.Close()
-	cmd := &exec.Cmd{Path: self, Args: []string{"chela", launch.Arg}, Env: []string{}, Dir: "/", ExtraFiles: []*os.File{theirs}, SysProcAttr: &syscall.SysProcAttr{
-		Cloneflags:  unix.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: id.uid.inside, HostID: id.uid.outside, Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: id.gid.inside, HostID: id.gid.outside, Size: 1}},
-	}}
+	cmd := &exec.Cmd{
+		Path:       self,
+		Args:       []string{"chela", launch.Arg},
+		Env:        []string{},
+		Dir:        "/",
+		ExtraFiles: []*os.File{theirs},
+		SysProcAttr: &syscall.SysProcAttr{
+			Cloneflags:  unix.CLONE_NEWUSER,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: id.uid.inside, HostID: id.uid.outside, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: id.gid.inside, HostID: id.gid.outside, Size: 1}},
+		},
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("user namespace: %w", err)
 	}
@@ -136,7 +143,8 @@ func (id identity) tree(path string, mapped bool) (*os.File, error) {
 		return nil, err
 	}
 	if mapped {
-		err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(id.mapped.Fd())})
+		err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH,
+			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(id.mapped.Fd())})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("map its owner: %w", err), unix.Close(fd))
 		}

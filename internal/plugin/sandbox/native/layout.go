@@ -14,20 +14,27 @@ import (
 // toolchains are the folders below home that hold programs and what they
 // download. What a program writes there goes to a layer.
 var toolchains = []string{
-	"go", "sdk", ".cargo", ".rustup", ".nvm", ".npm", ".pyenv", ".rbenv", ".rvm", ".gem", ".bundle", ".sdkman", ".asdf", ".volta", ".fnm", ".bun", ".deno",
-	".yarn", ".pnpm-store", ".m2", ".gradle", ".ivy2", ".sbt", ".opam", ".ghcup", ".cabal", ".stack", ".hex", ".mix", ".composer", ".nuget", ".dotnet", ".pub-cache", ".local/bin",
-	".cache/go-build", ".cache/golangci-lint", ".cache/pip", ".cache/uv", ".cache/pypoetry", ".cache/pre-commit", ".cache/node", ".cache/yarn", ".cache/pnpm", ".cache/deno",
-	".cache/typescript", ".cache/ms-playwright", ".cache/puppeteer", ".cache/Cypress", ".cache/bazel", ".cache/ccache", ".cache/sccache", ".cache/zig",
-	".local/lib", ".local/pipx", ".local/share/pnpm", ".local/share/uv", ".local/share/mise", ".local/share/fnm", ".local/share/virtualenvs", ".linuxbrew",
+	"go", "sdk", ".cargo", ".rustup", ".nvm", ".npm", ".pyenv", ".rbenv", ".rvm", ".gem", ".bundle", ".sdkman", ".asdf",
+	".volta", ".fnm", ".bun", ".deno",
+	".yarn", ".pnpm-store", ".m2", ".gradle", ".ivy2", ".sbt", ".opam", ".ghcup", ".cabal", ".stack", ".hex", ".mix",
+	".composer", ".nuget", ".dotnet", ".pub-cache", ".local/bin",
+	".cache/go-build", ".cache/golangci-lint", ".cache/pip", ".cache/uv", ".cache/pypoetry", ".cache/pre-commit",
+	".cache/node", ".cache/yarn", ".cache/pnpm", ".cache/deno",
+	".cache/typescript", ".cache/ms-playwright", ".cache/puppeteer", ".cache/Cypress", ".cache/bazel", ".cache/ccache",
+	".cache/sccache", ".cache/zig",
+	".local/lib", ".local/pipx", ".local/share/pnpm", ".local/share/uv", ".local/share/mise", ".local/share/fnm",
+	".local/share/virtualenvs", ".linuxbrew",
 }
 
 // caches are those of them that a cage has even if home does not: without them a
 // build would begin anew with each command.
-var caches = []string{"go", ".npm", ".cargo", ".m2", ".gradle", ".cache/go-build", ".cache/golangci-lint", ".cache/pip", ".cache/uv"}
+var caches = []string{"go", ".npm", ".cargo", ".m2", ".gradle", ".cache/go-build", ".cache/golangci-lint",
+	".cache/pip", ".cache/uv"}
 
 // toolchainSecrets are hidden in the toolchains.
 var toolchainSecrets = []string{
-	".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".gem/credentials", ".composer/auth.json",
+	".cargo/credentials", ".cargo/credentials.toml", ".m2/settings.xml", ".m2/settings-security.xml",
+	".gradle/gradle.properties", ".gem/credentials", ".composer/auth.json",
 	".nuget/NuGet/NuGet.Config", ".local/share/uv/credentials",
 }
 
@@ -81,7 +88,8 @@ func (l *list) program(home, dir string, found *privateFiles) {
 	if err != nil || !filepath.IsAbs(dir) || real != filepath.Clean(dir) || l.holds(real) || inToolchain(home, real) {
 		return
 	}
-	if parent := filepath.Dir(real); filepath.Base(real) == "bin" && parent != home && parent != "/" && !found.private(parent) {
+	if parent := filepath.Dir(real); filepath.Base(real) == "bin" && parent != home && parent != "/" &&
+		!found.private(parent) {
 		real = parent
 	}
 	if !found.private(real) && real != home {
@@ -98,7 +106,8 @@ func (l *list) holds(path string) bool {
 
 // inToolchain reports whether a path is in a toolchain below home.
 func inToolchain(home, path string) bool {
-	return slices.ContainsFunc(toolchains, func(name string) bool { return pathpolicy.Inside(path, filepath.Join(home, name)) })
+	return slices.ContainsFunc(toolchains,
+		func(name string) bool { return pathpolicy.Inside(path, filepath.Join(home, name)) })
 }
 
 // searchPath returns the folders of PATH in an environment.

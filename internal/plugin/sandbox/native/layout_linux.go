@@ -24,17 +24,21 @@ const (
 
 // systemDirs are the folders of the system that a program may read. Some are
 // links on some systems.
-var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/run/current-system"}
+var systemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt",
+	"/nix/store", "/run/current-system"}
 
 // systemSecrets are hidden in them.
 var systemSecrets = []string{
-	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/security/opasswd",
-	"/etc/ssl/private", "/etc/pki/tls/private", "/etc/ssh", "/etc/krb5.keytab", "/etc/NetworkManager/system-connections", "/etc/wpa_supplicant", "/etc/docker",
+	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
+	"/etc/security/opasswd",
+	"/etc/ssl/private", "/etc/pki/tls/private", "/etc/ssh", "/etc/krb5.keytab", "/etc/NetworkManager/system-connections",
+	"/etc/wpa_supplicant", "/etc/docker",
 }
 
 // procSecrets are files of /proc about the whole system that programs have no
 // use for.
-var procSecrets = []string{"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/sched_debug", "/proc/acpi", "/proc/scsi"}
+var procSecrets = []string{"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kallsyms", "/proc/sysrq-trigger",
+	"/proc/timer_list", "/proc/sched_debug", "/proc/acpi", "/proc/scsi"}
 
 // devices are the devices of a cage.
 var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
@@ -43,9 +47,12 @@ var devices = []string{"null", "zero", "full", "random", "urandom", "tty"}
 // number of entries below these. path is the PATH of the command.
 func layout(home string, r sandbox.Rights, path []string, found *privateFiles) (all []mount, below int, err error) {
 	l := list{
-		{Kind: temp, To: "/tmp", Size: tmpSize}, {Kind: temp, To: "/var/tmp", Size: tmpSize}, {Kind: temp, To: "/run", Size: smallSize, Own: true},
-		{Kind: procfs, To: "/proc"}, {Kind: temp, To: "/dev", Size: 1 << 20, Own: true}, {Kind: temp, To: "/dev/shm", Size: shmSize}, {Kind: devpts, To: "/dev/pts"},
-		{Kind: link, From: "pts/ptmx", To: "/dev/ptmx"}, {Kind: link, From: "/proc/self/fd", To: "/dev/fd"}, {Kind: link, From: "/proc/self/fd/0", To: "/dev/stdin"},
+		{Kind: temp, To: "/tmp", Size: tmpSize}, {Kind: temp, To: "/var/tmp", Size: tmpSize},
+		{Kind: temp, To: "/run", Size: smallSize, Own: true},
+		{Kind: procfs, To: "/proc"}, {Kind: temp, To: "/dev", Size: 1 << 20, Own: true},
+		{Kind: temp, To: "/dev/shm", Size: shmSize}, {Kind: devpts, To: "/dev/pts"},
+		{Kind: link, From: "pts/ptmx", To: "/dev/ptmx"}, {Kind: link, From: "/proc/self/fd", To: "/dev/fd"},
+		{Kind: link, From: "/proc/self/fd/0", To: "/dev/stdin"},
 		{Kind: link, From: "/proc/self/fd/1", To: "/dev/stdout"}, {Kind: link, From: "/proc/self/fd/2", To: "/dev/stderr"},
 	}
 	for _, name := range devices {
@@ -146,7 +153,8 @@ func closed(dir string) bool {
 // sameMount reports whether two files are on one mount.
 func sameMount(a, b string) bool {
 	var x, y unix.Statx_t
-	return errors.Join(unix.Statx(unix.AT_FDCWD, a, 0, unix.STATX_MNT_ID, &x), unix.Statx(unix.AT_FDCWD, b, 0, unix.STATX_MNT_ID, &y)) == nil &&
+	return errors.Join(unix.Statx(unix.AT_FDCWD, a, 0, unix.STATX_MNT_ID, &x),
+		unix.Statx(unix.AT_FDCWD, b, 0, unix.STATX_MNT_ID, &y)) == nil &&
 		x.Mask&y.Mask&unix.STATX_MNT_ID != 0 && x.Mnt_id == y.Mnt_id
 }
 

@@ -48,7 +48,11 @@ func (b *Broker) tryOut(ctx context.Context) (sandbox.Level, []sandbox.Effect) {
 	}
 	var out bytes.Buffer
 	p, err := b.run(ctx, c, sandbox.Plan{
-		Path: "/bin/sh", Argv: []string{"sh", "-c", sandbox.Probe, "sh", outside, "ro"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"}, Rights: &r,
+		Path:   "/bin/sh",
+		Argv:   []string{"sh", "-c", sandbox.Probe, "sh", outside, "ro"},
+		Dir:    dir,
+		Env:    []string{"PATH=/usr/bin:/bin"},
+		Rights: &r,
 	}, nil, &out)
 	if err != nil {
 		c.end()
@@ -76,7 +80,8 @@ func (b *Broker) tryOut(ctx context.Context) (sandbox.Level, []sandbox.Effect) {
 func hint(err error) string {
 	for _, setting := range [...]struct{ file, bad, hint string }{
 		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
+			"sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"},
 		{"/proc/sys/user/max_user_namespaces", "0", "sudo sysctl -w user.max_user_namespaces=10000"},
 	} {
 		if b, err := os.ReadFile(setting.file); err == nil && strings.TrimSpace(string(b)) == setting.bad {

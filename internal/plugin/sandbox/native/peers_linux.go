@@ -125,7 +125,8 @@ func (p *process) others() []*process {
 	b := p.peers.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(b.peers[p.peers.key]), func(o *process) bool { return o == p || !o.peers.published })
+	return slices.DeleteFunc(slices.Clone(b.peers[p.peers.key]),
+		func(o *process) bool { return o == p || !o.peers.published })
 }
 
 // reach finds the servers that a process reaches, and returns their ports. Of two with the

@@ -89,8 +89,12 @@ func (w peerWork) begin(session string, r sandbox.Rights, act, addr, text string
 	w.t.Helper()
 	out := &lines{}
 	p, err := w.broker.Start(w.t.Context(), sandbox.Plan{
-		Path: filepath.Join(r.Workspace, "peer"), Argv: []string{"peer", peerArg, act, addr, text}, Dir: r.Workspace, Rights: &r, Peers: session,
-		Env: []string{"PATH=/usr/bin:/bin", "HOME=" + w.home},
+		Path:   filepath.Join(r.Workspace, "peer"),
+		Argv:   []string{"peer", peerArg, act, addr, text},
+		Dir:    r.Workspace,
+		Rights: &r,
+		Peers:  session,
+		Env:    []string{"PATH=/usr/bin:/bin", "HOME=" + w.home},
 	}, out)
 	if err != nil {
 		w.t.Fatal(err)

@@ -41,16 +41,17 @@ var repository = []string{"config", "config.worktree", "commondir", "hooks", "in
 // those that it must not change.
 type privateFiles struct {
 	root   string
-	home   string               // of the person; "": unknown
-	never  []string             // files and folders of this process that are never shown
-	own    []string             // what of never is hidden, because it exists and does not hold root
-	above  []string             // folders of the workspace that hold own
-	hide   []string             // absolute paths
-	linked map[uint64]bool      // inodes of private files that have another name
-	gits   []string             // absolute paths of folders and files .git, and of repositories without a working tree
-	names  map[string]bool      // absolute paths with names for which pathpolicy.Runs is true
-	links  map[file]names       // files with several names; nil after the first search
-	shared []string             // absolute paths of files with names outside of the workspace, and of folders with such files
+	home   string          // of the person; "": unknown
+	never  []string        // files and folders of this process that are never shown
+	own    []string        // what of never is hidden, because it exists and does not hold root
+	above  []string        // folders of the workspace that hold own
+	hide   []string        // absolute paths
+	linked map[uint64]bool // inodes of private files that have another name
+	gits   []string        // absolute paths of folders and files .git, and of repositories without a working tree
+	names  map[string]bool // absolute paths with names for which pathpolicy.Runs is true
+	links  map[file]names  // files with several names; nil after the first search
+	// absolute paths of files with names outside of the workspace, and of folders with such files
+	shared []string
 	shells map[string]bool      // absolute paths of scripts of the project; see pathpolicy.Script
 	refs   map[string]refFile   // files with refs that were read
 	made   made                 // repositories that commands made
@@ -81,7 +82,23 @@ type privateFiles struct {
 // dependencies are not searched, unless with all: the keys in them are examples. A folder of
 // never that holds the workspace is not an obstacle.
 func newPrivate(root, home string, never []string, all bool) privateFiles {
-	return privateFiles{root: root, home: home, never: never, linked: map[uint64]bool{}, seen: map[string]time.Time{}, masks: masks{}, all: all, most: maxFolders, names: map[string]bool{}, shells: map[string]bool{}, links: map[file]names{}, closed: map[string]bool{}, shut: map[string]bool{}, deep: map[string]bool{}, refs: map[string]refFile{}}
+	return privateFiles{
+		root:   root,
+		home:   home,
+		never:  never,
+		linked: map[uint64]bool{},
+		seen:   map[string]time.Time{},
+		masks:  masks{},
+		all:    all,
+		most:   maxFolders,
+		names:  map[string]bool{},
+		shells: map[string]bool{},
+		links:  map[file]names{},
+		closed: map[string]bool{},
+		shut:   map[string]bool{},
+		deep:   map[string]bool{},
+		refs:   map[string]refFile{},
+	}
 }
 
 // find searches the workspace.
@@ -130,7 +147,8 @@ func (p *privateFiles) findOwn() {
 			continue
 		}
 		p.own = append(p.own, name)
-		for dir := filepath.Dir(name); p.root != "" && dir != p.root && pathpolicy.Inside(dir, p.root); dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(name); p.root != "" && dir != p.root &&
+			pathpolicy.Inside(dir, p.root); dir = filepath.Dir(dir) {
 			if !slices.Contains(p.above, dir) {
 				p.above = append(p.above, dir)
 			}
@@ -150,9 +168,12 @@ func (p *privateFiles) search(ctx context.Context, dir string) (found []string, 
 		case errors.Is(err, syscall.ENAMETOOLONG):
 			p.missed = "its path is too long"
 			return skip(d)
-		case err != nil && (name == p.root || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)):
+		case err != nil && (name == p.root || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+			errors.Is(err, syscall.ENOMEM)):
 			return err
-		case err != nil, len(name) > maxPath && d.IsDir(), name != p.root && pathpolicy.Private(d.Name()) && !pathpolicy.PublicCertificates(name), d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0: // a program of the host is at its other end
+		// a program of the host is at its other end
+		case err != nil, len(name) > maxPath && d.IsDir(), name != p.root && pathpolicy.Private(d.Name()) &&
+			!pathpolicy.PublicCertificates(name), d.Type()&(fs.ModeSocket|fs.ModeNamedPipe) != 0:
 			// A program that owns a folder nobody can read could make it readable.
 			p.note(name, d)
 			if err != nil {
@@ -255,7 +276,8 @@ func (p *privateFiles) note(name string, d fs.DirEntry) {
 	case strings.EqualFold(base, ".git"):
 		p.addGit(name)
 	case base == "HEAD" && !d.IsDir() && isRepository(dir):
-		if top := filepath.Dir(filepath.Dir(dir)); filepath.Base(filepath.Dir(dir)) == "worktrees" && slices.Contains(p.gits, top) {
+		if top := filepath.Dir(filepath.Dir(dir)); filepath.Base(filepath.Dir(dir)) == "worktrees" &&
+			slices.Contains(p.gits, top) {
 			return // of a repository, with which it is looked at
 		}
 		if !inGit(dir) {
@@ -320,7 +342,8 @@ func (p *privateFiles) protect() {
 			delete(p.names, name)
 		}
 	}
-	for _, name := range slices.Concat(p.loginNames(), slices.DeleteFunc(slices.Clone(p.shared), func(name string) bool { return !exists(name) })) {
+	for _, name := range slices.Concat(p.loginNames(),
+		slices.DeleteFunc(slices.Clone(p.shared), func(name string) bool { return !exists(name) })) {
 		if !slices.Contains(p.freeze, name) {
 			p.freeze = append(p.freeze, name)
 		}
@@ -364,7 +387,8 @@ func (p *privateFiles) loginNames() []string {
 	entries, _ := os.ReadDir(p.home) // it may be unreadable
 	var out []string
 	for _, e := range entries {
-		if name := e.Name(); name == "bin" || name[0] == '.' && name != ".cache" && name != ".git" && !strings.Contains(name, blockedSuffix) {
+		if name := e.Name(); name == "bin" || name[0] == '.' && name != ".cache" && name != ".git" &&
+			!strings.Contains(name, blockedSuffix) {
 			out = append(out, filepath.Join(p.home, name))
 		}
 	}
@@ -509,7 +533,8 @@ func (p *privateFiles) covers() []mount { return p.coversOf(sandbox.Rights{}) }
 func (p *privateFiles) coversOf(r sandbox.Rights) []mount {
 	var out []mount
 	pins := slices.Concat(p.pin, p.above)
-	slices.SortFunc(pins, func(a, b string) int { return cmp.Compare(len(a), len(b)) }) // a folder is pinned before those in it
+	// a folder is pinned before those in it
+	slices.SortFunc(pins, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 	for _, name := range pins {
 		out = append(out, mount{Kind: pin, To: name})
 	}
@@ -532,7 +557,8 @@ func (p *privateFiles) coversOf(r sandbox.Rights) []mount {
 // private reports whether a folder outside of the workspace is not shown: it
 // has a private name in its path, or is or holds a folder of this process.
 func (p *privateFiles) private(dir string) bool {
-	return pathpolicy.HasPrivate(dir) || slices.ContainsFunc(p.never, func(n string) bool { return pathpolicy.Inside(n, dir) || pathpolicy.Inside(dir, n) })
+	return pathpolicy.HasPrivate(dir) ||
+		slices.ContainsFunc(p.never, func(n string) bool { return pathpolicy.Inside(n, dir) || pathpolicy.Inside(dir, n) })
 }
 
 func isRegular(name string) bool {

@@ -57,7 +57,8 @@ type process struct {
 }
 
 // run runs the plan's program in a cage.
-func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []mount, out io.Writer) (*process, error) {
+func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []mount,
+	out io.Writer) (*process, error) {
 	vars := append(proxyEnv(launch.ProxyAddr), "TMPDIR=/tmp")
 	if len(c.found.masks) > 0 {
 		vars = append(vars, maskEnv...)
@@ -67,8 +68,17 @@ func (b *Broker) run(ctx context.Context, c *readyCage, p sandbox.Plan, cover []
 		Cover: append(b.homeCovers(c.found.never), cover...), Grace: int64(stdio.Grace(p)),
 	}
 	pr := &process{
-		cage: c.cage, private: c.found, grace: stdio.Grace(p), ended: make(chan struct{}), result: make(chan *launch.Exit, 1), finish: c.end,
-		proxy: newProxy(p.Rights.Hosts, b.o.Dial), done: make(chan struct{}), keep: func(m made) { b.keepMade(p.Rights.Workspace, m) }, ask: b.asks(p),
+		cage:    c.cage,
+		private: c.found,
+		grace:   stdio.Grace(p),
+		ended:   make(chan struct{}),
+		result:  make(chan *launch.Exit, 1),
+		finish:  c.end,
+		proxy:   newProxy(p.Rights.Hosts, b.o.Dial),
+		done:    make(chan struct{}),
+
+		keep: func(m made) { b.keepMade(p.Rights.Workspace, m) },
+		ask:  b.asks(p),
 	}
 	if err := pr.remember(b, p.Rights); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)

@@ -48,7 +48,8 @@ func (b *Broker) settle(ctx context.Context, p *privateFiles) {
 				continue
 			}
 			for file, s := range files {
-				if file = filepath.Join(name, file); s.Changed/1e9 >= since && b.compared[file] != s && len(b.compared) < maxFolders {
+				if file = filepath.Join(name, file); s.Changed/1e9 >= since && b.compared[file] != s &&
+					len(b.compared) < maxFolders {
 					fresh = true
 					b.compared[file] = s
 				}
@@ -183,7 +184,8 @@ func racyEntries(data []byte, since uint32) ([]racyEntry, error) {
 		if len(rest) < fixed+2 {
 			return nil, errIndex
 		}
-		e := racyEntry{changed: binary.BigEndian.Uint32(rest[8:]), size: binary.BigEndian.Uint32(rest[36:]), object: rest[40:60]}
+		e := racyEntry{changed: binary.BigEndian.Uint32(rest[8:]), size: binary.BigEndian.Uint32(rest[36:]),
+			object: rest[40:60]}
 		kind, flags, at := binary.BigEndian.Uint32(rest[24:])&unix.S_IFMT, binary.BigEndian.Uint16(rest[60:]), fixed
 		if flags&0x4000 != 0 { // extended
 			at += 2

@@ -18,14 +18,19 @@ func TestRacyEntries(t *testing.T) {
 	for _, version := range []string{"2", "4"} {
 		t.Run("E1 index of version "+version, func(t *testing.T) {
 			dir := t.TempDir()
-			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "git init -q .; mkdir -p sub/deep "+long+"; echo a > a; echo b > ab; echo c > sub/deep/c; ln -s a sub/link; echo x > "+long+"x; echo y > "+long+"y; touch empty; echo o > old; touch -d '1 hour ago' old; "+
-				"echo z > z; git update-index --index-version "+version+"; git add -N z; git add a ab sub long empty old; git ls-files")
+			cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "git init -q .; mkdir -p sub/deep "+long+
+				"; echo a > a; echo b > ab; echo c > sub/deep/c; ln -s a sub/link; echo x > "+long+"x; echo y > "+long+
+				"y; touch empty; echo o > old; touch -d '1 hour ago' old; "+
+				"echo z > z; git update-index --index-version "+version+
+				"; git add -N z; git add a ab sub long empty old; git ls-files")
 			cmd.Dir = dir
 			out, err := cmd.Output()
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := slices.DeleteFunc(strings.Fields(string(out)), func(name string) bool { return name == "empty" || name == "old" || name == "z" }) // z has no content yet
+			// z has no content yet
+			want := slices.DeleteFunc(strings.Fields(string(out)),
+				func(name string) bool { return name == "empty" || name == "old" || name == "z" })
 			data, info := readIndex(t, dir)
 			all, err := racyEntries(data, uint32(info.ModTime().Unix()-60))
 			var got []string
@@ -75,7 +80,8 @@ func readIndex(t *testing.T, dir string) ([]byte, os.FileInfo) {
 func FuzzRacyEntries(f *testing.F) {
 	entry := string(make([]byte, 60)) + "\x00\x01a\x00\x00\x00\x00\x00\x00\x00\x00\x00"
 	f.Add("DIRC\x00\x00\x00\x02\x00\x00\x00\x01" + entry)
-	f.Add("DIRC\x00\x00\x00\x04\x00\x00\x00\x02" + string(make([]byte, 62)) + "\x00ab\x00" + string(make([]byte, 62)) + "\x01c\x00")
+	f.Add("DIRC\x00\x00\x00\x04\x00\x00\x00\x02" + string(make([]byte, 62)) + "\x00ab\x00" +
+		string(make([]byte, 62)) + "\x01c\x00")
 	f.Add("DIRC\x00\x00\x00\x04\xff\xff\xff\xff" + string(make([]byte, 62)) + "\xff\xff\xff\xff\xff")
 	f.Fuzz(func(t *testing.T, index string) {
 		sum := sha1.Sum([]byte(index))

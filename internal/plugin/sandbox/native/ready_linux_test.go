@@ -55,7 +55,8 @@ func TestInTurn(t *testing.T) {
 		t.Errorf("cages %d and %d, %d are ready", first, second, w.broker.Ready())
 	}
 	removed, err := w.broker.Recreate(t.Context(), nil)
-	if err != nil || len(removed.Removed) != 2 || removed.Removed[0] != "2 sandboxes that were kept ready" || w.broker.Ready() != 0 {
+	if err != nil || len(removed.Removed) != 2 || removed.Removed[0] != "2 sandboxes that were kept ready" ||
+		w.broker.Ready() != 0 {
 		t.Errorf("%+v, %v", removed, err)
 	}
 }
@@ -94,7 +95,8 @@ func TestSharedLayers(t *testing.T) {
 	w.write(w.home, "go/bin/tool", "tool\n")
 	look := sandbox.Rights{Workspace: w.rights.Workspace}
 	var seen bytes.Buffer
-	waits := w.start(look, "echo a > ~/go/a1; mv ~/go/a1 ~/go/a; until [ -e ~/go/b ]; do sleep 0.02; done; cat ~/go/b ~/go/bin/tool", &seen)
+	waits := w.start(look,
+		"echo a > ~/go/a1; mv ~/go/a1 ~/go/a; until [ -e ~/go/b ]; do sleep 0.02; done; cat ~/go/b ~/go/bin/tool", &seen)
 	w.expect("until [ -e ~/go/a ]; do sleep 0.02; done; cat ~/go/a; echo b > ~/go/b1; mv ~/go/b1 ~/go/b", "a\n")
 	if e, err := waits.Wait(); err != nil || e.Code != 0 || seen.String() != "b\ntool\n" {
 		t.Errorf("%+v, %v, %q", e, err, seen.String())
@@ -138,16 +140,26 @@ func TestLinkedWorkspace(t *testing.T) {
 	w := newWork(t, native.Options{})
 	w.write(w.rights.Workspace, "sub/a", "one\n")
 	folder := t.TempDir()
-	for name, link := range map[string]string{"home": filepath.Join(w.home, "project"), "elsewhere": filepath.Join(folder, "deep/project")} {
+	for name, link := range map[string]string{
+		"home":      filepath.Join(w.home, "project"),
+		"elsewhere": filepath.Join(folder, "deep/project"),
+	} {
 		t.Run(name, func(t *testing.T) {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(w.rights.Workspace, link)); err != nil {
 				t.Fatal(err)
 			}
-			for dir, want := range map[string]string{link: link, filepath.Join(link, "sub"): filepath.Join(link, "sub"), w.rights.Workspace: w.rights.Workspace} {
+			for dir, want := range map[string]string{
+				link:                       link,
+				filepath.Join(link, "sub"): filepath.Join(link, "sub"),
+				w.rights.Workspace:         w.rights.Workspace,
+			} {
 				var out bytes.Buffer
 				p, err := w.broker.Start(t.Context(), sandbox.Plan{
-					Path: "/bin/sh", Argv: []string{"sh", "-c", "pwd; cat " + link + "/sub/a; echo " + name + " > " + link + "/sub/b; ls -d " + link}, Dir: dir, Rights: &w.rights,
-					Env: []string{"PATH=/usr/bin:/bin", "PWD=" + dir},
+					Path:   "/bin/sh",
+					Argv:   []string{"sh", "-c", "pwd; cat " + link + "/sub/a; echo " + name + " > " + link + "/sub/b; ls -d " + link},
+					Dir:    dir,
+					Rights: &w.rights,
+					Env:    []string{"PATH=/usr/bin:/bin", "PWD=" + dir},
 				}, &out)
 				if err != nil {
 					t.Fatalf("%s: %v", dir, err)

@@ -29,12 +29,18 @@ func TestTracked(t *testing.T) {
 		{"E1 add", "", "git add -A" + quiet, "", "M  a\n"},
 		{"E1 commit", "", "git commit -qam second; git show --format= --name-status", "M\ta\n", ""},
 		{"E1 stash", "", "git stash -q; cat a; git stash pop -q; cat a", "one\ntwo\n", " M a\n"},
-		{"E1 stash with new files", "", "echo new > n; git stash -qu" + quiet + "; ls n" + quiet + "; git stash pop -q" + quiet + "; cat n", "new\n", " M a\n?? n\n"},
+		{"E1 stash with new files", "", "echo new > n; git stash -qu" + quiet + "; ls n" + quiet + "; git stash pop -q" +
+			quiet + "; cat n", "new\n", " M a\n?? n\n"},
 		{"E1 reset", "", "git reset -q --hard; cat a", "one\n", ""},
 		{"E1 switch", "", "git switch -q other; git branch --show-current", "other\n", " M a\n"},
-		{"E1 rebase", "git commit -qam second; git switch -q other; echo b > b; git add b; git commit -qm b; ", "git rebase -q main; git log --format=%s", "b\nsecond\nfirst\n", ""},
-		{"E1 in a folder below", "mkdir -p sub/deep; git mv -k a sub/deep/; git commit -qam moved; ", "cd sub/deep; echo three > a; git add -A" + quiet + "; git commit -qm third; git show --format= --name-status", "M\tsub/deep/a\n", ""},
-		{"E1 written with the index", "touch .env .ssh/config; sleep 0.01; git add .; git commit -qm second; touch -r .env .git/index; echo three > a; ", "git commit -qam third; git show --format= --name-status", "M\ta\n", ""},
+		{"E1 rebase", "git commit -qam second; git switch -q other; echo b > b; git add b; git commit -qm b; ",
+			"git rebase -q main; git log --format=%s", "b\nsecond\nfirst\n", ""},
+		{"E1 in a folder below", "mkdir -p sub/deep; git mv -k a sub/deep/; git commit -qam moved; ",
+			"cd sub/deep; echo three > a; git add -A" + quiet + "; git commit -qm third; git show --format= --name-status",
+			"M\tsub/deep/a\n", ""},
+		{"E1 written with the index",
+			"touch .env .ssh/config; sleep 0.01; git add .; git commit -qm second; touch -r .env .git/index; echo three > a; ",
+			"git commit -qam third; git show --format= --name-status", "M\ta\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWork(t, native.Options{})
@@ -46,7 +52,8 @@ func TestTracked(t *testing.T) {
 	t.Run("E1 nothing is readable", func(t *testing.T) {
 		w := newWork(t, native.Options{})
 		outside(t, w.rights.Workspace, tracked)
-		for _, script := range []string{"cat .env", "chmod 600 .env", "echo x > .env", "touch .env", "dd if=k.pem", "./k.pem", "cat .ssh/config", "ls .ssh", "echo x > .ssh/new", "chmod 700 .ssh", "ls /.none.s",
+		for _, script := range []string{"cat .env", "chmod 600 .env", "echo x > .env", "touch .env", "dd if=k.pem", "./k.pem",
+			"cat .ssh/config", "ls .ssh", "echo x > .ssh/new", "chmod 700 .ssh", "ls /.none.s",
 			"cat /.none.s/0", "git hash-object .env", "git add --renormalize .env", "tar cf - .env | tar xOf - | grep ."} {
 			w.fails(script)
 		}
@@ -56,7 +63,12 @@ func TestTracked(t *testing.T) {
 	})
 	// What the person changed is not recorded, and not lost.
 	for name, script := range map[string]string{
-		"E1 changed, status": "! git status --short | grep 'M .env'", "E1 changed, diff": "git diff", "E1 changed, add": "git add -A", "E1 changed, commit": "git commit -qam x", "E1 changed, stash": "git stash", "E1 changed, reset": "git reset --hard",
+		"E1 changed, status": "! git status --short | grep 'M .env'",
+		"E1 changed, diff":   "git diff",
+		"E1 changed, add":    "git add -A",
+		"E1 changed, commit": "git commit -qam x",
+		"E1 changed, stash":  "git stash",
+		"E1 changed, reset":  "git reset --hard",
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWork(t, native.Options{})
@@ -68,16 +80,19 @@ func TestTracked(t *testing.T) {
 			if b, err := os.ReadFile(filepath.Join(w.rights.Workspace, ".env")); err != nil || string(b) != "changed\n" {
 				t.Errorf("%q, %v", b, err)
 			}
-			if got := w.git("diff", "--name-status", "HEAD", "--", ".env") + w.git("log", "--format=%s") + w.git("stash", "list"); got != "M\t.env\nfirst\n" {
+			if got := w.git("diff", "--name-status", "HEAD", "--", ".env") + w.git("log", "--format=%s") +
+				w.git("stash", "list"); got != "M\t.env\nfirst\n" {
 				t.Errorf("%q", got)
 			}
 		})
 	}
 	t.Run("E1 one guess at what is hidden", func(t *testing.T) {
 		w := newWork(t, native.Options{})
-		outside(t, w.rights.Workspace, tracked+"git rm -rq --cached .ssh k.pem; git commit -qam second; touch -d '3 seconds ago' .env")
+		outside(t, w.rights.Workspace,
+			tracked+"git rm -rq --cached .ssh k.pem; git commit -qam second; touch -d '3 seconds ago' .env")
 		guess := func(content string) bool { // that the index says that .env has
-			outside(t, w.rights.Workspace, "cp -p .env .git/saved; echo "+content+" > .env; touch -r .git/saved .env; git add .env; cat .git/saved > .env; touch -r .git/saved .env .git/index")
+			outside(t, w.rights.Workspace, "cp -p .env .git/saved; echo "+content+
+				" > .env; touch -r .git/saved .env; git add .env; cat .git/saved > .env; touch -r .git/saved .env .git/index")
 			return w.settles()
 		}
 		if guess("wrong1") || guess("canary") {

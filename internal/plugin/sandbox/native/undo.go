@@ -56,7 +56,17 @@ func (b before) has(name string) bool {
 
 // before returns what the workspace has now.
 func (p *privateFiles) before() before {
-	b := before{Workspace: p.root, Home: p.home, Names: map[string]string{}, Things: map[string]bool{}, Repositories: map[string][]string{}, Closed: maps.Clone(p.closed), began: time.Now(), tips: map[string]tips{}, shells: map[string]string{}}
+	b := before{
+		Workspace:    p.root,
+		Home:         p.home,
+		Names:        map[string]string{},
+		Things:       map[string]bool{},
+		Repositories: map[string][]string{},
+		Closed:       maps.Clone(p.closed),
+		began:        time.Now(),
+		tips:         map[string]tips{},
+		shells:       map[string]string{},
+	}
 	for name := range p.shells {
 		if b.shells[name] = ""; len(b.shells) <= maxShells {
 			b.shells[name] = fileID(name)
@@ -248,7 +258,8 @@ func (u *undoing) rename(name string) {
 		}
 		err := u.root.Rename(name, to)
 		if errors.Is(err, fs.ErrPermission) { // the command may have closed the folder
-			if info, statErr := u.root.Lstat(path.Dir(name)); statErr == nil && u.root.Chmod(path.Dir(name), info.Mode()|0o700) == nil {
+			if info, statErr := u.root.Lstat(path.Dir(name)); statErr == nil &&
+				u.root.Chmod(path.Dir(name), info.Mode()|0o700) == nil {
 				err = u.root.Rename(name, to)
 			}
 		}
@@ -407,7 +418,8 @@ func (u *undoing) worktrees(git string, had []string) bool {
 	trees, ok := u.list(path.Join(git, "worktrees"))
 	for _, tree := range trees {
 		rel := path.Join("worktrees", path.Base(tree))
-		if b, err := folders.Read(u.root, path.Join(tree, "commondir"), maxGitConfig); err != nil || string(bytes.TrimSpace(b)) != "../.." {
+		if b, err := folders.Read(u.root, path.Join(tree, "commondir"), maxGitConfig); err != nil ||
+			string(bytes.TrimSpace(b)) != "../.." {
 			u.blockNew(git, path.Join(rel, "commondir"), had)
 		}
 		ok = u.settings(git, path.Join(rel, "config.worktree"), had, repositorySettings) && ok
@@ -517,7 +529,8 @@ func (p *privateFiles) unchecked(shown bool) string {
 		if f, err := os.Open(name); err == nil {
 			_ = f.Close() // nothing was written
 			delete(p.shut, name)
-		} else if rel, relErr := filepath.Rel(p.root, name); relErr == nil && errors.Is(err, fs.ErrPermission) && (shown || !p.closed[fileID(name)]) {
+		} else if rel, relErr := filepath.Rel(p.root, name); relErr == nil && errors.Is(err, fs.ErrPermission) &&
+			(shown || !p.closed[fileID(name)]) {
 			shut = append(shut, rel)
 		}
 	}
@@ -529,7 +542,9 @@ func (p *privateFiles) unchecked(shown bool) string {
 	}
 	switch slices.Sort(deep); {
 	case len(p.cut) > 0:
-		return fmt.Sprintf("renamed to NAME%s, because what is in a folder with a path of more than %d characters is not looked for: %s", blockedSuffix, maxPath, shell.Names(p.cut, maxNames))
+		return fmt.Sprintf(
+			"renamed to NAME%s, because what is in a folder with a path of more than %d characters is not looked for: %s",
+			blockedSuffix, maxPath, shell.Names(p.cut, maxNames))
 	case len(deep) > 0:
 		return fmt.Sprintf("these folders have a path of more than %d characters: %s", maxPath, shell.Names(deep, maxNames))
 	case len(shut) > 0:

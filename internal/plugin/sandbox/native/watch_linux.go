@@ -10,7 +10,8 @@ import (
 )
 
 // watched are the changes of a folder that matter: names in it, its mode and owner.
-const watched = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVE | unix.IN_ATTRIB | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
+const watched = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVE | unix.IN_ATTRIB |
+	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
 
 // watch tells which folders changed, so that the others need not be looked at; see
 // [inotify].

@@ -108,12 +108,14 @@ func TestWorkspace(t *testing.T) {
 		t.Errorf("outside: %q, %v", b, err)
 	}
 	for _, script := range []string{
-		"cat .env", "cat sub/id_rsa", "mv .env x", "rm -f .env", "ln .env x", "echo x >> .git/config", "rm .git/hooks/pre-commit", "echo x > .git/hooks/post-commit", "mv .git/hooks .git/h",
+		"cat .env", "cat sub/id_rsa", "mv .env x", "rm -f .env", "ln .env x", "echo x >> .git/config",
+		"rm .git/hooks/pre-commit", "echo x > .git/hooks/post-commit", "mv .git/hooks .git/h",
 	} {
 		w.fails(script)
 	}
 	w.fails("mv .git g")
-	w.expect("mkdir new; mkdir new/.git; echo '[core]' > new/.git/config; cat new/.git/config", "[core]\n") // as git init does
+	// as git init does
+	w.expect("mkdir new; mkdir new/.git; echo '[core]' > new/.git/config; cat new/.git/config", "[core]\n")
 	w.broker.Settle()
 	outside(t, ws, "mv new other; echo >> other/.git/config")
 	w.fails("echo x >> other/.git/config")
@@ -123,9 +125,11 @@ func TestWorkspace(t *testing.T) {
 	t.Run("E1 public certificates of a package are not private, keys are", func(t *testing.T) {
 		const cert = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 		w.write(ws, ".venv/lib/site-packages/certifi/cacert.pem", cert)
-		w.write(ws, "env2/lib/site-packages/x/server.pem", cert+"-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n")
+		w.write(ws, "env2/lib/site-packages/x/server.pem",
+			cert+"-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n")
 		w.broker.Forget()
-		w.expect("cat .venv/lib/site-packages/certifi/cacert.pem && rm -r .venv && test ! -e .venv && echo gone", cert+"gone\n")
+		w.expect("cat .venv/lib/site-packages/certifi/cacert.pem && rm -r .venv && test ! -e .venv && echo gone",
+			cert+"gone\n")
 		w.fails("rm -r env2")
 		w.fails("cat env2/lib/site-packages/x/server.pem")
 	})
@@ -151,7 +155,8 @@ func TestWorkspace(t *testing.T) {
 		long := time.Now().Add(-time.Hour)
 		restore := func() {
 			file := filepath.Join(ws, "old", ".env")
-			err := errors.Join(os.Remove(file), os.WriteFile(file, []byte("KEY=4\n"), 0o600), os.Chtimes(filepath.Dir(file), long, long))
+			err := errors.Join(os.Remove(file), os.WriteFile(file, []byte("KEY=4\n"), 0o600),
+				os.Chtimes(filepath.Dir(file), long, long))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -271,7 +276,9 @@ func TestSockets(t *testing.T) {
 	}
 	defer ln.Close()
 	const python = "PATH=/usr/bin:/usr/local/bin python3 -c 'import socket as s\n"
-	w.expect(python+`a = s.socket(s.AF_UNIX); a.bind("/tmp/x"); a.listen(); b = s.socket(s.AF_UNIX); b.connect("/tmp/x"); print("ok")'`, "ok\n")
+	w.expect(python+
+		`a = s.socket(s.AF_UNIX); a.bind("/tmp/x"); a.listen(); b = s.socket(s.AF_UNIX); b.connect("/tmp/x"); print("ok")'`,
+		"ok\n")
 	w.expect(python+`print(s.if_nameindex()[0][1])'`, "lo\n")
 	w.expect(python+`s.socketpair(); print("ok")'`, "ok\n")
 	w.fails(python + `s.socket(s.AF_UNIX).connect("host.sock")'`) // a program of the host listens there
@@ -289,7 +296,9 @@ func TestSockets(t *testing.T) {
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	needtest.Program(t, "curl")
-	site := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { rw.Write([]byte("hello from " + r.Host)) }))
+	site := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Write([]byte("hello from " + r.Host))
+	}))
 	defer site.Close()
 	var asked []string
 	w := newWork(t, native.Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -298,25 +307,31 @@ func TestHosts(t *testing.T) {
 	}})
 	w.rights.Hosts = []string{"example.org", "*.example.com", "port.example.net:8080"}
 	for _, url := range []string{"http://example.org/", "http://a.example.com/x", "http://port.example.net:8080/"} {
-		if out, exit := w.run("curl -sS " + url); !strings.HasPrefix(out, "hello from ") || exit.Code != 0 || exit.Refused != nil {
+		if out, exit := w.run("curl -sS " + url); !strings.HasPrefix(out, "hello from ") ||
+			exit.Code != 0 || exit.Refused != nil {
 			t.Errorf("%s: %q, %+v", url, out, exit)
 		}
 	}
 	w.expect("curl -sS --socks5-hostname 127.0.0.1:3128 --noproxy '' http://example.org/", "hello from example.org")
-	if want := []string{"example.org:80", "a.example.com:80", "port.example.net:8080", "example.org:80"}; !slices.Equal(asked, want) {
+	if want := []string{"example.org:80", "a.example.com:80", "port.example.net:8080",
+		"example.org:80"}; !slices.Equal(asked, want) {
 		t.Errorf("dialed %q, want %q", asked, want)
 	}
 	asked = nil
 	for _, tt := range []struct{ url, refused string }{
-		{"http://example.net/", "net:example.net"}, {"http://example.com/", "net:example.com"}, {"http://example.org:81/", "net:example.org:81"},
-		{"http://xexample.org/", "net:xexample.org"}, {"http://example.org.evil.net/", "net:example.org.evil.net"}, {"http://port.example.net/", "net:port.example.net"},
+		{"http://example.net/", "net:example.net"}, {"http://example.com/", "net:example.com"},
+		{"http://example.org:81/", "net:example.org:81"},
+		{"http://xexample.org/", "net:xexample.org"}, {"http://example.org.evil.net/", "net:example.org.evil.net"},
+		{"http://port.example.net/", "net:port.example.net"},
 		{"http://169.254.169.254/", "net:169.254.169.254"}, {site.URL, "net:" + strings.TrimPrefix(site.URL, "http://")},
 	} {
-		if out, exit := w.run("curl -sS --fail --noproxy '' " + tt.url); exit.Code == 0 || !slices.Equal(exit.Refused, []string{tt.refused}) {
+		if out, exit := w.run("curl -sS --fail --noproxy '' " + tt.url); exit.Code == 0 ||
+			!slices.Equal(exit.Refused, []string{tt.refused}) {
 			t.Errorf("%s: %q, %+v, want refused %s", tt.url, out, exit, tt.refused)
 		}
 	}
-	if _, exit := w.run(`curl -s "http://a.test/[1-20]" http://z.test/`); !slices.Equal(exit.Refused, []string{"net:a.test", "net:z.test"}) {
+	if _, exit := w.run(`curl -s "http://a.test/[1-20]" http://z.test/`); !slices.Equal(exit.Refused,
+		[]string{"net:a.test", "net:z.test"}) {
 		t.Errorf("one host many times, and another: refused %q", exit.Refused)
 	}
 	if _, exit := w.run(`curl -s "http://h[01-20].test/"`); len(exit.Refused) != 16 {
@@ -326,12 +341,21 @@ func TestHosts(t *testing.T) {
 		t.Errorf("dialed %q", asked)
 	}
 	for name, ask := range map[string]string{
-		"a control character": `\x05\x01\x00\x05\x01\x00\x03\x0aevil\x1b[2Jok\x01\xbb`, "a blank": `\x05\x01\x00\x05\x01\x00\x03\x09a allowed\x01\xbb`,
-		"no name": `\x05\x01\x00\x05\x01\x00\x03\x00\x01\xbb`, "text with other letters": `\x05\x01\x00\x05\x01\x00\x03\x06\xe2\x80\xaeabc\x01\xbb`,
-		"255 bytes": `\x05\x01\x00\x05\x01\x00\x03\xff` + strings.Repeat("a", 255) + `\x01\xbb`, "port 0": `\x05\x01\x00\x05\x01\x00\x03\x01a\x00\x00`,
-		"another form": `CONNECT a%20b:443 HTTP/1.1\r\n\r\n`, "a port with a sign": `CONNECT a.test:+443 HTTP/1.1\r\nHost: a.test:+443\r\n\r\n`, "an address with a zone": `CONNECT [fe80::1%25evil]:443 HTTP/1.1\r\n\r\n`,
+		"a control character": `\x05\x01\x00\x05\x01\x00\x03\x0aevil\x1b[2Jok\x01\xbb`,
+		"a blank":             `\x05\x01\x00\x05\x01\x00\x03\x09a allowed\x01\xbb`,
+		"no name":             `\x05\x01\x00\x05\x01\x00\x03\x00\x01\xbb`,
+
+		"text with other letters": `\x05\x01\x00\x05\x01\x00\x03\x06\xe2\x80\xaeabc\x01\xbb`,
+		"255 bytes":               `\x05\x01\x00\x05\x01\x00\x03\xff` + strings.Repeat("a", 255) + `\x01\xbb`,
+
+		"port 0":       `\x05\x01\x00\x05\x01\x00\x03\x01a\x00\x00`,
+		"another form": `CONNECT a%20b:443 HTTP/1.1\r\n\r\n`,
+
+		"a port with a sign":     `CONNECT a.test:+443 HTTP/1.1\r\nHost: a.test:+443\r\n\r\n`,
+		"an address with a zone": `CONNECT [fe80::1%25evil]:443 HTTP/1.1\r\n\r\n`,
 	} {
-		_, exit := w.run(`PATH=/usr/bin:/bin bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "` + ask + `" >&3; timeout 1 cat <&3 >/dev/null'; true`)
+		_, exit := w.run(`PATH=/usr/bin:/bin bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128; printf "` + ask +
+			`" >&3; timeout 1 cat <&3 >/dev/null'; true`)
 		if len(exit.Refused) > 0 {
 			t.Errorf("%s: refused %q", name, exit.Refused)
 		}
@@ -388,8 +412,10 @@ func TestNever(t *testing.T) {
 		w.write(ws, "a/b/plain", "plain\n")
 		w.expect("cat a/b/plain", "plain\n")
 		for _, script := range []string{
-			"cat a/b/chela.json | grep .", "cat link/chela.json", "cat a/state/db", "ls a/state | grep .", "grep -r private a", "cat a/*/*.json | grep .", "echo x >a/b/chela.json", "echo x >a/state/new",
-			"mv a/b/chela.json x", "rm -f a/b/chela.json", "ln a/b/chela.json x", "rm link", "ln -sfn /tmp link", "mv link x", "mv a x", "mv a/b x", "mv a/state x", "rm -rf a && mkdir a",
+			"cat a/b/chela.json | grep .", "cat link/chela.json", "cat a/state/db", "ls a/state | grep .", "grep -r private a",
+			"cat a/*/*.json | grep .", "echo x >a/b/chela.json", "echo x >a/state/new",
+			"mv a/b/chela.json x", "rm -f a/b/chela.json", "ln a/b/chela.json x", "rm link", "ln -sfn /tmp link", "mv link x",
+			"mv a x", "mv a/b x", "mv a/state x", "rm -rf a && mkdir a",
 		} {
 			w.fails(script)
 		}

@@ -69,10 +69,12 @@ func (d *DB) dial(ctx context.Context) (*conn, error) {
 // prepareSession makes the server end a transaction whose client is silent, and notice soon
 // that a client is gone. Not every server and system has all of these settings.
 func (c *conn) prepareSession(ctx context.Context, ttl time.Duration) (synced string, err error) {
-	if err := c.script(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", ttl.Milliseconds()*3/4)); err != nil {
+	if err := c.script(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", ttl.Milliseconds()*3/4)); err !=
+		nil {
 		return "", err
 	}
-	for _, s := range []string{"client_connection_check_interval = 1000", "tcp_keepalives_idle = 2", "tcp_keepalives_interval = 1", "tcp_keepalives_count = 3"} {
+	for _, s := range []string{"client_connection_check_interval = 1000", "tcp_keepalives_idle = 2",
+		"tcp_keepalives_interval = 1", "tcp_keepalives_count = 3"} {
 		if err := c.script(ctx, "SET "+s); err != nil && c.pg.IsClosed() {
 			return "", err
 		}

@@ -29,7 +29,8 @@ func passing(err error) bool {
 	switch code := stateOf(err); {
 	case code == "":
 		return true // the network, or a deadline
-	case strings.HasPrefix(code, "08"), code == "57P01", code == "57P02", code == "57P03", code == "53300", code == "25P03", code == "57P05":
+	case strings.HasPrefix(code, "08"), code == "57P01", code == "57P02", code == "57P03", code == "53300",
+		code == "25P03", code == "57P05":
 		return true
 	}
 	return false

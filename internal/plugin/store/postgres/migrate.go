@@ -29,7 +29,9 @@ func (d *DB) missing(version string) ([]int, error) {
 	}
 	if have > len(names) {
 		return nil, &chela.Error{
-			Code: chela.CodeUnavailable, Message: fmt.Sprintf("the database of storage.postgres has version %d, this program knows up to %d", have, len(names)),
+			Code: chela.CodeUnavailable,
+			Message: fmt.Sprintf("the database of storage.postgres has version %d, this program knows up to %d",
+				have, len(names)),
 			Hint: "use the newer chela that wrote it",
 		}
 	}

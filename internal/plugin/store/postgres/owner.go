@@ -157,7 +157,9 @@ SELECT until > clock_timestamp() FROM alive FOR UPDATE`)
 	}
 	o.fence++
 	sent := time.Now()
-	err = o.c.script(ctx, fmt.Sprintf("UPDATE owner SET fence = %d, mark = 0, name = %s; UPDATE alive SET fence = %d, until = %s; COMMIT", o.fence, literal(o.d.opts.Name), o.fence, o.until()))
+	err = o.c.script(ctx,
+		fmt.Sprintf("UPDATE owner SET fence = %d, mark = 0, name = %s; UPDATE alive SET fence = %d, until = %s; COMMIT",
+			o.fence, literal(o.d.opts.Name), o.fence, o.until()))
 	o.beat.Store(&lease.Beat{Sent: sent, TTL: o.d.opts.TTL})
 	return err == nil, "", err
 }
@@ -204,7 +206,8 @@ func (o *owner) renew() (err error) {
 		}
 	}
 	sent := time.Now()
-	done, err := o.c.begin(ctx, fmt.Sprintf("SET synchronous_commit = off; UPDATE alive SET until = %s WHERE fence = %d", o.until(), o.fence))
+	done, err := o.c.begin(ctx, fmt.Sprintf("SET synchronous_commit = off; UPDATE alive SET until = %s WHERE fence = %d",
+		o.until(), o.fence))
 	if err != nil {
 		o.drop()
 		return err

@@ -87,7 +87,9 @@ func TestOwnership(t *testing.T) {
 		if got := waittest.For(t, "the owner", w.owner); got != "first" {
 			t.Errorf("owner %q, want first", got)
 		}
-		lasts := fmt.Sprintf("SELECT until > clock_timestamp() AND until <= clock_timestamp() + interval '%d milliseconds' FROM alive", patient.Milliseconds())
+		lasts := fmt.Sprintf(
+			"SELECT until > clock_timestamp() AND until <= clock_timestamp() + interval '%d milliseconds' FROM alive",
+			patient.Milliseconds())
 		if got := strings.TrimSpace(server.Exec(t, url, lasts)); !strings.Contains(got, "t") {
 			t.Errorf("the right lasts for TTL at most: %q", got)
 		}
@@ -107,7 +109,8 @@ func TestOwnership(t *testing.T) {
 		url := server.URL()
 		open(t, postgres.Options{URL: url, Name: "the first one"})
 		_, err := postgres.Open(t.Context(), postgres.Options{URL: url, TTL: time.Second})
-		if chela.CodeOf(err) != chela.CodeConflict || !strings.Contains(err.Error(), "the first one") || chela.HintOf(err) == "" {
+		if chela.CodeOf(err) != chela.CodeConflict || !strings.Contains(err.Error(), "the first one") ||
+			chela.HintOf(err) == "" {
 			t.Errorf("error %v, hint %q", err, chela.HintOf(err))
 		}
 	})
@@ -236,7 +239,8 @@ func TestOwnership(t *testing.T) {
 			t.Fatal(err)
 		}
 		server.Exec(t, url, "UPDATE version SET n = 99")
-		if _, err := postgres.Open(t.Context(), postgres.Options{URL: url, TTL: patient}); err == nil || !strings.Contains(err.Error(), "version 99") {
+		if _, err := postgres.Open(t.Context(), postgres.Options{URL: url, TTL: patient}); err == nil ||
+			!strings.Contains(err.Error(), "version 99") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -257,7 +261,8 @@ func TestBroken(t *testing.T) {
 	for _, tt := range [...]struct {
 		name  string
 		after bool
-	}{{"a commit that does not reach the server is repeated", false}, {"a commit whose answer is lost is not repeated", true}} {
+	}{{"a commit that does not reach the server is repeated", false},
+		{"a commit whose answer is lost is not repeated", true}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			url, link := server.URL(), server.Link(t)

@@ -91,14 +91,17 @@ func (d *DB) configure() error {
 	c, err := pgconn.ParseConfig(d.opts.URL)
 	if err != nil {
 		// The library hides the password in an address, but not in everything that is none.
-		return &chela.Error{Code: chela.CodeInvalid, Message: "storage.postgres is not an address of a database", Hint: "chela config set storage.postgres 'postgres://USER@HOST/DATABASE'"}
+		return &chela.Error{Code: chela.CodeInvalid, Message: "storage.postgres is not an address of a database",
+			Hint: "chela config set storage.postgres 'postgres://USER@HOST/DATABASE'"}
 	}
 	d.schema = c.RuntimeParams["search_path"]
 	switch {
 	case d.schema == "":
 		d.schema = "chela"
 	case !schemaName().MatchString(d.schema):
-		return &chela.Error{Code: chela.CodeInvalid, Message: fmt.Sprintf("search_path in storage.postgres is %q, want the name of one schema", d.schema), Hint: "remove search_path from storage.postgres"}
+		return &chela.Error{Code: chela.CodeInvalid,
+			Message: fmt.Sprintf("search_path in storage.postgres is %q, want the name of one schema", d.schema),
+			Hint:    "remove search_path from storage.postgres"}
 	}
 	c.RuntimeParams["search_path"] = quote(d.schema)
 	c.RuntimeParams["client_encoding"] = "UTF8"
@@ -106,7 +109,8 @@ func (d *DB) configure() error {
 		c.RuntimeParams["application_name"] = "chela"
 	}
 	// A peer that is gone is noticed before the ownership ends.
-	c.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3}}).DialContext
+	c.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second,
+		Interval: time.Second, Count: 3}}).DialContext
 	d.config = c
 	return nil
 }
@@ -201,7 +205,8 @@ func (d *DB) warnPlain(c *conn) {
 	_, encrypted := c.pg.Conn().(*tls.Conn)
 	a, remote := c.pg.Conn().RemoteAddr().(*net.TCPAddr)
 	if remote && !encrypted && !a.IP.IsLoopback() {
-		d.log.Warn("the connection to PostgreSQL is not encrypted", "host", d.config.Host, "hint", "add ?sslmode=verify-full to storage.postgres")
+		d.log.Warn("the connection to PostgreSQL is not encrypted", "host", d.config.Host,
+			"hint", "add ?sslmode=verify-full to storage.postgres")
 	}
 }
 

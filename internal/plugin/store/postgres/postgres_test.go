@@ -54,9 +54,11 @@ func TestTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{}
-	for _, table := range regexp.MustCompile(`(?ms)^CREATE TABLE (\w+) \(\n(.*?)^\) STRICT`).FindAllStringSubmatch(string(b), -1) {
+	for _, table := range regexp.MustCompile(`(?ms)^CREATE TABLE (\w+) \(\n(.*?)^\) STRICT`).FindAllStringSubmatch(
+		string(b), -1) {
 		var columns []string
-		for _, c := range regexp.MustCompile(`(?m)^  ([a-z_]+) +(TEXT|INTEGER)( NOT NULL| PRIMARY KEY)?`).FindAllStringSubmatch(table[2], -1) {
+		for _, c := range regexp.MustCompile(
+			`(?m)^  ([a-z_]+) +(TEXT|INTEGER)( NOT NULL| PRIMARY KEY)?`).FindAllStringSubmatch(table[2], -1) {
 			if c[1] == "crc" {
 				continue
 			}
@@ -90,7 +92,9 @@ func TestMigrate(t *testing.T) {
 	if err := open(t, postgres.Options{URL: url}).Close(); err != nil {
 		t.Fatal(err)
 	}
-	server.Exec(t, url, "ALTER TABLE item DROP COLUMN result; ALTER TABLE run DROP COLUMN failure; UPDATE version SET n = 1;"+storetest.Version18)
+	server.Exec(t, url,
+		"ALTER TABLE item DROP COLUMN result; ALTER TABLE run DROP COLUMN failure; UPDATE version SET n = 1;"+
+			storetest.Version18)
 	err := open(t, postgres.Options{URL: url}).View(t.Context(), func(r store.Reader) error {
 		storetest.CheckVersion18(t, r)
 		return nil
@@ -107,7 +111,13 @@ func TestOddTexts(t *testing.T) {
 	err := d.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
 		return errors.Join(
 			tx.SetSetting("a\x00b", "x\x00y\xffz"),
-			tx.Sessions().Put(session.Meta{Key: key, ID: "t", Label: "a \x00 label", Title: `a \u0000 title \\u0000`, Updated: time.Now()}))
+			tx.Sessions().Put(session.Meta{
+				Key:     key,
+				ID:      "t",
+				Label:   "a \x00 label",
+				Title:   `a \u0000 title \\u0000`,
+				Updated: time.Now(),
+			}))
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -220,7 +220,8 @@ func (w *writer) begin(ctx context.Context, synced bool) error {
 		mode = w.c.sync
 	}
 	w.mark++
-	results, err := w.c.begin(ctx, fmt.Sprintf("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO %s; UPDATE owner SET mark = %d WHERE fence = %d",
+	results, err := w.c.begin(ctx, fmt.Sprintf(
+		"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO %s; UPDATE owner SET mark = %d WHERE fence = %d",
 		mode, w.mark, w.d.owner.fence))
 	if err != nil {
 		return w.rollback(err)

@@ -100,8 +100,10 @@ func (s *Summary) count(c *conn) error {
 // relations checks the constraints between tables that SQLite does not enforce.
 func relations(c *conn, path string) error {
 	for _, r := range [...]struct{ what, sql string }{
-		{"entries without a transcript", "SELECT count(*) FROM (SELECT DISTINCT pos >> 32 AS n FROM entry) WHERE n NOT IN (SELECT n FROM transcript)"},
-		{"transcripts with a gap", "SELECT count(*) FROM (SELECT pos >> 32 AS n FROM entry GROUP BY n HAVING count(*) <> max(pos) - (n << 32))"},
+		{"entries without a transcript",
+			"SELECT count(*) FROM (SELECT DISTINCT pos >> 32 AS n FROM entry) WHERE n NOT IN (SELECT n FROM transcript)"},
+		{"transcripts with a gap",
+			"SELECT count(*) FROM (SELECT pos >> 32 AS n FROM entry GROUP BY n HAVING count(*) <> max(pos) - (n << 32))"},
 		{"transcripts without their end", "SELECT count(*) FROM session s WHERE entries > " + entriesOf},
 	} {
 		n, err := c.Number(r.sql)

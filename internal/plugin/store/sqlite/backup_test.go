@@ -18,7 +18,8 @@ import (
 
 func mustSet(tb testing.TB, d *DB, name, value string) {
 	tb.Helper()
-	if err := d.Update(tb.Context(), store.Synced, func(tx store.Tx) error { return tx.SetSetting(name, value) }); err != nil {
+	if err := d.Update(tb.Context(), store.Synced, func(tx store.Tx) error { return tx.SetSetting(name, value) }); err !=
+		nil {
 		tb.Fatal(err)
 	}
 }
@@ -163,7 +164,8 @@ func TestBackup(t *testing.T) {
 			if missing {
 				continue
 			}
-			if diff := cmp.Diff(fmt.Sprint(readSessions(t, killed.opts.Path)), fmt.Sprint(readSessions(t, renamed))); diff != "" {
+			if diff := cmp.Diff(fmt.Sprint(readSessions(t, killed.opts.Path)), fmt.Sprint(readSessions(t, renamed))); diff !=
+				"" {
 				t.Errorf("sessions of the old database (-want +got):\n%s", diff)
 			}
 		}

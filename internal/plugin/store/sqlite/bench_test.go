@@ -28,12 +28,26 @@ func modelCall(tx store.Tx, n int64) error {
 	now := time.Now()
 	if err := tx.Sessions().Append("t", &session.Entry{
 		ID: fmt.Sprint(n), Kind: session.KindMessage, Time: now, Run: "run-1",
-		Message: &llm.Message{Role: llm.RoleAssistant, Provider: "p", Model: "m", Stop: llm.StopEnd, Parts: []llm.Part{llm.Text("a short answer")}},
-		Usage:   &llm.Usage{Input: 100, Output: 10},
+		Message: &llm.Message{
+			Role:     llm.RoleAssistant,
+			Provider: "p",
+			Model:    "m",
+			Stop:     llm.StopEnd,
+			Parts:    []llm.Part{llm.Text("a short answer")},
+		},
+		Usage: &llm.Usage{Input: 100, Output: 10},
 	}); err != nil {
 		return err
 	}
-	return tx.Usage().Add(usage.Row{Run: "run-1", Session: "s", Agent: "main", Provider: "p", Model: "m", Time: now, Tokens: llm.Usage{Input: 100, Output: 10}})
+	return tx.Usage().Add(usage.Row{
+		Run:      "run-1",
+		Session:  "s",
+		Agent:    "main",
+		Provider: "p",
+		Model:    "m",
+		Time:     now,
+		Tokens:   llm.Usage{Input: 100, Output: 10},
+	})
 }
 
 // cpu reports the processor time per operation, of all threads.
@@ -77,7 +91,8 @@ func BenchmarkUpdateGrouped64(b *testing.B) {
 	b.SetParallelism(32) // times GOMAXPROCS
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			if err := d.Update(b.Context(), store.Synced, func(tx store.Tx) error { return modelCall(tx, n.Add(1)) }); err != nil {
+			if err := d.Update(b.Context(), store.Synced, func(tx store.Tx) error { return modelCall(tx, n.Add(1)) }); err !=
+				nil {
 				b.Error(err)
 			}
 		}
@@ -92,7 +107,8 @@ func BenchmarkTurn(b *testing.B) {
 	b.ReportAllocs()
 	defer cpu(b)()
 	for n := 0; b.Loop(); n++ {
-		if err := turn(b, d, meta, fmt.Sprintf("5d9e1f0a-%08x-4c1b-9f43-0d3f5c4b%04x", uint32(n)*2654435761, n&0xffff)); err != nil {
+		if err := turn(b, d, meta, fmt.Sprintf("5d9e1f0a-%08x-4c1b-9f43-0d3f5c4b%04x", uint32(n)*2654435761,
+			n&0xffff)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -101,8 +117,17 @@ func BenchmarkTurn(b *testing.B) {
 func turn(b *testing.B, d *DB, meta session.Meta, id string) error {
 	now := time.Now()
 	r := run.Run{
-		ID: chela.RunID(id), Session: meta.Key, SessionID: meta.ID, Agent: meta.Agent, Kind: run.Turn, Origin: chela.Origin{Kind: chela.OriginPerson, ID: "owner"}, Lane: "main", State: run.Running,
-		Principal: chela.Principal{ID: "owner"}, Attempts: 1, Started: now,
+		ID:        chela.RunID(id),
+		Session:   meta.Key,
+		SessionID: meta.ID,
+		Agent:     meta.Agent,
+		Kind:      run.Turn,
+		Origin:    chela.Origin{Kind: chela.OriginPerson, ID: "owner"},
+		Lane:      "main",
+		State:     run.Running,
+		Principal: chela.Principal{ID: "owner"},
+		Attempts:  1,
+		Started:   now,
 	}
 	err := d.Update(b.Context(), store.Ordered, func(tx store.Tx) error {
 		if _, err := tx.Sessions().Get(meta.Key); err != nil && !errors.Is(err, chela.ErrNotFound) {
@@ -133,7 +158,13 @@ func turn(b *testing.B, d *DB, meta session.Meta, id string) error {
 		}
 		r.Fence = l.Fence
 		if err := tx.Sessions().Append(meta.ID, &session.Entry{
-			ID: id, Kind: session.KindMessage, Time: now, Run: r.ID, Message: llm.User("hi"), Sender: chela.Sender{ID: "owner"}, ItemID: id,
+			ID:      id,
+			Kind:    session.KindMessage,
+			Time:    now,
+			Run:     r.ID,
+			Message: llm.User("hi"),
+			Sender:  chela.Sender{ID: "owner"},
+			ItemID:  id,
 		}); err != nil {
 			return err
 		}
@@ -149,12 +180,26 @@ func turn(b *testing.B, d *DB, meta session.Meta, id string) error {
 			return err
 		}
 		used := llm.Usage{Input: 100, Output: 10}
-		if err := tx.Usage().Add(usage.Row{Run: r.ID, Session: meta.Key, Agent: "main", Provider: "p", Model: "m", Time: now, Tokens: used}); err != nil {
+		if err := tx.Usage().Add(usage.Row{
+			Run:      r.ID,
+			Session:  meta.Key,
+			Agent:    "main",
+			Provider: "p",
+			Model:    "m",
+			Time:     now,
+			Tokens:   used,
+		}); err != nil {
 			return err
 		}
 		if err := tx.Sessions().Append(meta.ID, &session.Entry{
 			ID: "a" + id, Kind: session.KindMessage, Time: now, Run: r.ID, Usage: &used,
-			Message: &llm.Message{Role: llm.RoleAssistant, Provider: "p", Model: "m", Stop: llm.StopEnd, Parts: []llm.Part{llm.Text("a short answer")}},
+			Message: &llm.Message{
+				Role:     llm.RoleAssistant,
+				Provider: "p",
+				Model:    "m",
+				Stop:     llm.StopEnd,
+				Parts:    []llm.Part{llm.Text("a short answer")},
+			},
 		}); err != nil {
 			return err
 		}
@@ -186,15 +231,29 @@ func fill(tb testing.TB, d *DB, id string, n, size int) {
 				e.Message = llm.User("Please read the next file and tell me what it does.")
 				e.Sender, e.ItemID = chela.Sender{ID: "owner"}, fmt.Sprintf("%036d", i)
 			case 1:
-				e.Message = &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Model: "claude", Stop: llm.StopTools, Parts: []llm.Part{
-					llm.Text("I will read it."),
-					{Kind: llm.PartCall, Call: &llm.ToolCall{ID: fmt.Sprintf("toolu_%024d", i), Name: "read", Args: json.RawMessage(`{"path":"/a/b/c.go"}`)}},
-				}}
+				e.Message = &llm.Message{
+					Role:     llm.RoleAssistant,
+					Provider: "anthropic",
+					Model:    "claude",
+					Stop:     llm.StopTools,
+					Parts: []llm.Part{
+						llm.Text("I will read it."),
+						{Kind: llm.PartCall, Call: &llm.ToolCall{ID: fmt.Sprintf("toolu_%024d", i), Name: "read",
+							Args: json.RawMessage(`{"path":"/a/b/c.go"}`)}},
+					},
+				}
 				e.Usage = &llm.Usage{Input: 1000, Output: 100}
 			case 2:
-				e.Message = &llm.Message{Role: llm.RoleTool, CallID: fmt.Sprintf("toolu_%024d", i-1), ToolName: "read", Parts: []llm.Part{llm.Text(text + text)}}
+				e.Message = &llm.Message{Role: llm.RoleTool, CallID: fmt.Sprintf("toolu_%024d", i-1), ToolName: "read",
+					Parts: []llm.Part{llm.Text(text + text)}}
 			default:
-				e.Message = &llm.Message{Role: llm.RoleAssistant, Provider: "anthropic", Model: "claude", Stop: llm.StopEnd, Parts: []llm.Part{llm.Text(text)}}
+				e.Message = &llm.Message{
+					Role:     llm.RoleAssistant,
+					Provider: "anthropic",
+					Model:    "claude",
+					Stop:     llm.StopEnd,
+					Parts:    []llm.Part{llm.Text(text)},
+				}
 				e.Usage = &llm.Usage{Input: 1000, Output: 100}
 			}
 			if err := tx.Sessions().Append(id, e); err != nil {

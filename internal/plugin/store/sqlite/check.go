@@ -39,8 +39,9 @@ func checkLog(path string) (copied string, err error) {
 		return "", err
 	}
 	if l.Missing > 0 {
-		return "", &DamagedError{Path: path, Err: fmt.Errorf("its log is damaged or missing: %d of its %d pages cannot be used; the last one was written %s",
-			l.Missing, l.Frames+l.Missing, changed(path))}
+		return "", &DamagedError{Path: path,
+			Err: fmt.Errorf("its log is damaged or missing: %d of its %d pages cannot be used; the last one was written %s",
+				l.Missing, l.Frames+l.Missing, changed(path))}
 	}
 	if l.After == 0 {
 		return "", nil
@@ -82,7 +83,8 @@ func copyFile(src, dst string) error {
 
 // newest returns the time of the newest entry, for the message about what is lost.
 func (d *DB) newest(c *conn) string {
-	at, err := table.Collect(c.Tables, func(r *table.Row) (time.Time, error) { return r.Time(), nil }, "SELECT max(updated) FROM session")
+	at, err := table.Collect(c.Tables, func(r *table.Row) (time.Time, error) { return r.Time(), nil },
+		"SELECT max(updated) FROM session")
 	if err != nil || len(at) == 0 || at[0].IsZero() {
 		return "the beginning"
 	}

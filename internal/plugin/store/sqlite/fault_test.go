@@ -261,7 +261,8 @@ func TestSharedCommit(t *testing.T) {
 				var wg sync.WaitGroup
 				proceed := make(chan struct{})
 				wg.Go(func() {
-					if err := db.Update(t.Context(), store.Ordered, func(tx store.Tx) error { <-proceed; return appendEntry(held)(tx) }); err != nil {
+					if err := db.Update(t.Context(), store.Ordered,
+						func(tx store.Tx) error { <-proceed; return appendEntry(held)(tx) }); err != nil {
 						t.Error(err)
 					}
 				})
@@ -280,7 +281,8 @@ func TestSharedCommit(t *testing.T) {
 						if failed := kind == 'x'; failed != (err != nil) {
 							t.Errorf("update %d: %v", n, err)
 						}
-						if after := stored(t, d.Cut().Disk(t).Open(t)); kind == 's' && (!after[fmt.Sprint(n)] || !after[fmt.Sprint(held)]) {
+						if after := stored(t, d.Cut().Disk(t).Open(t)); kind == 's' &&
+							(!after[fmt.Sprint(n)] || !after[fmt.Sprint(held)]) {
 							t.Errorf("synced update %d returned, and %v are on disk", n, after)
 						}
 					})

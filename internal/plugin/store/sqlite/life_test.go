@@ -306,7 +306,8 @@ func TestDeletedIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	conversations(t, d, 0, 20)
-	if err := d.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Sessions().Delete("agent:main:s-15") }); err != nil {
+	if err := d.Update(t.Context(), store.Synced,
+		func(tx store.Tx) error { return tx.Sessions().Delete("agent:main:s-15") }); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err != nil {

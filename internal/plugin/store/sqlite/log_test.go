@@ -75,7 +75,8 @@ func TestDamagedLog(t *testing.T) {
 			files := damage(at, n%2)
 			path := putKilled(t, files)
 			_, err := Open(t.Context(), Options{Path: path})
-			if !errors.As(err, new(*DamagedError)) || !strings.Contains(chela.HintOf(err), "salvage") || !strings.Contains(err.Error(), "the last one was written at 20") {
+			if !errors.As(err, new(*DamagedError)) || !strings.Contains(chela.HintOf(err), "salvage") ||
+				!strings.Contains(err.Error(), "the last one was written at 20") {
 				t.Errorf("damage at %d: %v (hint %q)", at, err, chela.HintOf(err))
 				continue
 			}
@@ -123,7 +124,11 @@ func TestDamagedLog(t *testing.T) {
 	})
 	t.Run("a commit that the kill interrupted is no damage", func(t *testing.T) {
 		for _, more := range []int{10, 24, 1000, frame - 1} {
-			path := putKilled(t, map[string][]byte{"": base[""], "-wal": append(bytes.Clone(log), log[header:header+more]...), "-shm": base["-shm"]})
+			path := putKilled(t, map[string][]byte{
+				"":     base[""],
+				"-wal": append(bytes.Clone(log), log[header:header+more]...),
+				"-shm": base["-shm"],
+			})
 			d := openAt(t, path)
 			d.Close()
 			if got := readSessions(t, path); len(got) != len(whole) {

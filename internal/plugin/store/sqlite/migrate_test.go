@@ -100,7 +100,8 @@ FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
 		if err := os.MkdirAll(filepath.Join(copied, "x"), 0o700); err != nil { // the copy cannot replace it
 			t.Fatal(err)
 		}
-		if err := migrate(c, path, append(steps, "CREATE TABLE x (a)")); err == nil || !strings.Contains(err.Error(), "copy before migration") {
+		if err := migrate(c, path, append(steps, "CREATE TABLE x (a)")); err == nil ||
+			!strings.Contains(err.Error(), "copy before migration") {
 			t.Errorf("error: %v", err)
 		}
 		if v := version(t, c); v != now {
@@ -140,7 +141,8 @@ FROM sqlite_schema m, pragma_index_xinfo(m.name) x WHERE m.type = 'index'`
 		if err := migrate(c, path, steps); err != nil {
 			t.Fatal(err)
 		}
-		n, err := c.Number("SELECT count(*) FROM call WHERE (state, outcome) IN (VALUES ('closed', 'not recorded'), ('started', ''))")
+		n, err := c.Number(
+			"SELECT count(*) FROM call WHERE (state, outcome) IN (VALUES ('closed', 'not recorded'), ('started', ''))")
 		if n != 2 || err != nil {
 			t.Errorf("%d of 2 calls are migrated as expected, %v", n, err)
 		}
@@ -197,7 +199,9 @@ VALUES (?, 's', 'message', '{}', '{}', '', 'taken', ?, '', 0)`, it.id, it.run); 
 		if !strings.Contains(steps[8], rewrite) {
 			t.Fatal("the step does not rewrite the calls")
 		}
-		err = errors.Join(migrate(c, path, steps[:8]), c.script(t.Context(), `INSERT INTO call (id, run, session, wire, name, raw, state, effect, approval, detached, updated)
+		err = errors.Join(migrate(c, path, steps[:8]),
+			c.script(t.Context(),
+				`INSERT INTO call (id, run, session, wire, name, raw, state, effect, approval, detached, updated)
 VALUES ('old', 'r', 's', '{}', 'x', '', 'closed', 'acts', '', 0, 0)`),
 			step(c, strings.Replace(steps[8], rewrite, "", 1), 9), c.Close())
 		if err != nil {
@@ -210,7 +214,8 @@ VALUES ('old', 'r', 's', '{}', 'x', '', 'closed', 'acts', '', 0, 0)`),
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		if n, err := c.Number("SELECT count(*) FROM call WHERE id = 'old' AND state = 'closed' AND rights = ''"); n != 1 || err != nil {
+		if n, err := c.Number("SELECT count(*) FROM call WHERE id = 'old' AND state = 'closed' AND rights = ''"); n != 1 ||
+			err != nil {
 			t.Errorf("%d calls are as they were, want 1; %v", n, err)
 		}
 	})
@@ -221,7 +226,8 @@ VALUES ('old', 'r', 's', '{}', 'x', '', 'closed', 'acts', '', 0, 0)`),
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		if err := errors.Join(migrate(c, path, steps[:18]), c.script(t.Context(), storetest.Version18), migrate(c, path, steps), checkRows(c)); err != nil {
+		if err := errors.Join(migrate(c, path, steps[:18]), c.script(t.Context(), storetest.Version18),
+			migrate(c, path, steps), checkRows(c)); err != nil {
 			t.Fatal(err)
 		}
 		storetest.CheckVersion18(t, table.Reader{C: c.Tables})

@@ -302,7 +302,8 @@ const lostText = "A part of this conversation was lost when the database was dam
 // repairSessions restores the invariants between the recovered rows and reports the
 // sessions with missing rows.
 func repairSessions(c *conn, report *Report) error {
-	for _, f := range [...]func(*conn, *Report) error{nameTranscripts, restoreSessions, fillGaps, removeDevices, removeGuests} {
+	for _, f := range [...]func(*conn, *Report) error{nameTranscripts, restoreSessions, fillGaps,
+		removeDevices, removeGuests} {
 		if err := f(c, report); err != nil {
 			return err
 		}
@@ -320,7 +321,8 @@ SELECT DISTINCT pos >> 32, 'salvaged-' || (pos >> 32), 0 FROM entry WHERE pos >>
 	if err != nil {
 		return err
 	}
-	report.Orphaned, err = table.Collect(c.Tables, table.ScanText[string], `SELECT id FROM transcript WHERE id NOT IN (SELECT id FROM session UNION SELECT id FROM past UNION SELECT transcript FROM run) ORDER BY n`)
+	report.Orphaned, err = table.Collect(c.Tables, table.ScanText[string],
+		`SELECT id FROM transcript WHERE id NOT IN (SELECT id FROM session UNION SELECT id FROM past UNION SELECT transcript FROM run) ORDER BY n`)
 	return err
 }
 
@@ -343,7 +345,8 @@ WHERE session NOT IN (SELECT key FROM session) GROUP BY session ORDER BY session
 		}
 		report.Damaged = append(report.Damaged, m.Key)
 	}
-	lost, err := table.Collect(c.Tables, table.ScanText[chela.SessionKey], `SELECT substr(name, 9) FROM lease WHERE since > 0 AND name LIKE 'session:%' AND substr(name, 9) NOT IN (SELECT key FROM session) ORDER BY name`)
+	lost, err := table.Collect(c.Tables, table.ScanText[chela.SessionKey],
+		`SELECT substr(name, 9) FROM lease WHERE since > 0 AND name LIKE 'session:%' AND substr(name, 9) NOT IN (SELECT key FROM session) ORDER BY name`)
 	report.Damaged = append(report.Damaged, lost...)
 	return err
 }

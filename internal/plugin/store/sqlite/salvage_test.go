@@ -52,7 +52,15 @@ func conversations(tb testing.TB, d *DB, from, to int) {
 		key := chela.SessionKey(fmt.Sprintf("agent:main:s-%02d", n))
 		id := fmt.Sprintf("transcript-%02d", n)
 		err := d.Update(tb.Context(), store.Ordered, func(tx store.Tx) error {
-			r := run.Run{ID: chela.RunID(fmt.Sprint("run-", n)), Session: key, SessionID: id, Agent: "main", State: run.OK, Started: now, Ended: now}
+			r := run.Run{
+				ID:        chela.RunID(fmt.Sprint("run-", n)),
+				Session:   key,
+				SessionID: id,
+				Agent:     "main",
+				State:     run.OK,
+				Started:   now,
+				Ended:     now,
+			}
 			if _, _, err := tx.Leases().Acquire(lease.Session(key), "me"); err != nil {
 				return err
 			}
@@ -61,12 +69,24 @@ func conversations(tb testing.TB, d *DB, from, to int) {
 				if i == 7 && n%5 == 0 {
 					size = 20_000 // needs overflow pages
 				}
-				e := &session.Entry{ID: fmt.Sprint(i), Kind: session.KindMessage, Time: now, Run: r.ID, Message: llm.User(strings.Repeat(fmt.Sprintf("%d.%d ", n, i), size/5))}
+				e := &session.Entry{
+					ID:      fmt.Sprint(i),
+					Kind:    session.KindMessage,
+					Time:    now,
+					Run:     r.ID,
+					Message: llm.User(strings.Repeat(fmt.Sprintf("%d.%d ", n, i), size/5)),
+				}
 				if err := tx.Sessions().Append(id, e); err != nil {
 					return err
 				}
 			}
-			return errors.Join(tx.Runs().Put(r), tx.Sessions().Put(session.Meta{Key: key, ID: id, Agent: "main", Updated: now, Label: "label"}))
+			return errors.Join(tx.Runs().Put(r), tx.Sessions().Put(session.Meta{
+				Key:     key,
+				ID:      id,
+				Agent:   "main",
+				Updated: now,
+				Label:   "label",
+			}))
 		})
 		if err != nil {
 			tb.Fatal(err)
@@ -375,7 +395,8 @@ func TestValidText(t *testing.T) {
 		want         bool
 	}{
 		{"meta", `{"label":"x"}`, true}, {"meta", "", true}, {"meta", `{"label":"x"`, false}, {"meta", `{"label":7}`, false},
-		{"meta", "{\"label\":\"\xff\"}", false}, {"parts", `[{}]`, true}, {"parts", "[\"\xc3\"]", false}, {"parts", "[", false},
+		{"meta", "{\"label\":\"\xff\"}", false}, {"parts", `[{}]`, true},
+		{"parts", "[\"\xc3\"]", false}, {"parts", "[", false},
 		{"inbound", "{}", true}, {"inbound", "[]", false}, {"principal", "7", false}, {"name", "{", true},
 	} {
 		if got := validText(tt.column, tt.text); got != tt.want {
@@ -434,7 +455,8 @@ func TestSalvageFillsGaps(t *testing.T) {
 		if e.Seq != int64(i+1) {
 			t.Errorf("entry %s: seq %d, want %d", e.ID, e.Seq, i+1)
 		}
-		if e.Kind == session.KindCut && e.First != 4 || e.Kind == session.KindPrune && !slices.Equal(e.Prune.Clear, []int64{4}) || e.ID == "3" && e.Seq != 4 {
+		if e.Kind == session.KindCut && e.First != 4 ||
+			e.Kind == session.KindPrune && !slices.Equal(e.Prune.Clear, []int64{4}) || e.ID == "3" && e.Seq != 4 {
 			t.Errorf("another place: %+v", e)
 		}
 		if said := e.Text == lostText; said != (e.ID == "lost-1-2" || e.ID == "lost-1-8") {
@@ -457,22 +479,44 @@ func oneRowEach(t *testing.T) (path string) {
 	now := time.Now().Round(0).UTC()
 	hold := usage.Hold{ID: "h", Run: "r", Scopes: []usage.Scope{{Name: "tree:r"}}, Nano: 7, Created: now}
 	if err := d.Update(t.Context(), store.Synced, func(tx store.Tx) error {
-		_, err1 := tx.Queue().Put(queue.Item{ID: "i", Key: "k", Session: "s", Kind: queue.Event, Next: true, Skipped: 3, Overrides: run.Overrides{Think: "low"}})
+		_, err1 := tx.Queue().Put(queue.Item{
+			ID:        "i",
+			Key:       "k",
+			Session:   "s",
+			Kind:      queue.Event,
+			Next:      true,
+			Skipped:   3,
+			Overrides: run.Overrides{Think: "low"},
+		})
 		_, _, err2 := tx.Leases().Acquire(lease.Session("s"), "me")
-		return errors.Join(err1, err2, tx.SetSetting("a", "1"), usage.Reserve(tx.Usage(), hold), tx.Leases().Beat("me", time.Hour),
+		return errors.Join(err1, err2, tx.SetSetting("a", "1"), usage.Reserve(tx.Usage(), hold),
+			tx.Leases().Beat("me", time.Hour),
 			tx.Usage().Add(usage.Row{Run: "r", Session: "s", Agent: "main", Time: now}),
 			tx.Runs().Put(run.Run{ID: "r", Session: "s", SessionID: "t", State: run.Running, Kind: run.Turn, Started: now}),
 			tx.Calls().Plan(session.Call{ID: "c", Run: "r", Session: "s", Rights: []string{"net"}, Detached: true}),
 			tx.Approvals().Put(approval.Request{ID: "a", Session: "s", Created: now}),
-			tx.Outbox().Put(outbox.Row{Key: "r:0", Run: "r", Session: "s", Origin: chela.Origin{Kind: chela.OriginCron, ID: "job"}, State: outbox.Pending}),
+			tx.Outbox().Put(outbox.Row{
+				Key:     "r:0",
+				Run:     "r",
+				Session: "s",
+				Origin:  chela.Origin{Kind: chela.OriginCron, ID: "job"},
+				State:   outbox.Pending,
+			}),
 			tx.Devices().PutDevice(pairing.Device{ID: "d", Created: now}),
 			tx.Devices().PutRequest(pairing.Request{ID: "q", Device: "d"}),
 			tx.Guests().Put(admission.Guest{Channel: "c", Account: "a", ID: "g"}),
 			tx.Children().Put(subagent.Child{ID: "c", Session: "agent:main:subagent:c", Requester: "s"}),
-			tx.Jobs().Put(job.Job{ID: "j", Enabled: true, State: job.State{Next: 1}}), claim(tx, job.Run{ID: "k", Job: "j", Slot: 1}),
+			tx.Jobs().Put(job.Job{ID: "j", Enabled: true, State: job.State{Next: 1}}),
+			claim(tx, job.Run{ID: "k", Job: "j", Slot: 1}),
 			tx.Heartbeats().PutWake(heartbeat.Wake{Session: "s"}), tx.Heartbeats().PutState(heartbeat.State{Agent: "main"}),
 			tx.Invocations().Put(node.Invocation{Key: "k"}),
-			tx.Changes().Add(journal.Change{ID: "c", Kind: journal.File, Target: "/w/f", State: journal.Done, After: journal.Version{Exists: true}}),
+			tx.Changes().Add(journal.Change{
+				ID:     "c",
+				Kind:   journal.File,
+				Target: "/w/f",
+				State:  journal.Done,
+				After:  journal.Version{Exists: true},
+			}),
 			tx.Sessions().Append("t", &session.Entry{ID: "e", Kind: session.KindVoid, Voids: session.Ref{Run: "old"}}),
 			tx.Sessions().Put(session.Meta{Key: "s", ID: "t", Agent: "main", Updated: now}),
 			tx.Sessions().Archive("s", session.Past{ID: "t"}))
@@ -502,7 +546,8 @@ func TestSalvageChanged(t *testing.T) {
 	want := readSessions(t, path)
 	forge(t, path, 1, "UPDATE entry SET text = 'changed' WHERE pos = (3 << 32) + 2")
 	report, err := Recover(t.Context(), path)
-	if err != nil || report.Changed != 1 || report.Bad > 0 || !slices.Equal(report.Damaged, []chela.SessionKey{"agent:main:s-02"}) {
+	if err != nil || report.Changed != 1 || report.Bad > 0 ||
+		!slices.Equal(report.Damaged, []chela.SessionKey{"agent:main:s-02"}) {
 		t.Fatalf("recover: %+v, %v", report, err)
 	}
 	got := readSessions(t, path)
@@ -536,7 +581,8 @@ func TestSalvageTables(t *testing.T) {
 	}
 	for _, name := range []string{
 		"setting", "transcript", "lease", "past", "hold", "approval", "session",
-		"usage", "outbox", "item", "call", "run", "entry", "child", "job", "job_run", "wake", "heartbeat", "change", "invocation",
+		"usage", "outbox", "item", "call", "run", "entry", "child", "job", "job_run", "wake", "heartbeat",
+		"change", "invocation",
 	} {
 		if report.Rows[name] != 1 {
 			t.Errorf("%s: %d rows, want 1", name, report.Rows[name])
@@ -593,7 +639,8 @@ func TestSalvageDevices(t *testing.T) {
 		invited, err3 := r.Devices().Invites()
 		other, err4 := r.Setting("other")
 		guests, err5 := r.Guests().List()
-		if len(all) != 1 || all[0].ID != "revoked" || all[0].Removed.IsZero() || len(asked)+len(invited)+len(guests) > 0 || other != "1" {
+		if len(all) != 1 || all[0].ID != "revoked" || all[0].Removed.IsZero() ||
+			len(asked)+len(invited)+len(guests) > 0 || other != "1" {
 			t.Errorf("devices %+v, requests %+v, invitations %+v, the other setting %q", all, asked, invited, other)
 		}
 		return errors.Join(err1, err2, err3, err4, err5)

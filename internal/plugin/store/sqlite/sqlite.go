@@ -71,7 +71,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, d.opening(err)
 	}
 	if copied != "" {
-		d.log.Error("the end of the database's log cannot be read: a power failure, or damage", "missing since", d.newest(c), "kept", copied)
+		d.log.Error("the end of the database's log cannot be read: a power failure, or damage",
+			"missing since", d.newest(c), "kept", copied)
 	}
 	d.readers = newReaders(d)
 	d.writer = newWriter(d, c)

@@ -40,10 +40,25 @@ func TestTextColumns(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"approval": "request", "call": "args raw ran outcome rights", "change": "change", "child": "child", "device": "device request",
-		"guest": "guest", "entry": "text parts note details sender_name origin", "heartbeat": "state", "invocation": "invocation", "item": "principal inbound call note origin overrides result",
-		"job": "job", "job_run": "run", "outbox": "address text media error origin buttons poll", "run": "origin principal address error text footer waits overrides",
-		"session": "search meta", "setting": "value", "wake": "wake",
+		"approval":  "request",
+		"call":      "args raw ran outcome rights",
+		"change":    "change",
+		"child":     "child",
+		"device":    "device request",
+		"guest":     "guest",
+		"entry":     "text parts note details sender_name origin",
+		"heartbeat": "state",
+
+		"invocation": "invocation",
+		"item":       "principal inbound call note origin overrides result",
+		"job":        "job",
+		"job_run":    "run",
+		"outbox":     "address text media error origin buttons poll",
+
+		"run":     "origin principal address error text footer waits overrides",
+		"session": "search meta",
+		"setting": "value",
+		"wake":    "wake",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)

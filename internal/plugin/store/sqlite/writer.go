@@ -258,7 +258,8 @@ func (w *writer) rollback(why error) error {
 func (w *writer) prepare(group []*update) error {
 	if w.needsRepair || w.c == nil {
 		if err := w.repair(); err != nil {
-			return &chela.Error{Code: chela.CodeUnavailable, Message: "storage could not be repaired after a failed write", Err: err}
+			return &chela.Error{Code: chela.CodeUnavailable, Message: "storage could not be repaired after a failed write",
+				Err: err}
 		}
 	}
 	synced := slices.ContainsFunc(group, func(j *update) bool { return bool(j.sync) })

@@ -28,7 +28,14 @@ func scanCall(r *Row) (session.Call, error) {
 	c.Wire.ID, c.Wire.Name, c.Wire.Args, c.Wire.Raw = r.Text(), r.Text(), raw(r.Text()), r.Text()
 	c.State, c.Effect, c.Approval = session.CallState(r.Text()), r.Text(), r.Text()
 	c.Detached, c.Updated = r.Bool(), r.Time()
-	c.Outcome = session.Outcome{Who: r.Text(), Ran: r.Text(), Decision: session.Decision(r.Text()), Rule: r.Text(), Result: session.Result(r.Text()), Took: time.Duration(r.Int())}
+	c.Outcome = session.Outcome{
+		Who:      r.Text(),
+		Ran:      r.Text(),
+		Decision: session.Decision(r.Text()),
+		Rule:     r.Text(),
+		Result:   session.Result(r.Text()),
+		Took:     time.Duration(r.Int()),
+	}
 	return c, decodeSet(r.Text(), &c.Rights)
 }
 
@@ -55,8 +62,10 @@ func (t calls) Recent(q session.CallQuery) ([]session.Call, error) {
 		cond string
 		arg  any
 	}{
-		{q.Before > 0, "n < ?", q.Before}, {q.Session != "", "session = ?", str(q.Session)}, {q.Run != "", "run = ?", str(q.Run)},
-		{q.Tool != "", "name = ?", q.Tool}, {q.Decision != "", "decision = ?", string(q.Decision)}, {q.Result != "", "outcome = ?", string(q.Result)},
+		{q.Before > 0, "n < ?", q.Before}, {q.Session != "", "session = ?", str(q.Session)},
+		{q.Run != "", "run = ?", str(q.Run)},
+		{q.Tool != "", "name = ?", q.Tool}, {q.Decision != "", "decision = ?", string(q.Decision)},
+		{q.Result != "", "outcome = ?", string(q.Result)},
 	} {
 		if f.on {
 			where, args = where+" AND "+f.cond, append(args, f.arg)

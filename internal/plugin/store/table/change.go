@@ -94,7 +94,8 @@ func (t changes) LatestOf(targets ...string) ([]journal.Change, error) {
 	for i, target := range targets {
 		args[i] = target
 	}
-	return t.list("n IN (SELECT max(n) FROM change WHERE target IN (?"+strings.Repeat(", ?", len(targets)-1)+") AND state = 'done' GROUP BY target) ORDER BY n", args...)
+	return t.list("n IN (SELECT max(n) FROM change WHERE target IN (?"+strings.Repeat(", ?", len(targets)-1)+
+		") AND state = 'done' GROUP BY target) ORDER BY n", args...)
 }
 
 // kept returns the number of bytes of the contents in files.
@@ -107,7 +108,8 @@ func (t changes) Add(list ...journal.Change) error {
 		if err != nil {
 			return fmt.Errorf("change %s: %w", c.ID, err)
 		}
-		if _, err := t.c.Exec("INSERT INTO change (id, time, home, unit, target, state, kept, change) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		if _, err := t.c.Exec(
+			"INSERT INTO change (id, time, home, unit, target, state, kept, change) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			c.ID, c.Time, str(c.Home), c.Unit, c.Target, str(c.State), kept(c), s); err != nil {
 			return err
 		}
@@ -121,7 +123,8 @@ func (t changes) Set(c journal.Change) error {
 	if err != nil {
 		return fmt.Errorf("change %s: %w", c.ID, err)
 	}
-	n, err := t.c.Exec("UPDATE change SET home = ?, unit = ?, state = ?, kept = ?, change = ? WHERE id = ? AND "+changeIntact,
+	n, err := t.c.Exec("UPDATE change SET home = ?, unit = ?, state = ?, kept = ?, change = ? WHERE id = ? AND "+
+		changeIntact,
 		str(c.Home), c.Unit, str(c.State), kept(c), s, c.ID)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("change %s: %w", c.ID, chela.ErrNotFound)

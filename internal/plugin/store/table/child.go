@@ -22,7 +22,8 @@ func (t children) list(where string, args ...any) ([]subagent.Child, error) {
 // listBy is list with an index. SQLite reads the whole table in the order of its rows
 // when a list is sorted by n, unless the index is named.
 func (t children) listBy(index, where string, args ...any) ([]subagent.Child, error) {
-	return Collect(t.c, ScanJSON[subagent.Child], "SELECT child, "+childIntact+" FROM child "+index+" WHERE "+where, args...)
+	return Collect(t.c, ScanJSON[subagent.Child], "SELECT child, "+childIntact+" FROM child "+index+
+		" WHERE "+where, args...)
 }
 
 // Get returns a child by its id.

@@ -44,7 +44,8 @@ func (t devices) Request(id string) (pairing.Request, error) {
 
 // Requests returns all requests, oldest first.
 func (t devices) Requests() ([]pairing.Request, error) {
-	list, err := Collect(t.c, ScanJSON[pairing.Request], "SELECT request, "+deviceIntact+" FROM device WHERE request <> '' ORDER BY n")
+	list, err := Collect(t.c, ScanJSON[pairing.Request], "SELECT request, "+deviceIntact+
+		" FROM device WHERE request <> '' ORDER BY n")
 	slices.SortStableFunc(list, func(a, b pairing.Request) int { return a.Time.Compare(b.Time) })
 	return list, err
 }
@@ -56,7 +57,8 @@ func (t devices) PutDevice(v pairing.Device) error {
 		return fmt.Errorf("device %s: %w", v.ID, err)
 	}
 	_, err = t.c.Exec(`INSERT INTO device (id, created, removed, device, request) VALUES (?, ?, ?, ?, '')
-ON CONFLICT (id) DO UPDATE SET created = excluded.created, removed = excluded.removed, device = excluded.device WHERE `+deviceIntact,
+ON CONFLICT (id) DO UPDATE SET created = excluded.created, removed = excluded.removed, device = excluded.device WHERE `+
+		deviceIntact,
 		v.ID, v.Created, v.Removed, device)
 	return err
 }

@@ -166,9 +166,12 @@ func (c *Tables) InsertEntry(pos int64, e *session.Entry) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	_, err := c.Exec("INSERT INTO entry ("+entryColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		pos, e.ID, str(e.Kind), e.Time, opt(e.Run), role, text, parts, opt(m.Provider), opt(m.Model), opt(m.Stop), opt(m.CallID), opt(m.ToolName),
-		flags, opt(e.Text), nonzero(e.First), details, opt(e.Sender.ID), opt(e.Sender.Name), opt(e.ItemID), u[0], u[1], u[2], u[3], nonzero(e.NanoUSD), Optional(origin), Optional(voids))
+	_, err := c.Exec("INSERT INTO entry ("+entryColumns+
+		") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		pos, e.ID, str(e.Kind), e.Time, opt(e.Run), role, text, parts, opt(m.Provider), opt(m.Model), opt(m.Stop),
+		opt(m.CallID), opt(m.ToolName),
+		flags, opt(e.Text), nonzero(e.First), details, opt(e.Sender.ID), opt(e.Sender.Name), opt(e.ItemID), u[0], u[1], u[2],
+		u[3], nonzero(e.NanoUSD), Optional(origin), Optional(voids))
 	return err
 }
 
@@ -221,7 +224,13 @@ func (in interned) scan(r *Row, e *session.Entry) error {
 	}
 	e.Sender = chela.Sender{ID: in.word(r.Text()), Name: in.word(r.Text())}
 	e.ItemID = r.Text()
-	u := llm.Usage{Input: r.Int(), Output: r.Int(), CacheRead: r.Int(), CacheWrite: r.Int(), Estimated: flags&flagEstimated != 0}
+	u := llm.Usage{
+		Input:      r.Int(),
+		Output:     r.Int(),
+		CacheRead:  r.Int(),
+		CacheWrite: r.Int(),
+		Estimated:  flags&flagEstimated != 0,
+	}
 	if flags&flagUsage != 0 {
 		e.Usage = &u
 	}

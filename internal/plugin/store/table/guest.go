@@ -15,7 +15,8 @@ var _ admission.Table = guests{}
 const guestIntact = "intact(n, channel, account, id, guest, crc)"
 
 func (t guests) list(where string, args ...any) ([]admission.Guest, error) {
-	return Collect(t.c, ScanJSON[admission.Guest], "SELECT guest, "+guestIntact+" FROM guest WHERE "+where+" ORDER BY n", args...)
+	return Collect(t.c, ScanJSON[admission.Guest], "SELECT guest, "+guestIntact+" FROM guest WHERE "+
+		where+" ORDER BY n", args...)
 }
 
 // Get returns a guest.
@@ -40,7 +41,8 @@ func (t guests) Put(g admission.Guest) error {
 		return fmt.Errorf("guest %s of %s: %w", g.ID, g.Channel, err)
 	}
 	_, err = t.c.Exec(`INSERT INTO guest (channel, account, id, guest) VALUES (?, ?, ?, ?)
-ON CONFLICT (channel, account, id) DO UPDATE SET guest = excluded.guest WHERE `+guestIntact, g.Channel, string(g.Account), g.ID, guest)
+ON CONFLICT (channel, account, id) DO UPDATE SET guest = excluded.guest WHERE `+guestIntact, g.Channel,
+		string(g.Account), g.ID, guest)
 	return err
 }
 

@@ -22,7 +22,8 @@ const (
 func (t heartbeats) Wakes() ([]heartbeat.Wake, error) { return t.wakes("TRUE") }
 
 func (t heartbeats) wakes(where string, args ...any) ([]heartbeat.Wake, error) {
-	return Collect(t.c, ScanJSON[heartbeat.Wake], "SELECT wake, "+wakeIntact+" FROM wake WHERE "+where+" ORDER BY due, n", args...)
+	return Collect(t.c, ScanJSON[heartbeat.Wake], "SELECT wake, "+wakeIntact+" FROM wake WHERE "+where+
+		" ORDER BY due, n", args...)
 }
 
 // Wake returns the pending wake of a session.
@@ -37,7 +38,8 @@ func (t heartbeats) PutWake(w heartbeat.Wake) error {
 		return fmt.Errorf("wake of session %s: %w", w.Session, err)
 	}
 	_, err = t.c.Exec(`INSERT INTO wake (session, due, wake) VALUES (?, ?, ?)
-ON CONFLICT (session) DO UPDATE SET due = excluded.due, wake = excluded.wake WHERE `+wakeIntact, str(w.Session), w.Due, wake)
+ON CONFLICT (session) DO UPDATE SET due = excluded.due, wake = excluded.wake WHERE `+wakeIntact,
+		str(w.Session), w.Due, wake)
 	return err
 }
 
@@ -51,7 +53,8 @@ func (t heartbeats) DeleteWake(key chela.SessionKey) error {
 func (t heartbeats) States() ([]heartbeat.State, error) { return t.states("TRUE") }
 
 func (t heartbeats) states(where string, args ...any) ([]heartbeat.State, error) {
-	return Collect(t.c, ScanJSON[heartbeat.State], "SELECT state, "+stateIntact+" FROM heartbeat WHERE "+where+" ORDER BY agent", args...)
+	return Collect(t.c, ScanJSON[heartbeat.State], "SELECT state, "+stateIntact+" FROM heartbeat WHERE "+where+
+		" ORDER BY agent", args...)
 }
 
 // State returns the state of an agent.

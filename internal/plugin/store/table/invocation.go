@@ -17,7 +17,8 @@ const invocationIntact = "intact(n, key, sent, invocation, crc)"
 // Get returns the invocation with a key.
 func (t invocations) Get(key string) (node.Invocation, error) {
 	return get(func(where string, args ...any) ([]node.Invocation, error) {
-		return Collect(t.c, ScanJSON[node.Invocation], "SELECT invocation, "+invocationIntact+" FROM invocation WHERE "+where, args...)
+		return Collect(t.c, ScanJSON[node.Invocation], "SELECT invocation, "+invocationIntact+
+			" FROM invocation WHERE "+where, args...)
 	}, "invocation", "key = ?", key)
 }
 
@@ -28,7 +29,8 @@ func (t invocations) Put(i node.Invocation) error {
 		return fmt.Errorf("invocation %s: %w", i.Key, err)
 	}
 	_, err = t.c.Exec(`INSERT INTO invocation (key, sent, invocation) VALUES (?, ?, ?)
-ON CONFLICT (key) DO UPDATE SET sent = excluded.sent, invocation = excluded.invocation WHERE `+invocationIntact, i.Key, i.Sent, b)
+ON CONFLICT (key) DO UPDATE SET sent = excluded.sent, invocation = excluded.invocation WHERE `+
+		invocationIntact, i.Key, i.Sent, b)
 	return err
 }
 

@@ -35,7 +35,8 @@ func (t jobs) List() ([]job.Job, error) { return t.list("TRUE ORDER BY n") }
 // Relative returns the enabled jobs whose next slot is not a time of the clock, oldest
 // first.
 func (t jobs) Relative() ([]job.Job, error) {
-	return t.list(`due > 0 AND (json_extract(job, '$.schedule.kind') = ? OR CAST(json_extract(job, '$.state.retries') AS INTEGER) > 0
+	return t.list(
+		`due > 0 AND (json_extract(job, '$.schedule.kind') = ? OR CAST(json_extract(job, '$.state.retries') AS INTEGER) > 0
 OR CAST(json_extract(job, '$.state.missedRuns') AS INTEGER) > 0) ORDER BY n`, string(job.KindEvery))
 }
 
@@ -91,7 +92,8 @@ func (t jobs) Claim(r job.Run) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("run of job %s: %w", r.Job, err)
 	}
-	n, err := t.c.Exec("INSERT INTO job_run (job, slot, id, ended, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT (job, slot) DO NOTHING",
+	n, err := t.c.Exec(
+		"INSERT INTO job_run (job, slot, id, ended, run) VALUES (?, ?, ?, ?, ?) ON CONFLICT (job, slot) DO NOTHING",
 		str(r.Job), int64(r.Slot), str(r.ID), int64(r.Ended), s)
 	return n > 0, err
 }

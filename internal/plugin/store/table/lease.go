@@ -48,7 +48,8 @@ WHERE `+leaseIntact+` AND (lease.owner = '' OR lease.owner = ?2 OR NOT EXISTS (S
 
 // Release frees the lease unless it was acquired again.
 func (t leases) Release(l lease.Lease) error {
-	_, err := t.c.Exec("UPDATE lease SET owner = '' WHERE name = ? AND owner = ? AND fence = ? AND "+leaseIntact, l.Name, l.Owner, l.Fence)
+	_, err := t.c.Exec("UPDATE lease SET owner = '' WHERE name = ? AND owner = ? AND fence = ? AND "+leaseIntact,
+		l.Name, l.Owner, l.Fence)
 	return err
 }
 
@@ -59,6 +60,8 @@ func (t leases) Beat(owner string, ttl time.Duration) error {
 	if _, err := t.c.Exec("DELETE FROM beat WHERE expires < ?", now.Add(-24*time.Hour)); err != nil {
 		return err
 	}
-	_, err := t.c.Exec("INSERT INTO beat (owner, expires) VALUES (?, ?) ON CONFLICT (owner) DO UPDATE SET expires = excluded.expires", owner, now.Add(ttl))
+	_, err := t.c.Exec(
+		"INSERT INTO beat (owner, expires) VALUES (?, ?) ON CONFLICT (owner) DO UPDATE SET expires = excluded.expires",
+		owner, now.Add(ttl))
 	return err
 }

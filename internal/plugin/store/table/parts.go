@@ -13,7 +13,8 @@ func isPlain(parts []llm.Part) bool {
 		return false
 	}
 	p := &parts[0]
-	return p.Kind == llm.PartText && p.Signature == "" && p.Redacted == "" && p.MIME == "" && p.Data == nil && p.Ref == "" && p.Call == nil && strings.IndexByte(p.Text, 0) < 0
+	return p.Kind == llm.PartText && p.Signature == "" && p.Redacted == "" && p.MIME == "" && p.Data == nil &&
+		p.Ref == "" && p.Call == nil && strings.IndexByte(p.Text, 0) < 0
 }
 
 // part is the stored form of llm.Part. Arguments are stored as text, byte for byte:
@@ -70,7 +71,13 @@ func decodeParts(s string) ([]llm.Part, error) {
 			MIME: p.MIME, Data: p.Data, Ref: p.Ref, Bytes: p.Bytes,
 		}
 		if p.Call != nil {
-			parts[i].Call = &llm.ToolCall{ID: p.Call.ID, Name: p.Call.Name, Args: raw(p.Call.Args), Raw: p.Call.Raw, Title: p.Call.Title}
+			parts[i].Call = &llm.ToolCall{
+				ID:    p.Call.ID,
+				Name:  p.Call.Name,
+				Args:  raw(p.Call.Args),
+				Raw:   p.Call.Raw,
+				Title: p.Call.Title,
+			}
 		}
 	}
 	return parts, nil

@@ -20,7 +20,13 @@ const (
 )
 
 func scanItem(r *Row) (queue.Item, error) {
-	it := queue.Item{Seq: r.Int(), ID: r.Text(), Key: r.Text(), Session: chela.SessionKey(r.Text()), Kind: queue.Kind(r.Text())}
+	it := queue.Item{
+		Seq:     r.Int(),
+		ID:      r.Text(),
+		Key:     r.Text(),
+		Session: chela.SessionKey(r.Text()),
+		Kind:    queue.Kind(r.Text()),
+	}
 	err := errors.Join(decode(r.Text(), &it.Principal), decode(r.Text(), &it.Inbound))
 	it.Call, it.State, it.Run = r.Text(), queue.State(r.Text()), chela.RunID(r.Text())
 	it.Note, it.Created = r.Text(), r.Time()
@@ -64,7 +70,8 @@ func (t items) OfRun(id chela.RunID) ([]queue.Item, error) {
 
 // Sessions returns the keys of the sessions with waiting items.
 func (t items) Sessions() ([]chela.SessionKey, error) {
-	return Collect(t.c, ScanText[chela.SessionKey], "SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session")
+	return Collect(t.c, ScanText[chela.SessionKey],
+		"SELECT DISTINCT session FROM item WHERE state = 'waiting' ORDER BY session")
 }
 
 // WaitingOf returns the number of items in state Waiting with an origin of the kind.
@@ -80,7 +87,8 @@ func (t items) WaitingOf(k chela.OriginKind) (int, error) {
 // Unfinished returns the first n waiting messages with Inbound.Unread set and commands,
 // by Seq.
 func (t items) Unfinished(n int) ([]queue.Item, error) {
-	return t.list(`state = 'waiting' AND (kind = 'command' OR instr(inbound, '"unread":true') > 0) ORDER BY seq LIMIT ?`, n)
+	return t.list(`state = 'waiting' AND (kind = 'command' OR instr(inbound, '"unread":true') > 0) ORDER BY seq LIMIT ?`,
+		n)
 }
 
 // Replace stores the Kind, Inbound, Overrides, State, Note and Result of a waiting item. It
@@ -111,9 +119,11 @@ func (t items) Put(it queue.Item) (queue.Receipt, error) {
 	if it.State == "" {
 		it.State = queue.Waiting
 	}
-	isNew, err := t.c.One(func(r *Row) error { it.Seq = r.Int(); return nil }, `INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created,
+	isNew, err := t.c.One(func(r *Row) error { it.Seq = r.Int(); return nil },
+		`INSERT INTO item (id, key, session, kind, principal, inbound, call, state, run, note, created,
 origin, overrides, next, skipped, owner, parent, root, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING seq`,
-		it.ID, Optional(it.Key), str(it.Session), str(it.Kind), principal, inbound, it.Call, str(it.State), str(it.Run), it.Note, it.Created,
+		it.ID, Optional(it.Key), str(it.Session), str(it.Kind), principal, inbound, it.Call, str(it.State),
+		str(it.Run), it.Note, it.Created,
 		origin, overrides, it.Next, it.Skipped, it.Owner, str(it.Parent), str(it.Root), result)
 	if err != nil {
 		return queue.Receipt{}, err
@@ -135,7 +145,8 @@ func (t items) Set(s queue.State, list ...queue.Item) error {
 		if err != nil {
 			return fmt.Errorf("queue item %s: %w", it.ID, err)
 		}
-		n, err := t.c.Exec("UPDATE item SET state = ?, run = ?, note = ?, result = ?, skipped = ? WHERE id = ? AND "+itemIntact, str(s), str(it.Run), it.Note, result, it.Skipped, it.ID)
+		n, err := t.c.Exec("UPDATE item SET state = ?, run = ?, note = ?, result = ?, skipped = ? WHERE id = ? AND "+
+			itemIntact, str(s), str(it.Run), it.Note, result, it.Skipped, it.ID)
 		if err != nil {
 			return err
 		}
@@ -149,7 +160,8 @@ func (t items) Set(s queue.State, list ...queue.Item) error {
 // Take moves waiting items to a state and stores their Run and Note. It reports whether all of them were waiting.
 func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
 	for _, it := range list {
-		n, err := t.c.Exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact, str(s), str(it.Run), it.Note, it.ID)
+		n, err := t.c.Exec("UPDATE item SET state = ?, run = ?, note = ? WHERE id = ? AND state = 'waiting' AND "+itemIntact,
+			str(s), str(it.Run), it.Note, it.ID)
 		if err != nil || n == 0 {
 			return false, err
 		}
@@ -160,12 +172,15 @@ func (t items) Take(s queue.State, list ...queue.Item) (bool, error) {
 // Finish moves the items that a run took to Done: the item whose id equals the
 // run's, and others, which an index finds.
 func (t items) Finish(id chela.RunID) error {
-	if _, err := t.c.Exec("UPDATE item SET state = 'done' WHERE id = ?1 AND run = ?1 AND state = 'taken' AND "+itemIntact, str(id)); err != nil {
+	if _, err := t.c.Exec("UPDATE item SET state = 'done' WHERE id = ?1 AND run = ?1 AND state = 'taken' AND "+
+		itemIntact, str(id)); err != nil {
 		return err
 	}
-	others, err := t.c.Number("SELECT count(*) FROM item WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'", str(id))
+	others, err := t.c.Number("SELECT count(*) FROM item WHERE run = ? AND run <> '' AND run <> id AND state = 'taken'",
+		str(id))
 	if err == nil && others > 0 {
-		_, err = t.c.Exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND run <> id AND state = 'taken' AND "+itemIntact, str(id))
+		_, err = t.c.Exec("UPDATE item SET state = 'done' WHERE run = ? AND run <> '' AND run <> id AND state = 'taken' AND "+
+			itemIntact, str(id))
 	}
 	return err
 }

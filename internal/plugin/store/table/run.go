@@ -25,14 +25,16 @@ func (t runs) list(rest string, args ...any) ([]run.Run, error) {
 }
 
 func scanRun(r *Row) (run.Run, error) {
-	v := run.Run{ID: chela.RunID(r.Text()), Session: chela.SessionKey(r.Text()), SessionID: r.Text(), Agent: chela.AgentID(r.Text())}
+	v := run.Run{ID: chela.RunID(r.Text()), Session: chela.SessionKey(r.Text()), SessionID: r.Text(),
+		Agent: chela.AgentID(r.Text())}
 	err := decodeSet(r.Text(), &v.Origin)
 	v.Lane, v.State = r.Text(), run.State(r.Text())
 	err = errors.Join(err, decode(r.Text(), &v.Principal), decode(r.Text(), &v.Address))
 	v.Model, v.Attempts, v.Error = r.Text(), int(r.Int()), r.Text()
 	v.Text, v.Footer, v.Silent = r.Text(), r.Text(), r.Bool()
 	v.Started, v.Ended, v.Fence = r.Time(), r.Time(), r.Int()
-	v.Kind, v.Parent, v.Root, v.Replaces = run.Kind(r.Text()), chela.RunID(r.Text()), chela.RunID(r.Text()), chela.RunID(r.Text())
+	v.Kind, v.Parent, v.Root, v.Replaces = run.Kind(r.Text()), chela.RunID(r.Text()),
+		chela.RunID(r.Text()), chela.RunID(r.Text())
 	v.Waits, v.Stop = run.Waits(r.Text()), r.Text()
 	err = errors.Join(err, decodeSet(r.Text(), &v.Overrides))
 	v.Failure = run.Failure(r.Text())
@@ -79,7 +81,8 @@ func (t runs) Put(v run.Run) error {
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return fmt.Errorf("run %s: %w", v.ID, err)
 	}
-	_, err := t.c.Exec("INSERT INTO run ("+runColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := t.c.Exec("INSERT INTO run ("+runColumns+
+		`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET lane = excluded.lane, state = excluded.state, principal = excluded.principal,
 address = excluded.address, model = excluded.model, attempts = excluded.attempts,
 error = excluded.error, text = excluded.text, footer = excluded.footer, silent = excluded.silent,
@@ -92,7 +95,8 @@ ended = excluded.ended, fence = excluded.fence, waits = excluded.waits, override
 
 // RequestStop sets Run.Stop of a run that is not final.
 func (t runs) RequestStop(id chela.RunID, reason string) (bool, error) {
-	n, err := t.c.Exec("UPDATE run SET stop = ? WHERE id = ? AND state IN ('running', 'suspended') AND "+runIntact, reason, str(id))
+	n, err := t.c.Exec("UPDATE run SET stop = ? WHERE id = ? AND state IN ('running', 'suspended') AND "+
+		runIntact, reason, str(id))
 	return n > 0, err
 }
 
@@ -102,7 +106,8 @@ func (t runs) RequestStop(id chela.RunID, reason string) (bool, error) {
 func (t runs) Prune(tm time.Time) (int, error) {
 	const old = "(SELECT id FROM run WHERE started < ?1 AND ended < ?1 AND state NOT IN ('running', 'suspended'))"
 	for _, sql := range [...]string{
-		"DELETE FROM call WHERE (state = 'closed' OR detached = 0) AND (run IN " + old + " OR updated < ?1 AND run NOT IN (SELECT id FROM run))",
+		"DELETE FROM call WHERE (state = 'closed' OR detached = 0) AND (run IN " + old +
+			" OR updated < ?1 AND run NOT IN (SELECT id FROM run))",
 		"DELETE FROM approval WHERE decision NOT IN ('', 'allow-always', 'allow-session') AND run IN " + old,
 	} {
 		if _, err := t.c.Exec(sql, tm); err != nil {

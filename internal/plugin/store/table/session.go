@@ -53,8 +53,10 @@ func (t sessions) List(q session.Query) ([]session.Meta, int, error) {
 		order = "updated"
 	}
 	order += ", key"
-	page := "n IN (SELECT n FROM session WHERE " + where + " ORDER BY " + order + " LIMIT ? OFFSET ?)" // so that only rows of the page are checked
-	list, err := Collect(t.c, ScanJSON[session.Meta], "SELECT meta, "+sessionIntact+" FROM session WHERE "+page+" ORDER BY "+order, append(args, limit, q.Offset)...)
+	// so that only rows of the page are checked
+	page := "n IN (SELECT n FROM session WHERE " + where + " ORDER BY " + order + " LIMIT ? OFFSET ?)"
+	list, err := Collect(t.c, ScanJSON[session.Meta], "SELECT meta, "+sessionIntact+" FROM session WHERE "+page+
+		" ORDER BY "+order, append(args, limit, q.Offset)...)
 	return list, int(n), err
 }
 
@@ -88,7 +90,8 @@ func selected(q session.Query) (where string, args []any) {
 	add(q.Pinned != nil && *q.Pinned, "json_extract(meta, '$.pinnedAt') IS NOT NULL")
 	add(q.Pinned != nil && !*q.Pinned, "json_extract(meta, '$.pinnedAt') IS NULL")
 	add(q.Interacted, "active > 0")
-	add(q.Running, "key IN (SELECT session FROM run WHERE state IN ('running', 'suspended') AND state = 'running')") // the condition of the index run_active
+	// the condition of the index run_active
+	add(q.Running, "key IN (SELECT session FROM run WHERE state IN ('running', 'suspended') AND state = 'running')")
 	for _, kind := range q.Without {
 		part := ":" + string(kind) + ":"
 		add(kind == chela.KeySubagent, "instr(key, ?) = 0", part)
@@ -174,11 +177,14 @@ func (t sessions) Delete(key chela.SessionKey) error {
 	}
 	for _, sql := range [...]string{
 		"DELETE FROM past WHERE session = ?",
-		"UPDATE call SET args = NULL, raw = '', ran = '', approval = '', state = 'closed' WHERE session = ? AND " + callIntact,
+		"UPDATE call SET args = NULL, raw = '', ran = '', approval = '', state = 'closed' WHERE session = ? AND " +
+			callIntact,
 		"DELETE FROM approval WHERE session = ?",
 		"DELETE FROM outbox WHERE session = ?",
 		"DELETE FROM run WHERE session = ?",
-		"UPDATE item SET inbound = '{}', result = '', note = '" + queue.SessionDeleted + "', state = CASE WHEN state IN ('owed', 'waiting', 'taken') THEN 'cancelled' ELSE state END WHERE session = ? AND " + itemIntact,
+		"UPDATE item SET inbound = '{}', result = '', note = '" + queue.SessionDeleted +
+			"', state = CASE WHEN state IN ('owed', 'waiting', 'taken') THEN 'cancelled' ELSE state END WHERE session = ? AND " +
+			itemIntact,
 		"UPDATE lease SET fence = fence + 1, owner = '', since = 0 WHERE name = 'session:' || ? AND " + leaseIntact,
 		"DELETE FROM session WHERE key = ?",
 	} {

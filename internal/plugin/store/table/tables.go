@@ -90,8 +90,10 @@ func refs(c *Tables) ([]string, error) {
 	err := c.Query(func(r *Row) error {
 		list = media.Refs(list, r.Text())
 		return nil
-	}, "SELECT parts, "+entryIntact+" FROM entry WHERE flags & 32 UNION ALL SELECT inbound, "+itemIntact+` FROM item WHERE instr(inbound, '"ref":"') > 0
-UNION ALL SELECT media, `+outboxIntact+" FROM outbox WHERE media <> '' UNION ALL SELECT change, "+changeIntact+" FROM change WHERE kept > 0")
+	}, "SELECT parts, "+entryIntact+" FROM entry WHERE flags & 32 UNION ALL SELECT inbound, "+itemIntact+
+		` FROM item WHERE instr(inbound, '"ref":"') > 0
+UNION ALL SELECT media, `+outboxIntact+" FROM outbox WHERE media <> '' UNION ALL SELECT change, "+changeIntact+
+		" FROM change WHERE kept > 0")
 	return list, err
 }
 

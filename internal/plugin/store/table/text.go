@@ -88,7 +88,8 @@ func EachText(ctx context.Context, s store.Store, list func(*Tables) ([]Texts, e
 }
 
 // ReplaceTexts implements [store.Texts] likewise.
-func ReplaceTexts(ctx context.Context, s store.Store, list func(*Tables) ([]Texts, error), texts []store.Replacement) (n int, err error) {
+func ReplaceTexts(ctx context.Context, s store.Store, list func(*Tables) ([]Texts, error),
+	texts []store.Replacement) (n int, err error) {
 	err = s.Update(ctx, store.Synced, func(t store.Tx) error {
 		c := t.(Tx).C
 		tables, err := list(c)
@@ -165,7 +166,8 @@ func replaceTexts(c *Tables, tables []Texts, texts []store.Replacement) (int, er
 		if i < 0 || !slices.Contains(tables[i].Columns, r.Column) || slices.Contains(tables[i].Fixed(), r.Column) {
 			return n, fmt.Errorf("no texts to be replaced in the column %s of %s", r.Column, r.Table)
 		}
-		k, err := c.Exec(fmt.Sprintf("UPDATE %s SET %s = ? WHERE %s = ? AND %s = ?", r.Table, r.Column, tables[i].Key, r.Column), r.New, r.Row, r.Value)
+		k, err := c.Exec(fmt.Sprintf("UPDATE %s SET %s = ? WHERE %s = ? AND %s = ?", r.Table, r.Column, tables[i].Key,
+			r.Column), r.New, r.Row, r.Value)
 		if err != nil {
 			return n, err
 		}

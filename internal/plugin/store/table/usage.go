@@ -37,7 +37,8 @@ func scanSum(r *Row, s *usage.Sum) {
 // Sums returns sums by day and model, oldest first.
 func (t usageTable) Sums(q usage.Query) ([]usage.Sum, error) {
 	const query = "SELECT date(time / 1000000000 + ?1, 'unixepoch') AS day, CASE WHEN ?2 <> 0 THEN session ELSE '' END AS of, provider, model, " + sums +
-		" FROM usage WHERE n >= ?3 AND time >= ?3 AND (?4 = 0 OR time < ?4) AND (?5 = '' OR session = ?5) AND " + usageIntact +
+		" FROM usage WHERE n >= ?3 AND time >= ?3 AND (?4 = 0 OR time < ?4) AND (?5 = '' OR session = ?5) AND " +
+		usageIntact +
 		" GROUP BY of, day, provider, model ORDER BY of, day, provider, model"
 	return Collect(t.c, func(r *Row) (usage.Sum, error) {
 		s := usage.Sum{Day: r.Text(), Session: chela.SessionKey(r.Text()), Provider: r.Text(), Model: r.Text()}
@@ -57,7 +58,13 @@ func (t usageTable) Activity(q usage.Query) ([]usage.Activity, error) {
 			") AS x GROUP BY session, day, tool, result ORDER BY session, day, tool, result"
 	)
 	return Collect(t.c, func(r *Row) (usage.Activity, error) {
-		return usage.Activity{Session: chela.SessionKey(r.Text()), Day: r.Text(), Tool: r.Text(), Result: r.Text(), Count: r.Int()}, nil
+		return usage.Activity{
+			Session: chela.SessionKey(r.Text()),
+			Day:     r.Text(),
+			Tool:    r.Text(),
+			Result:  r.Text(),
+			Count:   r.Int(),
+		}, nil
 	}, query, int64(q.Offset/time.Second), q.Since, UnixNano(q.Until), str(q.Session))
 }
 
@@ -69,7 +76,9 @@ func (t usageTable) OfRun(id chela.RunID) (usage.Sum, error) {
 	_, err := t.c.One(func(r *Row) error {
 		scanSum(r, &s)
 		return nil
-	}, "SELECT "+sums+" FROM usage WHERE run = ?1 AND n >= coalesce((SELECT started - 60000000000 FROM run WHERE id = ?1), 0) AND "+usageIntact, str(id))
+	}, "SELECT "+sums+
+		" FROM usage WHERE run = ?1 AND n >= coalesce((SELECT started - 60000000000 FROM run WHERE id = ?1), 0) AND "+
+		usageIntact, str(id))
 	return s, err
 }
 

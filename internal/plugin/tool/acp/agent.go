@@ -150,7 +150,8 @@ func pathOf(env []string, prog acp.Program) (string, error) {
 }
 
 // start starts a program and its conversation. The caller has reserved room.
-func (p *Pool) start(ctx context.Context, key chela.SessionKey, x session.External, prog acp.Program) (*agent, string, error) {
+func (p *Pool) start(ctx context.Context, key chela.SessionKey, x session.External,
+	prog acp.Program) (*agent, string, error) {
 	a := &agent{p: p, key: key, name: x.Agent, dir: x.Dir, prog: prog, exited: make(chan struct{}), used: time.Now()}
 	if err := a.launch(); err != nil {
 		p.release(nil)
@@ -188,7 +189,13 @@ func (a *agent) launch() error {
 	a.in = stdio.NewInput()
 	r, w := io.Pipe()
 	if a.process, err = a.p.o.Broker.Start(a.ctx, sandbox.Plan{
-		Path: path, Argv: append([]string{path}, a.prog.Args...), Dir: a.dir, Env: env, Stdin: a.in, Stderr: &a.printed, Grace: grace,
+		Path:   path,
+		Argv:   append([]string{path}, a.prog.Args...),
+		Dir:    a.dir,
+		Env:    env,
+		Stdin:  a.in,
+		Stderr: &a.printed,
+		Grace:  grace,
 	}, &lines{a: a, messages: w}); err != nil {
 		a.cancel(err)
 		return chela.Errorf(chela.CodeUnavailable, "coding agent %s: %w", a.name, err)
@@ -268,7 +275,8 @@ func (a *agent) load(ctx context.Context, id string) (note string) {
 	if !a.info.AgentCapabilities.LoadSession {
 		return fmt.Sprintf(forgot, a.name, "it cannot load one")
 	}
-	res, err := a.conn.LoadSession(ctx, sdk.LoadSessionRequest{SessionId: sdk.SessionId(id), Cwd: a.dir, McpServers: []sdk.McpServer{}})
+	res, err := a.conn.LoadSession(ctx,
+		sdk.LoadSessionRequest{SessionId: sdk.SessionId(id), Cwd: a.dir, McpServers: []sdk.McpServer{}})
 	if err != nil {
 		return fmt.Sprintf(forgot, a.name, clean(a.p.o.Redact(messageOf(err)), maxLine))
 	}
@@ -287,7 +295,8 @@ func (a *agent) setModes(m *sdk.SessionModeState) {
 
 // setMode sets the mode of the agent.
 func (a *agent) setMode(ctx context.Context, mode string) error {
-	if _, err := a.conn.SetSessionMode(ctx, sdk.SetSessionModeRequest{SessionId: a.remote, ModeId: sdk.SessionModeId(mode)}); err != nil {
+	if _, err := a.conn.SetSessionMode(ctx,
+		sdk.SetSessionModeRequest{SessionId: a.remote, ModeId: sdk.SessionModeId(mode)}); err != nil {
 		return fmt.Errorf("mode %s: %w", mode, err)
 	}
 	a.mu.Lock()
@@ -408,7 +417,8 @@ func (a *agent) unauthorized(r *sdk.RequestError) error {
 		msg += "; its ways to log in: " + strings.Join(ways, "; ")
 	}
 	msg += ". Log in with it in a terminal on the machine of the gateway, or set the variable of its key"
-	return &chela.Error{Code: chela.CodeUnavailable, Message: msg, Hint: fmt.Sprintf("chela config set acp.agents.%s.env.NAME VALUE", a.name)}
+	return &chela.Error{Code: chela.CodeUnavailable, Message: msg,
+		Hint: fmt.Sprintf("chela config set acp.agents.%s.env.NAME VALUE", a.name)}
 }
 
 func closing(description string) string {
@@ -520,7 +530,8 @@ type client struct{ a *agent }
 var _ sdk.Client = client{}
 
 // RequestPermission implements sdk.Client. It waits for the decision.
-func (c client) RequestPermission(ctx context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+func (c client) RequestPermission(ctx context.Context,
+	r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
 	answer := make(chan sdk.RequestPermissionOutcome, 1)
 	t := c.a.turnNow()
 	if t == nil || r.SessionId != c.a.remote {
@@ -573,6 +584,7 @@ func (client) ReleaseTerminal(context.Context, sdk.ReleaseTerminalRequest) (r sd
 }
 
 // WaitForTerminalExit implements sdk.Client.
-func (client) WaitForTerminalExit(context.Context, sdk.WaitForTerminalExitRequest) (r sdk.WaitForTerminalExitResponse, err error) {
+func (client) WaitForTerminalExit(context.Context,
+	sdk.WaitForTerminalExitRequest) (r sdk.WaitForTerminalExitResponse, err error) {
 	return r, unoffered(sdk.ClientMethodTerminalWaitForExit)
 }

@@ -149,7 +149,8 @@ func (p *Pool) turnOf(key chela.SessionKey, run chela.RunID) (*agent, *turn) {
 
 // acquire returns the program of a session, which it starts if necessary. note tells the
 // person that the agent does not remember the conversation; empty: it does.
-func (p *Pool) acquire(ctx context.Context, key chela.SessionKey, x session.External, prog acp.Program) (a *agent, note string, err error) {
+func (p *Pool) acquire(ctx context.Context, key chela.SessionKey, x session.External,
+	prog acp.Program) (a *agent, note string, err error) {
 	p.mu.Lock()
 	a = p.agents[key]
 	p.mu.Unlock()
@@ -200,7 +201,8 @@ func (p *Pool) reserve(ctx context.Context) error {
 			n := p.most
 			p.mu.Unlock()
 			return &chela.Error{
-				Code: chela.CodeFull, Message: humanize.Many(n, "coding agent") + " run already, and all are busy (acp.maxConcurrentSessions); wait until one has answered",
+				Code: chela.CodeFull, Message: humanize.Many(n, "coding agent") +
+					" run already, and all are busy (acp.maxConcurrentSessions); wait until one has answered",
 				Hint: "/acp sessions lists them",
 			}
 		}
@@ -277,7 +279,8 @@ func (p *Pool) SetMode(ctx context.Context, key chela.SessionKey, mode string) e
 		if len(s.Modes) == 0 {
 			return chela.Errorf(chela.CodeInvalid, "the coding agent %s offers no modes", a.name)
 		}
-		return chela.Errorf(chela.CodeInvalid, "the coding agent %s has no mode %q; it has: %s", a.name, mode, strings.Join(s.Modes, ", "))
+		return chela.Errorf(chela.CodeInvalid, "the coding agent %s has no mode %q; it has: %s", a.name, mode,
+			strings.Join(s.Modes, ", "))
 	}
 	ctx, cancel := context.WithTimeout(ctx, cancelTime)
 	defer cancel()

@@ -55,7 +55,8 @@ func TestClosedMeanwhile(t *testing.T) {
 			})
 		}},
 	})
-	_, _, err = p.acquire(t.Context(), "agent:main:acp:x", session.External{Agent: "fake", Dir: dir}, acp.Program{Command: self, Env: acptest.Env(dir)})
+	_, _, err = p.acquire(t.Context(), "agent:main:acp:x", session.External{Agent: "fake", Dir: dir},
+		acp.Program{Command: self, Env: acptest.Env(dir)})
 	if !errors.Is(err, errClosed) {
 		t.Errorf("acquire: %v, want %v", err, errClosed)
 	}

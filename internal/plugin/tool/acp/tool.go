@@ -114,7 +114,8 @@ func (c callTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) 
 	}
 	ag, t := c.p.turnOf(call.Session, call.Run)
 	if t == nil {
-		return tool.Result{}, chela.Errorf(chela.CodeUnavailable, "the coding agent was ended meanwhile; what became of this is not known")
+		return tool.Result{},
+			chela.Errorf(chela.CodeUnavailable, "the coding agent was ended meanwhile; what became of this is not known")
 	}
 	shown := ""
 	for {

@@ -142,12 +142,24 @@ func (t *turn) update(u sdk.SessionUpdate) {
 	case u.ToolCall != nil:
 		c := u.ToolCall
 		t.callLocked(sdk.ToolCallUpdate{
-			ToolCallId: c.ToolCallId, Title: &c.Title, Kind: &c.Kind, Status: &c.Status, Content: c.Content, RawInput: c.RawInput, RawOutput: c.RawOutput,
+			ToolCallId: c.ToolCallId,
+			Title:      &c.Title,
+			Kind:       &c.Kind,
+			Status:     &c.Status,
+			Content:    c.Content,
+			RawInput:   c.RawInput,
+			RawOutput:  c.RawOutput,
 		}, nil)
 	case u.ToolCallUpdate != nil:
 		c := u.ToolCallUpdate
 		t.callLocked(sdk.ToolCallUpdate{
-			ToolCallId: c.ToolCallId, Title: c.Title, Kind: c.Kind, Status: c.Status, Content: c.Content, RawInput: c.RawInput, RawOutput: c.RawOutput,
+			ToolCallId: c.ToolCallId,
+			Title:      c.Title,
+			Kind:       c.Kind,
+			Status:     c.Status,
+			Content:    c.Content,
+			RawInput:   c.RawInput,
+			RawOutput:  c.RawOutput,
 		}, nil)
 	case u.Plan != nil:
 		if p, ok := planOf(u.Plan.Entries); ok {

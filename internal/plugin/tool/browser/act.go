@@ -36,7 +36,8 @@ func (t *tab) reach(ctx context.Context, n node) (point, error) {
 	by, cancel := context.WithTimeout(ctx, hitTime)
 	defer cancel()
 	for {
-		_ = t.callIn(ctx, n.session, "DOM.scrollIntoViewIfNeeded", map[string]any{"backendNodeId": n.id}, nil) // what has no box is found below
+		// what has no box is found below
+		_ = t.callIn(ctx, n.session, "DOM.scrollIntoViewIfNeeded", map[string]any{"backendNodeId": n.id}, nil)
 		var why string
 		if err := t.js(ctx, n, hitTest, &why); err != nil {
 			return point{}, err
@@ -106,7 +107,8 @@ func (t *tab) offset(ctx context.Context, session string, depth int) (point, err
 			Content []float64 `json:"content"`
 		} `json:"model"`
 	}
-	if err := t.callIn(ctx, owner.session, "DOM.getBoxModel", map[string]any{"backendNodeId": owner.id}, &box); err != nil {
+	if err := t.callIn(ctx, owner.session, "DOM.getBoxModel", map[string]any{"backendNodeId": owner.id},
+		&box); err != nil {
 		return point{}, err
 	}
 	if len(box.Model.Content) < 2 {
@@ -156,7 +158,13 @@ func (t *tab) click(ctx context.Context, at point, button string, count, mods in
 
 // press presses a key and releases it.
 func (t *tab) press(ctx context.Context, k key, mods int) error {
-	down := map[string]any{"type": "rawKeyDown", "key": k.name, "code": k.code, "windowsVirtualKeyCode": k.num, "modifiers": mods}
+	down := map[string]any{
+		"type":                  "rawKeyDown",
+		"key":                   k.name,
+		"code":                  k.code,
+		"windowsVirtualKeyCode": k.num,
+		"modifiers":             mods,
+	}
 	if k.text != "" && mods&(control|alt|meta) == 0 {
 		down["type"], down["text"] = "keyDown", k.text
 	}
@@ -166,7 +174,13 @@ func (t *tab) press(ctx context.Context, k key, mods int) error {
 	if err := t.call(ctx, "Input.dispatchKeyEvent", down, nil); err != nil {
 		return err
 	}
-	return t.call(ctx, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": k.name, "code": k.code, "windowsVirtualKeyCode": k.num, "modifiers": mods}, nil)
+	return t.call(ctx, "Input.dispatchKeyEvent", map[string]any{
+		"type":                  "keyUp",
+		"key":                   k.name,
+		"code":                  k.code,
+		"windowsVirtualKeyCode": k.num,
+		"modifiers":             mods,
+	}, nil)
 }
 
 // selectAll focuses an element that text can be typed into and selects its content.
@@ -356,7 +370,8 @@ func (t *tab) drag(ctx context.Context, from, to node) error {
 	t.mu.Unlock()
 	if data != nil {
 		for _, kind := range [...]string{"dragEnter", "dragOver", "drop"} {
-			if err := t.call(ctx, "Input.dispatchDragEvent", map[string]any{"type": kind, "x": b.x, "y": b.y, "data": data}, nil); err != nil {
+			if err := t.call(ctx, "Input.dispatchDragEvent", map[string]any{"type": kind, "x": b.x, "y": b.y, "data": data},
+				nil); err != nil {
 				return err
 			}
 		}
@@ -382,7 +397,12 @@ const pollTime = 100 * time.Millisecond
 
 // waitFor waits until a condition holds.
 func (t *tab) waitFor(ctx context.Context, c condition) error {
-	event := map[string]string{"": "", "load": "load", "domcontentloaded": "DOMContentLoaded", "networkidle": "networkIdle"}
+	event := map[string]string{
+		"":                 "",
+		"load":             "load",
+		"domcontentloaded": "DOMContentLoaded",
+		"networkidle":      "networkIdle",
+	}
 	state, ok := event[strings.ToLower(c.load)]
 	if !ok {
 		return fmt.Errorf("loadState: %q is unknown; there are load, domcontentloaded, networkidle", c.load)
@@ -403,7 +423,8 @@ func (t *tab) waitFor(ctx context.Context, c condition) error {
 			holds = matches(c.url, at)
 		}
 		if holds && c.text+c.gone+c.selector != "" {
-			err := t.value(ctx, t.conn, "Runtime.evaluate", map[string]any{"expression": conditionScript + "(" + string(args) + ")", "returnByValue": true}, &holds)
+			err := t.value(ctx, t.conn, "Runtime.evaluate",
+				map[string]any{"expression": conditionScript + "(" + string(args) + ")", "returnByValue": true}, &holds)
 			if e, ok := errors.AsType[thrown](err); ok {
 				return e
 			}
@@ -413,7 +434,8 @@ func (t *tab) waitFor(ctx context.Context, c condition) error {
 			holds = holds && err == nil
 		}
 		if holds && c.function != "" {
-			err := t.value(ctx, t.conn, "Runtime.evaluate", map[string]any{"expression": "Promise.resolve((" + c.function + ")()).then(v => !!v)", "returnByValue": true, "awaitPromise": true}, &holds)
+			err := t.value(ctx, t.conn, "Runtime.evaluate", map[string]any{"expression": "Promise.resolve((" + c.function +
+				")()).then(v => !!v)", "returnByValue": true, "awaitPromise": true}, &holds)
 			if err != nil {
 				return err
 			}
@@ -462,13 +484,19 @@ func (t *tab) evaluate(ctx context.Context, function string, n *node) (string, e
 	if !strings.Contains(f, "=>") && !strings.HasPrefix(f, "function") && !strings.HasPrefix(f, "async") {
 		f = "() => (" + strings.TrimSuffix(f, ";") + ")"
 	}
-	wrapped := `async function() { const v = await (` + f + `)(this); return v === undefined ? "undefined" : JSON.stringify(v) }`
+	wrapped := `async function() { const v = await (` + f +
+		`)(this); return v === undefined ? "undefined" : JSON.stringify(v) }`
 	var out string
 	var err error
 	if n != nil {
 		err = t.js(ctx, *n, wrapped, &out)
 	} else {
-		err = t.value(ctx, t.conn, "Runtime.evaluate", map[string]any{"expression": "(" + wrapped + ").call(undefined)", "awaitPromise": true, "returnByValue": true, "userGesture": true}, &out)
+		err = t.value(ctx, t.conn, "Runtime.evaluate", map[string]any{
+			"expression":    "(" + wrapped + ").call(undefined)",
+			"awaitPromise":  true,
+			"returnByValue": true,
+			"userGesture":   true,
+		}, &out)
 	}
 	if ctx.Err() != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)

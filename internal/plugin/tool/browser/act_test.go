@@ -23,7 +23,8 @@ func TestConformance(t *testing.T) {
 	w := open(t)
 	s := w.session(t)
 	s.open("/cart") // the browser and its goroutines run
-	tooltest.Run(t, w.tool, tooltest.Options{Args: []string{`{"action":"status"}`, `{"action":"profiles"}`, `{"action":"tabs"}`}})
+	tooltest.Run(t, w.tool,
+		tooltest.Options{Args: []string{`{"action":"status"}`, `{"action":"profiles"}`, `{"action":"tabs"}`}})
 }
 
 func TestPolicy(t *testing.T) {
@@ -52,7 +53,8 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("%s: available in a sandbox: %v", config, got)
 			}
 		}
-		o := catalog.Pipeline(policy.Config{Rules: policy.Rules{Profile: "coding"}}, policy.Config{}, "", policy.Conversation{}).Apply([]tool.Spec{spec})
+		o := catalog.Pipeline(policy.Config{Rules: policy.Rules{Profile: "coding"}}, policy.Config{}, "",
+			policy.Conversation{}).Apply([]tool.Spec{spec})
 		if len(o.Allowed) != 0 {
 			t.Error("the profile coding contains it")
 		}
@@ -64,7 +66,8 @@ func TestOpen(t *testing.T) {
 	t.Run("BR-01 open and snapshot", func(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/shop")
-		has(t, text, "Title: Shop", `heading "Tea house" [level=1] [ref=e`, "Green tea costs 4.20 EUR today.", `link "Cart" [ref=e`, "<untrusted-content", `combobox "Size" [ref=`, "(options: Small | Large)")
+		has(t, text, "Title: Shop", `heading "Tea house" [level=1] [ref=e`, "Green tea costs 4.20 EUR today.",
+			`link "Cart" [ref=e`, "<untrusted-content", `combobox "Size" [ref=`, "(options: Small | Large)")
 		has(t, s.call(`{"action":"tabs"}`), "Shop "+s.site.URL+"/shop")
 		has(t, s.call(`{"action":"snapshot"}`), "navigation")
 		short := s.call(`{"action":"snapshot","interactive":true}`)
@@ -95,7 +98,8 @@ func TestOpen(t *testing.T) {
 		b.open("/cart")
 		hasNot(t, b.call(`{"action":"tabs"}`), "Shop")
 		w.browsers.Forget(b.key)
-		waittest.Until(t, "the browser", func() bool { return strings.Contains(b.call(`{"action":"tabs"}`), "No tab is open.") })
+		waittest.Until(t, "the browser",
+			func() bool { return strings.Contains(b.call(`{"action":"tabs"}`), "No tab is open.") })
 		has(t, a.call(`{"action":"tabs"}`), "Shop")
 	})
 	t.Run("no session sees a tab that is being opened for another one", func(t *testing.T) {
@@ -133,7 +137,8 @@ func TestOpen(t *testing.T) {
 		ref := s.ref(s.open("/popup"), "More")
 		s.call(`{"action":"act","kind":"click","ref":"` + ref + `"}`)
 		waittest.Until(t, "the browser", func() bool {
-			return strings.Contains(s.call(`{"action":"tabs"}`), "Your cart") || strings.Contains(s.call(`{"action":"tabs"}`), "/cart")
+			return strings.Contains(s.call(`{"action":"tabs"}`), "Your cart") ||
+				strings.Contains(s.call(`{"action":"tabs"}`), "/cart")
 		})
 	})
 }
@@ -167,7 +172,8 @@ func TestAct(t *testing.T) {
 	t.Run("a form", func(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/shop")
-		s.call(`{"action":"act","kind":"fill","fields":[{"ref":"` + s.ref(text, `"Name"`) + `","value":"Cleo"},{"ref":"` + s.ref(text, "Gift") + `","value":true},{"ref":"` + s.ref(text, "Size") + `","value":"Large"}]}`)
+		s.call(`{"action":"act","kind":"fill","fields":[{"ref":"` + s.ref(text, `"Name"`) + `","value":"Cleo"},{"ref":"` +
+			s.ref(text, "Gift") + `","value":true},{"ref":"` + s.ref(text, "Size") + `","value":"Large"}]}`)
 		done := s.call(`{"action":"act","kind":"click","ref":"` + s.ref(text, "Order") + `"}`)
 		has(t, done, "Another page has loaded", `Thanks Cleo, size l, gift "on"`, "Title: Done")
 	})
@@ -198,7 +204,8 @@ func TestAct(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/cross")
 		if !strings.Contains(text, "inner text") { // its process is attached a moment later
-			waittest.Until(t, "the frame", func() bool { text = s.call(`{"action":"snapshot"}`); return strings.Contains(text, "inner text") })
+			waittest.Until(t, "the frame",
+				func() bool { text = s.call(`{"action":"snapshot"}`); return strings.Contains(text, "inner text") })
 		}
 		s.call(`{"action":"click","ref":"` + s.ref(text, "Inside") + `"}`)
 		has(t, s.call(`{"action":"snapshot"}`), "outer text", "inner clicked")
@@ -206,7 +213,8 @@ func TestAct(t *testing.T) {
 	t.Run("a drag", func(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/drag")
-		s.call(`{"action":"act","kind":"drag","startRef":"` + s.ref(text, "Card") + `","endRef":"` + s.ref(text, "Box") + `"}`)
+		s.call(`{"action":"act","kind":"drag","startRef":"` + s.ref(text, "Card") + `","endRef":"` +
+			s.ref(text, "Box") + `"}`)
 		has(t, s.call(`{"action":"snapshot"}`), "dropped card")
 	})
 	t.Run("waiting", func(t *testing.T) {
@@ -234,7 +242,8 @@ func TestAct(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "ACT_EVALUATE_DISABLED") {
 			t.Error(err)
 		}
-		p, err := w.tool.(tool.Planner).Plan(t.Context(), tool.Call{Args: json.RawMessage(`{"action":"act","kind":"evaluate","fn":"() => 1"}`)})
+		p, err := w.tool.(tool.Planner).Plan(t.Context(),
+			tool.Call{Args: json.RawMessage(`{"action":"act","kind":"evaluate","fn":"() => 1"}`)})
 		if err != nil || !p.Ask || p.Hash == "" {
 			t.Errorf("%+v, %v: want a person to be asked", p, err)
 		}
@@ -294,7 +303,14 @@ func TestNetwork(t *testing.T) {
 		b, files := newBrowsers(t, state, section)
 		defer files.Close()
 		defer b.Close(t.Context())
-		s := &session{&shared{browsers: b, files: files, state: state, site: w.site, tool: newTool(t, b, section), dir: w.dir}, t, "agent:main:main"}
+		s := &session{&shared{
+			browsers: b,
+			files:    files,
+			state:    state,
+			site:     w.site,
+			tool:     newTool(t, b, section),
+			dir:      w.dir,
+		}, t, "agent:main:main"}
 		want := `127.0.0.1 is not allowed: loopback address. To allow the host, the person can run: chela config set browser.ssrfPolicy.allowedHostnames '["127.0.0.1"]'`
 		s.fails(`{"action":"open","url":"`+s.site.URL+`/shop"}`, want)
 		s.fails(`{"action":"open","url":"https://127.0.0.1:9999/"}`, want)
@@ -308,16 +324,19 @@ func TestNetwork(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/console")
 		if !strings.Contains(text, "Blocked:") { // the browser reports it a moment later
-			waittest.Until(t, "the browser", func() bool { text = s.call(`{"action":"console"}`); return strings.Contains(text, "Blocked:") })
+			waittest.Until(t, "the browser",
+				func() bool { text = s.call(`{"action":"console"}`); return strings.Contains(text, "Blocked:") })
 		}
-		has(t, text, "Blocked: 10.1.2.3 is not allowed: private address", "chela config set browser.ssrfPolicy.allowedHostnames")
+		has(t, text, "Blocked: 10.1.2.3 is not allowed: private address",
+			"chela config set browser.ssrfPolicy.allowedHostnames")
 		console := s.call(`{"action":"console"}`)
 		has(t, console, "[log] a line 42", "[error] bad thing")
 		hasNot(t, s.call(`{"action":"console","level":"error"}`), "a line")
 	})
 	t.Run("other addresses", func(t *testing.T) {
 		s := open(t).session(t)
-		for _, u := range []string{"file:///etc/passwd", "chrome://version", "data:text/html,x", "javascript:alert(1)", "view-source:http://a", "ftp://a/b", "/etc/passwd"} {
+		for _, u := range []string{"file:///etc/passwd", "chrome://version", "data:text/html,x", "javascript:alert(1)",
+			"view-source:http://a", "ftp://a/b", "/etc/passwd"} {
 			s.fails(`{"action":"open","url":"`+u+`"}`, "only")
 		}
 		s.fails(`{"action":"open","url":"http://a:b@c/"}`, "password")
@@ -331,7 +350,11 @@ func TestFiles(t *testing.T) {
 	t.Run("BR-06 screenshots", func(t *testing.T) {
 		s := open(t).session(t)
 		text := s.open("/shop")
-		for args, tall := range map[string]bool{`{"action":"screenshot"}`: false, `{"action":"screenshot","fullPage":true}`: true, `{"action":"screenshot","ref":"` + s.ref(text, "Order") + `","type":"jpeg"}`: false} {
+		for args, tall := range map[string]bool{
+			`{"action":"screenshot"}`:                                                    false,
+			`{"action":"screenshot","fullPage":true}`:                                    true,
+			`{"action":"screenshot","ref":"` + s.ref(text, "Order") + `","type":"jpeg"}`: false,
+		} {
 			r, err := s.try(args)
 			if err != nil {
 				t.Fatal(args, err)

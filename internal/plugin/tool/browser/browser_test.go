@@ -73,7 +73,13 @@ func newBrowsers(t testing.TB, state, section string) (*browser.Browsers, *media
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := browser.New(browser.Options{Log: slog.New(slog.DiscardHandler), State: state, Broker: host.Broker{}, Environ: os.Environ(), Files: files})
+	b := browser.New(browser.Options{
+		Log:     slog.New(slog.DiscardHandler),
+		State:   state,
+		Broker:  host.Broker{},
+		Environ: os.Environ(),
+		Files:   files,
+	})
 	c, err := browser.ParseConfig(json.RawMessage(section))
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +140,8 @@ func (w *shared) session(t *testing.T) *session {
 // try calls the tool.
 func (s *session) try(args string) (tool.Result, error) {
 	s.t.Helper()
-	return s.tool.Run(s.t.Context(), tool.Call{Args: json.RawMessage(args), Session: s.key, Dir: s.dir, Update: func(string) {}})
+	return s.tool.Run(s.t.Context(),
+		tool.Call{Args: json.RawMessage(args), Session: s.key, Dir: s.dir, Update: func(string) {}})
 }
 
 // call calls the tool and returns the text for the model.
@@ -239,7 +246,8 @@ func site() http.Handler {
 	})
 	mux.HandleFunc("/done", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprintf(w, "<!doctype html><title>Done</title><p>Thanks %s, size %s, gift %q.</p>", r.FormValue("name"), r.FormValue("size"), r.FormValue("gift"))
+		fmt.Fprintf(w, "<!doctype html><title>Done</title><p>Thanks %s, size %s, gift %q.</p>", r.FormValue("name"),
+			r.FormValue("size"), r.FormValue("gift"))
 	})
 	mux.HandleFunc("/file", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Disposition", `attachment; filename="..%2F..%2F.bill $(x).txt"`)

@@ -185,7 +185,8 @@ func (b *Browsers) get(ctx context.Context, name string, show *bool) (r *browser
 		case <-r.process.ended:
 			s.set(nil)
 			if n := len(r.list()); n > 0 { // after the last window was closed, it ends by itself
-				note = fmt.Sprintf("The browser was started again, because it had ended (%v). Its %d open tabs are lost.", r.process.conn.err, n)
+				note = fmt.Sprintf("The browser was started again, because it had ended (%v). Its %d open tabs are lost.",
+					r.process.conn.err, n)
 			}
 		default:
 			if r.config.same(&c) {
@@ -270,7 +271,8 @@ func (b *Browsers) reset(ctx context.Context, name string) (from, to string, err
 		return "", "", err
 	}
 	if p.UserData != "" {
-		return "", "", fmt.Errorf("browser profile %s: Chela does not remove %s, which the configuration names", name, p.UserData)
+		return "", "", fmt.Errorf("browser profile %s: Chela does not remove %s, which the configuration names",
+			name, p.UserData)
 	}
 	s, err := b.slot(name)
 	if err != nil {
@@ -313,7 +315,14 @@ type browser struct {
 }
 
 func newBrowser(b *Browsers, name string, c Config, p *process) *browser {
-	return &browser{all: b, name: name, config: c, process: p, downloading: make(chan struct{}, 1), changed: make(chan struct{})}
+	return &browser{
+		all:         b,
+		name:        name,
+		config:      c,
+		process:     p,
+		downloading: make(chan struct{}, 1),
+		changed:     make(chan struct{}),
+	}
 }
 
 // call carries out a command of the browser as a whole.
@@ -341,13 +350,15 @@ func (r *browser) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTime, errors.New("the browser has no first tab"))
 	defer cancel()
 	r.process.conn.on("", r.event)
-	if err := r.call(ctx, "Target.setDiscoverTargets", map[string]any{"discover": true, "filter": filter("page")}, nil); err != nil {
+	if err := r.call(ctx, "Target.setDiscoverTargets", map[string]any{"discover": true, "filter": filter("page")},
+		nil); err != nil {
 		return err
 	}
 	if err := r.deny(ctx); err != nil {
 		return err
 	}
-	return r.call(ctx, "Target.setAutoAttach", map[string]any{"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": filter("page")}, nil)
+	return r.call(ctx, "Target.setAutoAttach",
+		map[string]any{"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true, "filter": filter("page")}, nil)
 }
 
 // targetInfo describes a target of the browser.

@@ -142,11 +142,14 @@ func (c *Config) profile(name string) (string, Profile, error) {
 	case !ok && name != DefaultProfile:
 		return name, p, fmt.Errorf("there is no browser profile %q; there are: %s", name, strings.Join(c.names(), ", "))
 	case p.Driver == "existing-session" || p.Driver == "extension":
-		return name, p, fmt.Errorf("browser profile %s: the driver %s is not supported yet; use a profile that Chela manages: %s", name, p.Driver, DefaultProfile)
+		return name, p,
+			fmt.Errorf("browser profile %s: the driver %s is not supported yet; use a profile that Chela manages: %s", name,
+				p.Driver, DefaultProfile)
 	case p.URL != "":
 		return name, p, fmt.Errorf("browser profile %s: cdpUrl is not supported yet; remove it, and Chela starts a browser: chela config unset browser.profiles.%s.cdpUrl", name, name)
 	case c.AttachOnly:
-		return name, p, fmt.Errorf("browser profile %s: browser.attachOnly is set, so that no browser is started, and the profile has no cdpUrl", name)
+		return name, p,
+			fmt.Errorf("browser profile %s: browser.attachOnly is set, so that no browser is started, and the profile has no cdpUrl", name)
 	}
 	if p.Executable == "" {
 		p.Executable = c.Executable

@@ -52,7 +52,8 @@ type protocolError struct {
 func (e *protocolError) Error() string { return e.Message }
 
 func newConn(to io.WriteCloser) *conn {
-	return &conn{to: to, calls: map[int64]chan message{}, sessions: map[string]func(string, json.RawMessage){}, done: make(chan struct{})}
+	return &conn{to: to, calls: map[int64]chan message{}, sessions: map[string]func(string, json.RawMessage){},
+		done: make(chan struct{})}
 }
 
 // on sets the handler of the events of a session; nil removes it. A handler must not

@@ -84,7 +84,8 @@ func (a Args) flat() Args {
 		outer := a
 		a = *r
 		a.Request = nil
-		a.Action, a.Target, a.Profile = cmp.Or(outer.Action, "act"), cmp.Or(outer.Target, r.Target), cmp.Or(outer.Profile, r.Profile)
+		a.Action, a.Target, a.Profile = cmp.Or(outer.Action, "act"), cmp.Or(outer.Target, r.Target),
+			cmp.Or(outer.Profile, r.Profile)
 		a.TargetID, a.Ref, a.Kind = cmp.Or(r.TargetID, outer.TargetID), cmp.Or(r.Ref, outer.Ref), cmp.Or(r.Kind, outer.Kind)
 		a.TimeoutMS = cmp.Or(r.TimeoutMS, outer.TimeoutMS)
 	}
@@ -107,7 +108,8 @@ func (a *Args) limit() time.Duration {
 }
 
 // kinds are the kinds of act that are also accepted as actions.
-var kinds = [...]string{"click", "clickcoords", "type", "press", "hover", "drag", "select", "fill", "resize", "wait", "evaluate", "scrollintoview"}
+var kinds = [...]string{"click", "clickcoords", "type", "press", "hover", "drag", "select", "fill", "resize", "wait",
+	"evaluate", "scrollintoview"}
 
 // Input is an action with what its caller may do.
 type Input struct {
@@ -142,7 +144,8 @@ func (b *Browsers) Do(ctx context.Context, in Input) (Output, error) {
 	switch in.Target {
 	case "", "host":
 	default:
-		return Output{}, fmt.Errorf("target %q is not supported; there is only the browser of this machine (target host)", in.Target)
+		return Output{}, fmt.Errorf("target %q is not supported; there is only the browser of this machine (target host)",
+			in.Target)
 	}
 	switch in.Action {
 	case "status", "doctor":
@@ -165,7 +168,8 @@ func (b *Browsers) Do(ctx context.Context, in Input) (Output, error) {
 		return b.tabs(in)
 	case "open":
 		return b.openTab(ctx, in)
-	case "waitfordownload", "download", "focus", "close", "snapshot", "screenshot", "navigate", "console", "pdf", "upload", "dialog", "act close":
+	case "waitfordownload", "download", "focus", "close", "snapshot", "screenshot", "navigate", "console", "pdf",
+		"upload", "dialog", "act close":
 		return b.inTab(ctx, in)
 	}
 	if kind, ok := strings.CutPrefix(in.Action, "act "); ok && slices.Contains(kinds[:], kind) {
@@ -182,8 +186,19 @@ func (b *Browsers) status(name string) (Output, error) {
 		return Output{}, err
 	}
 	d := map[string]any{
-		"enabled": c.On(), "profile": name, "running": false, "transport": "cdp", "attachOnly": c.AttachOnly, "cdpUrl": "pipe:", "color": "#FF4500",
-		"headless": headless(p.Headless, b.o.Environ), "noSandbox": c.NoSandbox, "executablePath": nil, "userDataDir": b.folder(name, p), "tabCount": 0,
+		"enabled":        c.On(),
+		"profile":        name,
+		"running":        false,
+		"transport":      "cdp",
+		"attachOnly":     c.AttachOnly,
+		"cdpUrl":         "pipe:",
+		"color":          "#FF4500",
+		"headless":       headless(p.Headless, b.o.Environ),
+		"noSandbox":      c.NoSandbox,
+		"executablePath": nil,
+
+		"userDataDir": b.folder(name, p),
+		"tabCount":    0,
 	}
 	text := "The browser (profile " + name + ") is not running."
 	path, err := Find(p.Executable, b.o.Environ)
@@ -198,9 +213,11 @@ func (b *Browsers) status(name string) (Output, error) {
 		d["detectedExecutablePath"], d["detectedBrowser"] = path, filepath.Base(path)
 	}
 	if r, _, _ := b.find(name); r != nil {
-		d["running"], d["pid"], d["headless"], d["chosenBrowser"], d["executablePath"] = true, r.process.pid, r.process.headless, r.process.version, r.process.path
+		d["running"], d["pid"], d["headless"], d["chosenBrowser"], d["executablePath"] = true, r.process.pid,
+			r.process.headless, r.process.version, r.process.path
 		d["tabCount"] = len(r.list())
-		text = fmt.Sprintf("The browser (profile %s) is running: %s, %s.", name, r.process.version, humanize.Many(len(r.list()), "tab"))
+		text = fmt.Sprintf("The browser (profile %s) is running: %s, %s.", name, r.process.version,
+			humanize.Many(len(r.list()), "tab"))
 	}
 	return Output{Text: text, Details: d}, nil
 }
@@ -212,7 +229,14 @@ func (b *Browsers) profiles() Output {
 	var text []string
 	for _, name := range c.names() {
 		r, _, err := b.find(name)
-		d := map[string]any{"name": name, "running": r != nil, "isDefault": name == canonical(cmp.Or(c.Default, DefaultProfile)), "tabCount": 0, "isRemote": false, "transport": "cdp"}
+		d := map[string]any{
+			"name":      name,
+			"running":   r != nil,
+			"isDefault": name == canonical(cmp.Or(c.Default, DefaultProfile)),
+			"tabCount":  0,
+			"isRemote":  false,
+			"transport": "cdp",
+		}
 		line := name + ": "
 		switch {
 		case err != nil:
@@ -238,7 +262,12 @@ func (b *Browsers) resetProfile(ctx context.Context, in Input) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return Output{Text: "The profile was reset.", Details: map[string]any{"ok": true, "moved": to != "", "from": from, "to": to}}, nil
+	return Output{Text: "The profile was reset.", Details: map[string]any{
+		"ok":    true,
+		"moved": to != "",
+		"from":  from,
+		"to":    to,
+	}}, nil
 }
 
 // visible returns the tabs that a caller sees: its own and those of the person. The person
@@ -279,7 +308,14 @@ func (b *Browsers) tabs(in Input) (Output, error) {
 func (t *tab) details() map[string]any {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	d := map[string]any{"targetId": t.target, "tabId": t.handle(), "suggestedTargetId": cmp.Or(t.label, t.handle()), "title": t.title, "url": t.url, "type": "page"}
+	d := map[string]any{
+		"targetId":          t.target,
+		"tabId":             t.handle(),
+		"suggestedTargetId": cmp.Or(t.label, t.handle()),
+		"title":             t.title,
+		"url":               t.url,
+		"type":              "page",
+	}
 	if t.label != "" {
 		d["label"] = t.label
 	}
@@ -292,7 +328,8 @@ func (r *browser) pick(session chela.SessionKey, id string) (*tab, error) {
 	var byPrefix []*tab
 	for _, t := range r.visible(session) {
 		t.mu.Lock()
-		exact, prefix := id == t.handle() || id == t.target || t.label != "" && id == t.label, len(id) >= 4 && strings.HasPrefix(t.target, id)
+		exact, prefix := id == t.handle() || id == t.target || t.label != "" && id == t.label, len(id) >= 4 &&
+			strings.HasPrefix(t.target, id)
 		own, used := t.session == session, t.used
 		t.mu.Unlock()
 		switch {
@@ -400,7 +437,8 @@ func (s shot) shown() string {
 	if s.left == 0 {
 		return s.text
 	}
-	return s.text + fmt.Sprintf("\n[%s left out; use maxChars (up to %d), selector, frame, depth, or interactive]", humanize.Many(s.left, "line"), maxSnapshot)
+	return s.text + fmt.Sprintf("\n[%s left out; use maxChars (up to %d), selector, frame, depth, or interactive]",
+		humanize.Many(s.left, "line"), maxSnapshot)
 }
 
 // result returns the result of an action in a tab. head is from us, body from the page.
@@ -431,9 +469,15 @@ func (b *Browsers) finish(t *tab, out Output, err error) (Output, error) {
 	case err == nil:
 		return out, nil
 	case errors.As(err, &d):
-		out = b.result(t, "Tab "+t.handle()+": "+d.Error()+".", fmt.Sprintf("Dialog %s (%s): %s", d.dialog.id, d.dialog.kind, d.dialog.message))
+		out = b.result(t, "Tab "+t.handle()+": "+d.Error()+".",
+			fmt.Sprintf("Dialog %s (%s): %s", d.dialog.id, d.dialog.kind, d.dialog.message))
 		out.Details["blockedByDialog"] = true
-		out.Details["browserState"] = map[string]any{"dialogs": map[string]any{"pending": []any{map[string]any{"id": d.dialog.id, "type": d.dialog.kind, "message": d.dialog.message}}}}
+		out.Details["browserState"] = map[string]any{
+			"dialogs": map[string]any{"pending": []any{map[string]any{
+				"id":      d.dialog.id,
+				"type":    d.dialog.kind,
+				"message": d.dialog.message,
+			}}}}
 		return out, nil
 	}
 	var script thrown
@@ -447,7 +491,8 @@ func (b *Browsers) finish(t *tab, out Output, err error) (Output, error) {
 func explain(err error) error {
 	if p, ok := errors.AsType[*protocolError](err); ok {
 		switch m := p.Message; {
-		case strings.Contains(m, "No node"), strings.Contains(m, "Could not find node"), strings.Contains(m, "detached"), strings.Contains(m, "does not belong to the document"), strings.Contains(m, "Cannot find context"):
+		case strings.Contains(m, "No node"), strings.Contains(m, "Could not find node"), strings.Contains(m, "detached"),
+			strings.Contains(m, "does not belong to the document"), strings.Contains(m, "Cannot find context"):
 			return errors.New("the element is not on the page any more: take a snapshot and use a ref from it")
 		case strings.Contains(m, "Could not compute"), strings.Contains(m, "does not have a layout object"):
 			return errors.New("the element is not visible; take a snapshot")
@@ -478,7 +523,8 @@ func (b *Browsers) inTab(ctx context.Context, in Input) (Output, error) {
 		}
 		if s, err := b.slot(name); err == nil {
 			if dead := s.running(); dead != nil && len(dead.list()) > 0 {
-				return Output{}, fmt.Errorf("the browser has ended (%w), and its tabs are lost; open the page again", dead.process.conn.err)
+				return Output{}, fmt.Errorf("the browser has ended (%w), and its tabs are lost; open the page again",
+					dead.process.conn.err)
 			}
 		}
 		return Output{}, errNoTab
@@ -499,7 +545,8 @@ func (b *Browsers) inTab(ctx context.Context, in Input) (Output, error) {
 	case "close", "act close":
 		d := t.details()
 		r.closeTab(ctx, t)
-		return Output{Text: "Closed tab " + t.handle() + ".", Details: map[string]any{"ok": true, "targetId": d["targetId"], "tabId": d["tabId"]}}, nil
+		return Output{Text: "Closed tab " + t.handle() + ".",
+			Details: map[string]any{"ok": true, "targetId": d["targetId"], "tabId": d["tabId"]}}, nil
 	case "dialog":
 		return b.answer(ctx, t, in)
 	case "console":
@@ -546,7 +593,8 @@ func (b *Browsers) console(t *tab, in Input) Output {
 		t.lines = nil
 	}
 	t.mu.Unlock()
-	lines = slices.DeleteFunc(lines, func(l line) bool { return in.Level != "" && rank[l.Level] < rank[strings.ToLower(in.Level)] })
+	lines = slices.DeleteFunc(lines,
+		func(l line) bool { return in.Level != "" && rank[l.Level] < rank[strings.ToLower(in.Level)] })
 	if n := in.Limit; n > 0 && len(lines) > n {
 		lines = lines[len(lines)-n:]
 	}
@@ -554,7 +602,8 @@ func (b *Browsers) console(t *tab, in Input) Output {
 	for _, l := range lines {
 		text = append(text, strings.TrimSpace(fmt.Sprintf("[%s] %s %s", l.Level, l.Text, l.URL)))
 	}
-	out := b.result(t, fmt.Sprintf("Console of tab %s: %s.", t.handle(), humanize.Many(len(lines), "message")), strings.Join(text, "\n"))
+	out := b.result(t, fmt.Sprintf("Console of tab %s: %s.", t.handle(), humanize.Many(len(lines), "message")),
+		strings.Join(text, "\n"))
 	out.Details["messages"] = lines
 	return out
 }
@@ -587,7 +636,8 @@ func (b *Browsers) act(ctx context.Context, r *browser, t *tab, in Input) (out O
 		}
 		out = b.result(t, "", "")
 		ref, err := b.keep(&out, data)
-		out.Text = fmt.Sprintf("Saved the page as a PDF (%s): %s%s%s", humanize.Bytes(int64(len(data))), media.Scheme, ref, out.Text)
+		out.Text = fmt.Sprintf("Saved the page as a PDF (%s): %s%s%s", humanize.Bytes(int64(len(data))),
+			media.Scheme, ref, out.Text)
 		return out, err
 	case "upload":
 		return b.upload(ctx, r, t, in)
@@ -628,7 +678,14 @@ func (b *Browsers) snapshot(ctx context.Context, r *browser, t *tab, in Input) (
 		mode = r.config.Snapshot.Mode
 	}
 	o := snapshotOptions{
-		interactive: mode == efficient, compact: mode == efficient, urls: in.URLs, depth: in.Depth, maxChars: in.MaxChars, maxLines: in.Limit, selector: cmp.Or(in.Selector, in.Element), frame: in.Frame,
+		interactive: mode == efficient,
+		compact:     mode == efficient,
+		urls:        in.URLs,
+		depth:       in.Depth,
+		maxChars:    in.MaxChars,
+		maxLines:    in.Limit,
+		selector:    cmp.Or(in.Selector, in.Element),
+		frame:       in.Frame,
 	}
 	if in.Interactive != nil {
 		o.interactive = *in.Interactive
@@ -737,7 +794,8 @@ func (b *Browsers) download(ctx context.Context, r *browser, t *tab, in Input) (
 	}
 	out = b.result(t, "", "File: "+f.name)
 	ref, err := b.keep(&out, f.data)
-	out.Text = fmt.Sprintf("Downloaded %s (%s): %s%s%s", "a file", humanize.Bytes(int64(len(f.data))), media.Scheme, ref, out.Text)
+	out.Text = fmt.Sprintf("Downloaded %s (%s): %s%s%s", "a file", humanize.Bytes(int64(len(f.data))),
+		media.Scheme, ref, out.Text)
 	out.Details["download"] = map[string]any{"url": f.url, "suggestedFilename": f.name, "path": out.Details["path"]}
 	return out, err
 }
@@ -760,7 +818,8 @@ func (b *Browsers) do(ctx context.Context, t *tab, in Input) (head, result strin
 		if in.Width < 100 || in.Height < 100 || in.Width > 8192 || in.Height > 8192 {
 			return "", "", errors.New("width and height must be between 100 and 8192")
 		}
-		err := t.call(ctx, "Emulation.setDeviceMetricsOverride", map[string]any{"width": in.Width, "height": in.Height, "deviceScaleFactor": 0, "mobile": false}, nil)
+		err := t.call(ctx, "Emulation.setDeviceMetricsOverride",
+			map[string]any{"width": in.Width, "height": in.Height, "deviceScaleFactor": 0, "mobile": false}, nil)
 		return fmt.Sprintf("The page has %d × %d pixels now.", in.Width, in.Height), "", err
 	case "press":
 		k, m, err := parseKey(in.Key)
@@ -835,7 +894,8 @@ func (b *Browsers) do(ctx context.Context, t *tab, in Input) (head, result strin
 	case "select":
 		return "Selected.", "", t.choose(ctx, n, in.Values)
 	}
-	return "Scrolled " + what + " into view.", "", t.callIn(ctx, n.session, "DOM.scrollIntoViewIfNeeded", map[string]any{"backendNodeId": n.id}, nil)
+	return "Scrolled " + what + " into view.", "",
+		t.callIn(ctx, n.session, "DOM.scrollIntoViewIfNeeded", map[string]any{"backendNodeId": n.id}, nil)
 }
 
 func clicks(double bool) int {
@@ -852,7 +912,14 @@ func (a *Args) hold() time.Duration {
 
 // wait waits for a time or a condition.
 func (b *Browsers) wait(ctx context.Context, t *tab, in Input) (head, result string, err error) {
-	c := condition{text: in.Text, gone: in.TextGone, selector: in.Selector, url: in.URL, load: in.LoadState, function: in.Function}
+	c := condition{
+		text:     in.Text,
+		gone:     in.TextGone,
+		selector: in.Selector,
+		url:      in.URL,
+		load:     in.LoadState,
+		function: in.Function,
+	}
 	if in.TimeMS > 0 {
 		select {
 		case <-time.After(min(time.Duration(in.TimeMS)*time.Millisecond, in.limit())):

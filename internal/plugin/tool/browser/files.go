@@ -67,7 +67,8 @@ func (t *tab) screenshot(ctx context.Context, n *node, full bool, kind string) (
 		case params["format"] == "png":
 			params["format"], params["quality"], p.kind = "jpeg", 70, "image/jpeg"
 		default:
-			return p, fmt.Errorf("the picture has %s; at most %s are allowed. Take one of the window or an element", humanize.Bytes(int64(len(p.data))), humanize.Bytes(media.MaxImage))
+			return p, fmt.Errorf("the picture has %s; at most %s are allowed. Take one of the window or an element",
+				humanize.Bytes(int64(len(p.data))), humanize.Bytes(media.MaxImage))
 		}
 	}
 }
@@ -85,7 +86,8 @@ func (t *tab) clip(ctx context.Context, n *node) (clip map[string]any, cut bool,
 		} `json:"cssContentSize"`
 	}
 	if n != nil {
-		_ = t.callIn(ctx, n.session, "DOM.scrollIntoViewIfNeeded", map[string]any{"backendNodeId": n.id}, nil) // what has no box is found below
+		// what has no box is found below
+		_ = t.callIn(ctx, n.session, "DOM.scrollIntoViewIfNeeded", map[string]any{"backendNodeId": n.id}, nil)
 	}
 	if err := t.call(ctx, "Page.getLayoutMetrics", nil, &m); err != nil {
 		return nil, false, err
@@ -127,11 +129,13 @@ func (t *tab) pdf(ctx context.Context) ([]byte, error) {
 	var out struct {
 		Data []byte `json:"data"`
 	}
-	if err := t.call(ctx, "Page.printToPDF", map[string]any{"printBackground": true, "preferCSSPageSize": true}, &out); err != nil {
+	if err := t.call(ctx, "Page.printToPDF", map[string]any{"printBackground": true, "preferCSSPageSize": true},
+		&out); err != nil {
 		return nil, err
 	}
 	if len(out.Data) > media.MaxFile {
-		return nil, fmt.Errorf("the PDF has %s; at most %s are allowed", humanize.Bytes(int64(len(out.Data))), humanize.Bytes(media.MaxFile))
+		return nil, fmt.Errorf("the PDF has %s; at most %s are allowed", humanize.Bytes(int64(len(out.Data))),
+			humanize.Bytes(media.MaxFile))
 	}
 	return out.Data, nil
 }
@@ -139,7 +143,8 @@ func (t *tab) pdf(ctx context.Context) ([]byte, error) {
 // upload gives files to a page: to the file input, or to the one that the element opens.
 func (t *tab) upload(ctx context.Context, n node, paths []string, trigger bool) error {
 	var isInput bool
-	if err := t.js(ctx, n, `function() { return this.localName === "input" && this.type === "file" }`, &isInput); err != nil {
+	if err := t.js(ctx, n, `function() { return this.localName === "input" && this.type === "file" }`,
+		&isInput); err != nil {
 		return err
 	}
 	switch {
@@ -151,7 +156,8 @@ func (t *tab) upload(ctx context.Context, n node, paths []string, trigger bool) 
 			return err
 		}
 		defer func() {
-			_ = t.call(context.WithoutCancel(ctx), "Page.setInterceptFileChooserDialog", map[string]any{"enabled": false}, nil) // the tab may be gone
+			// the tab may be gone
+			_ = t.call(context.WithoutCancel(ctx), "Page.setInterceptFileChooserDialog", map[string]any{"enabled": false}, nil)
 		}()
 		t.mu.Lock()
 		t.chooser = nil
@@ -272,7 +278,8 @@ func (r *browser) fetch(ctx context.Context, t *tab, begin func() error) (f fetc
 		}
 		_ = r.deny(last) // the browser may have ended
 	}()
-	err = r.call(ctx, "Browser.setDownloadBehavior", map[string]any{"behavior": "allowAndName", "downloadPath": dir, "eventsEnabled": true}, nil)
+	err = r.call(ctx, "Browser.setDownloadBehavior",
+		map[string]any{"behavior": "allowAndName", "downloadPath": dir, "eventsEnabled": true}, nil)
 	if err != nil {
 		return f, err
 	}
@@ -339,7 +346,8 @@ func (r *browser) downloadBegins(frame, guid, name, url string) {
 	}
 	for _, t := range tabs {
 		if t.target == frame {
-			t.notice(fmt.Sprintf("A download was not allowed: %q. Use the action download with the ref that leads to it.", cleanName(name)))
+			t.notice(fmt.Sprintf("A download was not allowed: %q. Use the action download with the ref that leads to it.",
+				cleanName(name)))
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // programs are the names of Chromium and its relatives, best first.
-var programs = [...]string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "brave-browser", "microsoft-edge", "microsoft-edge-stable"}
+var programs = [...]string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+	"brave-browser", "microsoft-edge", "microsoft-edge-stable"}
 
 // places returns where the programs are installed outside of PATH.
 func places(environ []string) []string {
@@ -61,7 +62,8 @@ func Find(configured string, environ []string) (string, error) {
 	if configured != "" {
 		path := expand(configured, environ)
 		if info, err := os.Stat(path); err != nil || info.IsDir() || !filepath.IsAbs(path) {
-			return "", errors.New("browser.executablePath: " + configured + " is not a program; correct it, or remove it with: chela config unset browser.executablePath")
+			return "", errors.New("browser.executablePath: " + configured +
+				" is not a program; correct it, or remove it with: chela config unset browser.executablePath")
 		}
 		return path, nil
 	}

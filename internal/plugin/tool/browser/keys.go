@@ -26,16 +26,53 @@ type key struct {
 // named are the keys that write nothing, or not their name, by the lower-case names that
 // people use.
 var named = map[string]key{
-	"enter": {"Enter", "Enter", 13, "\r"}, "return": {"Enter", "Enter", 13, "\r"}, "tab": {"Tab", "Tab", 9, ""}, "escape": {"Escape", "Escape", 27, ""}, "esc": {"Escape", "Escape", 27, ""},
-	"backspace": {"Backspace", "Backspace", 8, ""}, "delete": {"Delete", "Delete", 46, ""}, "del": {"Delete", "Delete", 46, ""}, "insert": {"Insert", "Insert", 45, ""},
-	"home": {"Home", "Home", 36, ""}, "end": {"End", "End", 35, ""}, "pageup": {"PageUp", "PageUp", 33, ""}, "pagedown": {"PageDown", "PageDown", 34, ""},
-	"arrowleft": {"ArrowLeft", "ArrowLeft", 37, ""}, "arrowup": {"ArrowUp", "ArrowUp", 38, ""}, "arrowright": {"ArrowRight", "ArrowRight", 39, ""}, "arrowdown": {"ArrowDown", "ArrowDown", 40, ""},
-	"left": {"ArrowLeft", "ArrowLeft", 37, ""}, "up": {"ArrowUp", "ArrowUp", 38, ""}, "right": {"ArrowRight", "ArrowRight", 39, ""}, "down": {"ArrowDown", "ArrowDown", 40, ""},
-	"space": {" ", "Space", 32, " "}, "contextmenu": {"ContextMenu", "ContextMenu", 93, ""},
-	"shift": {"Shift", "ShiftLeft", 16, ""}, "control": {"Control", "ControlLeft", 17, ""}, "alt": {"Alt", "AltLeft", 18, ""}, "meta": {"Meta", "MetaLeft", 91, ""},
+	"enter":     {"Enter", "Enter", 13, "\r"},
+	"return":    {"Enter", "Enter", 13, "\r"},
+	"tab":       {"Tab", "Tab", 9, ""},
+	"escape":    {"Escape", "Escape", 27, ""},
+	"esc":       {"Escape", "Escape", 27, ""},
+	"backspace": {"Backspace", "Backspace", 8, ""},
+	"delete":    {"Delete", "Delete", 46, ""},
+
+	"del":    {"Delete", "Delete", 46, ""},
+	"insert": {"Insert", "Insert", 45, ""},
+	"home":   {"Home", "Home", 36, ""},
+	"end":    {"End", "End", 35, ""},
+	"pageup": {"PageUp", "PageUp", 33, ""},
+
+	"pagedown":  {"PageDown", "PageDown", 34, ""},
+	"arrowleft": {"ArrowLeft", "ArrowLeft", 37, ""},
+	"arrowup":   {"ArrowUp", "ArrowUp", 38, ""},
+
+	"arrowright": {"ArrowRight", "ArrowRight", 39, ""},
+	"arrowdown":  {"ArrowDown", "ArrowDown", 40, ""},
+	"left":       {"ArrowLeft", "ArrowLeft", 37, ""},
+	"up":         {"ArrowUp", "ArrowUp", 38, ""},
+
+	"right":       {"ArrowRight", "ArrowRight", 39, ""},
+	"down":        {"ArrowDown", "ArrowDown", 40, ""},
+	"space":       {" ", "Space", 32, " "},
+	"contextmenu": {"ContextMenu", "ContextMenu", 93, ""},
+	"shift":       {"Shift", "ShiftLeft", 16, ""},
+	"control":     {"Control", "ControlLeft", 17, ""},
+
+	"alt":  {"Alt", "AltLeft", 18, ""},
+	"meta": {"Meta", "MetaLeft", 91, ""},
 }
 
-var modifiers = map[string]int{"alt": alt, "option": alt, "control": control, "ctrl": control, "controlormeta": control, "meta": meta, "cmd": meta, "command": meta, "super": meta, "win": meta, "shift": shift}
+var modifiers = map[string]int{
+	"alt":           alt,
+	"option":        alt,
+	"control":       control,
+	"ctrl":          control,
+	"controlormeta": control,
+	"meta":          meta,
+	"cmd":           meta,
+	"command":       meta,
+	"super":         meta,
+	"win":           meta,
+	"shift":         shift,
+}
 
 // parseKey reads a key with modifiers, such as Control+Shift+T.
 func parseKey(s string) (k key, mods int, err error) {

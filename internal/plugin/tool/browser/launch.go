@@ -29,8 +29,11 @@ const (
 
 // own are the switches that Chela sets, and that extraArgs cannot change.
 var own = [...]string{
-	"--remote-debugging-pipe", "--remote-debugging-port", "--remote-debugging-address", "--remote-allow-origins", "--user-data-dir", "--proxy-server", "--proxy-bypass-list", "--proxy-pac-url", "--proxy-auto-detect",
-	"--no-proxy-server", "--host-resolver-rules", "--host-rules", "--force-webrtc-ip-handling-policy", "--webrtc-ip-handling-policy", "--enable-quic", "--disable-quic", "--origin-to-force-quic-on", "--disable-web-security",
+	"--remote-debugging-pipe", "--remote-debugging-port", "--remote-debugging-address", "--remote-allow-origins",
+	"--user-data-dir", "--proxy-server", "--proxy-bypass-list", "--proxy-pac-url", "--proxy-auto-detect",
+	"--no-proxy-server", "--host-resolver-rules", "--host-rules", "--force-webrtc-ip-handling-policy",
+	"--webrtc-ip-handling-policy", "--enable-quic", "--disable-quic", "--origin-to-force-quic-on",
+	"--disable-web-security",
 	"--allow-file-access-from-files", "--headless", "--no-sandbox", "--single-process",
 }
 
@@ -50,11 +53,14 @@ func reserved(arg string) string {
 func arguments(c *Config, data, proxy string, headless bool) []string {
 	args := slices.Clone(c.ExtraArgs)
 	args = append(args,
-		"--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update", "--disable-default-apps", "--disable-sync", "--disable-breakpad",
-		"--disable-crash-reporter", "--disable-dev-shm-usage", "--disable-domain-reliability", "--metrics-recording-only", "--no-pings", "--password-store=basic", "--use-mock-keychain", "--hide-crash-restore-bubble",
+		"--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
+		"--disable-default-apps", "--disable-sync", "--disable-breakpad",
+		"--disable-crash-reporter", "--disable-dev-shm-usage", "--disable-domain-reliability", "--metrics-recording-only",
+		"--no-pings", "--password-store=basic", "--use-mock-keychain", "--hide-crash-restore-bubble",
 		"--disable-features=Translate,MediaRouter,DialMediaRouteProvider,OptimizationHints", "--window-size=1280,900",
 		"--remote-debugging-pipe", "--user-data-dir="+data,
-		"--proxy-server=http://"+proxy, "--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--disable-quic",
+		"--proxy-server=http://"+proxy, "--proxy-bypass-list=<-loopback>",
+		"--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", "--disable-quic",
 		"--force-webrtc-ip-handling-policy=disable_non_proxied_udp", "--webrtc-ip-handling-policy=disable_non_proxied_udp",
 	)
 	if headless {
@@ -79,7 +85,8 @@ func headless(set *bool, environ []string) bool {
 
 // desktop are the variables that a browser needs to show a window, besides those that
 // every program gets.
-var desktop = [...]string{"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE", "DBUS_SESSION_BUS_ADDRESS", "FONTCONFIG_PATH", "FONTCONFIG_FILE", "LD_LIBRARY_PATH"}
+var desktop = [...]string{"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "XDG_SESSION_TYPE",
+	"DBUS_SESSION_BUS_ADDRESS", "FONTCONFIG_PATH", "FONTCONFIG_FILE", "LD_LIBRARY_PATH"}
 
 // problem returns why a browser cannot be started with a configuration here; nil: it can.
 func problem(c *Config) error {
@@ -168,7 +175,15 @@ func (b *Browsers) start(ctx context.Context, c *Config, name string, p Profile,
 	}
 	defer in.Close()
 	show = cmp.Or(show, p.Headless)
-	pr := &process{conn: newConn(out), proxy: gate, headless: headless(show, b.o.Environ), path: path, lock: lock, ended: make(chan struct{}), errors: &beginning{}}
+	pr := &process{
+		conn:     newConn(out),
+		proxy:    gate,
+		headless: headless(show, b.o.Environ),
+		path:     path,
+		lock:     lock,
+		ended:    make(chan struct{}),
+		errors:   &beginning{},
+	}
 	env := map[string]string{"BREAKPAD_DUMP_LOCATION": filepath.Join(data, "Crash Reports")} // else in the home folder
 	for _, v := range desktop {
 		if value := sandbox.Variable(b.o.Environ, v); value != "" {
@@ -177,11 +192,18 @@ func (b *Browsers) start(ctx context.Context, c *Config, name string, p Profile,
 	}
 	// The pipes are descriptors 3 and 4 of the browser. Its parent is a shell, which
 	// makes them of the standard ones.
-	argv := append([]string{"sh", "-c", `exec "$0" "$@" 3<&0 4>&1 </dev/null >&2`, path}, arguments(c, data, gate.address(), pr.headless)...)
+	argv := append([]string{"sh", "-c", `exec "$0" "$@" 3<&0 4>&1 </dev/null >&2`, path},
+		arguments(c, data, gate.address(), pr.headless)...)
 	running, kill := context.WithCancel(context.Background())
 	pr.kill = kill
 	child, err := b.o.Broker.Start(running, sandbox.Plan{
-		Path: "/bin/sh", Argv: argv, Dir: data, Env: sandbox.Environment(b.o.Environ, env), Stdin: in, Stderr: pr.errors, Grace: stopGrace,
+		Path:   "/bin/sh",
+		Argv:   argv,
+		Dir:    data,
+		Env:    sandbox.Environment(b.o.Environ, env),
+		Stdin:  in,
+		Stderr: pr.errors,
+		Grace:  stopGrace,
 	}, pr.conn)
 	if err != nil {
 		kill()

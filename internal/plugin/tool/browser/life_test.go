@@ -28,7 +28,13 @@ const holdEnv = "CHELA_TEST_HOLD_BROWSER"
 func hold(state string) {
 	files, err := media.Open(filepath.Join(state, media.Dir), 0)
 	if err == nil {
-		b := browser.New(browser.Options{Log: slog.New(slog.DiscardHandler), State: state, Broker: host.Broker{}, Environ: os.Environ(), Files: files})
+		b := browser.New(browser.Options{
+			Log:     slog.New(slog.DiscardHandler),
+			State:   state,
+			Broker:  host.Broker{},
+			Environ: os.Environ(),
+			Files:   files,
+		})
 		c, _ := browser.ParseConfig([]byte(settings("")))
 		b.Use(c)
 		_, err = b.Do(context.Background(), browser.Input{Args: browser.Args{Action: "open", URL: "about:blank"}})
@@ -47,7 +53,14 @@ func own(t *testing.T, section string) *session {
 		b.Close(context.Background())
 		files.Close()
 	})
-	return &session{&shared{browsers: b, files: files, state: state, site: w.site, tool: newTool(t, b, section), dir: w.dir}, t, "agent:main:main"}
+	return &session{&shared{
+		browsers: b,
+		files:    files,
+		state:    state,
+		site:     w.site,
+		tool:     newTool(t, b, section),
+		dir:      w.dir,
+	}, t, "agent:main:main"}
 }
 
 // processes returns how many processes have a folder in their arguments.
@@ -128,7 +141,8 @@ func TestLife(t *testing.T) {
 		}
 		waittest.Until(t, "the crash", func() bool {
 			_, err := s.try(`{"action":"snapshot"}`)
-			return err != nil && strings.Contains(err.Error(), "the browser has ended (the browser was ended by the signal SIGKILL)")
+			return err != nil &&
+				strings.Contains(err.Error(), "the browser has ended (the browser was ended by the signal SIGKILL)")
 		})
 		has(t, s.open("/cart"), "The browser was started again", "1 open tab", "It is empty.")
 		hasNot(t, s.call(`{"action":"snapshot"}`), "started again")

@@ -52,7 +52,8 @@ func address(s string) (string, error) {
 func allowed(address string) error {
 	scheme, _, _ := strings.Cut(address, ":")
 	switch {
-	case address == "", address == blank, scheme == "http", scheme == "https", scheme == "blob", strings.HasPrefix(address, blank), address == "chrome-error://chromewebdata/":
+	case address == "", address == blank, scheme == "http", scheme == "https", scheme == "blob",
+		strings.HasPrefix(address, blank), address == "chrome-error://chromewebdata/":
 		return nil
 	}
 	return fmt.Errorf("a page with an address of the kind %s: is not read; navigate to http://… or https://…", scheme)
@@ -60,7 +61,8 @@ func allowed(address string) error {
 
 // blocked returns the error for a host that is not allowed.
 func blocked(why, host string) error {
-	return fmt.Errorf("%s. To allow the host, the person can run: chela config set browser.ssrfPolicy.allowedHostnames '[%q]'", why, host)
+	return fmt.Errorf(
+		"%s. To allow the host, the person can run: chela config set browser.ssrfPolicy.allowedHostnames '[%q]'", why, host)
 }
 
 // navigate loads a page in the tab and waits until it has loaded. late reports that it goes
@@ -113,7 +115,8 @@ func (t *tab) navigate(ctx context.Context, to string) (late bool, err error) {
 func (t *tab) loadError(ctx context.Context, code, to string) error {
 	wait, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_ = t.until(wait, func() bool { return strings.HasPrefix(t.url, "http") && !t.loading }) // the error page names where a redirect led to
+	// the error page names where a redirect led to
+	_ = t.until(wait, func() bool { return strings.HasPrefix(t.url, "http") && !t.loading })
 	_, at := t.state()
 	for _, host := range [...]string{hostOf(at), hostOf(to)} {
 		if why := t.browser.process.proxy.why(host); why != "" {

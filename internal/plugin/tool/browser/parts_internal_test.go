@@ -48,7 +48,8 @@ func TestConn(t *testing.T) {
 		if want := `{"id":1,"sessionId":"s","method":"X.y","params":{"b":1}}` + "\x00"; out.String() != want {
 			t.Errorf("sent %q, want %q", out.String(), want)
 		}
-		for _, b := range []byte("not json\x00" + `{"method":"E.f","params":{"c":2},"sessionId":"s"}` + "\x00" + `{"id":1,"result":{"A":7},"sessionId":"s"}` + "\x00") {
+		for _, b := range []byte("not json\x00" + `{"method":"E.f","params":{"c":2},"sessionId":"s"}` + "\x00" +
+			`{"id":1,"result":{"A":7},"sessionId":"s"}` + "\x00") {
 			if _, err := c.Write([]byte{b}); err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +112,8 @@ func TestPrint(t *testing.T) {
 		ax("12", "2", "Iframe", "", "", 12, ""),
 		ax("14", "2", "list", "", "", 14, "", "15"),
 		ax("15", "14", "listitem", "", "", 15, "", "17"),
-		ax("17", "15", "link", "L", "", 17, focusable+`,{"name":"url","value":{"type":"string","value":"https://a.example/"}}`),
+		ax("17", "15", "link", "L", "", 17,
+			focusable+`,{"name":"url","value":{"type":"string","value":"https://a.example/"}}`),
 		ax("16", "2", "generic", "", "", 16, focusable, "18"),
 		ax("18", "16", "StaticText", "Clickable", "", 18, ""),
 	}
@@ -123,8 +125,9 @@ func TestPrint(t *testing.T) {
 		return newTree(session, list)
 	}
 	p := &page{
-		main:   tree("m", nodes...),
-		frames: map[node]axTree{{"m", 12}: tree("f", ax("1", "", "RootWebArea", "F", "", 1, "", "2"), ax("2", "1", "StaticText", "in the frame", "", 2, ""))},
+		main: tree("m", nodes...),
+		frames: map[node]axTree{{"m", 12}: tree("f", ax("1", "", "RootWebArea", "F", "", 1, "", "2"),
+			ax("2", "1", "StaticText", "in the frame", "", 2, ""))},
 		hidden: map[node]bool{{"m", 10}: true},
 	}
 	print := func(o snapshotOptions) string {
@@ -155,7 +158,8 @@ func TestPrint(t *testing.T) {
     - link "L" [ref=e6]
 - generic [ref=e7]: Clickable
 0 left`},
-		{"elements to use, with addresses", snapshotOptions{maxChars: 1000, interactive: true, compact: true, urls: true}, `- button "Go" [disabled] [ref=e1]
+		{"elements to use, with addresses", snapshotOptions{maxChars: 1000, interactive: true, compact: true, urls: true},
+			`- button "Go" [disabled] [ref=e1]
 - textbox "Pass" [ref=e2]: [not shown]
 - textbox "City" [ref=e3]: Bern
 - Iframe [ref=e4]
@@ -186,7 +190,15 @@ func TestPrint(t *testing.T) {
 
 func TestPassword(t *testing.T) {
 	t.Parallel()
-	for attributes, want := range map[string]bool{"type password": true, "type text": false, "autocomplete current-password": true, "autocomplete one-time-code": true, "autocomplete cc-number": true, "name password": false, "TYPE Password": true} {
+	for attributes, want := range map[string]bool{
+		"type password":                 true,
+		"type text":                     false,
+		"autocomplete current-password": true,
+		"autocomplete one-time-code":    true,
+		"autocomplete cc-number":        true,
+		"name password":                 false,
+		"TYPE Password":                 true,
+	} {
 		if got := isPassword(strings.Fields(attributes)); got != want {
 			t.Errorf("%s: %v", attributes, got)
 		}
@@ -196,8 +208,21 @@ func TestPassword(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{
-		"Enter": "Enter Enter 13 \"\\r\" 0", "esc": "Escape Escape 27 \"\" 0", "Control+A": "A KeyA 65 \"A\" 2", "ctrl+shift+t": "T KeyT 84 \"T\" 10", "a": "a KeyA 65 \"a\" 0", "F5": "F5 F5 116 \"\" 0", "+": "+  0 \"+\" 0",
-		"Shift++": "+  0 \"+\" 8", "é": "é  0 \"é\" 0", "Cmd+ArrowDown": "ArrowDown ArrowDown 40 \"\" 4", "Hyper+A": "no modifier", "Foo": "unknown", "": "unknown", "F99": "unknown",
+		"Enter":         "Enter Enter 13 \"\\r\" 0",
+		"esc":           "Escape Escape 27 \"\" 0",
+		"Control+A":     "A KeyA 65 \"A\" 2",
+		"ctrl+shift+t":  "T KeyT 84 \"T\" 10",
+		"a":             "a KeyA 65 \"a\" 0",
+		"F5":            "F5 F5 116 \"\" 0",
+		"+":             "+  0 \"+\" 0",
+		"Shift++":       "+  0 \"+\" 8",
+		"é":             "é  0 \"é\" 0",
+		"Cmd+ArrowDown": "ArrowDown ArrowDown 40 \"\" 4",
+
+		"Hyper+A": "no modifier",
+		"Foo":     "unknown",
+		"":        "unknown",
+		"F99":     "unknown",
 	} {
 		k, mods, err := parseKey(s)
 		got := fmt.Sprintf("%s %s %d %q %d", k.name, k.code, k.num, k.text, mods)
@@ -213,27 +238,62 @@ func TestKeys(t *testing.T) {
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"../../etc/passwd": "passwd", `C:\x\bill.pdf`: "bill.pdf", ".bashrc": "bashrc", "a\x1b[31m.txt": "a__31m.txt", "": "file", "...": "file", "Rechnung März.pdf": "Rechnung März.pdf", "-rf": "rf",
-		strings.Repeat("x", 300) + ".tar": strings.Repeat("x", 116) + ".tar", "\xff.txt": "txt",
+		"../../etc/passwd":                "passwd",
+		`C:\x\bill.pdf`:                   "bill.pdf",
+		".bashrc":                         "bashrc",
+		"a\x1b[31m.txt":                   "a__31m.txt",
+		"":                                "file",
+		"...":                             "file",
+		"Rechnung März.pdf":               "Rechnung März.pdf",
+		"-rf":                             "rf",
+		strings.Repeat("x", 300) + ".tar": strings.Repeat("x", 116) + ".tar",
+		"\xff.txt":                        "txt",
 	} {
 		if got := cleanName(in); got != want {
 			t.Errorf("cleanName(%q) = %q, want %q (%d bytes)", in, got, want, len(got))
 		}
 	}
 	for in, want := range map[string]string{
-		"example.com": "https://example.com", "HTTP://a.example/x y": "http://a.example/x%20y", "about:blank": "about:blank", "localhost:8080/a": "http://localhost:8080/a", "127.0.0.1/x": "http://127.0.0.1/x",
-		"file:///etc/passwd": "", "data:text/html,x": "", "chrome://version": "", "javascript:alert(1)": "", "http://u:p@a": "", "": "", "http://": "", "view-source:https://a": "",
+		"example.com":          "https://example.com",
+		"HTTP://a.example/x y": "http://a.example/x%20y",
+		"about:blank":          "about:blank",
+		"localhost:8080/a":     "http://localhost:8080/a",
+		"127.0.0.1/x":          "http://127.0.0.1/x",
+		"file:///etc/passwd":   "",
+		"data:text/html,x":     "",
+		"chrome://version":     "",
+		"javascript:alert(1)":  "",
+
+		"http://u:p@a":          "",
+		"":                      "",
+		"http://":               "",
+		"view-source:https://a": "",
 	} {
 		if got, err := address(in); got != want || (err == nil) != (want != "") {
 			t.Errorf("address(%q) = %q, %v", in, got, err)
 		}
 	}
-	for in, want := range map[string]bool{"": true, "about:blank": true, "https://a": true, "blob:https://a/1": true, "chrome://version": false, "file:///x": false, "devtools://x": false} {
+	for in, want := range map[string]bool{
+		"":                 true,
+		"about:blank":      true,
+		"https://a":        true,
+		"blob:https://a/1": true,
+		"chrome://version": false,
+		"file:///x":        false,
+		"devtools://x":     false,
+	} {
 		if err := allowed(in); (err == nil) != want {
 			t.Errorf("allowed(%q) = %v", in, err)
 		}
 	}
-	for in, want := range map[string]bool{"https://a/*": true, "https://a/b": true, "**/b": true, "https://*/c": false, "*": true, "https://a": false} {
+	for in, want := range map[string]bool{
+		"https://a/*": true,
+		"https://a/b": true,
+		"**/b":        true,
+		"https://*/c": false,
+		"*":           true,
+		"https://a":   false,
+	} {
 		if got := matches(in, "https://a/b"); got != want {
 			t.Errorf("matches(%q) = %v", in, got)
 		}
@@ -243,9 +303,17 @@ func TestTexts(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		``: "", `{"profiles":{"openclaw":{"cdpPort":18800,"color":"#FF4500"}}}`: "", `{"extraArgs":["--lang=de"]}`: "",
-		`{"extraArgs":["--proxy-server=x"]}`: "--proxy-server is set by Chela", `{"extraArgs":["-no-sandbox"]}`: "is set by Chela", `{"extraArgs":["https://a"]}`: "no switch",
-		`{"snapshotDefaults":{"mode":"x"}}`: "is unknown", `{"profiles":{"A/..":{}}}`: "is no name", `{"profiles":{"chela":{},"openclaw":{}}}`: "are the same", `{"enabled":1}`: "cannot unmarshal",
+		``: "",
+		`{"profiles":{"openclaw":{"cdpPort":18800,"color":"#FF4500"}}}`: "",
+		`{"extraArgs":["--lang=de"]}`:                                   "",
+		`{"extraArgs":["--proxy-server=x"]}`:                            "--proxy-server is set by Chela",
+		`{"extraArgs":["-no-sandbox"]}`:                                 "is set by Chela",
+		`{"extraArgs":["https://a"]}`:                                   "no switch",
+		`{"snapshotDefaults":{"mode":"x"}}`:                             "is unknown",
+		`{"profiles":{"A/..":{}}}`:                                      "is no name",
+
+		`{"profiles":{"chela":{},"openclaw":{}}}`: "are the same",
+		`{"enabled":1}`: "cannot unmarshal",
 	} {
 		_, err := ParseConfig([]byte(raw))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -256,7 +324,14 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"": "chela /a true", "openclaw": "chela /a true", "work": "work /b false", "user": "not supported yet", "far": "cdpUrl is not supported yet", "none": "there is no browser profile"} {
+	for name, want := range map[string]string{
+		"":         "chela /a true",
+		"openclaw": "chela /a true",
+		"work":     "work /b false",
+		"user":     "not supported yet",
+		"far":      "cdpUrl is not supported yet",
+		"none":     "there is no browser profile",
+	} {
 		n, p, err := c.profile(name)
 		got := fmt.Sprint(err)
 		if err == nil {
@@ -267,7 +342,9 @@ func TestConfig(t *testing.T) {
 		}
 	}
 	args := strings.Join(arguments(&Config{ExtraArgs: []string{"--lang=de"}}, "/data", "127.0.0.1:1", true), " ")
-	for _, want := range []string{"--lang=de ", "--remote-debugging-pipe ", "--user-data-dir=/data ", "--proxy-server=http://127.0.0.1:1 ", "--proxy-bypass-list=<-loopback> ", "--disable-quic ", "--headless about:blank"} {
+	for _, want := range []string{"--lang=de ", "--remote-debugging-pipe ", "--user-data-dir=/data ",
+		"--proxy-server=http://127.0.0.1:1 ", "--proxy-bypass-list=<-loopback> ", "--disable-quic ",
+		"--headless about:blank"} {
 		if !strings.Contains(args, want) {
 			t.Errorf("%q is missing in %s", want, args)
 		}
@@ -280,8 +357,13 @@ func TestConfig(t *testing.T) {
 func TestArgs(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		`{"action":"act","request":{"kind":"click","ref":"e1","targetId":"t2"}}`: "act click e1 t2", `{"action":"act","kind":"scrollIntoView","ref":"e1"}`: "act scrollintoview e1 ", `{"action":"click","ref":"[ref=e1]"}`: "act click [ref=e1] ",
-		`{"action":"Open","targetUrl":"x"}`: "open  ", `{"action":"act","targetId":"t1","request":{"kind":"press","key":"a"}}`: "act press  t1", `{"request":{"kind":"wait"}}`: "act wait  ",
+		`{"action":"act","request":{"kind":"click","ref":"e1","targetId":"t2"}}`: "act click e1 t2",
+		`{"action":"act","kind":"scrollIntoView","ref":"e1"}`:                    "act scrollintoview e1 ",
+		`{"action":"click","ref":"[ref=e1]"}`:                                    "act click [ref=e1] ",
+		`{"action":"Open","targetUrl":"x"}`:                                      "open  ",
+
+		`{"action":"act","targetId":"t1","request":{"kind":"press","key":"a"}}`: "act press  t1",
+		`{"request":{"kind":"wait"}}`:                                           "act wait  ",
 	} {
 		a, err := decode(json.RawMessage(raw))
 		a = a.flat()
@@ -289,7 +371,15 @@ func TestArgs(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", raw, got, err, want)
 		}
 	}
-	for in, want := range map[string]bool{"e12": true, "[ref=e12]": true, "@e1": true, "ref=e3": true, "x1": false, "e": false, "button": false} {
+	for in, want := range map[string]bool{
+		"e12":       true,
+		"[ref=e12]": true,
+		"@e1":       true,
+		"ref=e3":    true,
+		"x1":        false,
+		"e":         false,
+		"button":    false,
+	} {
 		if isRef(in) != want {
 			t.Errorf("isRef(%q) = %v", in, !want)
 		}
@@ -312,7 +402,8 @@ func through(t *testing.T, section string) (*http.Client, *proxy) {
 		tr.CloseIdleConnections()
 		p.close()
 	})
-	return &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, p
+	return &http.Client{Transport: tr,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, p
 }
 
 func TestProxy(t *testing.T) {
@@ -342,7 +433,8 @@ func TestProxy(t *testing.T) {
 		if got := get(c, tls.URL); !strings.Contains(got, "Forbidden") {
 			t.Error(got)
 		}
-		for _, u := range []string{"http://10.0.0.1/", "http://[::1]:80/", "http://169.254.169.254/latest", "http://localhost:1/", "http://2130706433/"} {
+		for _, u := range []string{"http://10.0.0.1/", "http://[::1]:80/", "http://169.254.169.254/latest",
+			"http://localhost:1/", "http://2130706433/"} {
 			if got := get(c, u); !strings.HasPrefix(got, "403 Chela: ") {
 				t.Errorf("%s: %s", u, got)
 			}
@@ -363,7 +455,8 @@ func TestProxy(t *testing.T) {
 		if got := get(c, tls.URL+"/x"); got != "200 GET  /x1<nil>" { // inside of a tunnel nothing is changed
 			t.Error(got)
 		}
-		c, _ = through(t, `{"ssrfPolicy":{"dangerouslyAllowPrivateNetwork":true,"blockedHostnames":["*.localhost","127.0.0.1"]}}`)
+		c, _ = through(t,
+			`{"ssrfPolicy":{"dangerouslyAllowPrivateNetwork":true,"blockedHostnames":["*.localhost","127.0.0.1"]}}`)
 		if got := get(c, plain.URL); !strings.Contains(got, "blockedHostnames") {
 			t.Error(got)
 		}

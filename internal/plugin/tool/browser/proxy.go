@@ -53,7 +53,8 @@ func newProxy(c *Config) (*proxy, error) {
 		p.blocked = append(p.blocked, strings.ToLower(strings.TrimSuffix(h, ".")))
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: helloTime, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: helloTime,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	p.tunnels.Go(func() { _ = p.server.Serve(l) }) // until close
 	return p, nil
 }
@@ -212,7 +213,8 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
 
 // hopByHop returns the headers that belong to one connection.
 func hopByHop(h http.Header) []string {
-	names := []string{"Connection", "Proxy-Connection", "Proxy-Authorization", "Proxy-Authenticate", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+	names := []string{"Connection", "Proxy-Connection", "Proxy-Authorization", "Proxy-Authenticate", "Keep-Alive", "Te",
+		"Trailer", "Transfer-Encoding", "Upgrade"}
 	for _, v := range h["Connection"] {
 		for name := range strings.SplitSeq(v, ",") {
 			names = append(names, strings.TrimSpace(name))

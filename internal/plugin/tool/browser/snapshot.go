@@ -234,7 +234,8 @@ func isPassword(attributes []string) bool {
 				return true
 			}
 		case "autocomplete":
-			if strings.Contains(value, "password") || strings.Contains(value, "one-time-code") || strings.HasPrefix(value, "cc-") {
+			if strings.Contains(value, "password") || strings.Contains(value, "one-time-code") ||
+				strings.HasPrefix(value, "cc-") {
 				return true
 			}
 		}
@@ -244,15 +245,46 @@ func isPassword(attributes []string) bool {
 
 // usable are the roles of elements that have a ref.
 var usable = map[string]bool{
-	"button": true, "link": true, "textbox": true, "searchbox": true, "combobox": true, "checkbox": true, "radio": true, "switch": true, "slider": true, "spinbutton": true, "option": true, "listbox": true,
-	"menuitem": true, "menuitemcheckbox": true, "menuitemradio": true, "tab": true, "treeitem": true, "DisclosureTriangle": true, "PopUpButton": true,
+	"button":           true,
+	"link":             true,
+	"textbox":          true,
+	"searchbox":        true,
+	"combobox":         true,
+	"checkbox":         true,
+	"radio":            true,
+	"switch":           true,
+	"slider":           true,
+	"spinbutton":       true,
+	"option":           true,
+	"listbox":          true,
+	"menuitem":         true,
+	"menuitemcheckbox": true,
+	"menuitemradio":    true,
+	"tab":              true,
+	"treeitem":         true,
+
+	"DisclosureTriangle": true,
+	"PopUpButton":        true,
 }
 
 // plain are the roles of nodes that are left out, with their content kept.
-var plain = map[string]bool{"": true, "none": true, "generic": true, "presentation": true, "RootWebArea": true, "WebArea": true, "GenericContainer": true, "LayoutTable": true, "LayoutTableRow": true, "LayoutTableCell": true, "MenuListPopup": true}
+var plain = map[string]bool{
+	"":                 true,
+	"none":             true,
+	"generic":          true,
+	"presentation":     true,
+	"RootWebArea":      true,
+	"WebArea":          true,
+	"GenericContainer": true,
+	"LayoutTable":      true,
+	"LayoutTableRow":   true,
+	"LayoutTableCell":  true,
+	"MenuListPopup":    true,
+}
 
 // states are the properties that are shown, in this order.
-var states = [...]string{"level", "checked", "pressed", "expanded", "selected", "disabled", "required", "invalid", "modal", "readonly"}
+var states = [...]string{"level", "checked", "pressed", "expanded", "selected", "disabled", "required",
+	"invalid", "modal", "readonly"}
 
 // printer writes a snapshot.
 type printer struct {
@@ -309,7 +341,8 @@ func (w *printer) print(t axTree, id string, depth, nesting int) {
 				line += " [" + s + "=" + v + "]"
 			}
 		}
-		hasRef := n.Backend != 0 && (usable[role] || focusable || role == "Iframe" || (role == "image" || role == "heading") && name != "" && !w.o.interactive)
+		hasRef := n.Backend != 0 && (usable[role] || focusable || role == "Iframe" ||
+			(role == "image" || role == "heading") && name != "" && !w.o.interactive)
 		if hasRef {
 			line, structure = line+" [ref="+w.ref(at)+"]", false
 		}
@@ -534,7 +567,8 @@ func (t *tab) find(ctx context.Context, ref, selector string) (node, error) {
 		Exception json.RawMessage `json:"exceptionDetails"`
 	}
 	quoted, _ := json.Marshal(selector) // a string
-	if err := t.call(ctx, "Runtime.evaluate", map[string]any{"expression": "document.querySelector(" + string(quoted) + ")"}, &found); err != nil {
+	if err := t.call(ctx, "Runtime.evaluate",
+		map[string]any{"expression": "document.querySelector(" + string(quoted) + ")"}, &found); err != nil {
 		return node{}, err
 	}
 	switch {
@@ -562,7 +596,13 @@ func (t *tab) js(ctx context.Context, n node, function string, result any, args 
 	if err := t.callIn(ctx, n.session, "DOM.resolveNode", map[string]any{"backendNodeId": n.id}, &o); err != nil {
 		return err
 	}
-	params := map[string]any{"objectId": o.Object.ID, "functionDeclaration": function, "returnByValue": true, "awaitPromise": true, "userGesture": true}
+	params := map[string]any{
+		"objectId":            o.Object.ID,
+		"functionDeclaration": function,
+		"returnByValue":       true,
+		"awaitPromise":        true,
+		"userGesture":         true,
+	}
 	values := []map[string]any{}
 	for _, a := range args {
 		values = append(values, map[string]any{"value": a})

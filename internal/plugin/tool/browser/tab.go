@@ -101,10 +101,22 @@ func (asked) Error() string {
 
 func newTab(r *browser, session string, info targetInfo) *tab {
 	return &tab{
-		browser: r, conn: session, target: info.ID, title: info.Title, url: info.URL, used: time.Now(),
-		fresh: info.URL == blank && info.Opener == "" && len(r.list()) == 0,
-		ready: make(chan struct{}), gone: make(chan struct{}), turn: make(chan struct{}, 1), changed: make(chan struct{}),
-		cancels: map[int]func(error){}, reached: map[string]bool{}, children: map[string]string{}, nodes: map[string]node{}, refs: map[node]string{},
+		browser:  r,
+		conn:     session,
+		target:   info.ID,
+		title:    info.Title,
+		url:      info.URL,
+		used:     time.Now(),
+		fresh:    info.URL == blank && info.Opener == "" && len(r.list()) == 0,
+		ready:    make(chan struct{}),
+		gone:     make(chan struct{}),
+		turn:     make(chan struct{}, 1),
+		changed:  make(chan struct{}),
+		cancels:  map[int]func(error){},
+		reached:  map[string]bool{},
+		children: map[string]string{},
+		nodes:    map[string]node{},
+		refs:     map[node]string{},
 	}
 }
 
@@ -172,7 +184,12 @@ func (t *tab) prepare() {
 }
 
 // childFrames has frames in other processes attached.
-var childFrames = map[string]any{"autoAttach": true, "waitForDebuggerOnStart": false, "flatten": true, "filter": filter("iframe")}
+var childFrames = map[string]any{
+	"autoAttach":             true,
+	"waitForDebuggerOnStart": false,
+	"flatten":                true,
+	"filter":                 filter("iframe"),
+}
 
 // await waits until the tab can be used.
 func (t *tab) await(ctx context.Context) error {
@@ -468,9 +485,11 @@ func (t *tab) answered() {
 
 // answer answers the dialog of the page.
 func (t *tab) answer(accept bool, text string) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), stopTime, errors.New("the page does not take the answer"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), stopTime,
+		errors.New("the page does not take the answer"))
 	defer cancel()
-	err := t.browser.process.conn.call(ctx, t.conn, "Page.handleJavaScriptDialog", map[string]any{"accept": accept, "promptText": text}, nil)
+	err := t.browser.process.conn.call(ctx, t.conn, "Page.handleJavaScriptDialog",
+		map[string]any{"accept": accept, "promptText": text}, nil)
 	t.answered()
 	return err
 }

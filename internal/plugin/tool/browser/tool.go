@@ -20,7 +20,8 @@ var description string
 
 // actions are the actions of the tool.
 var actions = [...]string{
-	"status", "start", "stop", "profiles", "tabs", "open", "focus", "close", "navigate", "snapshot", "screenshot", "act", "console", "pdf", "upload", "download", "waitfordownload", "dialog",
+	"status", "start", "stop", "profiles", "tabs", "open", "focus", "close", "navigate", "snapshot", "screenshot", "act",
+	"console", "pdf", "upload", "download", "waitfordownload", "dialog",
 }
 
 // Configured returns the tool for a section of the configuration (nil: the defaults), which
@@ -152,7 +153,8 @@ func (t browserTool) Plan(_ context.Context, c tool.Call) (tool.Plan, error) {
 		if !t.evaluates {
 			return tool.Plan{}, errEvaluate
 		}
-		p.Ask, p.Reason, p.Text = true, "it runs a script in a web page", "browser "+strings.TrimPrefix(a.Action, "act ")+"\n"+a.Function
+		p.Ask, p.Reason, p.Text = true, "it runs a script in a web page",
+			"browser "+strings.TrimPrefix(a.Action, "act ")+"\n"+a.Function
 	}
 	h := sha256.Sum256(slices.Concat([]byte("browser\x00"), c.Args))
 	p.Hash = hex.EncodeToString(h[:])
@@ -178,7 +180,9 @@ func (t browserTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	out, err := t.browsers.Do(ctx, Input{Args: a, Session: c.Session, Read: func(path string) ([]byte, error) { return t.rule.Read(c, path, media.MaxFile) }})
+	out, err := t.browsers.Do(ctx, Input{Args: a, Session: c.Session, Read: func(path string) ([]byte, error) {
+		return t.rule.Read(c, path, media.MaxFile)
+	}})
 	if err != nil {
 		if ctx.Err() != nil {
 			return tool.Result{}, ctx.Err()

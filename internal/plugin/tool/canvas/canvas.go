@@ -50,16 +50,29 @@ const web = "web"
 
 // actions are the actions, with their command of a node.
 var actions = map[string]string{
-	"present": "canvas.present", "hide": "canvas.hide", "navigate": "canvas.navigate", "eval": "canvas.eval", "snapshot": "canvas.snapshot",
-	"a2ui_push": canvas.PushLines, "a2ui_reset": "canvas.a2ui.reset",
+	"present":    "canvas.present",
+	"hide":       "canvas.hide",
+	"navigate":   "canvas.navigate",
+	"eval":       "canvas.eval",
+	"snapshot":   "canvas.snapshot",
+	"a2ui_push":  canvas.PushLines,
+	"a2ui_reset": "canvas.a2ui.reset",
 }
 
 func (t canvasTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "canvas", Label: "Show", Description: strings.TrimSpace(description), Effect: tool.Acts, OwnerOnly: true,
 		Groups: []string{"group:ui", tool.Extra}, Sandboxed: tool.Outside,
-		Aliases: map[string]string{"path": "target", "file": "target", "js": "javaScript", "script": "javaScript", "lines": "jsonl", "messages": "jsonl", "nodeId": "node"},
-		Title:   title,
+		Aliases: map[string]string{
+			"path":     "target",
+			"file":     "target",
+			"js":       "javaScript",
+			"script":   "javaScript",
+			"lines":    "jsonl",
+			"messages": "jsonl",
+			"nodeId":   "node",
+		},
+		Title: title,
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","enum":["present","hide","navigate","eval","snapshot","a2ui_push","a2ui_reset"]},
 			"node":{"type":"string","description":"name or id of a device, or web"},
@@ -226,7 +239,8 @@ func (t canvasTool) onWeb(ctx context.Context, c tool.Call, a args, lines []canv
 	case "present", "navigate":
 		page, external, _ := canvas.PageOf(a.target())
 		if external {
-			return tool.Result{}, errors.New("the gateway's own page shows files of canvas/ only, no other addresses; give the person the link instead")
+			return tool.Result{},
+				errors.New("the gateway's own page shows files of canvas/ only, no other addresses; give the person the link instead")
 		}
 		v, err := t.Host.Show(ctx, c.Session, page)
 		if err != nil {
@@ -242,7 +256,8 @@ func (t canvasTool) onWeb(ctx context.Context, c tool.Call, a args, lines []canv
 		}
 		said = fmt.Sprintf("Pushed %s. Shown: %s.", humanize.Many(p.Messages, "message"), surfaces(p.Surfaces))
 		if len(p.Missing) > 0 {
-			said += "\nComponents that others name, but no message defines: " + humanize.Truncate(strings.Join(p.Missing, ", "), 1000)
+			said += "\nComponents that others name, but no message defines: " +
+				humanize.Truncate(strings.Join(p.Missing, ", "), 1000)
 		}
 	case "hide":
 		t.Host.Hide(c.Session)
@@ -251,10 +266,12 @@ func (t canvasTool) onWeb(ctx context.Context, c tool.Call, a args, lines []canv
 		t.Host.Reset(c.Session)
 		return tool.Text("The surfaces are gone."), nil
 	default:
-		return tool.Result{}, fmt.Errorf("%s needs a device with a canvas, and none is connected. In a browser you can open the address that present gives", a.Action)
+		return tool.Result{},
+			fmt.Errorf("%s needs a device with a canvas, and none is connected. In a browser you can open the address that present gives", a.Action)
 	}
 	if problems := t.Host.Problems(c.Session); len(problems) > 0 {
-		said += "\n" + t.label.Wrap("canvas", "A screen reported problems before this: "+untrusted.Data, strings.Join(problems, "\n"))
+		said += "\n" + t.label.Wrap("canvas", "A screen reported problems before this: "+untrusted.Data,
+			strings.Join(problems, "\n"))
 	}
 	link, until := t.Host.Link(c.Session)
 	if link == "" {
@@ -272,13 +289,20 @@ func surfaces(list []string) string {
 }
 
 // onNode carries out an action on a device.
-func (t canvasTool) onNode(ctx context.Context, c tool.Call, a args, n *node.Node, lines []canvas.Message) (tool.Result, error) {
+func (t canvasTool) onNode(ctx context.Context, c tool.Call, a args, n *node.Node,
+	lines []canvas.Message) (tool.Result, error) {
 	command := t.command(n, a.Action)
 	params, err := json.Marshal(a.params(command, lines))
 	if err != nil {
 		return tool.Result{}, err
 	}
-	payload, err := t.Nodes.Invoke(ctx, node.Request{Node: n.ID, Command: command, Params: params, Timeout: time.Duration(a.Timeout) * time.Millisecond, Session: c.Session})
+	payload, err := t.Nodes.Invoke(ctx, node.Request{
+		Node:    n.ID,
+		Command: command,
+		Params:  params,
+		Timeout: time.Duration(a.Timeout) * time.Millisecond,
+		Session: c.Session,
+	})
 	if err != nil {
 		return tool.Result{}, failure(n, err)
 	}
@@ -290,7 +314,8 @@ func (t canvasTool) onNode(ctx context.Context, c tool.Call, a args, n *node.Nod
 		if json.Unmarshal(payload, &r) != nil || r.Result == "" {
 			return tool.Text("Done; there was no result."), nil
 		}
-		return tool.Text(t.label.Wrap("canvas", "Result of the script on "+n.Title()+": "+untrusted.Data, humanize.Truncate(r.Result, 20_000))), nil
+		return tool.Text(t.label.Wrap("canvas", "Result of the script on "+n.Title()+": "+untrusted.Data,
+			humanize.Truncate(r.Result, 20_000))), nil
 	case "snapshot":
 		r, err := t.picture(n, payload)
 		if err != nil {
@@ -377,7 +402,8 @@ func (t canvasTool) picture(n *node.Node, payload json.RawMessage) (tool.Result,
 	case err != nil:
 		return tool.Result{}, fmt.Errorf("the answer to canvas.snapshot: %w", err)
 	case len(data) > media.MaxFile:
-		return tool.Result{}, fmt.Errorf("the picture has %s; at most %s are kept", humanize.Bytes(int64(len(data))), humanize.Bytes(media.MaxFile))
+		return tool.Result{}, fmt.Errorf("the picture has %s; at most %s are kept", humanize.Bytes(int64(len(data))),
+			humanize.Bytes(media.MaxFile))
 	}
 	if _, err := media.Probe(data); err != nil {
 		return tool.Result{}, fmt.Errorf("the answer to canvas.snapshot is no picture: %w", err)

@@ -67,10 +67,15 @@ func (t cronTool) Spec() tool.Spec {
 		Label:       "Schedule",
 		Description: strings.TrimSpace(description),
 		Effect:      tool.Writes,
-		Names:       []string{"automations"}, Groups: []string{"group:automation"}, Profiles: []string{"coding"}, Sandboxed: tool.Outside, Subagents: tool.NoSubagents, InRuns: true,
-		OwnerOnly: true,
-		Keyed:     true,
-		Aliases:   map[string]string{"jobId": "id", "patch": "job"},
+		Names:       []string{"automations"},
+		Groups:      []string{"group:automation"},
+		Profiles:    []string{"coding"},
+		Sandboxed:   tool.Outside,
+		Subagents:   tool.NoSubagents,
+		InRuns:      true,
+		OwnerOnly:   true,
+		Keyed:       true,
+		Aliases:     map[string]string{"jobId": "id", "patch": "job"},
 		Schema: json.RawMessage(`{"type":"object","required":["action"],"properties":{
 			"action":{"type":"string","enum":["status","list","get","add","update","remove","run","runs"]},
 			"id":{"type":"string"},
@@ -194,7 +199,8 @@ func (t cronTool) add(ctx context.Context, c tool.Call, a map[string]json.RawMes
 		return tool.Result{}, err
 	}
 	where, _ := t.Scheduler.Preview(j)
-	return t.answer(j, fmt.Sprintf("Added %s %q: %s; next %s; goes to: %s.", j.ID, j.Title(), j.Schedule, t.next(j), where)), nil
+	return t.answer(j, fmt.Sprintf("Added %s %q: %s; next %s; goes to: %s.", j.ID, j.Title(), j.Schedule,
+		t.next(j), where)), nil
 }
 
 // parse reads the job that the arguments describe. An id is not needed to add one.
@@ -277,10 +283,16 @@ func (t cronTool) start(ctx context.Context, j job.Job, call string) (tool.Resul
 	case s.Run == "":
 		return tool.Text(fmt.Sprintf("Not started: %s.", s.Reason)), nil
 	}
-	return tool.Text(fmt.Sprintf("Started %q. Its answer goes where the job's answers go; action runs shows the outcome.", j.Title())), nil
+	return tool.Text(fmt.Sprintf("Started %q. Its answer goes where the job's answers go; action runs shows the outcome.",
+		j.Title())), nil
 }
 
 // answer returns a result about a job.
 func (t cronTool) answer(j job.Job, text string) tool.Result {
-	return tool.Detailed(text, map[string]any{"id": j.ID, "name": j.Title(), "enabled": j.Enabled, "nextRunAtMs": j.State.Next})
+	return tool.Detailed(text, map[string]any{
+		"id":          j.ID,
+		"name":        j.Title(),
+		"enabled":     j.Enabled,
+		"nextRunAtMs": j.State.Next,
+	})
 }

@@ -49,7 +49,13 @@ func open(t *testing.T) *fixture {
 func (h *fixture) call(args string) (string, error) {
 	h.t.Helper()
 	h.calls++
-	return h.callAs(tool.Call{ID: "call-" + string(rune('a'+h.calls)), Args: json.RawMessage(args), Agent: "main", Session: "agent:main:telegram:direct:7", Run: "run-1"})
+	return h.callAs(tool.Call{
+		ID:      "call-" + string(rune('a'+h.calls)),
+		Args:    json.RawMessage(args),
+		Agent:   "main",
+		Session: "agent:main:telegram:direct:7",
+		Run:     "run-1",
+	})
 }
 
 func (h *fixture) callAs(c tool.Call) (string, error) {
@@ -122,7 +128,8 @@ func TestSize(t *testing.T) {
 func TestOwner(t *testing.T) {
 	t.Parallel()
 	set := tool.NewSet(open(t).Tool)
-	child := policy.NewCatalog(set).Pipeline(policy.Config{}, policy.Config{}, "", policy.Conversation{Depth: 1, MaxDepth: 2})
+	child := policy.NewCatalog(set).Pipeline(policy.Config{}, policy.Config{}, "",
+		policy.Conversation{Depth: 1, MaxDepth: 2})
 	for _, tt := range []struct {
 		name string
 		p    policy.Pipeline
@@ -130,7 +137,8 @@ func TestOwner(t *testing.T) {
 		want bool
 	}{
 		{"CR-26 the owner may schedule", nil, chela.Owner("channel"), true},
-		{"CR-26 others may not", nil, chela.Principal{ID: "telegram:bot:9", Credential: "channel", Scopes: []chela.Scope{chela.ScopeWrite}}, false},
+		{"CR-26 others may not", nil,
+			chela.Principal{ID: "telegram:bot:9", Credential: "channel", Scopes: []chela.Scope{chela.ScopeWrite}}, false},
 		{"CR-26 nobody may not", nil, chela.Principal{}, false},
 		{"CR-26 a subagent of the owner may not", child, chela.Owner("channel"), false},
 	} {
@@ -152,7 +160,8 @@ func TestChat(t *testing.T) {
 	t.Run("CR-41 a reminder belongs to its chat", func(t *testing.T) {
 		h.must(`{"action":"add","schedule":"in 20 minutes","text":"call Ann"}`, `"call Ann"`, "+09:00", "main session")
 		j := h.jobs()[0]
-		if j.Session != "agent:main:telegram:direct:7" || j.Agent != "main" || j.Address != chat || !j.Principal.IsOwner() || j.Target != job.TargetMain || j.Payload.Text != "call Ann" || !j.OneShot() {
+		if j.Session != "agent:main:telegram:direct:7" || j.Agent != "main" || j.Address != chat || !j.Principal.IsOwner() ||
+			j.Target != job.TargetMain || j.Payload.Text != "call Ann" || !j.OneShot() {
 			t.Errorf("%+v", j)
 		}
 		h.must(`{"action":"list"}`, string(j.ID), `"call Ann"`, "+09:00")
@@ -162,13 +171,21 @@ func TestChat(t *testing.T) {
 	t.Run("the answers of a turn go to the chat", func(t *testing.T) {
 		h.must(`{"action":"add","schedule":"0 9 * * MON-FRI","message":"report"}`, "goes to: telegram")
 		j := h.jobs()[0]
-		if d := j.Delivery; d == nil || *d != (job.Delivery{Mode: job.Announce, Channel: "telegram", To: "7", Account: "bot", Thread: "3"}) || j.Schedule.TZ != "Asia/Tokyo" || !j.Isolated() {
+		if d := j.Delivery; d == nil || *d != (job.Delivery{
+			Mode:    job.Announce,
+			Channel: "telegram",
+			To:      "7",
+			Account: "bot",
+			Thread:  "3",
+		}) || j.Schedule.TZ != "Asia/Tokyo" || !j.Isolated() {
 			t.Errorf("%+v, %+v", j, j.Delivery)
 		}
 	})
 	t.Run("but for one that says where", func(t *testing.T) {
-		h.must(`{"action":"add","schedule":"every 1h","job":{"message":"m","channel":"slack","to":"C1","name":"to slack"}}`, "goes to: slack")
-		h.must(`{"action":"add","schedule":"every 1h","job":"{\"message\":\"m\",\"channel\":\"last\",\"name\":\"to last\"}"}`, "goes to: last")
+		h.must(`{"action":"add","schedule":"every 1h","job":{"message":"m","channel":"slack","to":"C1","name":"to slack"}}`,
+			"goes to: slack")
+		h.must(`{"action":"add","schedule":"every 1h","job":"{\"message\":\"m\",\"channel\":\"last\",\"name\":\"to last\"}"}`,
+			"goes to: last")
 		h.must(`{"action":"add","schedule":"every 1h","deliver":false,"message":"m","name":"silent"}`, "goes to: none")
 	})
 }
@@ -199,7 +216,8 @@ func TestAdd(t *testing.T) {
 	t.Run("a repeated call adds no second job", func(t *testing.T) {
 		t.Parallel()
 		h := open(t)
-		c := tool.Call{ID: "again", Args: json.RawMessage(`{"action":"add","schedule":"in 20m","text":"call Ann"}`), Agent: "main", Session: "agent:main:main"}
+		c := tool.Call{ID: "again", Args: json.RawMessage(`{"action":"add","schedule":"in 20m","text":"call Ann"}`),
+			Agent: "main", Session: "agent:main:main"}
 		first, err := h.callAs(c)
 		if err != nil {
 			t.Fatal(err)
@@ -210,15 +228,25 @@ func TestAdd(t *testing.T) {
 		}
 	})
 	for _, tt := range []struct{ name, args, want string }{
-		{"CR-31 words", `{"action":"add","schedule":"every day at nine","text":"x"}`, `"every day at nine" is not an interval; want a time like`},
-		{"CR-31 a minute out of range", `{"action":"add","schedule":"61 * * * *","text":"x"}`, `minute "61" is not in the range 0 to 59`},
+		{"CR-31 words", `{"action":"add","schedule":"every day at nine","text":"x"}`,
+			`"every day at nine" is not an interval; want a time like`},
+		{"CR-31 a minute out of range", `{"action":"add","schedule":"61 * * * *","text":"x"}`,
+			`minute "61" is not in the range 0 to 59`},
 		{"CR-31 four fields", `{"action":"add","schedule":"0 9 * *","text":"x"}`, "does not have 5, 6 or 7 fields"},
-		{"CR-31 eight fields", `{"action":"add","schedule":{"cron":"0 0 9 * * * * *"},"text":"x"}`, "does not have 5, 6 or 7 fields"},
-		{"CR-36 a turn in the main session", `{"action":"add","job":{"every":"5m","sessionTarget":"main","payload":{"kind":"agentTurn","message":"x"}}}`, `payload {"kind":"systemEvent","text":"..."}`},
-		{"CR-36 an event elsewhere", `{"action":"add","job":{"every":"5m","sessionTarget":"isolated","payload":{"kind":"systemEvent","text":"x"}}}`, `payload {"kind":"agentTurn","message":"..."}`},
-		{"another agent", `{"action":"add","schedule":"every 5m","text":"x","agentId":"ops"}`, "agentId ops: a job can be added for the agent main only"},
-		{"a session of another agent", `{"action":"add","schedule":"every 5m","text":"x","sessionKey":"agent:ops:main"}`, "belongs to another agent"},
-		{"a principal", `{"action":"add","schedule":"every 5m","text":"x","principal":{"id":"owner"}}`, `unknown field "principal"`},
+		{"CR-31 eight fields", `{"action":"add","schedule":{"cron":"0 0 9 * * * * *"},"text":"x"}`,
+			"does not have 5, 6 or 7 fields"},
+		{"CR-36 a turn in the main session",
+			`{"action":"add","job":{"every":"5m","sessionTarget":"main","payload":{"kind":"agentTurn","message":"x"}}}`,
+			`payload {"kind":"systemEvent","text":"..."}`},
+		{"CR-36 an event elsewhere",
+			`{"action":"add","job":{"every":"5m","sessionTarget":"isolated","payload":{"kind":"systemEvent","text":"x"}}}`,
+			`payload {"kind":"agentTurn","message":"..."}`},
+		{"another agent", `{"action":"add","schedule":"every 5m","text":"x","agentId":"ops"}`,
+			"agentId ops: a job can be added for the agent main only"},
+		{"a session of another agent", `{"action":"add","schedule":"every 5m","text":"x","sessionKey":"agent:ops:main"}`,
+			"belongs to another agent"},
+		{"a principal", `{"action":"add","schedule":"every 5m","text":"x","principal":{"id":"owner"}}`,
+			`unknown field "principal"`},
 		{"an unknown action", `{"action":"wake"}`, `action "wake": want status`},
 		{"no id", `{"action":"remove"}`, "id is required"},
 		{"a job that does not exist", `{"action":"runs","id":"nothing"}`, "action list shows the jobs"},
@@ -249,7 +277,8 @@ func TestChange(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	h.must(`{"action":"get","id":"`+id+`"}`, `"message":"short report"`, "next: never")
-	if got := h.must(`{"action":"get","id":"` + id + `"}`); strings.Contains(got, "principal") || strings.Contains(got, "operator") {
+	if got := h.must(`{"action":"get","id":"` + id + `"}`); strings.Contains(got, "principal") ||
+		strings.Contains(got, "operator") {
 		t.Errorf("private fields: %s", got)
 	}
 	h.must(`{"action":"runs","id":"`+id+`"}`, "has not run yet")
@@ -267,7 +296,8 @@ func TestChange(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %s", args, got, err, want)
 		}
 	}
-	if _, err := h.callAs(tool.Call{ID: "other", Args: json.RawMessage(`{"action":"remove","id":"` + id + `"}`), Agent: "ops"}); err == nil || len(h.jobs()) != 1 {
+	if _, err := h.callAs(tool.Call{ID: "other", Args: json.RawMessage(`{"action":"remove","id":"` + id + `"}`),
+		Agent: "ops"}); err == nil || len(h.jobs()) != 1 {
 		t.Errorf("another agent removed the job: %v", err)
 	}
 	h.s.Off = true

@@ -102,7 +102,8 @@ func (t cronTool) runs(ctx context.Context, j job.Job, _ map[string]json.RawMess
 	}
 	var b strings.Builder
 	for _, r := range runs {
-		fmt.Fprintf(&b, "%s: %s after %s", t.clock(r.Started.Time()), r.Status, humanize.Span(r.Ended.Time().Sub(r.Started.Time())))
+		fmt.Fprintf(&b, "%s: %s after %s", t.clock(r.Started.Time()), r.Status,
+			humanize.Span(r.Ended.Time().Sub(r.Started.Time())))
 		if r.Delivery != "" {
 			fmt.Fprintf(&b, ", %s", r.Delivery)
 		}

@@ -58,7 +58,8 @@ func TestAllowlist(t *testing.T) {
 		}
 	}
 	list := func(entries ...string) string {
-		return `{"version": 1, "defaults": {"security": "allowlist"}, "agents": {"main": {"allowlist": [` + strings.Join(entries, ", ") + `]}}}`
+		return `{"version": 1, "defaults": {"security": "allowlist"}, "agents": {"main": {"allowlist": [` +
+			strings.Join(entries, ", ") + `]}}}`
 	}
 	yes := true
 	for _, tt := range []struct {
@@ -66,50 +67,79 @@ func TestAllowlist(t *testing.T) {
 		base                          allowlist.Policy
 		config                        allowlist.Config
 	}{
-		{"AP-01 the document's always over full and off", `{"version": 1, "defaults": {"ask": "always"}}`, "touch x", "asks each time", allowlist.Permissive(), allowlist.Config{}},
-		{"AP-01 the document's always over a read-only command", `{"version": 1, "defaults": {"ask": "always"}}`, "ls", "asks each time", allowlist.Permissive(), allowlist.Config{}},
-		{"AP-01 the document's deny over full", `{"version": 1, "agents": {"main": {"security": "deny"}}}`, "ls", "refused", allowlist.Permissive(), allowlist.Config{}},
-		{"AP-01 the document's full does not loosen", `{"version": 1, "defaults": {"security": "full", "ask": "off"}}`, "touch x", "asks", allowlist.Default(), allowlist.Config{}},
-		{"AP-01 without settings in the document", `{"version": 1}`, "touch x", "runs", allowlist.Permissive(), allowlist.Config{}},
+		{"AP-01 the document's always over full and off", `{"version": 1, "defaults": {"ask": "always"}}`, "touch x",
+			"asks each time", allowlist.Permissive(), allowlist.Config{}},
+		{"AP-01 the document's always over a read-only command", `{"version": 1, "defaults": {"ask": "always"}}`, "ls",
+			"asks each time", allowlist.Permissive(), allowlist.Config{}},
+		{"AP-01 the document's deny over full", `{"version": 1, "agents": {"main": {"security": "deny"}}}`, "ls", "refused",
+			allowlist.Permissive(), allowlist.Config{}},
+		{"AP-01 the document's full does not loosen", `{"version": 1, "defaults": {"security": "full", "ask": "off"}}`,
+			"touch x", "asks", allowlist.Default(), allowlist.Config{}},
+		{"AP-01 without settings in the document", `{"version": 1}`, "touch x", "runs",
+			allowlist.Permissive(), allowlist.Config{}},
 		{"AP-02 on the list", list(`{"pattern": "/**/cat"}`), "cat x", "runs", allowlist.Default(), allowlist.Config{}},
-		{"AP-02 piped into an unlisted program", list(`{"pattern": "/**/cat"}`), "cat x | rev", "asks", allowlist.Default(), allowlist.Config{}},
-		{"AP-02 nobody is asked", list(`{"pattern": "/**/cat"}`), "cat x | rev", "refused", allowlist.Default(), allowlist.Config{Mode: "allowlist"}},
+		{"AP-02 piped into an unlisted program", list(`{"pattern": "/**/cat"}`), "cat x | rev", "asks",
+			allowlist.Default(), allowlist.Config{}},
+		{"AP-02 nobody is asked", list(`{"pattern": "/**/cat"}`), "cat x | rev", "refused", allowlist.Default(),
+			allowlist.Config{Mode: "allowlist"}},
 		{"AP-03 a name looked up in PATH", list(`"rg"`), "rg x", "runs", allowlist.Default(), allowlist.Config{}},
 		{"AP-03 the same name in the folder", list(`"rg"`), "./rg x", "asks", allowlist.Default(), allowlist.Config{}},
 		{"AP-03 the same file by its path", list(`"rg"`), bin + "/rg x", "asks", allowlist.Default(), allowlist.Config{}},
 		{"AP-04 a substitution", list(`"echo"`), "echo $(id)", "asks", allowlist.Default(), allowlist.Config{}},
 		{"AP-04 in double quotes", list(`"echo"`), `echo "$(id)"`, "asks", allowlist.Default(), allowlist.Config{}},
 		{"AP-04 with backticks", list(`"echo"`), "echo `id`", "asks", allowlist.Default(), allowlist.Config{}},
-		{"AP-04 nobody is asked", list(`"echo"`), "echo $(id)", "refused", allowlist.Default(), allowlist.Config{Mode: "allowlist"}},
+		{"AP-04 nobody is asked", list(`"echo"`), "echo $(id)", "refused", allowlist.Default(),
+			allowlist.Config{Mode: "allowlist"}},
 		{"AP-04 in single quotes", list(`"echo"`), "echo '$(id)'", "runs", allowlist.Default(), allowlist.Config{}},
-		{"AP-05 a filter after a listed program", list(`"cat"`), "cat f | head -5", "runs", allowlist.Default(), allowlist.Config{}},
+		{"AP-05 a filter after a listed program", list(`"cat"`), "cat f | head -5", "runs",
+			allowlist.Default(), allowlist.Config{}},
 		{"AP-05 a filter with a file", list(`"cat"`), "head /etc/passwd", "asks", allowlist.Default(), allowlist.Config{}},
 		{"AP-06 tail -f", list(), "tail -f x", "asks", allowlist.Default(), allowlist.Config{}},
 		{"AP-06 wc --files0-from", list(), "wc --files0-from=x", "asks", allowlist.Default(), allowlist.Config{}},
 		{"AP-06 sort -o", list(), "sort -o x", "asks", allowlist.Default(), allowlist.Config{SafeBins: []string{"sort"}}},
-		{"AP-06 sort without -o", list(), "sort -r", "runs", allowlist.Default(), allowlist.Config{SafeBins: []string{"sort"}}},
-		{"AP-07 an interpreter is not a filter", list(), "python3 -", "asks", allowlist.Default(), allowlist.Config{SafeBins: []string{"python3"}, Dirs: []string{bin}}},
-		{"AP-09 matching arguments", list(`{"pattern": "tool", "argPattern": "^a b$"}`), "tool a b", "runs", allowlist.Default(), allowlist.Config{}},
-		{"AP-09 other arguments", list(`{"pattern": "tool", "argPattern": "^a b$"}`), "tool a c", "asks", allowlist.Default(), allowlist.Config{}},
-		{"AP-09 unknown arguments", list(`{"pattern": "tool", "argPattern": "^a .*$"}`), "tool a $X", "asks", allowlist.Default(), allowlist.Config{}},
-		{"AP-09 one argument that looks like two", list(`{"pattern": "tool", "argPattern": "^a b$"}`), "tool 'a b'", "asks", allowlist.Default(), allowlist.Config{}},
-		{"AP-15 inline code", list(`"python3"`), "python3 -c 'print(1)'", "asks each time", allowlist.Default(), allowlist.Config{Strict: &yes}},
+		{"AP-06 sort without -o", list(), "sort -r", "runs", allowlist.Default(),
+			allowlist.Config{SafeBins: []string{"sort"}}},
+		{"AP-07 an interpreter is not a filter", list(), "python3 -", "asks", allowlist.Default(),
+			allowlist.Config{SafeBins: []string{"python3"}, Dirs: []string{bin}}},
+		{"AP-09 matching arguments", list(`{"pattern": "tool", "argPattern": "^a b$"}`), "tool a b", "runs",
+			allowlist.Default(), allowlist.Config{}},
+		{"AP-09 other arguments", list(`{"pattern": "tool", "argPattern": "^a b$"}`), "tool a c", "asks",
+			allowlist.Default(), allowlist.Config{}},
+		{"AP-09 unknown arguments", list(`{"pattern": "tool", "argPattern": "^a .*$"}`), "tool a $X", "asks",
+			allowlist.Default(), allowlist.Config{}},
+		{"AP-09 one argument that looks like two", list(`{"pattern": "tool", "argPattern": "^a b$"}`), "tool 'a b'", "asks",
+			allowlist.Default(), allowlist.Config{}},
+		{"AP-15 inline code", list(`"python3"`), "python3 -c 'print(1)'", "asks each time", allowlist.Default(),
+			allowlist.Config{Strict: &yes}},
 		{"AP-15 a file", list(`"python3"`), "python3 x.py", "runs", allowlist.Default(), allowlist.Config{Strict: &yes}},
-		{"AP-15 inline code with a permissive policy", `{"version": 1}`, "cd /tmp; python3 -c 'print(1)'", "asks each time", allowlist.Permissive(), allowlist.Config{Strict: &yes}},
-		{"AP-15 without strictInlineEval", list(`"python3"`), "python3 -c 'print(1)'", "runs", allowlist.Default(), allowlist.Config{}},
+		{"AP-15 inline code with a permissive policy", `{"version": 1}`, "cd /tmp; python3 -c 'print(1)'", "asks each time",
+			allowlist.Permissive(), allowlist.Config{Strict: &yes}},
+		{"AP-15 without strictInlineEval", list(`"python3"`), "python3 -c 'print(1)'", "runs",
+			allowlist.Default(), allowlist.Config{}},
 		{"AP-16 an incomplete document", `{"version": 1, "def`, "ls", "error", allowlist.Permissive(), allowlist.Config{}},
-		{"AP-16 a document with an unknown value", `{"version": 1, "defaults": {"security": "fulll"}}`, "ls", "error", allowlist.Permissive(), allowlist.Config{}},
+		{"AP-16 a document with an unknown value", `{"version": 1, "defaults": {"security": "fulll"}}`, "ls", "error",
+			allowlist.Permissive(), allowlist.Config{}},
 		{"AP-16 a document of another version", `{"version": 2}`, "ls", "error", allowlist.Permissive(), allowlist.Config{}},
-		{"a read-only command with the default policy", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`, "tool x 2>&1 | tail -3", "runs", allowlist.Default(), allowlist.Config{}},
-		{"without a sandbox, a builtin is not on the list", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`, "cd sub && tool x", "asks", allowlist.Default(), allowlist.Config{}},
-		{"a command that reads only without its input", `{"version": 1}`, "echo /etc/shadow | xargs cat", "asks", allowlist.Default(), allowlist.Config{}},
-		{"a private file besides a listed program", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`, "tool && cat $HOME/.config/x", "asks", allowlist.Default(), allowlist.Config{}},
-		{"a private file in another folder", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`, "tool; cd ~/.ssh; cat id", "asks", allowlist.Default(), allowlist.Config{}},
-		{"a private file named by the input", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`, "tool; echo ~/.netrc | xargs cat", "asks", allowlist.Default(), allowlist.Config{}},
-		{"a redirect to a file", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`, "tool x > f", "asks", allowlist.Default(), allowlist.Config{}},
-		{"a listed command that is always denied", list(`"rm"`, `"/**"`), "rm -rf /", "refused", allowlist.Default(), allowlist.Config{}},
-		{"rules of another agent", `{"version": 1, "agents": {"ops": {"allowlist": ["tool"]}}}`, "tool x", "asks", allowlist.Default(), allowlist.Config{}},
-		{"the former name of main", `{"version": 1, "agents": {"default": {"allowlist": ["tool"]}}}`, "tool x", "runs", allowlist.Default(), allowlist.Config{}},
+		{"a read-only command with the default policy", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`,
+			"tool x 2>&1 | tail -3", "runs", allowlist.Default(), allowlist.Config{}},
+		{"without a sandbox, a builtin is not on the list", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`,
+			"cd sub && tool x", "asks", allowlist.Default(), allowlist.Config{}},
+		{"a command that reads only without its input", `{"version": 1}`, "echo /etc/shadow | xargs cat", "asks",
+			allowlist.Default(), allowlist.Config{}},
+		{"a private file besides a listed program", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`,
+			"tool && cat $HOME/.config/x", "asks", allowlist.Default(), allowlist.Config{}},
+		{"a private file in another folder", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`,
+			"tool; cd ~/.ssh; cat id", "asks", allowlist.Default(), allowlist.Config{}},
+		{"a private file named by the input", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`,
+			"tool; echo ~/.netrc | xargs cat", "asks", allowlist.Default(), allowlist.Config{}},
+		{"a redirect to a file", `{"version": 1, "agents": {"*": {"allowlist": ["tool"]}}}`, "tool x > f", "asks",
+			allowlist.Default(), allowlist.Config{}},
+		{"a listed command that is always denied", list(`"rm"`, `"/**"`), "rm -rf /", "refused",
+			allowlist.Default(), allowlist.Config{}},
+		{"rules of another agent", `{"version": 1, "agents": {"ops": {"allowlist": ["tool"]}}}`, "tool x", "asks",
+			allowlist.Default(), allowlist.Config{}},
+		{"the former name of main", `{"version": 1, "agents": {"default": {"allowlist": ["tool"]}}}`, "tool x", "runs",
+			allowlist.Default(), allowlist.Config{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -153,13 +183,15 @@ func TestAllowlistRuns(t *testing.T) {
 	o := listed(t, dir, document, allowlist.Default(), allowlist.Config{})
 	o.PathPrepend = []string{bin}
 	b := newFixture(t, o)
-	text, _, err := b.run(t.Context(), m{"command": `tool "a  b" 'it'\''s' \$HOME $NOTHING *.none && sh -c 'tool "in a shell"' | cut -c1-200`})
+	text, _, err := b.run(t.Context(),
+		m{"command": `tool "a  b" 'it'\''s' \$HOME $NOTHING *.none && sh -c 'tool "in a shell"' | cut -c1-200`})
 	want := bin + "/tool a  b it's $HOME *.none\n" + bin + "/tool in a shell"
 	if err != nil || !strings.Contains(text, want) {
 		t.Errorf("%q, %v; want %q", text, err, want)
 	}
 	after, err := os.ReadFile(filepath.Join(dir, allowlist.FileName))
-	for _, part := range []string{`"lastUsedAt":`, `"lastUsedCommand": "tool`, `"lastResolvedPath": "` + bin, `"note": "mine"`, `"why": "it is mine"`} {
+	for _, part := range []string{`"lastUsedAt":`, `"lastUsedCommand": "tool`, `"lastResolvedPath": "` + bin,
+		`"note": "mine"`, `"why": "it is mine"`} {
 		if err != nil || !strings.Contains(string(after), part) {
 			t.Errorf("%s is not in the document:\n%s\n%v", part, after, err)
 		}
@@ -191,7 +223,8 @@ func TestFallback(t *testing.T) {
 		{"full", `{"version": 1, "defaults": {"askFallback": "full"}}`, "touch x", "runs"},
 		{"full, but inline code", `{"version": 1, "defaults": {"askFallback": "full"}}`, "perl -e 1", "refused"},
 		{"allowlist, listed", `{"version": 1, "defaults": {"ask": "always", "askFallback": "allowlist"}}`, "ls", "runs"},
-		{"allowlist, not listed", `{"version": 1, "defaults": {"ask": "always", "askFallback": "allowlist"}}`, "touch x", "refused"},
+		{"allowlist, not listed", `{"version": 1, "defaults": {"ask": "always", "askFallback": "allowlist"}}`,
+			"touch x", "refused"},
 		{"a read-only command", `{"version": 1}`, "ls", "runs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

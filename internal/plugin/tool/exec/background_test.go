@@ -63,7 +63,8 @@ func newBackgroundFixture(t *testing.T, c exec.CommandOptions, o exec.Options) *
 }
 
 // deferResult implements exec.Defer.
-func (r *backgroundFixture) deferResult(_ context.Context, _ tool.Call, text string) (func(context.Context, string, queue.Result) error, error) {
+func (r *backgroundFixture) deferResult(_ context.Context, _ tool.Call,
+	text string) (func(context.Context, string, queue.Result) error, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.deferErr != nil {
@@ -208,9 +209,14 @@ func TestBackground(t *testing.T) {
 			r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{Timeout: limit, Yield: 50 * time.Millisecond})
 			raw, _ := json.Marshal(m{"command": "echo partial; sleep 9999", "background": true, "pty": true})
 			res, err := r.tool.Run(t.Context(), tool.Call{
-				Args: raw, Dir: r.dir, Session: r.session, Update: func(string) {}, HasTool: func(name string) bool { return name != "process" },
+				Args:    raw,
+				Dir:     r.dir,
+				Session: r.session,
+				Update:  func(string) {},
+				HasTool: func(name string) bool { return name != "process" },
 			})
-			if err != nil || !strings.Contains(res.Content[0].Text, "timed out after "+humanize.Span(limit)) || !strings.Contains(res.Content[0].Text, "in the foreground") {
+			if err != nil || !strings.Contains(res.Content[0].Text, "timed out after "+humanize.Span(limit)) ||
+				!strings.Contains(res.Content[0].Text, "in the foreground") {
 				t.Errorf("%+v, %v", res, err)
 			}
 			if text, _ := r.do(m{"action": "list"}); !strings.Contains(text, "no background commands") {
@@ -223,35 +229,46 @@ func TestBackground(t *testing.T) {
 			return printed
 		})
 	})
-	t.Run("EX-06 a command of a run whose end somebody waits for does not go to the background by itself", func(t *testing.T) {
-		t.Parallel()
-		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{Yield: time.Millisecond, MaxTimeout: 2 * time.Second})
-		call := func(args m) tool.Result {
-			t.Helper()
-			raw, _ := json.Marshal(args)
-			res, err := r.tool.Run(t.Context(), tool.Call{Args: raw, Dir: r.dir, Session: r.session, Update: func(string) {}, Awaited: true})
-			if err != nil || len(res.Content) != 1 {
-				t.Fatalf("%v: %+v, %v", args, res, err)
+	t.Run("EX-06 a command of a run whose end somebody waits for does not go to the background by itself",
+		func(t *testing.T) {
+			t.Parallel()
+			r := newBackgroundFixture(t, exec.CommandOptions{},
+				exec.Options{Yield: time.Millisecond, MaxTimeout: 2 * time.Second})
+			call := func(args m) tool.Result {
+				t.Helper()
+				raw, _ := json.Marshal(args)
+				res, err := r.tool.Run(t.Context(), tool.Call{
+					Args:    raw,
+					Dir:     r.dir,
+					Session: r.session,
+					Update:  func(string) {},
+					Awaited: true,
+				})
+				if err != nil || len(res.Content) != 1 {
+					t.Fatalf("%v: %+v, %v", args, res, err)
+				}
+				return res
 			}
-			return res
-		}
-		for _, args := range []m{{}, {"yieldMs": 1}, {"timeoutSeconds": 0}} {
-			args["command"] = "echo begun; sleep 0.5; echo done"
-			if text := call(args).Content[0].Text; text != "begun\ndone\n" && text != "begun\ndone" {
-				t.Errorf("%v: %q", args, text)
+			for _, args := range []m{{}, {"yieldMs": 1}, {"timeoutSeconds": 0}} {
+				args["command"] = "echo begun; sleep 0.5; echo done"
+				if text := call(args).Content[0].Text; text != "begun\ndone\n" && text != "begun\ndone" {
+					t.Errorf("%v: %q", args, text)
+				}
 			}
-		}
-		if text := call(m{"command": "sleep 9999", "timeoutSeconds": 0}).Content[0].Text; !strings.Contains(text, "timed out after 2s") {
-			t.Errorf("without a limit: %q", text)
-		}
-		if text := call(m{"command": "sleep 9999", "background": true}).Content[0].Text; !strings.Contains(text, "still running in the background") {
-			t.Errorf("in the background: %q", text)
-		}
-	})
+			if text := call(m{"command": "sleep 9999", "timeoutSeconds": 0}).Content[0].Text; !strings.Contains(text,
+				"timed out after 2s") {
+				t.Errorf("without a limit: %q", text)
+			}
+			if text := call(m{"command": "sleep 9999", "background": true}).Content[0].Text; !strings.Contains(text,
+				"still running in the background") {
+				t.Errorf("in the background: %q", text)
+			}
+		})
 	t.Run("EX-07 a command that the shell would leave running goes to the background at once", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		for _, command := range []string{"echo up; sleep 9999 &", "cd . && sleep 9999 & # a server", "sleep 9998 & sleep 9999 &"} {
+		for _, command := range []string{"echo up; sleep 9999 &", "cd . && sleep 9999 & # a server",
+			"sleep 9998 & sleep 9999 &"} {
 			text, d, err := r.call(r.tool, m{"command": command})
 			if err != nil || d["status"] != "running" || !strings.Contains(text, "still running in the background") {
 				t.Fatalf("%s: %q %v, %v", command, text, d, err)
@@ -264,11 +281,18 @@ func TestBackground(t *testing.T) {
 				t.Errorf("%s: %q", command, text)
 			}
 		}
-		if text, d, err := r.call(r.tool, m{"command": "sleep 9999 & echo done"}); err != nil || d["exitCode"] != 0.0 || !strings.Contains(text, "done") {
+		if text, d, err := r.call(r.tool, m{"command": "sleep 9999 & echo done"}); err != nil || d["exitCode"] != 0.0 ||
+			!strings.Contains(text, "done") {
 			t.Errorf("one that goes on after it: %q %v, %v", text, d, err)
 		}
 		raw, _ := json.Marshal(m{"command": "sleep 9999 &"})
-		res, err := r.tool.Run(t.Context(), tool.Call{Args: raw, Dir: r.dir, Session: r.session, Update: func(string) {}, HasTool: func(string) bool { return false }})
+		res, err := r.tool.Run(t.Context(), tool.Call{
+			Args:    raw,
+			Dir:     r.dir,
+			Session: r.session,
+			Update:  func(string) {},
+			HasTool: func(string) bool { return false },
+		})
 		if err != nil || strings.Contains(res.Content[0].Text, "still running in the background") {
 			t.Errorf("without the process tool: %+v, %v", res, err)
 		}
@@ -280,7 +304,8 @@ func TestBackground(t *testing.T) {
 		limited(300*time.Millisecond, func(yield time.Duration) bool {
 			began := time.Now()
 			text, details, err := r.call(r.tool, m{"command": "echo up; sleep 9999", "yieldMs": yield.Milliseconds()})
-			if took := time.Since(began); err != nil || took < yield || details["status"] != "running" || !strings.Contains(text, "[still running") {
+			if took := time.Since(began); err != nil || took < yield || details["status"] != "running" ||
+				!strings.Contains(text, "[still running") {
 				t.Errorf("after %v: %q %v, %v", took, text, details, err)
 			}
 			printed := details["tail"] == "up" && strings.HasPrefix(text, "up\n\n[still running")
@@ -302,10 +327,12 @@ func TestBackground(t *testing.T) {
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		text, d, err := "", m(nil), error(nil)
 		limited(200*time.Millisecond, func(yield time.Duration) bool {
-			text, d, err = r.call(r.tool, m{"command": "seq 20000; until test -e go; do sleep 0.05; done; echo later", "yieldMs": yield.Milliseconds()})
+			text, d, err = r.call(r.tool, m{"command": "seq 20000; until test -e go; do sleep 0.05; done; echo later",
+				"yieldMs": yield.Milliseconds()})
 			return err != nil || strings.Contains(text, "20000\n\n[")
 		})
-		if err != nil || len(text) > 10_300 || !strings.HasPrefix(text, "1\n2\n") || !strings.Contains(text, "20000\n\n[still running") {
+		if err != nil || len(text) > 10_300 || !strings.HasPrefix(text, "1\n2\n") ||
+			!strings.Contains(text, "20000\n\n[still running") {
 			t.Fatalf("%v: %d bytes, which end with %q", err, len(text), text[max(0, len(text)-200):])
 		}
 		if err := os.WriteFile(filepath.Join(r.dir, "go"), nil, 0o600); err != nil {
@@ -329,7 +356,8 @@ func TestBackground(t *testing.T) {
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		ended := 0
 		limited(500*time.Millisecond, func(limit time.Duration) bool {
-			id := r.start(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & wait", "timeoutSeconds": limit.Seconds()})
+			id := r.start(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & wait",
+				"timeoutSeconds": limit.Seconds()})
 			ended++
 			if results := r.await(ended); !strings.Contains(results[ended-1], id+" has ended: timed out after") {
 				t.Errorf("resolved %q", results)
@@ -389,7 +417,8 @@ func TestBackground(t *testing.T) {
 		r := newBackgroundFixture(t, exec.CommandOptions{Dir: dir}, exec.Options{})
 		text, d, err := r.call(r.tool, m{"command": "seq 400000"})
 		id, _ := d["sessionId"].(string)
-		if err != nil || id == "" || !strings.HasPrefix(text, "1\n2\n") || !strings.Contains(text, "399999\n400000\n\n[for the whole output use process log with sessionId "+id) {
+		if err != nil || id == "" || !strings.HasPrefix(text, "1\n2\n") ||
+			!strings.Contains(text, "399999\n400000\n\n[for the whole output use process log with sessionId "+id) {
 			t.Fatalf("%q %v, %v", text[len(text)-200:], d, err)
 		}
 		text, _ = r.do(m{"action": "log", "sessionId": id, "offset": 200_000, "limit": 2})
@@ -404,7 +433,8 @@ func TestBackground(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		r.deferErr = func() error { return os.ErrClosed }
-		if _, _, err := r.call(r.tool, m{"command": "echo $$ > pid; sleep 9999", "background": true}); err == nil || !strings.Contains(err.Error(), "was ended") {
+		if _, _, err := r.call(r.tool, m{"command": "echo $$ > pid; sleep 9999", "background": true}); err == nil ||
+			!strings.Contains(err.Error(), "was ended") {
 			t.Errorf("error %v", err)
 		}
 		if text, _ := r.do(m{"action": "list"}); !strings.Contains(text, "no background") {
@@ -416,7 +446,8 @@ func TestBackground(t *testing.T) {
 		r := newBackgroundFixture(t, exec.CommandOptions{MaxRunning: 2}, exec.Options{})
 		r.start(m{"command": "sleep 9999"})
 		id := r.start(m{"command": "sleep 9999"})
-		if _, _, err := r.call(r.tool, m{"command": "sleep 9999", "background": true}); err == nil || !strings.Contains(err.Error(), "too many") {
+		if _, _, err := r.call(r.tool, m{"command": "sleep 9999", "background": true}); err == nil ||
+			!strings.Contains(err.Error(), "too many") {
 			t.Errorf("error %v", err)
 		}
 		if text, _, err := r.call(r.tool, m{"command": "sleep 0.3; echo here", "yieldMs": 50}); err != nil || text != "here" {
@@ -431,7 +462,8 @@ func TestBackground(t *testing.T) {
 		c := exec.NewCommands(exec.CommandOptions{Defer: r.deferResult})
 		r.fixture = newFixture(t, exec.Options{Commands: c})
 		r.process = c.Tool()
-		id := r.start(m{"command": "trap '' TERM; echo $$ > pid; (setsid sh -c 'while :; do echo x >> beat; sleep 0.05; done' &); sleep 9999"})
+		id := r.start(
+			m{"command": "trap '' TERM; echo $$ > pid; (setsid sh -c 'while :; do echo x >> beat; sleep 0.05; done' &); sleep 9999"})
 		file(t, filepath.Join(r.dir, "beat"))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -466,7 +498,8 @@ func TestBackground(t *testing.T) {
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		raw, _ := json.Marshal(m{"command": "sleep 0.3; echo x > f", "background": true})
-		if _, err := r.tool.Run(ctx, tool.Call{Args: raw, Dir: r.dir, Session: r.session, Update: func(string) {}}); err != nil {
+		if _, err := r.tool.Run(ctx, tool.Call{Args: raw, Dir: r.dir, Session: r.session, Update: func(string) {}}); err !=
+			nil {
 			t.Fatal(err)
 		}
 		cancel()
@@ -496,7 +529,8 @@ func TestProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		two, d := r.end(id)
-		if strings.Contains(one, "2") || strings.Contains(two, "1\n") || !strings.HasPrefix(two, "2\n3\n\n[exit code 0 after ") || d["exitCode"] != 0.0 || d["status"] != "completed" {
+		if strings.Contains(one, "2") || strings.Contains(two, "1\n") ||
+			!strings.HasPrefix(two, "2\n3\n\n[exit code 0 after ") || d["exitCode"] != 0.0 || d["status"] != "completed" {
 			t.Errorf("%q, then %q %v", one, two, d)
 		}
 		if three, d := r.poll(id, 0); !strings.HasPrefix(three, "(no new output)\n\n[exit code 0") || d["exitCode"] != 0.0 {
@@ -575,14 +609,16 @@ func TestProcess(t *testing.T) {
 	t.Run("PR-04 keys and submit in a terminal", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "PS1='ready> ' exec bash --norc --noprofile --noediting -i", "pty": true, "background": true})
+		id := r.start(m{"command": "PS1='ready> ' exec bash --norc --noprofile --noediting -i", "pty": true,
+			"background": true})
 		r.see(id, "ready>")
 		r.do(m{"action": "write", "sessionId": id, "data": "tty && echo $TERM; stty size"})
 		r.do(m{"action": "submit", "sessionId": id})
 		if text := r.see(id, "30 120"); !strings.Contains(text, "/dev/") || !strings.Contains(text, "xterm-256color") {
 			t.Errorf("got %q", text)
 		}
-		r.do(m{"action": "send-keys", "sessionId": id, "literal": "sh -c 'echo on$((6*8)); exec sleep 9999' && echo no", "keys": []string{}})
+		r.do(m{"action": "send-keys", "sessionId": id, "literal": "sh -c 'echo on$((6*8)); exec sleep 9999' && echo no",
+			"keys": []string{}})
 		r.do(m{"action": "send-keys", "sessionId": id, "keys": []string{"Enter"}})
 		r.see(id, "on48")
 		r.do(m{"action": "send-keys", "sessionId": id, "keys": []string{"C-c"}})
@@ -598,7 +634,9 @@ func TestProcess(t *testing.T) {
 	t.Run("cursor position query", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": `stty -echo; sleep 0.5; for i in 1 2; do printf '\033[6n'; read -rsd R x; echo "<${x#*[}>"; done`, "pty": true, "background": true})
+		id := r.start(
+			m{"command": `stty -echo; sleep 0.5; for i in 1 2; do printf '\033[6n'; read -rsd R x; echo "<${x#*[}>"; done`,
+				"pty": true, "background": true})
 		if text, _ := r.end(id); !strings.HasPrefix(text, "<1;1>\n<1;1>\n\n[exit code 0") {
 			t.Errorf("got %q", text)
 		}
@@ -624,7 +662,8 @@ func TestProcess(t *testing.T) {
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
 		ann := chela.Principal{ID: "telegram:bot:ann", Scopes: []chela.Scope{chela.ScopeWrite}}
 		call := func(principal chela.Principal, tl tool.Tool, args string) (string, error) {
-			res, err := tl.Run(chela.WithPrincipal(t.Context(), principal), tool.Call{Args: json.RawMessage(args), Dir: r.dir, Session: r.session, Update: func(string) {}})
+			res, err := tl.Run(chela.WithPrincipal(t.Context(), principal),
+				tool.Call{Args: json.RawMessage(args), Dir: r.dir, Session: r.session, Update: func(string) {}})
 			if err != nil {
 				return "", err
 			}
@@ -642,7 +681,8 @@ func TestProcess(t *testing.T) {
 		if text, _ := call(ann, r.process, `{"action":"list"}`); strings.Contains(text, id) {
 			t.Errorf("another member sees %q", text)
 		}
-		if text, err := call(chela.Owner("device:1"), r.process, `{"action":"poll","sessionId":"`+id+`"}`); err != nil || !strings.Contains(text, "[running]") {
+		if text, err := call(chela.Owner("device:1"), r.process, `{"action":"poll","sessionId":"`+id+`"}`); err != nil ||
+			!strings.Contains(text, "[running]") {
 			t.Errorf("the owner: %q, %v", text, err)
 		}
 		if _, err := call(ann, r.tool, `{"command":"sleep 9999","background":true}`); err != nil {
@@ -688,7 +728,8 @@ func TestProcess(t *testing.T) {
 	t.Run("PR-08 kill ends all descendants", func(t *testing.T) {
 		t.Parallel()
 		r := newBackgroundFixture(t, exec.CommandOptions{}, exec.Options{})
-		id := r.start(m{"command": "(setsid sh -c 'trap \"\" TERM; while :; do echo x >> beat; sleep 0.05; done' &) ; sleep 9999 & wait"})
+		id := r.start(
+			m{"command": "(setsid sh -c 'trap \"\" TERM; while :; do echo x >> beat; sleep 0.05; done' &) ; sleep 9999 & wait"})
 		file(t, filepath.Join(r.dir, "beat"))
 		if text, _ := r.do(m{"action": "kill", "sessionId": id}); !strings.HasPrefix(text, "Ended "+id+": ended by SIG") {
 			t.Errorf("kill: %q", text)
@@ -781,7 +822,8 @@ func TestProcess(t *testing.T) {
 		text, d := r.poll(id, 0)
 		first, rest, _ := strings.Cut(text, "\n")
 		body, _, _ := strings.Cut(rest, "\n\n[")
-		if first != "[70000 earlier characters were omitted; see log]" || len([]rune(body)) != 30_000 || !strings.HasSuffix(body, "z你") || d["dropped"] != 70_000.0 {
+		if first != "[70000 earlier characters were omitted; see log]" || len([]rune(body)) != 30_000 ||
+			!strings.HasSuffix(body, "z你") || d["dropped"] != 70_000.0 {
 			t.Errorf("%q, %d characters, %v", first, len([]rune(body)), d["dropped"])
 		}
 		if text := stream("stderr"); !strings.HasPrefix(text, "bad\n\n[") {

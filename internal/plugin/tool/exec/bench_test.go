@@ -23,9 +23,11 @@ func BenchmarkIdle(b *testing.B) {
 		b.Fatal(err)
 	}
 	dir := b.TempDir()
-	for _, command := range []string{`{"command":"exec sleep 1000","background":true}`, `{"command":"exec sleep 1000","pty":true,"background":true}`} {
+	for _, command := range []string{`{"command":"exec sleep 1000","background":true}`,
+		`{"command":"exec sleep 1000","pty":true,"background":true}`} {
 		for range 25 {
-			if _, err := tl.Run(b.Context(), tool.Call{Args: json.RawMessage(command), Dir: dir, Update: func(string) {}}); err != nil {
+			if _, err := tl.Run(b.Context(),
+				tool.Call{Args: json.RawMessage(command), Dir: dir, Update: func(string) {}}); err != nil {
 				b.Fatal(err)
 			}
 		}

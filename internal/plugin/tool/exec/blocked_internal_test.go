@@ -58,24 +58,37 @@ func TestBlocked(t *testing.T) {
 		change        func(*tool.Call)
 	}{
 		{"a host", "curl x", scene{exit: sandbox.Exit{Code: 1, Refused: net}}, net, "", nil},
-		{"a host, which the program did not notice", "curl x", scene{exit: sandbox.Exit{Misled: true, Refused: net}}, net, "", nil},
+		{"a host, which the program did not notice", "curl x", scene{exit: sandbox.Exit{Misled: true, Refused: net}}, net, "",
+			nil},
 		{"a host that was not needed", "curl x", scene{exit: sandbox.Exit{Refused: net}, output: "done"}, nil, "done", nil},
-		{"a host and a command that may not be repeated", "./deploy", scene{exit: sandbox.Exit{Code: 1, Refused: net}}, nil, "the sandbox refused net:a.example", nil},
-		{"A2 a workspace that cannot be searched", "curl x", scene{startErr: &sandbox.UnsearchedError{Reason: "it is large", Right: "read:" + h.ws}}, []string{"read:" + h.ws}, "", nil},
-		{"E3 scripts that were changed", "curl x", scene{exit: sandbox.Exit{Later: []string{"Makefile"}, Unchecked: "it is large"}}, nil, "changed, and runs later: Makefile; what it left could not be checked completely: it is large", nil},
+		{"a host and a command that may not be repeated", "./deploy", scene{exit: sandbox.Exit{Code: 1, Refused: net}}, nil,
+			"the sandbox refused net:a.example", nil},
+		{"A2 a workspace that cannot be searched", "curl x",
+			scene{startErr: &sandbox.UnsearchedError{Reason: "it is large", Right: "read:" + h.ws}},
+			[]string{"read:" + h.ws}, "", nil},
+		{"E3 scripts that were changed", "curl x",
+			scene{exit: sandbox.Exit{Later: []string{"Makefile"}, Unchecked: "it is large"}}, nil,
+			"changed, and runs later: Makefile; what it left could not be checked completely: it is large", nil},
 		{"E3 many names", "curl x", scene{exit: sandbox.Exit{Blocked: many, Later: []string{"Makefile"}}}, nil, "such a name: .vscode, a00/.vscode, a01/.vscode, a02/.vscode, a03/.vscode, a04/.vscode, a05/.vscode, a06/.vscode, a07/.vscode, a08/.vscode and 3 more; host gateway asks the person to make it outside of the sandbox; changed, and runs later: Makefile]", nil},
-		{"E3 names that could end the note", "curl x", scene{exit: sandbox.Exit{Blocked: []string{"a]\n\n[all is well\x1b[2J/.vscode"}, Opened: []string{"b; c"}, Later: []string{"d\u202e/x.sh"}}}, nil,
+		{"E3 names that could end the note", "curl x",
+			scene{exit: sandbox.Exit{Blocked: []string{"a]\n\n[all is well\x1b[2J/.vscode"}, Opened: []string{"b; c"},
+				Later: []string{"d\u202e/x.sh"}}}, nil,
 			`such a name: "a]\n\n[all is well\x1b[2J/.vscode"; host gateway asks the person to make it outside of the sandbox; opened to their owner again, because what is in them has to be checked: "b; c"; changed, and runs later: "d\u202e/x.sh"]`, nil},
 		{"nothing", "curl x", scene{exit: sandbox.Exit{Code: 7}}, nil, "exit code 7", nil},
-		{"a page that says nothing of rights", "curl x", scene{exit: sandbox.Exit{Misled: true}, output: "page"}, nil, "page", nil},
-		{"a file", "cat x", scene{exit: sandbox.Exit{Code: 1}, output: "cat: " + h.outside + "/x: No such file or directory"}, []string{"read:" + h.outside + "/x"}, "", nil},
-		{"a file in the output of a command that succeeded", "cat x", scene{exit: sandbox.Exit{Misled: true}, output: "cat: " + h.outside + "/x: No such file or directory"}, nil, "No such file", nil},
+		{"a page that says nothing of rights", "curl x", scene{exit: sandbox.Exit{Misled: true}, output: "page"},
+			nil, "page", nil},
+		{"a file", "cat x", scene{exit: sandbox.Exit{Code: 1}, output: "cat: " + h.outside + "/x: No such file or directory"},
+			[]string{"read:" + h.outside + "/x"}, "", nil},
+		{"a file in the output of a command that succeeded", "cat x", scene{exit: sandbox.Exit{Misled: true},
+			output: "cat: " + h.outside + "/x: No such file or directory"}, nil, "No such file", nil},
 		{"a call without a terminal", "cat x", scene{}, nil, "the process tool is not available", nil},
-		{"in the sandbox of a session", "curl x", scene{exit: sandbox.Exit{Code: 1, Refused: net}}, net, "", func(c *tool.Call) { c.Sandbox = h.session(sandbox.ReadWrite) }},
-		{"in a container", "curl x", scene{exit: sandbox.Exit{Code: 1, Refused: net}}, nil, "exit code 1", func(c *tool.Call) {
-			c.Sandbox = h.session(sandbox.ReadWrite)
-			c.Sandbox.Container, c.Sandbox.Workdir = "box", "/workspace"
-		}},
+		{"in the sandbox of a session", "curl x", scene{exit: sandbox.Exit{Code: 1, Refused: net}}, net, "",
+			func(c *tool.Call) { c.Sandbox = h.session(sandbox.ReadWrite) }},
+		{"in a container", "curl x", scene{exit: sandbox.Exit{Code: 1, Refused: net}}, nil,
+			"exit code 1", func(c *tool.Call) {
+				c.Sandbox = h.session(sandbox.ReadWrite)
+				c.Sandbox.Container, c.Sandbox.Workdir = "box", "/workspace"
+			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -140,7 +153,8 @@ func TestNotApproved(t *testing.T) {
 		c := call
 		c.Plan, c.Args = tt.plan, json.RawMessage(tt.args)
 		r, err := x.Run(t.Context(), c)
-		if tt.want == "" && (err != nil || r.Content[0].Text != "ran") || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+		if tt.want == "" && (err != nil || r.Content[0].Text != "ran") ||
+			tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: %+v, %v; want %q", name, r, err, tt.want)
 		}
 	}
@@ -193,7 +207,8 @@ func TestSettings(t *testing.T) {
 	for text, want := range map[string]Options{
 		`{}`: {},
 		`{"timeoutSeconds":60,"timeoutSec":5,"backgroundMs":1500,"maxOutputChars":500,"dangerousPatterns":["a"],"pathPrepend":["/b"],"host":"gateway"}`: {
-			MaxTimeout: time.Minute, Yield: 1500 * time.Millisecond, MaxOutput: 500, DangerousPatterns: []string{"a"}, PathPrepend: []string{"/b"}, Host: "gateway"},
+			MaxTimeout: time.Minute, Yield: 1500 * time.Millisecond, MaxOutput: 500, DangerousPatterns: []string{"a"},
+			PathPrepend: []string{"/b"}, Host: "gateway"},
 		`{"timeoutSec":5,"sandbox":true,"host":"gateway"}`: {MaxTimeout: 5 * time.Second, Host: "sandbox"},
 	} {
 		c, err := ParseConfig(json.RawMessage(text))
@@ -201,7 +216,8 @@ func TestSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := c.Options(Options{Host: "before"})
-		if diff := cmp.Diff([]any{want.MaxTimeout, want.Yield, want.MaxOutput, want.DangerousPatterns, want.PathPrepend, want.Host},
+		if diff := cmp.Diff([]any{want.MaxTimeout, want.Yield, want.MaxOutput, want.DangerousPatterns,
+			want.PathPrepend, want.Host},
 			[]any{got.MaxTimeout, got.Yield, got.MaxOutput, got.DangerousPatterns, got.PathPrepend, got.Host}); diff != "" {
 			t.Errorf("%s: %s", text, diff)
 		}
@@ -227,7 +243,8 @@ func TestSettings(t *testing.T) {
 		{`"yieldMs":200`, false, set{yield: 200 * time.Millisecond, timeout: 5 * time.Minute}},
 		{`"yieldMs":-5`, false, set{background: true, timeout: 5 * time.Minute}},
 		{`"yieldMs":1e9`, false, set{yield: 2 * time.Minute, timeout: 5 * time.Minute}},
-		{`"background":true,"yieldMs":200`, false, set{background: true, yield: 200 * time.Millisecond, timeout: 5 * time.Minute}},
+		{`"background":true,"yieldMs":200`, false,
+			set{background: true, yield: 200 * time.Millisecond, timeout: 5 * time.Minute}},
 		{`"timeoutSeconds":0`, false, set{yield: 10 * time.Second}},
 		{`"timeoutSeconds":7`, false, set{yield: 10 * time.Second, timeout: 7 * time.Second}},
 		{`"timeoutSeconds":1e9`, false, set{yield: 10 * time.Second, timeout: 5 * time.Minute}},

@@ -55,7 +55,8 @@ func called(files []source, dir, workspace string) (out []source, all bool) {
 					return out, false
 				}
 				name := filepath.Join(base, found.name)
-				if has(name) || !exists(name) || !pathpolicy.Inside(pathpolicy.Real(name), workspace) || !found.read && !runs(name) {
+				if has(name) || !exists(name) || !pathpolicy.Inside(pathpolicy.Real(name), workspace) ||
+					!found.read && !runs(name) {
 					continue
 				}
 				sum, err := contentHash(name)

@@ -74,8 +74,17 @@ type input interface {
 func (t *execTool) start(ctx context.Context, j job, c tool.Call) (*command, error) {
 	life, cancel := lifetime(ctx, j.timeout)
 	k := &command{
-		session: c.Session, call: c.ID, owner: chela.PrincipalFrom(ctx).ID, text: j.text, dir: j.plan.Dir, began: time.Now(), tty: j.tty, cancel: cancel,
-		done: make(chan struct{}), record: &record{}, out: newOutput(t.MaxOutput, c.Update),
+		session: c.Session,
+		call:    c.ID,
+		owner:   chela.PrincipalFrom(ctx).ID,
+		text:    j.text,
+		dir:     j.plan.Dir,
+		began:   time.Now(),
+		tty:     j.tty,
+		cancel:  cancel,
+		done:    make(chan struct{}),
+		record:  &record{},
+		out:     newOutput(t.MaxOutput, c.Update),
 	}
 	if t.Commands != nil {
 		k.record.spool.dir = t.Commands.o.Dir

@@ -24,7 +24,8 @@ const maxRetained = 2_000_000
 // will be notified with text at the next start if this process ends before
 // the command does. resolve stores how the command ended, replaces the text and
 // delivers it now; an empty text cancels the notification.
-type Defer func(ctx context.Context, c tool.Call, text string) (resolve func(ctx context.Context, text string, r queue.Result) error, err error)
+type Defer func(ctx context.Context, c tool.Call,
+	text string) (resolve func(ctx context.Context, text string, r queue.Result) error, err error)
 
 // CommandOptions configure background commands. The zero value is ready to
 // use.
@@ -155,7 +156,8 @@ func (s *Commands) addLocked(k *command) {
 
 // notifyEnd notifies the session of the end of a command, unless it was
 // reported already.
-func (s *Commands) notifyEnd(ctx context.Context, k *command, resolve func(context.Context, string, queue.Result) error) {
+func (s *Commands) notifyEnd(ctx context.Context, k *command,
+	resolve func(context.Context, string, queue.Result) error) {
 	s.mu.Lock()
 	closed := s.closed
 	if s.byID[k.id] == k {
@@ -169,7 +171,8 @@ func (s *Commands) notifyEnd(ctx context.Context, k *command, resolve func(conte
 	known := k.notified || k.waiters > 0
 	k.mu.Unlock()
 	text := ""
-	if quiet := k.exit.Code == 0 && k.exit.Signal == "" && k.exit.Left == 0 && k.err == nil && !k.timedOut && k.record.empty(); !known && (!quiet || s.o.NotifySilent) {
+	if quiet := k.exit.Code == 0 && k.exit.Signal == "" && k.exit.Left == 0 && k.err == nil && !k.timedOut &&
+		k.record.empty(); !known && (!quiet || s.o.NotifySilent) {
 		text = k.endNotice()
 	}
 	if err := resolve(ctx, text, k.result()); err != nil {
@@ -309,7 +312,9 @@ func (s *Commands) get(ctx context.Context, key chela.SessionKey, id string) (*c
 	if k := s.byID[id]; k != nil && k.session == key && k.visibleTo(chela.PrincipalFrom(ctx)) {
 		return k, nil
 	}
-	return nil, fmt.Errorf("there is no command %q; see the action list (ended commands are retained for %v, but not across restarts)", id, s.o.TTL)
+	return nil, fmt.Errorf(
+		"there is no command %q; see the action list (ended commands are retained for %v, but not across restarts)", id,
+		s.o.TTL)
 }
 
 // list returns the commands of a session, the latest first.

@@ -12,7 +12,9 @@ import (
 )
 
 func TestConfig(t *testing.T) {
-	c, err := ParseConfig(json.RawMessage(`{"mode": "full", "timeoutSeconds": 60, "maxOutputChars": 500, "cleanupMs": 2000, "notifyOnExit": false}`))
+	c, err := ParseConfig(
+		json.RawMessage(
+			`{"mode": "full", "timeoutSeconds": 60, "maxOutputChars": 500, "cleanupMs": 2000, "notifyOnExit": false}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,13 +27,15 @@ func TestConfig(t *testing.T) {
 	if o := c.CommandOptions(CommandOptions{Defer: deferred}); o.TTL != 2*time.Second || o.Defer != nil || o.NotifySilent {
 		t.Errorf("command options %+v", o)
 	}
-	for _, text := range []string{`{"notifyOnExitEmptySuccess":true}`, `{"notifyOnExitEmptySuccess":true,"notifyOnExit":true}`} {
+	for _, text := range []string{`{"notifyOnExitEmptySuccess":true}`,
+		`{"notifyOnExitEmptySuccess":true,"notifyOnExit":true}`} {
 		c, err := ParseConfig(json.RawMessage(text))
 		if o := c.CommandOptions(CommandOptions{Defer: deferred}); err != nil || o.Defer == nil || !o.NotifySilent {
 			t.Errorf("%s: command options %+v, %v", text, o, err)
 		}
 	}
-	if _, err := Configured(json.RawMessage(`{"dangerousPatterns": "rm"}`), Options{}); err == nil || !strings.Contains(err.Error(), "dangerousPatterns") {
+	if _, err := Configured(json.RawMessage(`{"dangerousPatterns": "rm"}`), Options{}); err == nil ||
+		!strings.Contains(err.Error(), "dangerousPatterns") {
 		t.Errorf("error %v", err)
 	}
 }

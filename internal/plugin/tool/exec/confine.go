@@ -35,7 +35,8 @@ func (t *execTool) rights(ctx context.Context, c tool.Call, write, packages bool
 	}
 	r := &sandbox.Rights{Workspace: workspace, Write: write, Hide: t.notes(c)}
 	if packages && c.Sandbox == nil {
-		r.Read = slices.DeleteFunc([]string{"/var/lib/dpkg", "/var/lib/apt", "/var/cache/apt"}, func(dir string) bool { return !exists(dir) })
+		r.Read = slices.DeleteFunc([]string{"/var/lib/dpkg", "/var/lib/apt", "/var/cache/apt"},
+			func(dir string) bool { return !exists(dir) })
 	}
 	for _, right := range given {
 		switch kind, value, _ := strings.Cut(right, ":"); kind {
@@ -69,7 +70,8 @@ func shows(p shell.Plan) bool {
 
 // gitShows reports whether a program is git with a subcommand that shows something.
 func gitShows(argv []shell.Word) bool {
-	if slices.ContainsFunc(argv, func(w shell.Word) bool { return !w.Literal || strings.HasPrefix(w.Text, "--output") }) || filepath.Base(argv[0].Text) != "git" {
+	if slices.ContainsFunc(argv, func(w shell.Word) bool { return !w.Literal || strings.HasPrefix(w.Text, "--output") }) ||
+		filepath.Base(argv[0].Text) != "git" {
 		return false
 	}
 	for argv = argv[1:]; len(argv) > 0; argv = argv[1:] {
@@ -77,7 +79,8 @@ func gitShows(argv []shell.Word) bool {
 		case "-C":
 			argv = argv[min(1, len(argv)-1):]
 		case "--no-pager", "-P", "--no-optional-locks":
-		case "blame", "cat-file", "describe", "diff", "grep", "log", "ls-files", "ls-tree", "rev-list", "rev-parse", "shortlog", "show", "status":
+		case "blame", "cat-file", "describe", "diff", "grep", "log", "ls-files", "ls-tree", "rev-list", "rev-parse",
+			"shortlog", "show", "status":
 			return true
 		default:
 			return false
@@ -109,8 +112,9 @@ func exists(path string) bool {
 // part of it.
 var refusal = sync.OnceValue(func() *regexp.Regexp {
 	const (
-		path = `(?:['"‘` + "`" + `]((?:~|[\w.-]+)?/[^'"’` + "`" + `\n]*)['"’` + "`" + `]|(?:^|[\s(=])((?:~|[\w.-]+)?/[^\s'"’:;,)]*)`
-		why  = `(Read-only file system|Permission denied|No such file or directory|Device or resource busy|Operation not permitted|EROFS|EACCES|ENOENT|EPERM)`
+		path = `(?:['"‘` + "`" + `]((?:~|[\w.-]+)?/[^'"’` + "`" + `\n]*)['"’` + "`" +
+			`]|(?:^|[\s(=])((?:~|[\w.-]+)?/[^\s'"’:;,)]*)`
+		why = `(Read-only file system|Permission denied|No such file or directory|Device or resource busy|Operation not permitted|EROFS|EACCES|ENOENT|EPERM)`
 	)
 	return regexp.MustCompile(`(?im)` + path + `:).{0,40}?` + why + `|` + why + `.{0,40}?[:,] .{0,20}?` + path + `[:)]?$)`)
 })
@@ -163,9 +167,12 @@ func (t *execTool) missingRight(path, why string, j job) string {
 		}
 	}
 	switch {
-	case pathpolicy.Inside(path, r.Workspace) && !private && (!r.Write || kind == "read:"): // it has the right, or is to have none
+	// it has the right, or is to have none
+	case pathpolicy.Inside(path, r.Workspace) && !private && (!r.Write || kind == "read:"):
 		return ""
-	case kind == "write:" && pathpolicy.Inside(path, "/tmp"), pathpolicy.Inside(path, "/proc"), pathpolicy.Inside(path, "/dev"), pathpolicy.Inside(path, "/sys"), slices.Contains(r.Change, path), kind == "read:" && slices.Contains(r.Read, path):
+	case kind == "write:" && pathpolicy.Inside(path, "/tmp"), pathpolicy.Inside(path, "/proc"),
+		pathpolicy.Inside(path, "/dev"), pathpolicy.Inside(path, "/sys"), slices.Contains(r.Change, path), kind == "read:" &&
+			slices.Contains(r.Read, path):
 		return ""
 	}
 	return kind + path
@@ -185,7 +192,8 @@ func (q request) outside() string {
 	}
 	for _, s := range q.shell.Segments {
 		if len(s.Argv) > 0 && s.Argv[0].Literal && q.confined {
-			if name := filepath.Base(s.Argv[0].Text); needsHost(name) && !endsOwnJob(name, s.Argv[1:]) && !asksItself(name, s.Argv[1:]) {
+			if name := filepath.Base(s.Argv[0].Text); needsHost(name) && !endsOwnJob(name, s.Argv[1:]) &&
+				!asksItself(name, s.Argv[1:]) {
 				return shell.Escape(name) + " works outside of the sandbox only"
 			}
 		}
@@ -312,7 +320,8 @@ func privateOfGit(output string) string {
 		case m[3] != "":
 			replaces = replaces || overwrites && pathpolicy.HasPrivate(m[3])
 		default:
-			if spec := "':(exclude)" + m[1] + "'"; pathpolicy.HasPrivate(m[1]) && !strings.Contains(m[1], "'") && !slices.Contains(specs, spec) && len(specs) < maxRefused {
+			if spec := "':(exclude)" + m[1] + "'"; pathpolicy.HasPrivate(m[1]) && !strings.Contains(m[1], "'") &&
+				!slices.Contains(specs, spec) && len(specs) < maxRefused {
 				specs = append(specs, spec)
 			}
 		}
@@ -322,8 +331,10 @@ func privateOfGit(output string) string {
 		return "git would have to replace a private file, which cannot be done here: use host gateway"
 	case len(specs) > 0:
 		without := "-- . " + strings.Join(specs, " ") + " ':(exclude)*.pem' ':(exclude)*.key'"
-		return "git tracks a private file that was changed, which is not readable here; add this to leave such files out: " + without +
-			"; in place of commit -a use git add -u " + without + " and git commit; if it was not changed, git update-index --refresh with host gateway lets git know"
+		return "git tracks a private file that was changed, which is not readable here; add this to leave such files out: " +
+			without +
+			"; in place of commit -a use git add -u " + without +
+			" and git commit; if it was not changed, git update-index --refresh with host gateway lets git know"
 	}
 	return ""
 }
@@ -367,9 +378,12 @@ func asksPackages(s shell.Segment) bool {
 // needsHost reports whether a program acts on the system or as another user.
 func needsHost(name string) bool {
 	switch name {
-	case "sudo", "su", "doas", "pkexec", "systemctl", "service", "journalctl", "loginctl", "launchctl", "crontab", "at", "mount", "umount", "docker", "podman", "nerdctl",
-		"kubectl", "ssh", "scp", "sftp", "apt", "apt-get", "dpkg", "dnf", "yum", "zypper", "pacman", "apk", "brew", "snap", "flatpak", "shutdown", "reboot", "poweroff",
-		"kill", "pkill", "killall", "chela", "openclaw", "open", "xdg-open", "osascript", "notify-send", "pbcopy", "pbpaste", "xclip", "wl-copy", "gpg", "pass":
+	case "sudo", "su", "doas", "pkexec", "systemctl", "service", "journalctl", "loginctl", "launchctl", "crontab", "at",
+		"mount", "umount", "docker", "podman", "nerdctl",
+		"kubectl", "ssh", "scp", "sftp", "apt", "apt-get", "dpkg", "dnf", "yum", "zypper", "pacman", "apk", "brew", "snap",
+		"flatpak", "shutdown", "reboot", "poweroff",
+		"kill", "pkill", "killall", "chela", "openclaw", "open", "xdg-open", "osascript", "notify-send", "pbcopy", "pbpaste",
+		"xclip", "wl-copy", "gpg", "pass":
 		return true
 	}
 	return false
@@ -399,7 +413,8 @@ func (q request) private(word, dir string) string {
 	if path == "" {
 		return ""
 	}
-	if top, _, _ := strings.Cut(strings.TrimPrefix(word, "/"), "/"); q.confined && filepath.IsAbs(word) && !exists("/"+top) {
+	if top, _, _ := strings.Cut(strings.TrimPrefix(word, "/"), "/"); q.confined &&
+		filepath.IsAbs(word) && !exists("/"+top) {
 		return "" // text, such as the pattern /error/p
 	}
 	if q.privatePath(path, strings.Contains(word, "/") || word == ".." || word == "~") {
@@ -412,7 +427,8 @@ func (q request) private(word, dir string) string {
 	if err == nil && real != path && q.privatePath(real, true) {
 		return path
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && pathpolicy.Links(info) > 1 && pathpolicy.Inside(real, pathpolicy.Real(q.programs.Workspace)) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && pathpolicy.Links(info) > 1 &&
+		pathpolicy.Inside(real, pathpolicy.Real(q.programs.Workspace)) {
 		return path // its other name may be anywhere
 	}
 	return ""
@@ -447,7 +463,8 @@ func (q request) privatePath(path string, certain bool) bool {
 	if !certain {
 		return false
 	}
-	for _, dir := range [...]string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/tmp", "/var/tmp", "/dev", "/proc", "/nix"} {
+	for _, dir := range [...]string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/tmp", "/var/tmp",
+		"/dev", "/proc", "/nix"} {
 		if pathpolicy.Inside(path, dir) {
 			return strings.HasSuffix(dir, "/tmp") && (!q.confined || ofHost(path, dir)) || pathpolicy.PrivatePath(path, q.home)
 		}
@@ -474,8 +491,10 @@ func repeatable(sp shell.Plan) bool {
 			return false
 		}
 		switch filepath.Base(s.Argv[0].Text) {
-		case "curl", "wget", "git", "go", "npm", "npx", "pnpm", "yarn", "bun", "deno", "node", "pip", "pip3", "uv", "poetry", "python", "python3", "cargo", "rustup", "gem", "bundle",
-			"mvn", "gradle", "make", "cmake", "composer", "dotnet", "mix", "cd", "echo", "printf", "head", "tail", "grep", "jq", "wc", "sort", "cat", "ls", "mkdir", "true", "test", "[":
+		case "curl", "wget", "git", "go", "npm", "npx", "pnpm", "yarn", "bun", "deno", "node", "pip", "pip3", "uv", "poetry",
+			"python", "python3", "cargo", "rustup", "gem", "bundle",
+			"mvn", "gradle", "make", "cmake", "composer", "dotnet", "mix", "cd", "echo", "printf", "head", "tail", "grep", "jq",
+			"wc", "sort", "cat", "ls", "mkdir", "true", "test", "[":
 		default:
 			return false
 		}

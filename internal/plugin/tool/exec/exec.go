@@ -150,7 +150,11 @@ func spec() tool.Spec {
 		Label:       "Run command",
 		Description: description,
 		Effect:      tool.Acts,
-		Names:       []string{"bash", "shell"}, Groups: []string{"group:runtime", tool.Reading}, Sandboxed: tool.Inside, InRuns: true, Roles: []tool.Role{tool.RunsCommands},
+		Names:       []string{"bash", "shell"},
+		Groups:      []string{"group:runtime", tool.Reading},
+		Sandboxed:   tool.Inside,
+		InRuns:      true,
+		Roles:       []tool.Role{tool.RunsCommands},
 		Aliases: map[string]string{
 			"cwd": "workdir", "dir": "workdir",
 			"timeoutSec": "timeoutSeconds", "timeout": "timeoutSeconds",
@@ -254,7 +258,8 @@ func (t *execTool) run(ctx context.Context, j job, c tool.Call) (tool.Result, er
 	if k.err != nil && ctx.Err() == nil {
 		return tool.Result{}, fmt.Errorf("exec: %w", k.err)
 	}
-	if j.plan.Rights != nil && j.plan.Session == nil && (k.exit.Code != 0 || k.exit.Misled) && ctx.Err() == nil { // a container gets no further rights
+	// a container gets no further rights
+	if j.plan.Rights != nil && j.plan.Session == nil && (k.exit.Code != 0 || k.exit.Misled) && ctx.Err() == nil {
 		k.refused = k.exit.Refused
 		if k.exit.Code != 0 {
 			text, _ := k.out.text()
@@ -304,11 +309,26 @@ func (t *execTool) foregroundResult(k *command, j job) tool.Result {
 	} else {
 		k.record.drop()
 	}
-	r := report{Exit: k.exit, id: k.id, duration: k.ended.Sub(k.began), timedOut: k.timedOut, timeout: j.timeout, text: text, cut: cut, note: k.note, confined: j.plan.Rights != nil, refused: k.refused, lost: k.lost, edited: k.edited, private: k.private}
+	r := report{
+		Exit:     k.exit,
+		id:       k.id,
+		duration: k.ended.Sub(k.began),
+		timedOut: k.timedOut,
+		timeout:  j.timeout,
+		text:     text,
+		cut:      cut,
+		note:     k.note,
+		confined: j.plan.Rights != nil,
+		refused:  k.refused,
+		lost:     k.lost,
+		edited:   k.edited,
+		private:  k.private,
+	}
 	r.home = j.home && j.plan.Rights != nil
 	r.held, r.outside = protectedNames(text, j), repositoryNote(text, j)
 	r.refused = slices.DeleteFunc(slices.Clone(r.refused), func(right string) bool { // to read it does not help
-		return slices.ContainsFunc(r.held, func(name string) bool { return right == "read:"+filepath.Join(j.plan.Rights.Workspace, name) })
+		return slices.ContainsFunc(r.held,
+			func(name string) bool { return right == "read:"+filepath.Join(j.plan.Rights.Workspace, name) })
 	})
 	r.temp, r.plain = namesTemp(j.text, j.plan.Rights), t.Plain
 	return r.result()
@@ -321,7 +341,8 @@ func findShell() string {
 		"/bin/sh", "/system/bin/sh",
 	}
 	if runtime.GOOS == "windows" {
-		paths = []string{`C:\Program Files\Git\bin\bash.exe`, `C:\Program Files\Git\usr\bin\sh.exe`, `C:\msys64\usr\bin\bash.exe`}
+		paths = []string{`C:\Program Files\Git\bin\bash.exe`, `C:\Program Files\Git\usr\bin\sh.exe`,
+			`C:\msys64\usr\bin\bash.exe`}
 	}
 	for _, p := range paths {
 		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {

@@ -159,7 +159,8 @@ func TestConformance(t *testing.T) {
 	b := newFixture(t, exec.Options{})
 	tooltest.Run(t, b.tool, tooltest.Options{
 		Args: []string{
-			`{"command":"ls -la; cat a"}`, `{"command":"echo x > b; exit 3"}`, `{"command":"git status"}`, `{"command":"true","timeoutSeconds":5}`,
+			`{"command":"ls -la; cat a"}`, `{"command":"echo x > b; exit 3"}`, `{"command":"git status"}`,
+			`{"command":"true","timeoutSeconds":5}`,
 			`{"command":"echo $X","env":{"X":"y"}}`, `{"command":"pwd","workdir":"."}`, `{"command":"printf '\\377\\000x'"}`,
 		},
 		Setup: func(t *testing.T, dir string) {
@@ -187,7 +188,9 @@ func TestRun(t *testing.T) {
 	t.Run("EX-03 long output is cut to its ends", func(t *testing.T) {
 		b := newFixture(t, exec.Options{})
 		s, d := b.text(m{"command": "head -c 12500 /dev/zero | tr '\\0' a; head -c 12500 /dev/zero | tr '\\0' z"})
-		if !strings.HasPrefix(s, strings.Repeat("a", 5000)+"\n\n[") || !strings.HasSuffix(s, "]\n\n"+strings.Repeat("z", 5000)) || !strings.Contains(s, "25000 characters") || !d.Truncated {
+		if !strings.HasPrefix(s, strings.Repeat("a", 5000)+"\n\n[") ||
+			!strings.HasSuffix(s, "]\n\n"+strings.Repeat("z", 5000)) ||
+			!strings.Contains(s, "25000 characters") || !d.Truncated {
 			t.Errorf("got %d bytes, %q %+v", len(s), s[4990:len(s)-4990], d)
 		}
 	})
@@ -225,7 +228,8 @@ func TestRun(t *testing.T) {
 	t.Run("EX-08 the time limit ends the whole process group", func(t *testing.T) {
 		b := newFixture(t, exec.Options{})
 		limited(400*time.Millisecond, func(limit time.Duration) bool {
-			s, d := b.text(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & wait", "timeoutSeconds": limit.Seconds()})
+			s, d := b.text(m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & wait",
+				"timeoutSeconds": limit.Seconds()})
 			if !d.TimedOut || !strings.Contains(s, "timed out") {
 				t.Errorf("got %q %+v", s, d)
 			}
@@ -244,7 +248,8 @@ func TestRun(t *testing.T) {
 		b := newFixture(t, exec.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		b.update = func(string) { cancel() }
-		s, _, err := b.run(ctx, m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & until [ -s beat ]; do sleep 0.01; done; echo up; wait"})
+		s, _, err := b.run(ctx,
+			m{"command": "(while :; do echo x >> beat; sleep 0.05; done) & until [ -s beat ]; do sleep 0.01; done; echo up; wait"})
 		if !errors.Is(err, context.Canceled) || !strings.HasPrefix(s, "up") {
 			t.Errorf("got %q, %v", s, err)
 		}
@@ -266,7 +271,8 @@ func TestRun(t *testing.T) {
 			}
 			for _, n := range []int{10_001, 25_000, 100_000} {
 				half := strings.Repeat(c, 5000)
-				if s := write(n); !strings.HasPrefix(s, half+"\n") || !strings.HasSuffix(s, "\n"+half) || !strings.Contains(s, "characters in total") {
+				if s := write(n); !strings.HasPrefix(s, half+"\n") || !strings.HasSuffix(s, "\n"+half) ||
+					!strings.Contains(s, "characters in total") {
 					t.Errorf("%d × %s: %d characters", n, c, utf8.RuneCountInString(s))
 				}
 			}
@@ -371,7 +377,8 @@ func TestMuchOutput(t *testing.T) {
 			if after.HeapAlloc > before.HeapAlloc+2<<20 {
 				t.Errorf("%d more bytes are in use", after.HeapAlloc-before.HeapAlloc)
 			}
-			if n := after.TotalAlloc - before.TotalAlloc; n > 15<<20+uint64(rounds)<<17 { // an update takes some; holding the larger output takes more than twice that
+			// an update takes some; holding the larger output takes more than twice that
+			if n := after.TotalAlloc - before.TotalAlloc; n > 15<<20+uint64(rounds)<<17 {
 				t.Errorf("%d bytes were allocated in %d rounds", n, rounds)
 			}
 			if updates > rounds<<14 {
@@ -428,10 +435,13 @@ func TestUpdates(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV", "NODE_OPTIONS", "PYTHONPATH", "PERL5OPT", "RUBYOPT", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "path", "A=B", "1A", "", "BASH_FUNC_ls%%", "CHELA_STATE_DIR"} {
+	for _, name := range []string{"PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "ENV",
+		"NODE_OPTIONS", "PYTHONPATH", "PERL5OPT", "RUBYOPT", "GIT_SSH_COMMAND", "GIT_CONFIG_COUNT", "path", "A=B", "1A", "",
+		"BASH_FUNC_ls%%", "CHELA_STATE_DIR"} {
 		t.Run("EX-10 "+name+" is rejected", func(t *testing.T) {
 			b := newFixture(t, exec.Options{})
-			if _, _, err := b.plan(m{"command": "true", "env": m{name: "/evil"}}); err == nil || !strings.Contains(err.Error(), "env:") {
+			if _, _, err := b.plan(m{"command": "true", "env": m{name: "/evil"}}); err == nil ||
+				!strings.Contains(err.Error(), "env:") {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -440,9 +450,12 @@ func TestEnvironment(t *testing.T) {
 		environ := []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
 		listed := []string{"HOME", "USER", "LOGNAME", "LANG", "LC_TIME", "TERM", "TMPDIR", "SHELL", "TZ"}
 		others := []string{
-			"CHELA_STATE_DIR", "CHELA_GATEWAY_TOKEN", "CHELA_GATEWAY_PASSWORD", "CHELA_CONFIG", "CHELA_X", "chela_x", "OPENCLAW_GATEWAY_TOKEN", "OPENCLAW_X", "CLAWDBOT_X",
-			"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_SESSION_ID", "DBUS_SESSION_BUS_ADDRESS", "NOTIFY_SOCKET", "LISTEN_FDS", "INVOCATION_ID", "DISPLAY",
-			"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "LD_PRELOAD", "LD_LIBRARY_PATH", "GIT_DIR", "GIT_SSH_COMMAND",
+			"CHELA_STATE_DIR", "CHELA_GATEWAY_TOKEN", "CHELA_GATEWAY_PASSWORD", "CHELA_CONFIG", "CHELA_X", "chela_x",
+			"OPENCLAW_GATEWAY_TOKEN", "OPENCLAW_X", "CLAWDBOT_X",
+			"XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_SESSION_ID", "DBUS_SESSION_BUS_ADDRESS",
+			"NOTIFY_SOCKET", "LISTEN_FDS", "INVOCATION_ID", "DISPLAY",
+			"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "LD_PRELOAD",
+			"LD_LIBRARY_PATH", "GIT_DIR", "GIT_SSH_COMMAND",
 			"BASH_ENV", "ENV", "PYTHONPATH", "NODE_OPTIONS", "HTTP_PROXY", "EDITOR", "MY_HOME", "HOMEX", "LCX", "PATHX",
 		}
 		for _, name := range append(slices.Clone(listed), others...) {
@@ -495,34 +508,43 @@ func TestVerdict(t *testing.T) {
 		{"the passwords of the system ask", ask, m{"command": "cat /etc/shadow"}, asks, "private"},
 		{"the environment of a process asks", ask, m{"command": "cat /proc/1/environ"}, asks, "private"},
 		{"a program in the workspace asks", ask, m{"command": "./ls"}, asks, ""},
-		{"EX-20 a hidden command in full mode asks", exec.Options{Rules: mode("full"), Interactive: true}, m{"command": "X=/; rm -rf $X"}, asks, "known only when it runs"},
-		{"EX-20 a hidden command in full mode without a person", full, m{"command": "echo / | xargs rm -rf"}, denied, "known only when it runs"},
+		{"EX-20 a hidden command in full mode asks", exec.Options{Rules: mode("full"), Interactive: true},
+			m{"command": "X=/; rm -rf $X"}, asks, "known only when it runs"},
+		{"EX-20 a hidden command in full mode without a person", full, m{"command": "echo / | xargs rm -rf"}, denied,
+			"known only when it runs"},
 		{"variables in full mode run", full, m{"command": "X=a; ls $X"}, runs, ""},
 		{"other commands ask", ask, m{"command": "touch x"}, asks, "touch may change files"},
 		{"nobody to ask", exec.Options{Rules: mode("ask")}, m{"command": "touch x"}, denied, "--yes"},
 		{"nobody to ask about a read-only command", exec.Options{Rules: mode("ask")}, m{"command": "ls"}, runs, ""},
 		{"full runs", full, m{"command": "touch x"}, runs, ""},
 		{"EX-14 deny", exec.Options{Rules: mode("deny"), Interactive: true}, m{"command": "ls"}, denied, "tools.exec.mode"},
-		{"allowlist refuses without asking", exec.Options{Rules: mode("allowlist"), Interactive: true}, m{"command": "touch x"}, denied, "allowlist"},
+		{"allowlist refuses without asking", exec.Options{Rules: mode("allowlist"), Interactive: true},
+			m{"command": "touch x"}, denied, "allowlist"},
 		{"allowlist runs a read-only command", exec.Options{Rules: mode("allowlist")}, m{"command": "ls"}, runs, ""},
-		{"always asks about a read-only command", exec.Options{Rules: mode("always"), Interactive: true}, m{"command": "ls"}, asks, "every command"},
+		{"always asks about a read-only command", exec.Options{Rules: mode("always"), Interactive: true}, m{"command": "ls"},
+			asks, "every command"},
 		{"EX-09 a dangerous command in full mode", full, m{"command": "rm -rf /"}, denied, "deletes an entire system"},
 		{"EX-09 a look-alike", full, m{"command": "rm -rf ./build"}, runs, ""},
 		{"EX-09 dd --help", full, m{"command": "dd --help"}, runs, ""},
-		{"a configured pattern", exec.Options{Rules: mode("full"), DangerousPatterns: []string{"^shutdown"}}, m{"command": "shutdown now"}, denied, "pattern"},
-		{"EX-17 security ask hardens full", exec.Options{Rules: mode("full"), Interactive: true}, m{"command": "touch x", "security": "ask"}, asks, "touch"},
+		{"a configured pattern", exec.Options{Rules: mode("full"), DangerousPatterns: []string{"^shutdown"}},
+			m{"command": "shutdown now"}, denied, "pattern"},
+		{"EX-17 security ask hardens full", exec.Options{Rules: mode("full"), Interactive: true},
+			m{"command": "touch x", "security": "ask"}, asks, "touch"},
 		{"EX-24 security off does not loosen", ask, m{"command": "touch x", "security": "off"}, asks, ""},
 		{"EX-24 ask false does not loosen", ask, m{"command": "touch x", "ask": false}, asks, ""},
 		{"EX-24 ask true asks always", ask, m{"command": "ls", "ask": true}, asks, ""},
 		{"EX-24 ask always", ask, m{"command": "ls", "ask": "always"}, asks, ""},
 		{"EX-24 security deny", full, m{"command": "ls", "security": "deny"}, denied, ""},
 		{"EX-24 security allowlist", full, m{"command": "touch x", "security": "allowlist"}, denied, ""},
-		{"EX-24 security review", exec.Options{Rules: mode("full"), Interactive: true}, m{"command": "touch x", "security": "review"}, asks, ""},
+		{"EX-24 security review", exec.Options{Rules: mode("full"), Interactive: true},
+			m{"command": "touch x", "security": "review"}, asks, ""},
 		{"EX-24 host local", full, m{"command": "ls", "host": "local"}, runs, ""},
-		{"a read-only command outside the workspace asks", ask, m{"command": "ls", "workdir": "/"}, asks, "outside the workspace"},
+		{"a read-only command outside the workspace asks", ask, m{"command": "ls", "workdir": "/"}, asks,
+			"outside the workspace"},
 		{"variables ask", ask, m{"command": "ls", "env": m{"X": "y"}}, asks, "environment"},
 		{"EX-19 signing in to a channel", full, m{"command": "openclaw channels login whatsapp"}, denied, "themselves"},
-		{"EX-19 signing in to a channel with chela", full, m{"command": "cd /tmp && chela channels login x"}, denied, "themselves"},
+		{"EX-19 signing in to a channel with chela", full, m{"command": "cd /tmp && chela channels login x"},
+			denied, "themselves"},
 		{"EX-19 giving an approval", full, m{"command": "/approve 123 allow-always"}, denied, "by a person"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -555,12 +577,14 @@ func TestVerdict(t *testing.T) {
 		if got := b(full).tool.Spec().Aliases["timeoutSec"]; got != "timeoutSeconds" {
 			t.Errorf("timeoutSec is an alias of %q", got)
 		}
-		if p, _, err := b(ask).plan(m{"command": "ls", "timeoutSeconds": 5, "security": "ask"}); err != nil || !strings.Contains(p.Text, "at most 5s") {
+		if p, _, err := b(ask).plan(m{"command": "ls", "timeoutSeconds": 5, "security": "ask"}); err != nil ||
+			!strings.Contains(p.Text, "at most 5s") {
 			t.Errorf("%q, %v", p.Text, err)
 		}
 	})
 	t.Run("EX-12 host sandbox without a sandbox", func(t *testing.T) {
-		for _, args := range []m{{"command": "ls", "host": "sandbox"}, {"command": "ls", "sandbox": true}, {"command": "ls", "host": "kitchen-pi"}} {
+		for _, args := range []m{{"command": "ls", "host": "sandbox"}, {"command": "ls", "sandbox": true},
+			{"command": "ls", "host": "kitchen-pi"}} {
 			if _, _, err := b(full).plan(args); err == nil {
 				t.Errorf("%v: no error", args)
 			}
@@ -572,7 +596,13 @@ func TestVerdict(t *testing.T) {
 func TestReadingChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := newFixture(t, exec.Options{Rules: mode("allowlist")})
-	for name, text := range map[string]string{"a.txt": "one\ntwo\n", "b.txt": "two\n", "-o": "x", "-delete": "x", "sub/c.go": "package c\n"} {
+	for name, text := range map[string]string{
+		"a.txt":    "one\ntwo\n",
+		"b.txt":    "two\n",
+		"-o":       "x",
+		"-delete":  "x",
+		"sub/c.go": "package c\n",
+	} {
 		path := filepath.Join(b.dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -584,9 +614,16 @@ func TestReadingChangesNothing(t *testing.T) {
 	before := tooltest.Tree(t, b.dir)
 	ran := 0
 	for _, command := range []string{
-		"ls -la", "cat *", "cat -- -o", "wc -l a.txt", "grep -n two a.txt", "find . -name '*.txt'", "find . -type f", "find . -delete", "find . -exec rm {} +", "sort a.txt b.txt", "sort -o a.txt b.txt", "sort *", "uniq a.txt b.txt", "uniq a.txt", "sort -uoa.txt b.txt",
-		"sed -n '1,2p' a.txt", "sed -n 'w out' a.txt", "awk '{print > \"out\"}' a.txt", "cat a.txt > b.txt", "cat a.txt | tee out", "test -f a.txt", "[ -d sub ]", "date", "id", "uname -a", "git status", "tar -cf out a.txt", "file a.txt", "file -C -m a.txt", "printf '%s\\n' a b", "printf -v x y", "xxd a.txt", "xxd a.txt out",
-		"jq . a.txt", "tree", "tree -o out", "tree -Lo 1 out", "du -sh .", "stat a.txt", "md5sum a.txt", "comm -12 a.txt b.txt", "cut -c1 a.txt", "cmp a.txt b.txt", "head -1 a.txt", "tail -n 1 a.txt", "nl a.txt", "tac a.txt", "od -c a.txt", "realpath a.txt", "basename a.txt", "echo a > out", "true", "pwd", "which ls", "df -h", "readlink -f a.txt", "cat -",
+		"ls -la", "cat *", "cat -- -o", "wc -l a.txt", "grep -n two a.txt", "find . -name '*.txt'", "find . -type f",
+		"find . -delete", "find . -exec rm {} +", "sort a.txt b.txt", "sort -o a.txt b.txt", "sort *", "uniq a.txt b.txt",
+		"uniq a.txt", "sort -uoa.txt b.txt",
+		"sed -n '1,2p' a.txt", "sed -n 'w out' a.txt", "awk '{print > \"out\"}' a.txt", "cat a.txt > b.txt",
+		"cat a.txt | tee out", "test -f a.txt", "[ -d sub ]", "date", "id", "uname -a", "git status", "tar -cf out a.txt",
+		"file a.txt", "file -C -m a.txt", "printf '%s\\n' a b", "printf -v x y", "xxd a.txt", "xxd a.txt out",
+		"jq . a.txt", "tree", "tree -o out", "tree -Lo 1 out", "du -sh .", "stat a.txt", "md5sum a.txt",
+		"comm -12 a.txt b.txt", "cut -c1 a.txt", "cmp a.txt b.txt", "head -1 a.txt", "tail -n 1 a.txt", "nl a.txt",
+		"tac a.txt", "od -c a.txt", "realpath a.txt", "basename a.txt", "echo a > out", "true", "pwd", "which ls", "df -h",
+		"readlink -f a.txt", "cat -",
 	} {
 		p, c, err := b.plan(m{"command": command})
 		if err != nil {
@@ -616,7 +653,8 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Mkdir(filepath.Join(b.dir, "sub"), 0o755)
-	for _, args := range []m{{"command": "echo  a"}, {"command": "echo a", "workdir": "sub"}, {"command": "echo a", "env": m{"X": "1"}}} {
+	for _, args := range []m{{"command": "echo  a"}, {"command": "echo a", "workdir": "sub"},
+		{"command": "echo a", "env": m{"X": "1"}}} {
 		if p, _, err := b.plan(args); err != nil || p.Hash == base.Hash {
 			t.Errorf("%v has the same hash, %v", args, err)
 		}
@@ -659,7 +697,8 @@ func TestPlan(t *testing.T) {
 	t.Run("absurd time limits", func(t *testing.T) {
 		b := newFixture(t, exec.Options{Timeout: time.Hour, MaxTimeout: time.Minute})
 		for _, s := range []float64{0, 1e300, -1, 61} {
-			if p, _, err := b.plan(m{"command": "ls", "timeoutSeconds": s}); err != nil || !strings.Contains(p.Text, "at most 1m") {
+			if p, _, err := b.plan(m{"command": "ls", "timeoutSeconds": s}); err != nil ||
+				!strings.Contains(p.Text, "at most 1m") {
 				t.Errorf("%g: %q, %v", s, p.Text, err)
 			}
 		}
@@ -706,7 +745,8 @@ func TestHiddenValues(t *testing.T) {
 		"sed -i 's/^DEBUG=.*/DEBUG=false/' .env":             false,
 	} {
 		_, _, err := b.plan(m{"command": command})
-		if got := err != nil && strings.Contains(err.Error(), "that you were not shown"); got != refused || err != nil && !refused {
+		if got := err != nil && strings.Contains(err.Error(), "that you were not shown"); got != refused ||
+			err != nil && !refused {
 			t.Errorf("%q: %v, refused %t", command, err, refused)
 		}
 	}

@@ -19,7 +19,8 @@ import (
 // harmful reports whether a character controls a terminal or makes text look
 // different from what it is.
 func harmful(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.In(r, unicode.Bidi_Control) || r >= 0xe0000 && r <= 0xe0fff
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.In(r, unicode.Bidi_Control) ||
+		r >= 0xe0000 && r <= 0xe0fff
 }
 
 // Hostile commands end, at their time limit at the latest, and leave nothing running.
@@ -36,22 +37,31 @@ func TestHostile(t *testing.T) {
 		says          string // in the result or the last poll
 		pipe          bool   // test without a terminal only: a terminal makes no difference
 	}{
-		{"forks twice and leaves its session", "(setsid sh -c 'setsid sh -c \"" + beat + "\" & exit' &); " + begun + "; echo gone", true, "gone", false},
+		{"forks twice and leaves its session", "(setsid sh -c 'setsid sh -c \"" + beat + "\" & exit' &); " + begun +
+			"; echo gone", true, "gone", false},
 		{"ignores TERM", "trap '' TERM HUP INT; " + beat, true, "timed out", true},
-		{"forks twice and ignores TERM", "(setsid sh -c 'trap \"\" TERM HUP; setsid sh -c \"trap \\\"\\\" TERM HUP; " + beat + "\" & exit' &); sleep 0.3; exec sleep 9999", true, "timed out", false},
+		{"forks twice and ignores TERM", "(setsid sh -c 'trap \"\" TERM HUP; setsid sh -c \"trap \\\"\\\" TERM HUP; " + beat +
+			"\" & exit' &); sleep 0.3; exec sleep 9999", true, "timed out", false},
 		{"writes endlessly", "cat /dev/zero | tr '\\0' x", false, "timed out", true},
 		{"writes one line of 20 MB", "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo end", false, "end", false},
 		{"waits for input", "read x; echo \"<$x>\"", false, "<>", false},
-		{"changes its terminal", "stty raw -echo -isig 2>/dev/null; printf '\\033[?1049h\\033[2J\\033c'; echo here", false, "here", false},
-		{"ends while a grandchild holds the output", "(setsid sh -c '" + beat + "' &) ; " + begun + "; echo first", true, "first", false},
+		{"changes its terminal", "stty raw -echo -isig 2>/dev/null; printf '\\033[?1049h\\033[2J\\033c'; echo here", false,
+			"here", false},
+		{"ends while a grandchild holds the output", "(setsid sh -c '" + beat + "' &) ; " + begun +
+			"; echo first", true, "first", false},
 		{"stops itself", "kill -STOP $$; echo woken", false, "timed out", false},
 		{"forks many processes", "for i in $(seq 50); do (sleep 9999; true) & done; wait", false, "timed out", true},
-		{"forks recursively", "echo '[ $1 = 0 ] && { [ $2 ] && { " + beat + "; }; exec sleep 9999; }; sh $0 $(($1-1)) $2 & sh $0 $(($1-1)) & wait' > f.sh; sh f.sh 5 x", true, "timed out", true},
-		{"closes its output and continues", "echo first; exec >/dev/null 2>&1 </dev/null; exec >&- 2>&- <&-; " + beat, true, "timed out", true},
-		{"closes its output and leaves a process", "echo first; (exec >&- 2>&- <&-; trap '' TERM HUP; setsid sh -c '" + beat + "') & " + begun + "; exec >&- 2>&-", true, "first", false},
+		{"forks recursively", "echo '[ $1 = 0 ] && { [ $2 ] && { " + beat +
+			"; }; exec sleep 9999; }; sh $0 $(($1-1)) $2 & sh $0 $(($1-1)) & wait' > f.sh; sh f.sh 5 x",
+			true, "timed out", true},
+		{"closes its output and continues", "echo first; exec >/dev/null 2>&1 </dev/null; exec >&- 2>&- <&-; " + beat,
+			true, "timed out", true},
+		{"closes its output and leaves a process", "echo first; (exec >&- 2>&- <&-; trap '' TERM HUP; setsid sh -c '" + beat +
+			"') & " + begun + "; exec >&- 2>&-", true, "first", false},
 		{"is killed by KILL", "echo here; kill -KILL $$", false, "ended by SIGKILL", true},
 		{"is killed by SEGV", "ulimit -c 0; echo here; kill -SEGV $$; sleep 9999", false, "ended by SIGSEGV", true},
-		{"is killed by TERM with children", "sh -c 'trap \"\" TERM; " + beat + "' & " + begun + "; kill -TERM $$; sleep 9999", true, "ended by SIGTERM", true},
+		{"is killed by TERM with children", "sh -c 'trap \"\" TERM; " + beat + "' & " + begun + "; kill -TERM $$; sleep 9999",
+			true, "ended by SIGTERM", true},
 	} {
 		for _, terminal := range []bool{false, true} {
 			if terminal && c.pipe {
@@ -112,7 +122,8 @@ func TestHostile(t *testing.T) {
 			r.update = func(s string) { seen += s }
 			text, _, err := r.run(t.Context(), m{"command": deceit, "pty": terminal})
 			for where, text := range map[string]string{"the result": text, "the updates": seen} {
-				if err != nil || strings.ContainsFunc(text, harmful) || strings.Contains(text, "title") || strings.Contains(text, "Y2FuYXJ5") ||
+				if err != nil || strings.ContainsFunc(text, harmful) || strings.Contains(text, "title") ||
+					strings.Contains(text, "Y2FuYXJ5") ||
 					!strings.Contains(text, `before\u{202e}after\u{2066}x\u{e0041}y`) || !strings.Contains(text, "end") {
 					t.Errorf("terminal %v: %s: %q, %v", terminal, where, text, err)
 				}

@@ -50,7 +50,8 @@ func key(name string, arrows bool) (string, error) {
 	case mods == 0:
 		return rest, nil
 	case utf8.RuneCountInString(rest) != 1:
-		return "", fmt.Errorf("key %q is unknown; known keys are %s, with the prefixes C-, M- and S-", name, strings.Join(slices.Sorted(maps.Keys(keySequences())), ", "))
+		return "", fmt.Errorf("key %q is unknown; known keys are %s, with the prefixes C-, M- and S-", name,
+			strings.Join(slices.Sorted(maps.Keys(keySequences())), ", "))
 	}
 	if mods&1 != 0 {
 		rest = strings.ToUpper(rest)

@@ -82,7 +82,9 @@ func (t *execTool) findNode(ctx context.Context, name string) (*node.Node, error
 	if err != nil {
 		return nil, err
 	}
-	n, err := node.Find(all, name, func(n *node.Node) bool { return n.Connected && t.Nodes.Allowed(n, wire.NodeRun) == nil }, "that is connected runs commands")
+	n, err := node.Find(all, name, func(n *node.Node) bool {
+		return n.Connected && t.Nodes.Allowed(n, wire.NodeRun) == nil
+	}, "that is connected runs commands")
 	if err != nil {
 		return nil, fmt.Errorf("host node: %w", err)
 	}
@@ -101,7 +103,8 @@ func (t *execTool) findNode(ctx context.Context, name string) (*node.Node, error
 }
 
 // planOnNode judges a call for a node and resolves what it would run there.
-func (t *execTool) planOnNode(ctx context.Context, c tool.Call, a args, name string, rules *allowlist.Rules, policy allowlist.Policy) (tool.Plan, error) {
+func (t *execTool) planOnNode(ctx context.Context, c tool.Call, a args, name string, rules *allowlist.Rules,
+	policy allowlist.Policy) (tool.Plan, error) {
 	if t.Nodes == nil {
 		return tool.Plan{}, fmt.Errorf("host %q: no such node", cmp.Or(name, hostNode))
 	}
@@ -119,7 +122,15 @@ func (t *execTool) planOnNode(ctx context.Context, c tool.Call, a args, name str
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	j := remoteJob{Node: n.ID, title: n.Title(), Text: a.Command, Argv: shellOf(n, a.Command), Dir: a.Workdir, Env: a.Env, limit: min(t.timeout(a.Timeout, t.Timeout), node.MaxTimeout-remoteGrace)}
+	j := remoteJob{
+		Node:  n.ID,
+		title: n.Title(),
+		Text:  a.Command,
+		Argv:  shellOf(n, a.Command),
+		Dir:   a.Workdir,
+		Env:   a.Env,
+		limit: min(t.timeout(a.Timeout, t.Timeout), node.MaxTimeout-remoteGrace),
+	}
 	if a.Background || a.PTY {
 		j.note = "commands on a node run in the foreground and without a terminal"
 	}
@@ -214,7 +225,15 @@ func (t *execTool) runOnNode(ctx context.Context, j remoteJob, c tool.Call) (too
 		return tool.Result{}, err
 	}
 	q := wire.NodeRunParams{
-		Command: j.Argv, RawCommand: j.Text, Dir: j.Dir, Env: j.Env, Timeout: j.limit.Milliseconds(), Agent: string(c.Agent), Session: string(c.Session), RunID: c.ID, Quiet: true,
+		Command:    j.Argv,
+		RawCommand: j.Text,
+		Dir:        j.Dir,
+		Env:        j.Env,
+		Timeout:    j.limit.Milliseconds(),
+		Agent:      string(c.Agent),
+		Session:    string(c.Session),
+		RunID:      c.ID,
+		Quiet:      true,
 	}
 	if c.Plan != nil && c.Plan.Ask { // a person approved exactly this
 		q.Approved, q.Decision = true, "allow-once"
@@ -233,12 +252,20 @@ func (t *execTool) runOnNode(ctx context.Context, j remoteJob, c tool.Call) (too
 }
 
 // callNode calls a command of the node of a job.
-func (t *execTool) callNode(ctx context.Context, j remoteJob, command string, params any, limit time.Duration, c tool.Call, out any) error {
+func (t *execTool) callNode(ctx context.Context, j remoteJob, command string, params any, limit time.Duration,
+	c tool.Call, out any) error {
 	raw, err := json.Marshal(params)
 	if err != nil {
 		return err
 	}
-	answer, err := t.Nodes.Invoke(ctx, node.Request{Node: j.Node, Command: command, Params: raw, Timeout: limit, Session: c.Session, Progress: c.Update})
+	answer, err := t.Nodes.Invoke(ctx, node.Request{
+		Node:     j.Node,
+		Command:  command,
+		Params:   raw,
+		Timeout:  limit,
+		Session:  c.Session,
+		Progress: c.Update,
+	})
 	if err != nil {
 		return err
 	}
@@ -262,7 +289,8 @@ func (t *execTool) prepareOnNode(ctx context.Context, j remoteJob, q *wire.NodeR
 		return fmt.Errorf("the node %s answered something else than it should: %w", j.title, err)
 	}
 	if !slices.Equal(would.Argv, j.Argv) || j.Dir != "" && would.Dir != j.Dir {
-		return fmt.Errorf("not run: the node %s would run %s in %q, which is not what was approved", j.title, shell.Escape(strings.Join(would.Argv, " ")), would.Dir)
+		return fmt.Errorf("not run: the node %s would run %s in %q, which is not what was approved", j.title,
+			shell.Escape(strings.Join(would.Argv, " ")), would.Dir)
 	}
 	q.Plan, q.Dir, q.RawCommand = prepared.Plan, would.Dir, cmp.Or(would.Text, q.RawCommand)
 	return nil
@@ -296,7 +324,14 @@ func (t *execTool) remoteResult(j remoteJob, r wire.NodeRunResult, took time.Dur
 	cut := newOutput(t.MaxOutput, nil)
 	_, _ = cut.Write([]byte(text)) // it never fails
 	shown, short := cut.text()
-	rep := report{duration: took, timedOut: r.TimedOut, timeout: j.limit, text: shown, cut: short || r.Truncated, note: j.note}
+	rep := report{
+		duration: took,
+		timedOut: r.TimedOut,
+		timeout:  j.limit,
+		text:     shown,
+		cut:      short || r.Truncated,
+		note:     j.note,
+	}
 	switch {
 	case r.ExitCode != nil:
 		rep.Code = *r.ExitCode

@@ -108,8 +108,9 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	p := t.judge(request{
 		shell: sp, home: home, rules: rules, policy: policy, inside: inside, env: vars, own: t.own(), notes: t.notes(c),
 		programs: allowlist.Env{Path: filepath.SplitList(path), Workspace: c.Dir, Home: home},
-		confined: box.kept() || inside && c.Sandbox == nil && t.Cage != nil && (policy.Security == allowlist.Listed || sp.Unclear) && t.Cage.Level(ctx).Complete,
-		leaves:   box.leaves || a.leaves(), sandboxed: box.kept(),
+		confined: box.kept() || inside && c.Sandbox == nil && t.Cage != nil && (policy.Security == allowlist.Listed ||
+			sp.Unclear) && t.Cage.Level(ctx).Complete,
+		leaves: box.leaves || a.leaves(), sandboxed: box.kept(),
 	})
 	switch {
 	case box.kept() && !inside:
@@ -161,14 +162,16 @@ func (t *execTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 		}
 		j.repeat = sp.Changes == "" || repeatable(sp)
 		j.moves = slices.ContainsFunc(sp.Segments, func(s shell.Segment) bool { return s.Dir != dir })
-		if j.plan.Rights, err = t.rights(ctx, c, p.Effect != tool.Reads && !shows(sp) && (c.Sandbox == nil || c.Sandbox.Writable()), slices.ContainsFunc(sp.Segments, asksPackages)); err != nil {
+		if j.plan.Rights, err = t.rights(ctx, c, p.Effect != tool.Reads && !shows(sp) &&
+			(c.Sandbox == nil || c.Sandbox.Writable()), slices.ContainsFunc(sp.Segments, asksPackages)); err != nil {
 			return tool.Plan{}, err
 		}
 		if j.cage = t.Cage; box.cage != nil {
 			j.cage = box.cage
 		}
 	}
-	j.reads = p.Effect == tool.Reads && !p.Ask || j.plan.Rights != nil && !j.plan.Rights.Write && len(j.plan.Rights.Change) == 0
+	j.reads = p.Effect == tool.Reads && !p.Ask || j.plan.Rights != nil && !j.plan.Rights.Write &&
+		len(j.plan.Rights.Change) == 0
 	p.Value, p.Text = j, approvalText(sp, j, vars)
 	if p.confine && len(c.Rights) > 0 {
 		p.Reason = "the sandbox did not let it " + describe(c.Rights)
@@ -360,7 +363,8 @@ func refusedCommand(sp shell.Plan) string {
 		}
 		name := filepath.Base(s.Argv[0].Text)
 		if (name == "chela" || name == "openclaw") && s.Argv[1].Text == "channels" && s.Argv[2].Text == "login" {
-			return "Signing in to a channel requires a person at a terminal. Ask them to run `" + name + " channels login` themselves."
+			return "Signing in to a channel requires a person at a terminal. Ask them to run `" + name +
+				" channels login` themselves."
 		}
 	}
 	return ""
@@ -406,10 +410,14 @@ func directProgram(name, path string) string {
 // unlike a program of that name.
 func builtin(name string) bool {
 	switch name {
-	case ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen", "complete", "compopt", "continue",
-		"declare", "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export", "fc", "fg", "getopts", "hash", "help", "history",
-		"jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read", "readarray", "readonly", "return",
-		"set", "shift", "shopt", "source", "suspend", "test", "time", "times", "trap", "type", "typeset", "ulimit", "umask", "unalias",
+	case ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command", "compgen",
+		"complete", "compopt", "continue",
+		"declare", "dirs", "disown", "echo", "enable", "eval", "exec", "exit", "export", "fc", "fg", "getopts",
+		"hash", "help", "history",
+		"jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read",
+		"readarray", "readonly", "return",
+		"set", "shift", "shopt", "source", "suspend", "test", "time", "times", "trap", "type", "typeset",
+		"ulimit", "umask", "unalias",
 		"unset", "wait":
 		return true
 	}

@@ -90,7 +90,8 @@ func (t *execTool) judge(q request) decision {
 		var miss error
 		if p.match, miss = q.match(outside); miss == nil {
 			allowed, p.confine = true, q.confined && !p.match.Host
-		} else if _, undecidable := errors.AsType[allowlist.Undecidable](miss); !q.policy.Reads || undecidable && q.rules.Entries() > 0 {
+		} else if _, undecidable := errors.AsType[allowlist.Undecidable](miss); !q.policy.Reads ||
+			undecidable && q.rules.Entries() > 0 {
 			p.Reason = strings.TrimPrefix(p.Reason+"; "+miss.Error(), "; ")
 		}
 		if allowed && p.confine && outside != "" {
@@ -169,7 +170,8 @@ func (q request) why(outside, known string) string {
 // direct returns the file of a command that may run without a sandbox and
 // without being asked about: a single program that only reads known files.
 func (q request) direct() string {
-	if !q.shell.Direct() || runtime.GOOS == "windows" && slices.ContainsFunc(q.shell.Program, func(a string) bool { return strings.HasPrefix(a, "/") }) {
+	if !q.shell.Direct() || runtime.GOOS == "windows" &&
+		slices.ContainsFunc(q.shell.Program, func(a string) bool { return strings.HasPrefix(a, "/") }) {
 		return "" // on Windows / begins an option
 	}
 	return q.programs.Outside(q.shell.Program[0])

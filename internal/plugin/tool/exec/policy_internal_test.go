@@ -22,7 +22,8 @@ func TestConfined(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d, err := allowlist.Parse([]byte(`{"version": 1, "agents": {"*": {"allowlist": [{"pattern": "tool", "host": true}, {"pattern": "other"}]}}}`))
+	d, err := allowlist.Parse(
+		[]byte(`{"version": 1, "agents": {"*": {"allowlist": [{"pattern": "tool", "host": true}, {"pattern": "other"}]}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,12 @@ func TestConfined(t *testing.T) {
 		}
 		x := execTool{Options: Options{Interactive: true}}
 		got := x.judge(request{
-			shell: shell.Judge{Dir: "/work", Home: home}.Parse(tt.command), home: home, rules: rules, policy: rules.Policy, inside: true, confined: true,
+			shell:    shell.Judge{Dir: "/work", Home: home}.Parse(tt.command),
+			home:     home,
+			rules:    rules,
+			policy:   rules.Policy,
+			inside:   true,
+			confined: true,
 			programs: allowlist.Env{Path: []string{bin, "/bin", "/usr/bin"}, Workspace: "/work", Home: home},
 		})
 		is := outside
@@ -115,7 +121,8 @@ func TestRefusedPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	ws := filepath.Join(root, "ws")
-	for _, name := range []string{"ws/sub/x", "ws/.env", "ws/.git/config", "out/x", "my", "my file", "a/b", "own/db", "change", "read"} {
+	for _, name := range []string{"ws/sub/x", "ws/.env", "ws/.git/config", "out/x", "my", "my file", "a/b",
+		"own/db", "change", "read"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +174,8 @@ func TestRefusedPaths(t *testing.T) {
 		{"cat: sub/x: No such file or directory", "", false},
 	} {
 		text := strings.ReplaceAll(tt.text, "R/", root+"/")
-		j := job{plan: sandbox.Plan{Dir: ws, Rights: &sandbox.Rights{Workspace: ws, Write: true, Change: []string{root + "/change"}, Read: []string{root + "/read"}}}, moves: tt.moves}
+		j := job{plan: sandbox.Plan{Dir: ws, Rights: &sandbox.Rights{Workspace: ws, Write: true,
+			Change: []string{root + "/change"}, Read: []string{root + "/read"}}}, moves: tt.moves}
 		x := &execTool{Options: Options{Never: func() []string { return []string{root + "/own"} }}}
 		got := strings.ReplaceAll(strings.Join(x.refusedPaths(text, j), " "), root, "R")
 		if got != tt.want {

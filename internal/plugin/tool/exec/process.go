@@ -67,8 +67,12 @@ func processSpec() tool.Spec {
 		Label:       "Background commands",
 		Description: strings.TrimSpace(processText),
 		Effect:      tool.Acts,
-		Groups:      []string{"group:runtime"}, Sandboxed: tool.Inside, InRuns: true, Roles: []tool.Role{tool.FollowsCommands}, Title: processTitle,
-		Aliases: map[string]string{"id": "sessionId", "timeoutMs": "timeout", "input": "data"},
+		Groups:      []string{"group:runtime"},
+		Sandboxed:   tool.Inside,
+		InRuns:      true,
+		Roles:       []tool.Role{tool.FollowsCommands},
+		Title:       processTitle,
+		Aliases:     map[string]string{"id": "sessionId", "timeoutMs": "timeout", "input": "data"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","enum":["list","poll","log","write","send-keys","submit","paste","kill","clear","remove"]},
 			"sessionId":{"type":"string"},
@@ -155,7 +159,14 @@ type commandInfo struct {
 
 func (k *command) info() commandInfo {
 	l := commandInfo{
-		ID: k.id, Name: k.name(), Status: "running", PID: k.process.PID(), Command: k.text, Dir: k.dir, Began: k.began, Waits: k.waitsForInput(),
+		ID:      k.id,
+		Name:    k.name(),
+		Status:  "running",
+		PID:     k.process.PID(),
+		Command: k.text,
+		Dir:     k.dir,
+		Began:   k.began,
+		Waits:   k.waitsForInput(),
 	}
 	if !k.running() {
 		l.Status, l.Ended, l.Code, l.Signal = "completed", &k.ended, &k.exit.Code, k.exit.Signal

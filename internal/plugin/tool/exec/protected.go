@@ -127,7 +127,8 @@ func protectedNote(names []string) string {
 			why = append(why, g.text+strings.Join(g.names, ", "))
 		}
 	}
-	return "Chela protects " + strings.Join(all, ", ") + ": " + strings.Join(why, ", and ") + "; the sandbox kept what is in there, also from git; host gateway asks the person to run the command outside"
+	return "Chela protects " + strings.Join(all, ", ") + ": " + strings.Join(why, ", and ") +
+		"; the sandbox kept what is in there, also from git; host gateway asks the person to run the command outside"
 }
 
 // noRepository finds the message of Git about a repository that it did not find, and the
@@ -149,14 +150,16 @@ func repositoryNote(output string, j job) string {
 		if pathpolicy.Inside(m[1], r.Workspace) || !exists(m[1]) {
 			return ""
 		}
-		return "the repository of this working tree is " + shell.Escape(m[1]) + ", outside of the workspace and so not in the sandbox" + remedy
+		return "the repository of this working tree is " + shell.Escape(m[1]) +
+			", outside of the workspace and so not in the sandbox" + remedy
 	}
 	if exists(filepath.Join(r.Workspace, ".git")) {
 		return "" // it was looked for elsewhere
 	}
 	for dir := filepath.Dir(r.Workspace); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if exists(filepath.Join(dir, ".git")) {
-			return "the workspace is a folder of the repository " + shell.Escape(dir) + ", whose .git is outside of the workspace and so not in the sandbox" + remedy
+			return "the workspace is a folder of the repository " + shell.Escape(dir) +
+				", whose .git is outside of the workspace and so not in the sandbox" + remedy
 		}
 	}
 	return ""

@@ -50,27 +50,34 @@ func TestProtected(t *testing.T) {
 		{"git config", "git remote add origin x", 128, "error: could not write config file .git/config: Device or resource busy\nfatal: could not set 'remote.origin.url' to 'x'", ".git/config"},
 		{"git push, which succeeds", "git push -u up main", 0, "To ./up\nerror: could not write config file .git/config: Device or resource busy\nbranch 'main' set up to track 'up/main'.", ".git/config"},
 		{"a clone that is removed", "rm -rf c", 1, "rm: cannot remove 'c/.git/config': Device or resource busy\nrm: cannot remove 'c/.git/hooks/a.sample': Read-only file system\nrm: cannot remove 'c/.git/hooks/b.sample': Read-only file system", "c/.git/config, c/.git/hooks"},
-		{"a private file that git tracks", "git reset --hard x", 128, "error: unable to unlink old '.env': Device or resource busy", ".env"},
-		{"a working tree", "git worktree remove wt", 255, "error: failed to delete '" + h.ws + "/wt': Device or resource busy\nerror: failed to delete '.git/worktrees/wt': Device or resource busy", "wt, .git/worktrees"},
+		{"a private file that git tracks", "git reset --hard x", 128,
+			"error: unable to unlink old '.env': Device or resource busy", ".env"},
+		{"a working tree", "git worktree remove wt", 255, "error: failed to delete '" + h.ws +
+			"/wt': Device or resource busy\nerror: failed to delete '.git/worktrees/wt': Device or resource busy",
+			"wt, .git/worktrees"},
 		{"a shell", "./deploy", 2, "sh: 1: cannot create .env: Read-only file system", ".env"},
 		{"Python", "python3 x.py", 1, "OSError: [Errno 16] Device or resource busy: 'sub/.vscode/a'", "sub/.vscode"},
 		{"Node", "node x.js", 1, "Error: EBUSY: resource busy or locked, unlink '.env'", ".env"},
 		{"BusyBox", "rm -r c", 1, "rm: can't remove '.env': Device or resource busy", ".env"},
-		{"a private folder that cannot be looked into", "rm -r c", 1, "rm: cannot remove 'c/.ssh': Permission denied", "c/.ssh"},
+		{"a private folder that cannot be looked into", "rm -r c", 1,
+			"rm: cannot remove 'c/.ssh': Permission denied", "c/.ssh"},
 		{"another folder that cannot be looked into", "rm -r wt", 1, "rm: cannot remove 'wt': Permission denied", ""},
-		{"in another folder", "cd sub; rm -r c", 1, "rm: cannot remove 'c/.git/config': Device or resource busy", "c/.git/config"},
+		{"in another folder", "cd sub; rm -r c", 1, "rm: cannot remove 'c/.git/config': Device or resource busy",
+			"c/.git/config"},
 		{"another file in another folder", "cd sub; rm -r wt", 1, "rm: cannot remove 'wt': Device or resource busy", ""},
 		{"a file that is not there", "rm -r c", 1, "rm: cannot remove 'nothing': Device or resource busy", ""},
 		{"a file outside", "./deploy", 1, "rm: cannot remove '/nosuch/.git/config': Read-only file system", ""},
 		{"another failure", "rm -r c", 1, "rm: cannot remove '.env': No such file or directory", ""},
-		{"a command that reads", "git status", 1, "error: could not write config file .git/config: Read-only file system", ""},
+		{"a command that reads", "git status", 1, "error: could not write config file .git/config: Read-only file system",
+			""},
 	} {
 		t.Run("E3 "+tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := h.ended(t, tt.command, scene{exit: sandbox.Exit{Code: tt.code}, output: tt.output})
 			_, note, ok := strings.Cut(got, "Chela protects ")
 			names, rest, _ := strings.Cut(note, ": ")
-			if ok != (tt.want != "") || names != tt.want || ok && !strings.Contains(rest, "host gateway asks the person") || strings.Count(got, "host gateway") > 1 {
+			if ok != (tt.want != "") || names != tt.want || ok && !strings.Contains(rest, "host gateway asks the person") ||
+				strings.Count(got, "host gateway") > 1 {
 				t.Errorf("%q", got)
 			}
 		})
@@ -100,7 +107,8 @@ func TestProtectedReason(t *testing.T) {
 func TestNoRepository(t *testing.T) {
 	t.Parallel()
 	h, top, own := newHouse(t), newHouse(t), newHouse(t)
-	for _, dir := range []string{filepath.Join(top.root, ".git"), filepath.Join(own.root, ".git"), filepath.Join(own.ws, ".git")} {
+	for _, dir := range []string{filepath.Join(top.root, ".git"), filepath.Join(own.root, ".git"),
+		filepath.Join(own.ws, ".git")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +121,8 @@ func TestNoRepository(t *testing.T) {
 		want   string // "": there is no note
 	}{
 		{"a folder of a repository", top, none, "the workspace is a folder of the repository " + top.root},
-		{"a working tree of another repository", h, "fatal: not a git repository: " + h.outside, "the repository of this working tree is " + h.outside},
+		{"a working tree of another repository", h, "fatal: not a git repository: " + h.outside,
+			"the repository of this working tree is " + h.outside},
 		{"no repository", h, none, ""},
 		{"a repository of its own", own, none, ""},
 		{"a working tree whose repository is gone", h, "fatal: not a git repository: " + h.outside + "/gone", ""},
@@ -121,7 +130,8 @@ func TestNoRepository(t *testing.T) {
 		t.Run("E3 "+tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := tt.house.ended(t, "git status", scene{exit: sandbox.Exit{Code: 128}, output: tt.output})
-			if strings.Contains(got, "not in the sandbox; host gateway") != (tt.want != "") || !strings.Contains(got, tt.want) || strings.Count(got, "host gateway") > 1 {
+			if strings.Contains(got, "not in the sandbox; host gateway") != (tt.want != "") || !strings.Contains(got, tt.want) ||
+				strings.Count(got, "host gateway") > 1 {
 				t.Errorf("%q", got)
 			}
 		})

@@ -146,7 +146,8 @@ func makeRecipe(args []shell.Word, dir string) []string {
 	file := ""
 	for i := 0; i < len(args); i++ {
 		switch a := args[i].Text; {
-		case (a == "-f" || a == "-C" || a == "-j" && i+1 < len(args) && strings.Trim(args[i+1].Text, "0123456789") == "") && i+1 < len(args):
+		case (a == "-f" || a == "-C" || a == "-j" && i+1 < len(args) && strings.Trim(args[i+1].Text, "0123456789") == "") &&
+			i+1 < len(args):
 			if i++; a == "-f" {
 				file = args[i].Text
 			}

@@ -45,7 +45,9 @@ func TestPlain(t *testing.T) {
 }
 
 func FuzzPlain(f *testing.F) {
-	for _, s := range []string{"a\x1b[31mb\x1b[0m\r\n", "\x1b]0;t\x07x", "\x1b[2K\rx\b\b", "\x1bP\x1b\\", "\xff\x1b", "\x1b[1;2;3", "\x1b(B\u009b", "a\x1b[200Cb\n\x1b[5P\x1b[1K", "\u202e\r\U000e0041\b\u2067", "\x1b]" + strings.Repeat("x", 5000)} {
+	for _, s := range []string{"a\x1b[31mb\x1b[0m\r\n", "\x1b]0;t\x07x", "\x1b[2K\rx\b\b", "\x1bP\x1b\\", "\xff\x1b",
+		"\x1b[1;2;3", "\x1b(B\u009b", "a\x1b[200Cb\n\x1b[5P\x1b[1K", "\u202e\r\U000e0041\b\u2067",
+		"\x1b]" + strings.Repeat("x", 5000)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -80,10 +82,14 @@ func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		key, want, arrows string
 	}{
-		{"Enter", "\r", ""}, {"return", "\r", ""}, {"Tab", "\t", ""}, {"S-Tab", "\x1b[Z", ""}, {"BTab", "\x1b[Z", ""}, {"Escape", "\x1b", ""}, {"Space", " ", ""}, {"BSpace", "\x7f", ""},
-		{"C-c", "\x03", ""}, {"c-C", "\x03", ""}, {"^C", "\x03", ""}, {"C-[", "\x1b", ""}, {"C-Space", "\x00", ""}, {"C-?", "\x7f", ""}, {"M-x", "\x1bx", ""}, {"C-M-x", "\x1b\x18", ""}, {"M-Enter", "\x1b\r", ""}, {"S-a", "A", ""},
-		{"Up", "\x1b[A", "\x1bOA"}, {"Left", "\x1b[D", "\x1bOD"}, {"C-Right", "\x1b[1;5C", "\x1b[1;5C"}, {"S-Up", "\x1b[1;2A", ""}, {"Home", "\x1b[H", "\x1bOH"},
-		{"F1", "\x1bOP", "\x1bOP"}, {"F5", "\x1b[15~", ""}, {"S-F5", "\x1b[15;2~", ""}, {"PgUp", "\x1b[5~", ""}, {"NPage", "\x1b[6~", ""}, {"DC", "\x1b[3~", ""}, {"C-S-F1", "\x1b[1;6P", ""},
+		{"Enter", "\r", ""}, {"return", "\r", ""}, {"Tab", "\t", ""}, {"S-Tab", "\x1b[Z", ""}, {"BTab", "\x1b[Z", ""},
+		{"Escape", "\x1b", ""}, {"Space", " ", ""}, {"BSpace", "\x7f", ""},
+		{"C-c", "\x03", ""}, {"c-C", "\x03", ""}, {"^C", "\x03", ""}, {"C-[", "\x1b", ""}, {"C-Space", "\x00", ""},
+		{"C-?", "\x7f", ""}, {"M-x", "\x1bx", ""}, {"C-M-x", "\x1b\x18", ""}, {"M-Enter", "\x1b\r", ""}, {"S-a", "A", ""},
+		{"Up", "\x1b[A", "\x1bOA"}, {"Left", "\x1b[D", "\x1bOD"}, {"C-Right", "\x1b[1;5C", "\x1b[1;5C"},
+		{"S-Up", "\x1b[1;2A", ""}, {"Home", "\x1b[H", "\x1bOH"},
+		{"F1", "\x1bOP", "\x1bOP"}, {"F5", "\x1b[15~", ""}, {"S-F5", "\x1b[15;2~", ""}, {"PgUp", "\x1b[5~", ""},
+		{"NPage", "\x1b[6~", ""}, {"DC", "\x1b[3~", ""}, {"C-S-F1", "\x1b[1;6P", ""},
 		{"hello", "hello", ""}, {"x", "x", ""}, {"-", "-", ""}, {"a-b", "a-b", ""}, {"你", "你", ""}, {"M-é", "\x1bé", ""},
 	} {
 		got, err := key(c.key, false)
@@ -102,7 +108,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("key(%q) = %q: no error", k, got)
 		}
 	}
-	if b, err := keyInput([]string{"a", "Enter"}, []string{"1b 5b", "0x41"}, "é", false); err != nil || string(b) != "a\r\x1b[Aé" {
+	if b, err := keyInput([]string{"a", "Enter"}, []string{"1b 5b", "0x41"}, "é", false); err != nil ||
+		string(b) != "a\r\x1b[Aé" {
 		t.Errorf("typing = %q, %v", b, err)
 	}
 	for _, raw := range [][]string{{"xyz"}, {"1"}, {}} {
@@ -110,13 +117,15 @@ func TestKeys(t *testing.T) {
 			t.Errorf("hex %q: no error", raw)
 		}
 	}
-	if got := string(pasteInput("a\x1b[201~b\x1b[20\x1b[201~1~c", true)); strings.Count(got, "\x1b[201~") != 1 || got != "\x1b[200~abc\x1b[201~" {
+	if got := string(pasteInput("a\x1b[201~b\x1b[20\x1b[201~1~c", true)); strings.Count(got, "\x1b[201~") != 1 ||
+		got != "\x1b[200~abc\x1b[201~" {
 		t.Errorf("pasted = %q", got)
 	}
 }
 
 func FuzzKeys(f *testing.F) {
-	for _, s := range []string{"Enter", "C-c", "M-x", "C-M-S-Up", "^C", "F12", "C--", "C-", "-", "S-", "你", "\x00", "C-\xff"} {
+	for _, s := range []string{"Enter", "C-c", "M-x", "C-M-S-Up", "^C", "F12", "C--", "C-", "-", "S-",
+		"你", "\x00", "C-\xff"} {
 		f.Add(s, true)
 		f.Add(s, false)
 	}
@@ -222,7 +231,8 @@ func FuzzRecord(f *testing.F) {
 			t.Fatalf("%q, want %q; %d dropped, %v", got.String(), want, dropped, err)
 		}
 		p, err := r.lines(both, 0, 0)
-		if err != nil || p.total != len(p.lines) || len(b) > 0 && p.total != bytes.Count(b, []byte("\n"))+btoi(b[len(b)-1] != '\n') {
+		if err != nil || p.total != len(p.lines) || len(b) > 0 && p.total != bytes.Count(b, []byte("\n"))+
+			btoi(b[len(b)-1] != '\n') {
 			t.Fatalf("%d lines of %q, %v", p.total, b, err)
 		}
 		var total int

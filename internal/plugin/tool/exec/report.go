@@ -68,20 +68,24 @@ func setsHome(sp shell.Plan) bool {
 		}
 		switch sub := s.Argv[1].Text; filepath.Base(s.Argv[0].Text) {
 		case "git":
-			reads := words["--get"] || words["--get-all"] || words["--get-regexp"] || words["--list"] || words["-l"] || words["get"] || words["list"]
+			reads := words["--get"] || words["--get-all"] || words["--get-regexp"] || words["--list"] || words["-l"] ||
+				words["get"] || words["list"]
 			return words["config"] && (words["--global"] || words["--system"]) && !reads && len(s.Argv) > 4
 		case "go":
 			return sub == "env" && (words["-w"] || words["-u"])
 		case "pip", "pip3", "yarn", "poetry", "composer":
 			return sub == "config" && (words["set"] || words["unset"])
 		case "npm", "pnpm":
-			return sub == "set" || (sub == "config" || sub == "c") && (words["set"] || words["delete"]) && !words["--location=project"]
+			return sub == "set" || (sub == "config" || sub == "c") && (words["set"] || words["delete"]) &&
+				!words["--location=project"]
 		}
 		return false
 	})
 }
 
-var tempForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[\s=<>'"(])(/(?:var/)?tmp/[^\s'";|&<>)]+)`) })
+var tempForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[\s=<>'"(])(/(?:var/)?tmp/[^\s'";|&<>)]+)`)
+})
 
 // namesTemp reports whether a command in the sandbox names a file in the folders for
 // temporary ones that it has to itself.
@@ -91,7 +95,8 @@ func namesTemp(command string, r *sandbox.Rights) bool {
 	}
 	shared := append(slices.Concat(r.Read, r.Change), r.Workspace)
 	return slices.ContainsFunc(tempForm().FindAllStringSubmatch(command, -1), func(m []string) bool {
-		return !slices.ContainsFunc(shared, func(dir string) bool { return dir != "" && pathpolicy.Inside(filepath.Clean(m[1]), dir) })
+		return !slices.ContainsFunc(shared,
+			func(dir string) bool { return dir != "" && pathpolicy.Inside(filepath.Clean(m[1]), dir) })
 	})
 }
 
@@ -117,7 +122,9 @@ func (r *report) result() tool.Result {
 	}
 	switch {
 	case r.timedOut:
-		notes = append(notes, fmt.Sprintf("timed out after %s; the command and its processes were ended (set timeoutSeconds for more time)", humanize.Span(r.timeout)))
+		notes = append(notes,
+			fmt.Sprintf("timed out after %s; the command and its processes were ended (set timeoutSeconds for more time)",
+				humanize.Span(r.timeout)))
 	case r.Signal != "":
 		notes = append(notes, "ended by "+r.Signal)
 	case r.Code != 0:
@@ -148,7 +155,8 @@ func (r *report) result() tool.Result {
 		notes = append(notes, "changed, and runs later: "+listed(r.Later))
 	}
 	if len(r.Committed) > 0 {
-		notes = append(notes, "recorded in Git, and put in place by a later checkout or merge, where other programs run it: "+listed(r.Committed)+"; tell the person to look at it first")
+		notes = append(notes, "recorded in Git, and put in place by a later checkout or merge, where other programs run it: "+
+			listed(r.Committed)+"; tell the person to look at it first")
 	}
 	if r.Unchecked != "" {
 		notes = append(notes, "what it left could not be checked completely: "+r.Unchecked)
@@ -190,7 +198,8 @@ func lostNote(lost []string) string {
 	if len(lost) == 0 {
 		return ""
 	}
-	return "/undo cannot bring back what was in " + shell.Names(lost, maxBlocked) + ": too large, too much to keep, or with a secret"
+	return "/undo cannot bring back what was in " + shell.Names(lost, maxBlocked) +
+		": too large, too much to keep, or with a secret"
 }
 
 // editedNote is the note about a file that was approved and then changed.
@@ -198,7 +207,8 @@ func editedNote(name string) string {
 	if name == "" {
 		return ""
 	}
-	return shell.Escape(name) + " was changed while it ran, so that it may have run something else than was approved: tell the person"
+	return shell.Escape(name) +
+		" was changed while it ran, so that it may have run something else than was approved: tell the person"
 }
 
 // backgroundResult returns the result of a call whose command continues in
@@ -208,7 +218,8 @@ func (k *command) backgroundResult(text string) tool.Result {
 	if text = tail; text != "" {
 		text += "\n\n"
 	}
-	note := fmt.Sprintf("still running in the background as sessionId %s, pid %d; use process to poll, write to or end it", k.id, k.process.PID())
+	note := fmt.Sprintf("still running in the background as sessionId %s, pid %d; use process to poll, write to or end it",
+		k.id, k.process.PID())
 	if k.note != "" {
 		note += "; " + k.note
 	}

@@ -43,7 +43,8 @@ func (t *execTool) sandboxed(ctx context.Context, s *sandbox.Session, a args, on
 	}
 	backend := t.Backends[s.Backend]
 	if backend == nil {
-		return box{}, "This session is sandboxed, but the sandbox backend " + s.Backend + " is not available here. Commands are not run without it."
+		return box{}, "This session is sandboxed, but the sandbox backend " + s.Backend +
+			" is not available here. Commands are not run without it."
 	}
 	level := backend.Level(ctx)
 	if !level.Complete {
@@ -60,10 +61,13 @@ func (t *execTool) sandboxed(ctx context.Context, s *sandbox.Session, a args, on
 // cage only.
 func (t *execTool) onlyCaged(ctx context.Context) (b box, refusal string) {
 	if t.Cage == nil {
-		return box{}, "The commands of this session run in the sandbox only (/exec host=sandbox), but commands are not sandboxed here."
+		return box{},
+			"The commands of this session run in the sandbox only (/exec host=sandbox), but commands are not sandboxed here."
 	}
 	if level := t.Cage.Level(ctx); !level.Complete {
-		return box{}, "The commands of this session run in the sandbox only (/exec host=sandbox), but the sandbox does not work here: " + level.Reason + "."
+		return box{},
+			"The commands of this session run in the sandbox only (/exec host=sandbox), but the sandbox does not work here: " +
+				level.Reason + "."
 	}
 	return box{only: true}, ""
 }
@@ -71,7 +75,8 @@ func (t *execTool) onlyCaged(ctx context.Context) (b box, refusal string) {
 // policy returns the policy for a command. One that leaves the sandbox needs
 // approval, unless the sender has full elevated rights and nothing else asks.
 func (b box) policy(p allowlist.Policy) allowlist.Policy {
-	full := b.session != nil && b.session.Elevated.Level == "full" && p.Security == allowlist.Full && p.Ask == allowlist.Off
+	full := b.session != nil && b.session.Elevated.Level == "full" &&
+		p.Security == allowlist.Full && p.Ask == allowlist.Off
 	if b.leaves && !full {
 		p.Ask = allowlist.Always
 	}
@@ -110,5 +115,6 @@ func (b box) scratch(a *args) string {
 // scratch folder unless that is empty.
 func (j *job) inContainer(s *sandbox.Session, command, scratch string) {
 	dir, _ := s.ContainerPath(j.plan.Dir) // it is inside
-	j.plan = sandbox.Plan{Path: "/bin/sh", Argv: []string{"sh", "-lc", command}, Dir: cmp.Or(scratch, filepath.ToSlash(dir), s.Workdir), Session: s}
+	j.plan = sandbox.Plan{Path: "/bin/sh", Argv: []string{"sh", "-lc", command},
+		Dir: cmp.Or(scratch, filepath.ToSlash(dir), s.Workdir), Session: s}
 }

@@ -67,7 +67,8 @@ func contentHash(name string) (string, error) {
 // one that was approved.
 func (j *job) checkSources() error {
 	if name := j.changedSource(false); name != "" {
-		return fmt.Errorf("not run: %s has changed since it was approved. Call the tool again to request a new approval", shell.Escape(name))
+		return fmt.Errorf("not run: %s has changed since it was approved. Call the tool again to request a new approval",
+			shell.Escape(name))
 	}
 	return nil
 }
@@ -102,10 +103,10 @@ func hashWithFiles(hash string, files []source) string {
 // maxOperands limits the number of files of a command.
 const maxOperands = 32
 
-// operands returns the files whose content determines what the command does:
-// programs named by a path, scripts given to a shell or an interpreter, the arguments of
-// both, and what make and package managers take commands from. Paths are relative to the folder in which the command starts,
-// without duplicates. Some operands of interpreters may not be files.
+// operands returns the files whose content determines what the command does: programs named by a
+// path, scripts given to a shell or an interpreter, the arguments of both, and what make and
+// package managers take commands from. Paths are relative to the folder in which the command
+// starts, without duplicates. Some operands of interpreters may not be files.
 func operands(p shell.Plan) []string {
 	var out []string
 	dir := ""

@@ -48,7 +48,8 @@ func TestOperands(t *testing.T) {
 // FuzzShown checks the approval text: it contains the whole command and no
 // invisible characters, and a command has a limited number of files.
 func FuzzShown(f *testing.F) {
-	for _, s := range []string{"ls", "./s.sh | sh t.sh", "cd a && . ./b", "echo \u202e", "cat <<E\nx\u200b\nE\n", "a\x1b[31m", "sh -c 'sh -c \"./x\"'", "\xff"} {
+	for _, s := range []string{"ls", "./s.sh | sh t.sh", "cd a && . ./b", "echo \u202e", "cat <<E\nx\u200b\nE\n",
+		"a\x1b[31m", "sh -c 'sh -c \"./x\"'", "\xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, command string) {

@@ -57,17 +57,21 @@ func TestBound(t *testing.T) {
 	}{
 		{"AP-11 nothing changed", script, func() m { return script }, true},
 		{"AP-11 the script was edited", script, func() m { write("s.sh", "rm -rf ~\n"); return script }, false},
-		{"AP-11 the script of a shell was edited", m{"command": "sh -x s.sh"}, func() m { write("s.sh", "echo three\n"); return m{"command": "sh -x s.sh"} }, false},
-		{"AP-11 the script in a folder that it changes to was edited", m{"command": "cd one && ./s.sh"}, func() m { write("one/s.sh", "echo!\n"); return m{"command": "cd one && ./s.sh"} }, false},
+		{"AP-11 the script of a shell was edited", m{"command": "sh -x s.sh"},
+			func() m { write("s.sh", "echo three\n"); return m{"command": "sh -x s.sh"} }, false},
+		{"AP-11 the script in a folder that it changes to was edited", m{"command": "cd one && ./s.sh"},
+			func() m { write("one/s.sh", "echo!\n"); return m{"command": "cd one && ./s.sh"} }, false},
 		{"AP-11 the script was removed", m{"command": "sh two/s.sh"}, func() m {
 			os.Rename(filepath.Join(b.dir, "two", "s.sh"), filepath.Join(b.dir, "two", "t.sh"))
 			return m{"command": "sh two/s.sh"}
 		}, false},
 		{"another argument", script, func() m { return m{"command": "./s.sh later"} }, false},
 		{"another folder", m{"command": "touch x"}, func() m { return m{"command": "touch x", "workdir": "one"} }, false},
-		{"the folder was replaced", m{"command": "touch x", "workdir": "link"}, func() m { point("two"); return m{"command": "touch x", "workdir": "link"} }, false},
+		{"the folder was replaced", m{"command": "touch x", "workdir": "link"},
+			func() m { point("two"); return m{"command": "touch x", "workdir": "link"} }, false},
 		{"another variable", script, func() m { return m{"command": "./s.sh now", "env": m{"A": "1"}} }, false},
-		{"a file that it does not execute was edited", m{"command": "touch s.sh"}, func() m { write("s.sh", "again"); return m{"command": "touch s.sh"} }, true},
+		{"a file that it does not execute was edited", m{"command": "touch s.sh"},
+			func() m { write("s.sh", "again"); return m{"command": "touch s.sh"} }, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := hash(tt.args)
@@ -78,7 +82,8 @@ func TestBound(t *testing.T) {
 	}
 	t.Run("approval text", func(t *testing.T) {
 		p, _, err := b.plan(script)
-		if want := "with the current content of " + filepath.Join(b.dir, "s.sh") + " (sha256 "; err != nil || !strings.Contains(p.Text, want) {
+		if want := "with the current content of " + filepath.Join(b.dir, "s.sh") + " (sha256 "; err != nil ||
+			!strings.Contains(p.Text, want) {
 			t.Errorf("the text is %q, want %q in it", p.Text, want)
 		}
 	})
@@ -110,7 +115,8 @@ func TestHeld(t *testing.T) {
 		{"HELD-02 the value of an option", "./s.sh --in=list", "list", "a\n", "b\n"},
 		{"HELD-03 a makefile", "make all", "Makefile", "all:\n\techo good\n", "all:\n\techo evil\n"},
 		{"HELD-03 a package", "npm test", "package.json", `{"scripts":{"test":"good"}}`, `{"scripts":{"test":"evil"}}`},
-		{"HELD-04 a large file with its time", "./s.sh large", "large", strings.Repeat("x", 65<<20), strings.Repeat("y", 65<<20)},
+		{"HELD-04 a large file with its time", "./s.sh large", "large", strings.Repeat("x", 65<<20),
+			strings.Repeat("y", 65<<20)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +139,8 @@ func TestHeld(t *testing.T) {
 			if again, _, err := b.plan(args); err != nil || again.Hash == p.Hash {
 				t.Errorf("an approval of what it was holds for what it is now (%v)", err)
 			}
-			if _, err := b.tool.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "has changed since it was approved") {
+			if _, err := b.tool.Run(t.Context(), c); err == nil ||
+				!strings.Contains(err.Error(), "has changed since it was approved") {
 				t.Errorf("it ran: %v", err)
 			}
 			if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
@@ -143,12 +150,14 @@ func TestHeld(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, command, script, file string }{
 		{"HELD-07 what a script reads in", "./s.sh", "#!/bin/sh\n. ./lib.env; touch ran\n", "lib.env"},
-		{"HELD-07 what a script reads in from its folder", "./s.sh", "#!/bin/sh\nsource \"$(dirname \"$0\")/lib.env\"\ntouch ran\n", "lib.env"},
+		{"HELD-07 what a script reads in from its folder", "./s.sh",
+			"#!/bin/sh\nsource \"$(dirname \"$0\")/lib.env\"\ntouch ran\n", "lib.env"},
 		{"HELD-07 a script that a script runs", "sh s.sh", "touch ran; python3 tools/helper.py --all\n", "tools/helper.py"},
 		{"HELD-07 a script without a known name", "sh s.sh", "touch ran; ./tool\n", "tool"},
 		{"HELD-07 what make runs", "sh s.sh", "touch ran; make -s all\n", "Makefile"},
 		{"HELD-07 what Python imports", "python3 s.sh", "import helper.deep\nopen('ran', 'w')\n", "helper/deep.py"},
-		{"HELD-07 what Node requires", "node s.sh", "require('./helper'); require('fs').writeFileSync('ran', '')\n", "helper.js"},
+		{"HELD-07 what Node requires", "node s.sh", "require('./helper'); require('fs').writeFileSync('ran', '')\n",
+			"helper.js"},
 		{"HELD-07 what a script of a script names", "sh s.sh", "sh second.sh; touch ran\n", "third.sh"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -163,7 +172,8 @@ func TestHeld(t *testing.T) {
 			write(b, tt.file, "#!/bin/sh\n: good\n")
 			args := m{"command": tt.command}
 			p, c, err := b.plan(args)
-			if err != nil || !p.Ask || !strings.Contains(p.Text, "\nand of the scripts that these name: ") || !strings.Contains(p.Text, tt.file) || strings.Contains(p.Text, "notes.md") {
+			if err != nil || !p.Ask || !strings.Contains(p.Text, "\nand of the scripts that these name: ") ||
+				!strings.Contains(p.Text, tt.file) || strings.Contains(p.Text, "notes.md") {
 				t.Fatalf("%+v, %v", p, err)
 			}
 			write(b, "notes.md", "changed\n")
@@ -174,7 +184,8 @@ func TestHeld(t *testing.T) {
 			if again, _, err := b.plan(args); err != nil || again.Hash == p.Hash {
 				t.Errorf("an approval of what it was holds for what it is now (%v)", err)
 			}
-			if _, err := b.tool.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "has changed since it was approved") {
+			if _, err := b.tool.Run(t.Context(), c); err == nil ||
+				!strings.Contains(err.Error(), "has changed since it was approved") {
 				t.Errorf("it ran: %v", err)
 			}
 			if _, err := os.Stat(filepath.Join(b.dir, "ran")); err == nil {
@@ -222,7 +233,8 @@ func TestHeld(t *testing.T) {
 				t.Errorf("%s: %v, the text is\n%s\nwant%s", command, err, p.Text, want)
 			}
 		}
-		if p, _, err := b.plan(m{"command": "make missing; npm run nothing"}); err != nil || strings.Contains(p.Text, "will run") {
+		if p, _, err := b.plan(m{"command": "make missing; npm run nothing"}); err != nil ||
+			strings.Contains(p.Text, "will run") {
 			t.Errorf("%v, the text is\n%s", err, p.Text)
 		}
 	})

@@ -68,7 +68,8 @@ func action(argv []shell.Word) string {
 	}
 	rest := strings.Join(files[min(1, len(files)):], ", ") // without a mode or subcommand
 	switch name {
-	case "cd", "set", "export", "sh", "bash", "dash", "zsh", "eval", "env", "nice", "nohup", "timeout", "time", "xargs", "command", "exec", "stdbuf", "find", "sleep", "alias":
+	case "cd", "set", "export", "sh", "bash", "dash", "zsh", "eval", "env", "nice", "nohup", "timeout", "time", "xargs",
+		"command", "exec", "stdbuf", "find", "sleep", "alias":
 		if name == "find" && slices.ContainsFunc(argv, func(a shell.Word) bool { return a.Text == "-delete" }) {
 			return "deletes files that find selects"
 		}
@@ -102,7 +103,8 @@ func action(argv []shell.Word) string {
 		}
 	case "git":
 		return gitAction(gitWords(argv[1:]))
-	case "npm", "pnpm", "yarn", "pip", "pip3", "uv", "go", "cargo", "make", "apt", "apt-get", "brew", "docker", "podman", "systemctl":
+	case "npm", "pnpm", "yarn", "pip", "pip3", "uv", "go", "cargo", "make", "apt", "apt-get", "brew",
+		"docker", "podman", "systemctl":
 		return toolAction(name, files)
 	}
 	return "runs " + name
@@ -128,11 +130,13 @@ func transfer(name string, args []shell.Word) string {
 	for i, a := range args {
 		if u, err := url.Parse(a.Text); err == nil && u.Host != "" {
 			host = u.Hostname()
-		} else if name == "curl" && host == "" && !strings.HasPrefix(a.Text, "-") && strings.Contains(a.Text, ".") && (i == 0 || !strings.HasPrefix(args[i-1].Text, "-")) {
+		} else if name == "curl" && host == "" && !strings.HasPrefix(a.Text, "-") && strings.Contains(a.Text, ".") &&
+			(i == 0 || !strings.HasPrefix(args[i-1].Text, "-")) {
 			host, _, _ = strings.Cut(a.Text, "/")
 		}
 		switch flag, value, _ := strings.Cut(a.Text, "="); flag {
-		case "-T", "--upload-file", "-d", "--data", "--data-binary", "--data-raw", "--data-urlencode", "--json", "-F", "--form", "--post-file", "--post-data", "--body-file", "--body-data":
+		case "-T", "--upload-file", "-d", "--data", "--data-binary", "--data-raw", "--data-urlencode", "--json", "-F",
+			"--form", "--post-file", "--post-data", "--body-file", "--body-data":
 			if value == "" && i+1 < len(args) {
 				value = args[i+1].Text
 			}
@@ -184,7 +188,8 @@ func toolAction(name string, words []string) string {
 	switch sub := first(words); {
 	case name == "make":
 		return "builds " + orWord(strings.Join(words, ", "), "the project") + " with make"
-	case sub == "install" || sub == "add" || sub == "ci" || sub == "get" || sub == "i" || sub == "" && (name == "yarn" || name == "npm"):
+	case sub == "install" || sub == "add" || sub == "ci" || sub == "get" || sub == "i" ||
+		sub == "" && (name == "yarn" || name == "npm"):
 		return "installs " + orWord(rest, "packages") + " with " + name
 	case sub == "uninstall" || sub == "remove" || sub == "purge":
 		return "removes " + rest + " with " + name

@@ -37,13 +37,16 @@ func newAttackFixture(t *testing.T) *attackFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &attackFixture{&fixture{t, filepath.Join(parent, "workspace"), tool.NewSet(fs.New(fs.Options{})...)}, filepath.Join(parent, "outside")}
-	for _, dir := range []string{s.dir, s.outside, s.dir + "/sub/deep", s.dir + "/.git/hooks", parent + "/workspace-evil"} {
+	s := &attackFixture{&fixture{t, filepath.Join(parent, "workspace"), tool.NewSet(fs.New(fs.Options{})...)},
+		filepath.Join(parent, "outside")}
+	for _, dir := range []string{s.dir, s.outside, s.dir + "/sub/deep", s.dir + "/.git/hooks",
+		parent + "/workspace-evil"} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{s.outside + "/secret", s.outside + "/.env", s.outside + "/single", parent + "/workspace-evil/secret"} {
+	for _, name := range []string{s.outside + "/secret", s.outside + "/.env", s.outside + "/single",
+		parent + "/workspace-evil/secret"} {
 		if err := os.WriteFile(name, []byte(canary+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -51,10 +54,33 @@ func newAttackFixture(t *testing.T) *attackFixture {
 	s.write("plain", "inside\n")
 	s.write("sub/file", "inside\n")
 	for name, target := range map[string]string{
-		"abs": s.outside, "rel": "../outside", "file": s.outside + "/secret", "relfile": "../outside/secret", "up": "..", "root": "/",
-		"self": ".", "loop": "loop", "loopa": "loopb", "loopb": "loopa", "sub/up": "../..", "chain1": "chain2", "chain2": "chain3", "chain3": "../outside",
-		"slow": "sub/../../outside", "back": s.dir + "/../outside", "dangling": s.outside + "/new", "reldangling": "../outside/new", "proc": "/proc/self/root",
-		"cwd": "/proc/self/cwd", "dev": "/dev", "home": "/root", "dotgit": ".git", "sub/deep/x": "../../rel", "etc": "/etc",
+		"abs":     s.outside,
+		"rel":     "../outside",
+		"file":    s.outside + "/secret",
+		"relfile": "../outside/secret",
+		"up":      "..",
+		"root":    "/",
+		"self":    ".",
+		"loop":    "loop",
+		"loopa":   "loopb",
+		"loopb":   "loopa",
+		"sub/up":  "../..",
+		"chain1":  "chain2",
+
+		"chain2":   "chain3",
+		"chain3":   "../outside",
+		"slow":     "sub/../../outside",
+		"back":     s.dir + "/../outside",
+		"dangling": s.outside + "/new",
+
+		"reldangling": "../outside/new",
+		"proc":        "/proc/self/root",
+		"cwd":         "/proc/self/cwd",
+		"dev":         "/dev",
+		"home":        "/root",
+		"dotgit":      ".git",
+		"sub/deep/x":  "../../rel",
+		"etc":         "/etc",
 	} {
 		s.symlink(target, name)
 	}
@@ -72,36 +98,50 @@ func (s *attackFixture) paths() []string {
 	var out []string
 	ends := []string{"secret", "single", ".env", "new"}
 	for _, dir := range []string{
-		"..", "../outside", "../workspace-evil", "./../outside", "sub/../../outside", "sub/./.././../outside", "sub//..//../outside", "sub/deep/../../../outside", "/../outside",
-		s.outside, s.outside + "/../outside", s.dir + "/../outside", s.dir + "-evil", s.dir + "/./../workspace-evil", "//" + s.outside, s.dir + "//../outside", "/proc/self/root" + s.outside, "/proc/self/cwd/../../outside",
-		"abs", "rel", "up/outside", "root" + s.outside, "self/up/outside", "self/self/rel", "sub/up/outside", "chain1", "slow", "back", "proc" + s.outside, "sub/deep/x", "self/../../outside",
-		"rel/../outside", "abs/.", "./rel/", "sub/../rel", "up/workspace/rel", "up/workspace-evil", "nothing/../../outside", "sub/file/../../../outside", "root/proc/self/root" + s.outside,
-		"~/../" + s.outside, "~root/" + s.outside, "file://" + s.outside, "%2e%2e/outside", "..%2foutside", "..\\outside", "‥/outside", "．．/outside", ".. /outside", "..\u200b/outside", " ../outside", "../outside\x00",
+		"..", "../outside", "../workspace-evil", "./../outside", "sub/../../outside", "sub/./.././../outside",
+		"sub//..//../outside", "sub/deep/../../../outside", "/../outside",
+		s.outside, s.outside + "/../outside", s.dir + "/../outside", s.dir + "-evil", s.dir + "/./../workspace-evil",
+		"//" + s.outside, s.dir + "//../outside", "/proc/self/root" + s.outside, "/proc/self/cwd/../../outside",
+		"abs", "rel", "up/outside", "root" + s.outside, "self/up/outside", "self/self/rel", "sub/up/outside", "chain1",
+		"slow", "back", "proc" + s.outside, "sub/deep/x", "self/../../outside",
+		"rel/../outside", "abs/.", "./rel/", "sub/../rel", "up/workspace/rel", "up/workspace-evil", "nothing/../../outside",
+		"sub/file/../../../outside", "root/proc/self/root" + s.outside,
+		"~/../" + s.outside, "~root/" + s.outside, "file://" + s.outside, "%2e%2e/outside", "..%2foutside", "..\\outside",
+		"‥/outside", "．．/outside", ".. /outside", "..\u200b/outside", " ../outside", "../outside\x00",
 	} {
 		for _, end := range ends {
 			out = append(out, dir+"/"+end)
 		}
 	}
 	return append(out,
-		"file", "relfile", "./file", "file/", "sub/../file", "self/file", "dangling", "reldangling", "self/dangling", "hard", "self/hard", "loop", "loopa", "loop/x", "pipe",
-		"/etc/passwd", "etc/passwd", "/dev/zero", "/dev/stdin", "/dev/tty", "/dev/mem", "dev/zero", "dev/null", "/proc/self/environ", "/proc/self/mem", "/proc/self/fd/0", "/proc/1/environ", "proc/etc/passwd", "cwd/../x", "/sys/kernel/notes",
-		"~", "~/.ssh/id_rsa", "~root", "home/.bashrc", "/", "//", "..", "../", "../..", ".", "", "\x00", "plain\x00.txt", "sub/\x00", strings.Repeat("a", 300), strings.Repeat("a/", 3000)+"x", strings.Repeat("../", 3000)+"etc/passwd", strings.Repeat("self/", 200)+"rel/secret",
-		".git/config", ".git/hooks/pre-commit", ".GIT/hooks/x", ".Git/config", "sub/../.git/x", "self/.git/x", "dotgit/x", "dotgit/hooks/pre-commit", ".git\u200b/x", ".g\u200cit/hooks/x", "git~1/x", "./.git/x", s.dir+"/.git/x", "sub/.git/config",
+		"file", "relfile", "./file", "file/", "sub/../file", "self/file", "dangling", "reldangling", "self/dangling", "hard",
+		"self/hard", "loop", "loopa", "loop/x", "pipe",
+		"/etc/passwd", "etc/passwd", "/dev/zero", "/dev/stdin", "/dev/tty", "/dev/mem", "dev/zero", "dev/null",
+		"/proc/self/environ", "/proc/self/mem", "/proc/self/fd/0", "/proc/1/environ", "proc/etc/passwd",
+		"cwd/../x", "/sys/kernel/notes",
+		"~", "~/.ssh/id_rsa", "~root", "home/.bashrc", "/", "//", "..", "../", "../..", ".", "", "\x00", "plain\x00.txt",
+		"sub/\x00", strings.Repeat("a", 300), strings.Repeat("a/", 3000)+"x", strings.Repeat("../", 3000)+"etc/passwd",
+		strings.Repeat("self/", 200)+"rel/secret",
+		".git/config", ".git/hooks/pre-commit", ".GIT/hooks/x", ".Git/config", "sub/../.git/x", "self/.git/x", "dotgit/x",
+		"dotgit/hooks/pre-commit", ".git\u200b/x", ".g\u200cit/hooks/x", "git~1/x", "./.git/x",
+		s.dir+"/.git/x", "sub/.git/config",
 	)
 }
 
 // calls returns calls of all tools with a path.
 func calls(path string) map[string][]m {
 	section := func(op string, lines ...string) m {
-		return m{"input": "*** Begin Patch\n*** " + op + " File: " + path + "\n" + strings.Join(lines, "\n") + "\n*** End Patch"}
+		return m{"input": "*** Begin Patch\n*** " + op + " File: " + path + "\n" +
+			strings.Join(lines, "\n") + "\n*** End Patch"}
 	}
 	return map[string][]m{
 		"read":  {{"path": path}},
 		"write": {{"path": path, "content": "evil\n"}},
-		"edit":  {{"path": path, "oldText": canary, "newText": "evil"}, {"path": path, "oldText": "root:", "newText": "evil"}},
-		"ls":    {{"path": path}},
-		"find":  {{"pattern": "*secret*", "path": path}},
-		"grep":  {{"pattern": canary[:6], "path": path}},
+		"edit": {{"path": path, "oldText": canary, "newText": "evil"},
+			{"path": path, "oldText": "root:", "newText": "evil"}},
+		"ls":   {{"path": path}},
+		"find": {{"pattern": "*secret*", "path": path}},
+		"grep": {{"pattern": canary[:6], "path": path}},
 		"apply_patch": {
 			section("Add", "+evil"), section("Delete"), section("Update", "@@", "-"+canary, "+evil"),
 			{"input": "*** Begin Patch\n*** Update File: plain\n*** Move to: " + path + "\n@@\n-inside\n+evil\n*** End Patch"},
@@ -151,7 +191,11 @@ func attackAll(t *testing.T) {
 		}
 	}
 	t.Logf("%d paths, %d calls", len(paths), n)
-	for dir, before := range map[string]map[string]string{"outside": outside, "workspace-evil": evil, "workspace/.git": git} {
+	for dir, before := range map[string]map[string]string{
+		"outside":        outside,
+		"workspace-evil": evil,
+		"workspace/.git": git,
+	} {
 		if diff := cmp.Diff(before, tooltest.Tree(t, filepath.Dir(s.dir)+"/"+dir)); diff != "" {
 			t.Errorf("%s was changed: %s", dir, diff)
 		}

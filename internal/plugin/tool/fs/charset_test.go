@@ -55,7 +55,8 @@ func TestCharsets(t *testing.T) {
 			b.write("f", tt.encode(tt.text))
 			got := b.text("read", m{"path": "f"})
 			first, _, _ := strings.Cut(strings.ReplaceAll(tt.text, "\r", ""), "\n")
-			if !strings.Contains(got, "     1\t"+first+"\n") || (tt.note == "") == strings.Contains(got, "The file is in "+tt.note) {
+			if !strings.Contains(got, "     1\t"+first+"\n") ||
+				(tt.note == "") == strings.Contains(got, "The file is in "+tt.note) {
 				t.Errorf("read: %q", got)
 			}
 			if got := b.text("grep", m{"pattern": "zweite.*Zeile"}); !strings.Contains(got, "zweite Zeile") {
@@ -64,7 +65,8 @@ func TestCharsets(t *testing.T) {
 			b.text("edit", m{"path": "f", "oldText": first, "newText": "größer: é"})
 			changed := strings.Replace(tt.text, first, "größer: é", 1)
 			same(changed)
-			b.text("apply_patch", m{"input": "*** Begin Patch\n*** Update File: f\n@@\n-größer: é\n+älter\n zweite Zeile\n*** End Patch"})
+			b.text("apply_patch",
+				m{"input": "*** Begin Patch\n*** Update File: f\n@@\n-größer: é\n+älter\n zweite Zeile\n*** End Patch"})
 			same(strings.Replace(changed, "größer: é", "älter", 1))
 			b.text("write", m{"path": "f", "content": "neu: ä\n"})
 			same("neu: ä\n")
@@ -120,8 +122,10 @@ func TestCharsets(t *testing.T) {
 		const text = "head\n\x1b[31mred\x1b[0m\nlit \u241b[32m\nlast\n"
 		b := newFixture(t)
 		b.write("f", text)
-		b.fails("write", m{"path": "f", "content": "HEAD\n\u241b[31mred\u241b[0m\nlit \u241b[32m\nlast\n"}, "cannot be told apart here; nothing was written")
-		b.fails("edit", m{"path": "f", "oldText": "\u241b[31mred", "newText": "blue"}, "also stands for a control character in f; take a text without it")
+		b.fails("write", m{"path": "f", "content": "HEAD\n\u241b[31mred\u241b[0m\nlit \u241b[32m\nlast\n"},
+			"cannot be told apart here; nothing was written")
+		b.fails("edit", m{"path": "f", "oldText": "\u241b[31mred", "newText": "blue"},
+			"also stands for a control character in f; take a text without it")
 		b.text("edit", m{"path": "f", "oldText": "head", "newText": "HEAD"})
 		if got := b.content("f"); got != strings.Replace(text, "head", "HEAD", 1) {
 			t.Errorf("after edit: %q", got)

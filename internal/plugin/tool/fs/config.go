@@ -20,12 +20,21 @@ type Config struct {
 // defaults) and the rule of an agent. output opens the complete outputs of tools. docs is
 // the documentation, skills the bundled skills, and rec records changes; nil: there is
 // none.
-func Configured(raw json.RawMessage, rule pathpolicy.Rule, output func(ref string) (*os.File, error), docs, skills fs.FS, rec journal.Recorder) ([]tool.Tool, error) {
+func Configured(raw json.RawMessage, rule pathpolicy.Rule, output func(ref string) (*os.File, error),
+	docs, skills fs.FS, rec journal.Recorder) ([]tool.Tool, error) {
 	var c Config
 	if raw != nil {
 		if err := json.Unmarshal(raw, &c); err != nil {
 			return nil, err
 		}
 	}
-	return New(Options{NoPatch: c.Enabled != nil && !*c.Enabled, PatchOutside: c.Inside != nil && !*c.Inside, Paths: rule, Output: output, Docs: docs, Skills: skills, Journal: rec}), nil
+	return New(Options{
+		NoPatch:      c.Enabled != nil && !*c.Enabled,
+		PatchOutside: c.Inside != nil && !*c.Inside,
+		Paths:        rule,
+		Output:       output,
+		Docs:         docs,
+		Skills:       skills,
+		Journal:      rec,
+	}), nil
 }

@@ -74,14 +74,21 @@ func edit(ctx context.Context, w *workspace, a editArgs) (tool.Result, error) {
 		old, repl = toCRLF(old), toCRLF(repl)
 	}
 	switch n := occurrences(data, old); {
-	case n == 0 && (strings.Contains(a.Old, pathpolicy.Mask) && pathpolicy.Secret(plain.name) || strings.Contains(a.Old, secret.Redacted) || plain.hides() && strings.Contains(a.Old, "\ufffd")):
-		return tool.Result{}, fmt.Errorf("oldText contains what stands for hidden parts of %s; take a text without them", pathpolicy.Show(a.Path))
+	case n == 0 && (strings.Contains(a.Old, pathpolicy.Mask) && pathpolicy.Secret(plain.name) ||
+		strings.Contains(a.Old, secret.Redacted) || plain.hides() && strings.Contains(a.Old, "\ufffd")):
+		return tool.Result{}, fmt.Errorf("oldText contains what stands for hidden parts of %s; take a text without them",
+			pathpolicy.Show(a.Path))
 	case n == 0 && plain.ambiguous(a.Old) != "":
-		return tool.Result{}, fmt.Errorf("oldText contains %s, which also stands for a control character in %s; take a text without it", plain.ambiguous(a.Old), pathpolicy.Show(a.Path))
+		return tool.Result{},
+			fmt.Errorf("oldText contains %s, which also stands for a control character in %s; take a text without it",
+				plain.ambiguous(a.Old), pathpolicy.Show(a.Path))
 	case n == 0:
-		return tool.Result{}, fmt.Errorf("oldText does not occur in %s; read the file again and copy the text exactly", pathpolicy.Show(a.Path))
+		return tool.Result{}, fmt.Errorf("oldText does not occur in %s; read the file again and copy the text exactly",
+			pathpolicy.Show(a.Path))
 	case n > 1:
-		return tool.Result{}, fmt.Errorf("oldText occurs %d times in %s; nothing was changed: give a longer text that occurs once", n, pathpolicy.Show(a.Path))
+		return tool.Result{},
+			fmt.Errorf("oldText occurs %d times in %s; nothing was changed: give a longer text that occurs once", n,
+				pathpolicy.Show(a.Path))
 	}
 	at := bytes.Index(data, old)
 	out, err := plain.encode(bytes.Join([][]byte{data[:at], repl, data[at+len(old):]}, nil))
@@ -96,7 +103,8 @@ func edit(ctx context.Context, w *workspace, a editArgs) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	line := 1 + bytes.Count(data[:at], []byte("\n"))
-	return tool.Text(fmt.Sprintf("Edited %s at line %d (%s removed, %d added).", pathpolicy.Show(a.Path), line, humanize.Many(lineCount(old), "line"), lineCount(repl))), nil
+	return tool.Text(fmt.Sprintf("Edited %s at line %d (%s removed, %d added).", pathpolicy.Show(a.Path), line,
+		humanize.Many(lineCount(old), "line"), lineCount(repl))), nil
 }
 
 // readForEdit reads a file that will be replaced.
@@ -107,7 +115,8 @@ func (w *workspace) readForEdit(path, name string) ([]byte, fs.FileInfo, error) 
 	}
 	defer f.Close()
 	if info.Size() > maxEdit {
-		return nil, nil, fmt.Errorf("%s is too large to edit (%s; the limit is %s)", pathpolicy.Show(path), humanize.Bytes(info.Size()), humanize.Bytes(maxEdit))
+		return nil, nil, fmt.Errorf("%s is too large to edit (%s; the limit is %s)", pathpolicy.Show(path),
+			humanize.Bytes(info.Size()), humanize.Bytes(maxEdit))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxEdit+1))
 	if err != nil {

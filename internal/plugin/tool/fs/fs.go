@@ -105,7 +105,13 @@ func (t *fileTool[A]) Run(ctx context.Context, c tool.Call) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	defer dir.Close()
-	return t.run(ctx, &workspace{Dir: dir, room: c.Room, journal: t.jour, fixed: !pathpolicy.MayChangeSelf(ctx, c.Private), asked: t.rule.Outside && c.Sandbox == nil}, args)
+	return t.run(ctx, &workspace{
+		Dir:     dir,
+		room:    c.Room,
+		journal: t.jour,
+		fixed:   !pathpolicy.MayChangeSelf(ctx, c.Private),
+		asked:   t.rule.Outside && c.Sandbox == nil,
+	}, args)
 }
 
 // workspace is the folder that a tool works in: the agent's workspace or, for

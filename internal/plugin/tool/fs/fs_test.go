@@ -126,9 +126,11 @@ func TestConformance(t *testing.T) {
 		"apply_patch": {`{"input":"*** Begin Patch\n*** Add File: d/e\n+x\n*** Update File: a.txt\n@@\n-two\n+2\n*** Delete File: sub/b.go\n*** End Patch"}`},
 		"ls":          {`{}`, `{"path":"sub"}`},
 		"find":        {`{"pattern":"*.go"}`, `{"pattern":"**/*","path":"sub","limit":5}`, `{"pattern":"nothing"}`},
-		"grep":        {`{"pattern":"t[wh]"}`, `{"pattern":"TWO","ignoreCase":true,"literal":true,"glob":"*.go","context":1}`},
+		"grep": {`{"pattern":"t[wh]"}`,
+			`{"pattern":"TWO","ignoreCase":true,"literal":true,"glob":"*.go","context":1}`},
 	}
-	for _, tl := range append(fs.New(fs.Options{}), fs.New(fs.Options{Paths: pathpolicy.Rule{Outside: true}, PatchOutside: true})...) {
+	for _, tl := range append(fs.New(fs.Options{}),
+		fs.New(fs.Options{Paths: pathpolicy.Rule{Outside: true}, PatchOutside: true})...) {
 		name := tl.Spec().Name
 		t.Run(name, func(t *testing.T) { tooltest.Run(t, tl, tooltest.Options{Args: args[name], Setup: setup}) })
 	}
@@ -148,7 +150,8 @@ func TestRead(t *testing.T) {
 			t.Errorf("the end: %q", lines[2000:])
 		}
 		rest := b.text("read", m{"path": "f", "offset": 2001})
-		if n := strings.Count(rest, "\n"); n != 1000 || !strings.HasPrefix(rest, "  2001\t") || strings.Contains(rest, "offset") {
+		if n := strings.Count(rest, "\n"); n != 1000 || !strings.HasPrefix(rest, "  2001\t") ||
+			strings.Contains(rest, "offset") {
 			t.Errorf("the rest has %d lines: %.50q … %q", n, rest, rest[len(rest)-50:])
 		}
 	})
@@ -170,12 +173,15 @@ func TestRead(t *testing.T) {
 			{"blank lines", "\n\n", "     1\t\n     2\t\n"},
 			{"CR LF", "a\r\nb\r\n", "     1\ta\n     2\tb\n\n[Lines end with CR LF.]"},
 			{"NUL in text", "a\x00b text goes on here\n", "     1\ta\u2400b text goes on here\n"},
-			{"invalid UTF-8", "caf\xe9 and more text here\n", "     1\tcafé and more text here\n\n[The file is in windows-1252, which write, edit and apply_patch keep.]"},
+			{"invalid UTF-8", "caf\xe9 and more text here\n",
+				"     1\tcafé and more text here\n\n[The file is in windows-1252, which write, edit and apply_patch keep.]"},
 			{"damaged UTF-8", "你好\xff世界\n", "     1\t你好\ufffd世界\n"},
 			{"Chinese", "你好\n世界\n", "     1\t你好\n     2\t世界\n"},
 			{"escape sequences", "\x1b[31mred\x1b[0m text, text, text\n", "     1\t\u241b[31mred\u241b[0m text, text, text\n"},
-			{"long line", strings.Repeat("é", 1500) + "\nnext\n", "     1\t" + strings.Repeat("é", 1000) + " … [line cut]\n     2\tnext\n"},
-			{"binary", "\x7fELF\x02\x01\x00\x00\x01\x02", "f is a binary file (application/octet-stream, 10 bytes); it is not shown."},
+			{"long line", strings.Repeat("é", 1500) + "\nnext\n", "     1\t" + strings.Repeat("é", 1000) +
+				" … [line cut]\n     2\tnext\n"},
+			{"binary", "\x7fELF\x02\x01\x00\x00\x01\x02",
+				"f is a binary file (application/octet-stream, 10 bytes); it is not shown."},
 			{"past the end", "a\n", "[f has 1 lines; offset 5 is past its end.]"},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
@@ -254,10 +260,12 @@ func TestSizes(t *testing.T) {
 	for _, size := range []int{1, 511, 8191, 8192, 8193, 14_000} {
 		b.write("f", strings.Repeat("0123456789abcd\n", size/15)+strings.Repeat("x", size%15))
 		want := fmt.Sprintf("%6d\t", (size+14)/15)
-		if s := b.text("read", map[string]any{"path": "f", "offset": (size + 14) / 15}); !strings.HasPrefix(s, want) || strings.Contains(s, "\n"+want) {
+		if s := b.text("read", map[string]any{"path": "f", "offset": (size + 14) / 15}); !strings.HasPrefix(s, want) ||
+			strings.Contains(s, "\n"+want) {
 			t.Errorf("%d bytes: the last line is %q, want number %q", size, s, want)
 		}
-		if s := b.text("grep", map[string]any{"pattern": "x+$|d$", "path": "f", "limit": 1000}); !strings.Contains(s, fmt.Sprintf(":%d:", (size+14)/15)) {
+		if s := b.text("grep", map[string]any{"pattern": "x+$|d$", "path": "f", "limit": 1000}); !strings.Contains(s,
+			fmt.Sprintf(":%d:", (size+14)/15)) {
 			t.Errorf("%d bytes: the last line is not found: …%s", size, s[max(0, len(s)-200):])
 		}
 	}
@@ -272,7 +280,8 @@ func TestImage(t *testing.T) {
 	}
 	b.write("i.dat", buf.String())
 	r, err := b.call("read", m{"path": "i.dat"})
-	if err != nil || len(r.Content) != 2 || r.Content[1].Kind != llm.PartImage || r.Content[1].MIME != "image/png" || !bytes.Equal(r.Content[1].Data, buf.Bytes()) {
+	if err != nil || len(r.Content) != 2 || r.Content[1].Kind != llm.PartImage || r.Content[1].MIME != "image/png" ||
+		!bytes.Equal(r.Content[1].Data, buf.Bytes()) {
 		t.Fatalf("got %+v, %v", r, err)
 	}
 	for size, shown := range map[int64]bool{3_750_000: true, 3_750_001: false} {
@@ -300,23 +309,27 @@ func TestSecrets(t *testing.T) {
 		if strings.Contains(got, "hunter2") || strings.Contains(got, "multi") {
 			t.Errorf("%s shows a secret: %s", path, got)
 		}
-		if !strings.Contains(got, "API_KEY=***") || !strings.Contains(got, "DEBUG=true") || !strings.Contains(got, "PORT=8080") || !strings.Contains(got, "masked") {
+		if !strings.Contains(got, "API_KEY=***") || !strings.Contains(got, "DEBUG=true") ||
+			!strings.Contains(got, "PORT=8080") || !strings.Contains(got, "masked") {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
 	// A secret of several lines, of which each looks harmless alone.
 	lines := []string{
-		"# A=hunter2", "KEY='-----BEGIN KEY-----", "hunter2==", "#hunter2 4", "B=1", "yes", "'", "export C=`hunter2", "#hunter2", "`", "D=\"", "E=3", "#hunter2", "\"",
+		"# A=hunter2", "KEY='-----BEGIN KEY-----", "hunter2==", "#hunter2 4", "B=1", "yes", "'", "export C=`hunter2",
+		"#hunter2", "`", "D=\"", "E=3", "#hunter2", "\"",
 		"PIN=7272727", "F: hunter2", "G='hunter2'", "#open", "H=on",
 	}
 	b.write("x/.env", strings.Join(lines, "\n")+"\n")
 	for offset := range len(lines) {
 		for _, limit := range []int{1, len(lines)} {
 			got := b.text("read", m{"path": "x/.env", "offset": offset + 1, "limit": limit})
-			if strings.Contains(got, "hunter2") || strings.Contains(got, "7272727") || strings.Contains(got, "B=1") || strings.Contains(got, "yes") || strings.Contains(got, "E=3") {
+			if strings.Contains(got, "hunter2") || strings.Contains(got, "7272727") || strings.Contains(got, "B=1") ||
+				strings.Contains(got, "yes") || strings.Contains(got, "E=3") {
 				t.Errorf("from line %d, %d lines: a secret is shown: %s", offset+1, limit, got)
 			}
-			if limit > 1 && (!strings.Contains(got, "\tH=on\n") || offset < len(lines)-1 && !strings.Contains(got, "\t#open\n")) {
+			if limit > 1 && (!strings.Contains(got, "\tH=on\n") ||
+				offset < len(lines)-1 && !strings.Contains(got, "\t#open\n")) {
 				t.Errorf("from line %d: %s", offset+1, got)
 			}
 		}
@@ -354,7 +367,8 @@ func TestWrite(t *testing.T) {
 		b := newFixture(t)
 		b.write("run.sh", "old")
 		os.Chmod(filepath.Join(b.dir, "run.sh"), 0o751)
-		if got := b.text("write", m{"path": filepath.Join(b.dir, "run.sh"), "content": "new"}); !strings.HasPrefix(got, "Replaced ") {
+		if got := b.text("write", m{"path": filepath.Join(b.dir, "run.sh"), "content": "new"}); !strings.HasPrefix(got,
+			"Replaced ") {
 			t.Errorf("got %q", got)
 		}
 		info, err := os.Stat(filepath.Join(b.dir, "run.sh"))
@@ -385,7 +399,8 @@ func TestWrite(t *testing.T) {
 		b.symlink(".git", "g")
 		b.fails("write", m{"path": ".", "content": ""}, "folder")
 		b.fails("write", m{"path": "f/x", "content": ""}, "f/x")
-		for _, p := range []string{".git/config", ".git/hooks/pre-commit", ".GIT/config", "sub/.git/config", "g/config", ".git", ".g\u200cit/config", "GIT~1/config"} {
+		for _, p := range []string{".git/config", ".git/hooks/pre-commit", ".GIT/config", "sub/.git/config", "g/config",
+			".git", ".g\u200cit/config", "GIT~1/config"} {
 			b.fails("write", m{"path": p, "content": "evil"}, ".git")
 		}
 		if b.content(".git/config") != "x" {
@@ -567,7 +582,8 @@ func TestFind(t *testing.T) {
 			t.Errorf("find %q in %q: got %q, want %q", tt.pattern, tt.path, got, tt.want)
 		}
 	}
-	if got := b.text("find", m{"pattern": "*.go", "limit": 2}); got != "a.go\nsub/b.go\n\n[The first 2; there are more. Use a narrower pattern or a higher limit.]" {
+	if got := b.text("find", m{"pattern": "*.go", "limit": 2}); got !=
+		"a.go\nsub/b.go\n\n[The first 2; there are more. Use a narrower pattern or a higher limit.]" {
 		t.Errorf("the limit: %q", got)
 	}
 	if got := b.text("find", m{"pattern": "*.go", "limit": 3}); strings.Contains(got, "more") {
@@ -601,13 +617,17 @@ func TestGrep(t *testing.T) {
 		{m{"pattern": "two"}, "a.go:2: two\na.go:6: six two\nlong:1: " + strings.Repeat("z", 500) + " … [line cut]"},
 		{m{"pattern": "^TWO", "ignoreCase": true, "glob": "*.txt"}, "sub/b.txt:1: TWO (x)"},
 		{m{"pattern": "(x)", "literal": true}, "sub/b.txt:1: TWO (x)"},
-		{m{"pattern": "two", "path": "a.go", "context": 1}, "a.go-1- one\na.go:2: two\na.go-3- three\n--\na.go-5- five\na.go:6: six two"},
-		{m{"pattern": "three", "context": 2, "path": "a.go"}, "a.go-1- one\na.go-2- two\na.go:3: three\na.go-4- four\na.go-5- five"},
+		{m{"pattern": "two", "path": "a.go", "context": 1},
+			"a.go-1- one\na.go:2: two\na.go-3- three\n--\na.go-5- five\na.go:6: six two"},
+		{m{"pattern": "three", "context": 2, "path": "a.go"},
+			"a.go-1- one\na.go-2- two\na.go:3: three\na.go-4- four\na.go-5- five"},
 		{m{"pattern": "last", "path": "sub"}, "sub/b.txt:2: last"},
 		{m{"pattern": `\)$`, "path": "sub/b.txt"}, "sub/b.txt:1: TWO (x)"},
-		{m{"pattern": "one", "path": "a.go", "context": 9, "limit": 1}, "a.go:1: one\na.go-2- two\na.go-3- three\na.go-4- four\na.go-5- five\na.go-6- six two"},
+		{m{"pattern": "one", "path": "a.go", "context": 9, "limit": 1},
+			"a.go:1: one\na.go-2- two\na.go-3- three\na.go-4- four\na.go-5- five\na.go-6- six two"},
 		{m{"pattern": "nothing"}, "No match."},
-		{m{"pattern": "o", "limit": 1, "path": "a.go"}, "a.go:1: one\n\nStopped after 1 matches; there are more. Narrow the search."},
+		{m{"pattern": "o", "limit": 1, "path": "a.go"},
+			"a.go:1: one\n\nStopped after 1 matches; there are more. Narrow the search."},
 	} {
 		if got := b.text("grep", tt.args); got != tt.want {
 			t.Errorf("grep %v: got %q, want %q", tt.args, got, tt.want)
@@ -624,7 +644,8 @@ func TestGrep(t *testing.T) {
 		{m{"pattern": "w", "path": "wide", "limit": 1000}, 120}, // about 60,000 bytes
 	} {
 		got := b.text("grep", tt.args)
-		if n := strings.Count(got, ": "); n != tt.want || !strings.Contains(got, fmt.Sprintf("Stopped after %d matches", tt.want)) {
+		if n := strings.Count(got, ": "); n != tt.want ||
+			!strings.Contains(got, fmt.Sprintf("Stopped after %d matches", tt.want)) {
 			t.Errorf("grep %v: %d matches, want %d", tt.args, n, tt.want)
 		}
 	}
@@ -657,14 +678,16 @@ func TestEscape(t *testing.T) {
 	b.symlink("loop", "loop")
 	before := tooltest.Tree(t, outside)
 	for _, p := range []string{
-		secret, "../" + filepath.Base(outside) + "/secret", rel, "sub/../../x", "abs", "absdir/secret", "rel", "sub/rel", "/etc/passwd", "~/.bashrc", "/proc/self/environ", "/dev/zero",
+		secret, "../" + filepath.Base(outside) + "/secret", rel, "sub/../../x", "abs", "absdir/secret", "rel", "sub/rel",
+		"/etc/passwd", "~/.bashrc", "/proc/self/environ", "/dev/zero",
 		b.dir + "/../x", b.dir + "x",
 	} {
 		for _, c := range []struct {
 			tool string
 			args m
 		}{
-			{"read", m{"path": p}}, {"write", m{"path": p, "content": "evil"}}, {"edit", m{"path": p, "oldText": "hunter2", "newText": "evil"}},
+			{"read", m{"path": p}}, {"write", m{"path": p, "content": "evil"}},
+			{"edit", m{"path": p, "oldText": "hunter2", "newText": "evil"}},
 			{"grep", m{"pattern": "hunter2", "path": p}}, {"find", m{"pattern": "*", "path": p}}, {"ls", m{"path": p}},
 		} {
 			b.fails(c.tool, c.args, "outside the workspace")
@@ -685,7 +708,8 @@ func TestEscape(t *testing.T) {
 		b.fails("read", m{"path": "hard"}, "hard link")
 		b.fails("write", m{"path": "hard", "content": "evil"}, "hard link")
 		b.fails("edit", m{"path": "hard", "oldText": "hunter2", "newText": "evil"}, "hard link")
-		if got := b.text("grep", m{"pattern": "hunter2"}); !strings.Contains(got, "hard links were not searched") || strings.Contains(got, "hunter2") {
+		if got := b.text("grep", m{"pattern": "hunter2"}); !strings.Contains(got, "hard links were not searched") ||
+			strings.Contains(got, "hunter2") {
 			t.Errorf("grep: %q", got)
 		}
 	})
@@ -771,7 +795,8 @@ func TestCanceled(t *testing.T) {
 	b.write("f", "x\n")
 	for name, args := range map[string]string{"ls": `{}`, "find": `{"pattern":"*"}`, "grep": `{"pattern":"x"}`} {
 		tl, _ := b.set.Get(name)
-		if r, err := tl.Run(&endingContext{Context: t.Context()}, tool.Call{Args: json.RawMessage(args), Dir: b.dir}); !errors.Is(err, context.Canceled) {
+		if r, err := tl.Run(&endingContext{Context: t.Context()},
+			tool.Call{Args: json.RawMessage(args), Dir: b.dir}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
@@ -824,7 +849,8 @@ func TestAbort(t *testing.T) {
 	defer cancel()
 	tl, _ := b.set.Get("read")
 	// To the end of 50 GB it would take longer than the test may.
-	_, err := tl.Run(ctx, tool.Call{Args: json.RawMessage(`{"path":"f","offset":1000}`), Dir: b.dir, Update: func(string) {}})
+	_, err := tl.Run(ctx, tool.Call{Args: json.RawMessage(`{"path":"f","offset":1000}`), Dir: b.dir,
+		Update: func(string) {}})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}

@@ -130,7 +130,8 @@ type search struct {
 }
 
 func newSearch(w *workspace, a grepArgs) (*search, error) {
-	s := &search{w: w, context: min(max(a.Context, 0), maxContext), limit: min(cmp.Or(max(a.Limit, 0), defaultMatches), maxMatches)}
+	s := &search{w: w, context: min(max(a.Context, 0), maxContext),
+		limit: min(cmp.Or(max(a.Limit, 0), defaultMatches), maxMatches)}
 	expr := a.Pattern
 	if a.Literal {
 		expr = regexp.QuoteMeta(expr)

@@ -20,13 +20,16 @@ func TestHiddenValues(t *testing.T) {
 	b.fails("write", m{"path": ".env.local", "content": seen}, "stands for values of .env.local")
 	b.fails("write", m{"path": "prod.env", "content": seen}, "stands for values of prod.env")
 	b.fails("edit", m{"path": ".env", "oldText": "DEBUG=true", "newText": "DEBUG=false\nTOKEN=***"}, why)
-	b.fails("edit", m{"path": ".env", "oldText": "API_KEY=***\nDEBUG=true", "newText": "API_KEY=***\nDEBUG=false"}, "take a text without them")
-	b.fails("apply_patch", m{"input": "*** Begin Patch\n*** Update File: .env\n@@\n-DEBUG=true\n+DEBUG=false\n+TOKEN=***\n*** End Patch"}, why)
+	b.fails("edit", m{"path": ".env", "oldText": "API_KEY=***\nDEBUG=true", "newText": "API_KEY=***\nDEBUG=false"},
+		"take a text without them")
+	b.fails("apply_patch",
+		m{"input": "*** Begin Patch\n*** Update File: .env\n@@\n-DEBUG=true\n+DEBUG=false\n+TOKEN=***\n*** End Patch"}, why)
 	b.fails("apply_patch", m{"input": "*** Begin Patch\n*** Add File: x/.env\n+TOKEN=***\n*** End Patch"}, why)
 	redacted := "[redacted] stands for secrets"
 	b.fails("write", m{"path": "new.txt", "content": "version [redacted]\n"}, redacted)
 	b.fails("edit", m{"path": "notes.txt", "oldText": "here", "newText": "[redacted]"}, redacted)
-	b.fails("apply_patch", m{"input": "*** Begin Patch\n*** Update File: notes.txt\n@@\n-the key is here\n+the key is [redacted]\n*** End Patch"}, redacted)
+	b.fails("apply_patch",
+		m{"input": "*** Begin Patch\n*** Update File: notes.txt\n@@\n-the key is here\n+the key is [redacted]\n*** End Patch"}, redacted)
 	if got := b.content(".env"); got != env {
 		t.Errorf(".env is %q", got)
 	}
@@ -39,7 +42,8 @@ func TestHiddenValues(t *testing.T) {
 		t.Errorf(".env is %q", got)
 	}
 	for name, text := range map[string]string{
-		".env.example": seen, "page.md": "a\n\n***\n\nb *** c\n", "x.py": "print('***')\npower = 2***3\n", "list.txt": "[REDACTED]\n",
+		".env.example": seen, "page.md": "a\n\n***\n\nb *** c\n", "x.py": "print('***')\npower = 2***3\n",
+		"list.txt": "[REDACTED]\n",
 	} {
 		b.text("write", m{"path": name, "content": text})
 	}

@@ -25,12 +25,15 @@ func (a lsArgs) paths() []string { return []string{a.Path} }
 
 func newLs(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
-		Name:   "ls",
-		Label:  "List folder",
-		Effect: tool.Reads,
-		Names:  []string{"list_dir"}, Groups: []string{"group:fs", tool.Reading}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.TakesNotes},
-		Parallel: true,
-		Aliases:  map[string]string{"dir": "path", "directory": "path"},
+		Name:      "ls",
+		Label:     "List folder",
+		Effect:    tool.Reads,
+		Names:     []string{"list_dir"},
+		Groups:    []string{"group:fs", tool.Reading},
+		Sandboxed: tool.Inside,
+		Roles:     []tool.Role{tool.TakesNotes},
+		Parallel:  true,
+		Aliases:   map[string]string{"dir": "path", "directory": "path"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string"}},
 			"additionalProperties":false}`),
@@ -104,7 +107,8 @@ func (w *workspace) entry(dir string, e fs.DirEntry) string {
 	case err == nil:
 		return kind(info.Mode()) + " " + name + " -> " + pathpolicy.Show(target)
 	case pathpolicy.IsEscape(err):
-		return "[link] " + name + " -> " + pathpolicy.Show(target) + " (leads out of the " + map[bool]string{true: "folder)", false: "workspace)"}[w.Outside]
+		return "[link] " + name + " -> " + pathpolicy.Show(target) + " (leads out of the " +
+			map[bool]string{true: "folder)", false: "workspace)"}[w.Outside]
 	}
 	return "[link] " + name + " -> " + pathpolicy.Show(target) + " (dangling)"
 }

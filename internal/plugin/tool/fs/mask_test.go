@@ -6,7 +6,8 @@ import (
 )
 
 func FuzzMask(f *testing.F) {
-	for _, s := range []string{"", "A=1\n", "A='x\ny'\n", "# c\n", "export B=\"q\"\n", "C=`\n`\n", "no setting\n", "=\n", "A=\"\n"} {
+	for _, s := range []string{"", "A=1\n", "A='x\ny'\n", "# c\n", "export B=\"q\"\n", "C=`\n`\n",
+		"no setting\n", "=\n", "A=\"\n"} {
 		f.Add(s, s)
 	}
 	f.Fuzz(func(t *testing.T, before, after string) {

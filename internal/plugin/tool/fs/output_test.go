@@ -63,17 +63,20 @@ func TestOutput(t *testing.T) {
 			return r.Content[0].Text, nil
 		}
 		got, err := call("read", 5000, map[string]any{"path": "media:" + ref, "offset": 150_000})
-		if err != nil || !strings.Contains(got, "150000\tline 150000 of") || len(got) > 5000 || !strings.Contains(got, "More lines follow") {
+		if err != nil || !strings.Contains(got, "150000\tline 150000 of") || len(got) > 5000 ||
+			!strings.Contains(got, "More lines follow") {
 			t.Errorf("read: %.80q, %d characters, %v", got, len(got), err)
 		}
-		if got, err = call("grep", 0, map[string]any{"path": "media:" + ref, "pattern": "line 17777[78] "}); err != nil || !strings.Contains(got, ":177777: line 177777 of") || strings.Count(got, "\n") > 3 {
+		if got, err = call("grep", 0, map[string]any{"path": "media:" + ref, "pattern": "line 17777[78] "}); err != nil ||
+			!strings.Contains(got, ":177777: line 177777 of") || strings.Count(got, "\n") > 3 {
 			t.Errorf("grep: %q, %v", got, err)
 		}
 		got, err = call("grep", 0, map[string]any{"path": "media:" + single, "pattern": "needle"})
 		if err != nil || !strings.Contains(got, ":6: ") {
 			t.Errorf("grep in one line: %.80q, %v", got, err)
 		}
-		if got, err = call("read", 0, map[string]any{"path": "media:" + single, "offset": 6, "limit": 1}); err != nil || !strings.Contains(got, "needle") {
+		if got, err = call("read", 0, map[string]any{"path": "media:" + single, "offset": 6, "limit": 1}); err != nil ||
+			!strings.Contains(got, "needle") {
 			t.Errorf("read of one line: %.80q, %v", got, err)
 		}
 		gone := "media:" + strings.Repeat("0", 32)

@@ -31,10 +31,20 @@ func newHomeFixture(t *testing.T) *homeFixture {
 	}
 	home, state := filepath.Join(parent, "ann"), filepath.Join(parent, "state")
 	t.Setenv("HOME", home)
-	h := &homeFixture{&fixture{t, filepath.Join(home, "ws"), tool.NewSet(fs.New(fs.Options{Paths: pathpolicy.Rule{Outside: true, Private: func() []string { return []string{state} }}, PatchOutside: true})...)}, home, state}
+	h := &homeFixture{&fixture{t, filepath.Join(home, "ws"),
+		tool.NewSet(fs.New(fs.Options{Paths: pathpolicy.Rule{Outside: true, Private: func() []string {
+			return []string{state}
+		}}, PatchOutside: true})...)}, home, state}
 	for name, content := range map[string]string{
-		"ws/plain": "inside\n", "project/main.go": "package main\n", "project/deep/er/x.go": "package " + canary + "\n", "project/.env": "KEY=" + canary + "\n",
-		"project/server.pem": canary + "\n", "project/.git/config": canary + "\n", ".ssh/id_rsa": canary + "\n", "../state/chela.json": canary + "\n",
+		"ws/plain":             "inside\n",
+		"project/main.go":      "package main\n",
+		"project/deep/er/x.go": "package " + canary + "\n",
+		"project/.env":         "KEY=" + canary + "\n",
+		"project/server.pem":   canary + "\n",
+		"project/.git/config":  canary + "\n",
+		".ssh/id_rsa":          canary + "\n",
+
+		"../state/chela.json": canary + "\n",
 	} {
 		b := fixture{t: t, dir: home}
 		b.write(name, content)
@@ -98,7 +108,8 @@ func TestOutside(t *testing.T) {
 		h := newHomeFixture(t)
 		h.symlink(h.home+"/project", "link")
 		h.symlink(h.dir+"/plain", "../back")
-		for _, path := range []string{h.home + "/project/main.go", "~/project/main.go", "../project/main.go", "link/main.go"} {
+		for _, path := range []string{h.home + "/project/main.go", "~/project/main.go",
+			"../project/main.go", "link/main.go"} {
 			if got := h.unasked("read", m{"path": path}); !strings.Contains(got, "package main") {
 				t.Errorf("%s: %q", path, got)
 			}
@@ -109,10 +120,12 @@ func TestOutside(t *testing.T) {
 		if err := os.Symlink("/etc", h.home+"/project/out"); err != nil {
 			t.Fatal(err)
 		}
-		if got := h.unasked("ls", m{"path": "~/project"}); !strings.Contains(got, "[file] main.go") || !strings.Contains(got, "[link] out -> /etc (leads out of the folder)") {
+		if got := h.unasked("ls", m{"path": "~/project"}); !strings.Contains(got, "[file] main.go") ||
+			!strings.Contains(got, "[link] out -> /etc (leads out of the folder)") {
 			t.Errorf("ls: %q", got)
 		}
-		if got := h.unasked("find", m{"pattern": "*.go", "path": "~"}); !strings.Contains(got, h.home+"/project/deep/er/x.go") {
+		if got := h.unasked("find", m{"pattern": "*.go", "path": "~"}); !strings.Contains(got,
+			h.home+"/project/deep/er/x.go") {
 			t.Errorf("find: %q", got)
 		}
 		if got := h.unasked("write", m{"path": "sub/new", "content": "x"}); !strings.Contains(got, "Created sub/new") {
@@ -123,7 +136,8 @@ func TestOutside(t *testing.T) {
 		h := newHomeFixture(t)
 		got := h.unasked("grep", m{"pattern": canary[:6], "path": "~"})
 		// .ssh with what is in it is one folder; the others are .env and server.pem
-		if strings.Count(got, canary) != 1 || !strings.Contains(got, "x.go:1") || !strings.Contains(got, "[3 private files or folders were skipped") {
+		if strings.Count(got, canary) != 1 || !strings.Contains(got, "x.go:1") ||
+			!strings.Contains(got, "[3 private files or folders were skipped") {
 			t.Errorf("%q", got)
 		}
 		if got := h.unasked("find", m{"pattern": "id_rsa", "path": "~"}); strings.Contains(got, "/id_rsa") {
@@ -152,32 +166,43 @@ func TestOutside(t *testing.T) {
 		h := newHomeFixture(t)
 		h.symlink(h.home+"/project", "link")
 		long := strings.Repeat("a line that is written\n", 2000)
-		for path, real := range map[string]string{"~/project/new/a.txt": "/project/new/a.txt", "link/b.txt": "/project/b.txt"} {
-			if _, err := h.allowed("write", m{"path": path, "content": long}, "changes files outside", h.home+real, long); err != nil {
+		for path, real := range map[string]string{
+			"~/project/new/a.txt": "/project/new/a.txt",
+			"link/b.txt":          "/project/b.txt",
+		} {
+			if _, err := h.allowed("write", m{"path": path, "content": long}, "changes files outside", h.home+real,
+				long); err != nil {
 				t.Error(err)
 			}
 			if got, err := os.ReadFile(h.home + real); string(got) != long {
 				t.Errorf("%s: %d bytes, %v", path, len(got), err)
 			}
 		}
-		if _, err := h.allowed("edit", m{"path": "~/project/main.go", "oldText": "main", "newText": "other"}, "changes files outside", "main", "other"); err != nil {
+		if _, err := h.allowed("edit", m{"path": "~/project/main.go", "oldText": "main", "newText": "other"},
+			"changes files outside", "main", "other"); err != nil {
 			t.Error(err)
 		}
 		if got, _ := os.ReadFile(h.home + "/project/main.go"); string(got) != "package other\n" {
 			t.Errorf("%q", got)
 		}
-		if _, err := h.allowed("write", m{"path": h.state + "/chela.json", "content": "{}"}, "changes private files"); err != nil {
+		if _, err := h.allowed("write", m{"path": h.state + "/chela.json", "content": "{}"}, "changes private files"); err !=
+			nil {
 			t.Error(err)
 		}
 	})
 	t.Run("a patch needs approval as a whole", func(t *testing.T) {
 		h := newHomeFixture(t)
 		patch := "*** Begin Patch\n*** Update File: plain\n@@\n-inside\n+changed\n*** Update File: ~/project/main.go\n*** Move to: ~/project/cmd/main.go\n@@\n-package main\n+package cmd\n*** Add File: " + h.home + "/project/cmd/doc.go\n+package cmd\n*** End Patch"
-		r, err := h.allowed("apply_patch", m{"input": patch}, "changes files outside", h.home+"/project/cmd/main.go", "+package cmd")
+		r, err := h.allowed("apply_patch", m{"input": patch}, "changes files outside",
+			h.home+"/project/cmd/main.go", "+package cmd")
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path, want := range map[string]string{h.dir + "/plain": "changed\n", h.home + "/project/cmd/main.go": "package cmd\n", h.home + "/project/cmd/doc.go": "package cmd\n"} {
+		for path, want := range map[string]string{
+			h.dir + "/plain":                "changed\n",
+			h.home + "/project/cmd/main.go": "package cmd\n",
+			h.home + "/project/cmd/doc.go":  "package cmd\n",
+		} {
 			if got, err := os.ReadFile(path); string(got) != want {
 				t.Errorf("%s: %q, %v\n%s", path, got, err, r.Content[0].Text)
 			}
@@ -188,7 +213,9 @@ func TestOutside(t *testing.T) {
 		if err := os.Symlink("doc.go", h.home+"/project/cmd/link"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.allowed("apply_patch", m{"input": "*** Begin Patch\n*** Delete File: ~/project/cmd/link\n*** End Patch"}, "changes"); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+		if _, err := h.allowed("apply_patch",
+			m{"input": "*** Begin Patch\n*** Delete File: ~/project/cmd/link\n*** End Patch"}, "changes"); err == nil ||
+			!strings.Contains(err.Error(), "symbolic link") {
 			t.Errorf("deleting a link: %v", err)
 		}
 	})
@@ -209,7 +236,8 @@ func TestOutside(t *testing.T) {
 		h.symlink(h.home+"/.ssh", "link")
 		tl, _ := h.set.Get("write")
 		raw, _ := json.Marshal(args)
-		if _, err := tl.Run(t.Context(), tool.Call{Args: raw, Dir: h.dir, Plan: &p}); err == nil || !strings.Contains(err.Error(), "not allowed") {
+		if _, err := tl.Run(t.Context(), tool.Call{Args: raw, Dir: h.dir, Plan: &p}); err == nil ||
+			!strings.Contains(err.Error(), "not allowed") {
 			t.Errorf("error %v", err)
 		}
 		if _, err := os.Lstat(h.home + "/.ssh/made"); err == nil {
@@ -227,7 +255,8 @@ func TestOutside(t *testing.T) {
 			}
 		}
 		h.fails("read", m{"path": "~/project/hard"}, "more than one name")
-		if _, err := h.allowed("write", m{"path": "~/project/.git/hooks/x", "content": "x"}, "changes"); err == nil || !strings.Contains(err.Error(), ".git") {
+		if _, err := h.allowed("write", m{"path": "~/project/.git/hooks/x", "content": "x"}, "changes"); err == nil ||
+			!strings.Contains(err.Error(), ".git") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -237,7 +266,12 @@ func TestOutside(t *testing.T) {
 func TestOutsideConformance(t *testing.T) {
 	h := newHomeFixture(t)
 	before := tooltest.Tree(t, h.home+"/project")
-	for name, args := range map[string]m{"read": {"path": "plain"}, "ls": {}, "find": {"pattern": "*"}, "grep": {"pattern": "inside"}} {
+	for name, args := range map[string]m{
+		"read": {"path": "plain"},
+		"ls":   {},
+		"find": {"pattern": "*"},
+		"grep": {"pattern": "inside"},
+	} {
 		here := fixture{t, h.dir, tool.NewSet(fs.New(fs.Options{})...)}
 		if diff := cmp.Diff(here.text(name, args), h.unasked(name, args)); diff != "" {
 			t.Errorf("%s: %s", name, diff)

@@ -36,11 +36,16 @@ func (a patchArgs) paths() []string {
 
 func newPatch(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
-		Name:   "apply_patch",
-		Label:  "Patch files",
-		Effect: tool.Writes,
-		Groups: []string{"group:fs"}, With: "write", Sandboxed: tool.Inside, InRuns: true, Roles: []tool.Role{tool.PatchesFiles}, Title: patchTitle,
-		Aliases: map[string]string{"patch": "input", "diff": "input", "text": "input"},
+		Name:      "apply_patch",
+		Label:     "Patch files",
+		Effect:    tool.Writes,
+		Groups:    []string{"group:fs"},
+		With:      "write",
+		Sandboxed: tool.Inside,
+		InRuns:    true,
+		Roles:     []tool.Role{tool.PatchesFiles},
+		Title:     patchTitle,
+		Aliases:   map[string]string{"patch": "input", "diff": "input", "text": "input"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"input":{"type":"string","minLength":1}},
 			"required":["input"],"additionalProperties":false}`),

@@ -70,7 +70,8 @@ func (r *patchReader) errorf(format string, args ...any) error {
 // parsePatch parses a patch.
 func parsePatch(input string) ([]section, error) {
 	if len(input) > maxPatch {
-		return nil, fmt.Errorf("the patch is too long (%s; the limit is %s)", humanize.Bytes(int64(len(input))), humanize.Bytes(maxPatch))
+		return nil, fmt.Errorf("the patch is too long (%s; the limit is %s)", humanize.Bytes(int64(len(input))),
+			humanize.Bytes(maxPatch))
 	}
 	r := &patchReader{lines: strings.Split(unwrap(input), "\n")}
 	for i, l := range r.lines {
@@ -122,7 +123,8 @@ func unwrap(s string) string {
 	}
 	body, last := strings.TrimSpace(rest[:i]), strings.TrimSpace(rest[i+1:])
 	_, word, here := strings.Cut(first, "<<")
-	if word = strings.Trim(word, `-'" `); here && word != "" && last == word || strings.HasPrefix(first, "```") && last == "```" {
+	if word = strings.Trim(word, `-'" `); here && word != "" && last == word ||
+		strings.HasPrefix(first, "```") && last == "```" {
 		return body
 	}
 	return s

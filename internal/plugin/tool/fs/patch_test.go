@@ -24,7 +24,8 @@ func TestPatch(t *testing.T) {
 		b.write("u.txt", "one\ntwo\nthree\n")
 		b.write("d.txt", "x")
 		s := b.text("apply_patch", patchOf(
-			"*** Add File: new/a.txt", "+hello", "+", "*** Update File: u.txt", "@@", " one", "-two", "+2", " three", "*** Delete File: d.txt"))
+			"*** Add File: new/a.txt", "+hello", "+", "*** Update File: u.txt", "@@", " one", "-two", "+2", " three",
+			"*** Delete File: d.txt"))
 		if s != "Done:\nA new/a.txt\nM u.txt\nD d.txt" {
 			t.Errorf("got %q", s)
 		}
@@ -46,7 +47,8 @@ func TestPatch(t *testing.T) {
 		if err := os.Chmod(filepath.Join(b.dir, "old.sh"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if s := b.text("apply_patch", patchOf("*** Update File: old.sh", "*** Move to: deep/new.sh", "@@", " a", "-b", "+c")); s != "Done:\nA deep/new.sh (from old.sh)\nD old.sh" {
+		if s := b.text("apply_patch", patchOf("*** Update File: old.sh", "*** Move to: deep/new.sh", "@@", " a", "-b",
+			"+c")); s != "Done:\nA deep/new.sh (from old.sh)\nD old.sh" {
 			t.Errorf("got %q", s)
 		}
 		info, err := os.Stat(filepath.Join(b.dir, "deep/new.sh"))
@@ -64,7 +66,8 @@ func TestPatch(t *testing.T) {
 		b := newFixture(t)
 		b.write("a.txt", "one\ntwo\n")
 		b.write("b.txt", "one\n")
-		b.unchanged(patchOf("*** Update File: b.txt", "@@", "-one", "+1", "*** Update File: a.txt", "@@", " one", "-three", "+3"), "a.txt: change 1 (line 7 of the patch): these lines were not found:\none\nthree")
+		b.unchanged(patchOf("*** Update File: b.txt", "@@", "-one", "+1", "*** Update File: a.txt", "@@", " one", "-three",
+			"+3"), "a.txt: change 1 (line 7 of the patch): these lines were not found:\none\nthree")
 		b.unchanged(patchOf("*** Update File: a.txt", "@@ func x()", "-one"), `the line "func x()" was not found`)
 		b.unchanged(patchOf("*** Update File: none.txt", "@@", "-one"), "none.txt does not exist")
 		b.unchanged(patchOf("*** Delete File: none.txt"), "none.txt does not exist")
@@ -74,11 +77,14 @@ func TestPatch(t *testing.T) {
 		patch        []string
 		after        string
 	}{
-		{"CR LF is kept", "one\r\ntwo\r\nthree\r\n", []string{"@@", " one", "-two", "+2", "+2b", " three"}, "one\r\n2\r\n2b\r\nthree\r\n"},
-		{"lines with other line breaks are kept", "one\r\ntwo\nthree\r\n", []string{"@@", " one", " two", "-three", "+3"}, "one\r\ntwo\n3\r\n"},
+		{"CR LF is kept", "one\r\ntwo\r\nthree\r\n", []string{"@@", " one", "-two", "+2", "+2b", " three"},
+			"one\r\n2\r\n2b\r\nthree\r\n"},
+		{"lines with other line breaks are kept", "one\r\ntwo\nthree\r\n", []string{"@@", " one", " two", "-three", "+3"},
+			"one\r\ntwo\n3\r\n"},
 		{"a missing final line break is kept", "one\ntwo", []string{"@@", " one", "-two", "+2"}, "one\n2"},
 		{"no @@ for the first", "one\ntwo\n", []string{"-one", "+1"}, "1\ntwo\n"},
-		{"position given by the context line", "f()\n  x\ng()\n  x\n", []string{"@@ g()", "-  x", "+  y"}, "f()\n  x\ng()\n  y\n"},
+		{"position given by the context line", "f()\n  x\ng()\n  x\n", []string{"@@ g()", "-  x", "+  y"},
+			"f()\n  x\ng()\n  y\n"},
 		{"several changes in order", "a\nb\nc\nd\ne\n", []string{"@@", "-b", "+B", "@@", "-d", "+D"}, "a\nB\nc\nD\ne\n"},
 		{"the same lines twice", "x\ny\nx\ny\n", []string{"@@", " x", "-y", "+1", "@@", " x", "-y", "+2"}, "x\n1\nx\n2\n"},
 		{"only added lines, at the end", "a\n", []string{"@@", "+b"}, "a\nb\n"},
@@ -104,7 +110,8 @@ func TestPatch(t *testing.T) {
 	}
 	t.Run("fences and here-documents around a patch", func(t *testing.T) {
 		p := "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch"
-		for _, s := range []string{"\n" + p + "\n\n", "```\n" + p + "\n```", "```diff\n" + p + "\n```", "apply_patch <<'EOF'\n" + p + "\nEOF", "<<EOF\n" + p + "\nEOF\n", strings.ReplaceAll(p, "\n", "\r\n")} {
+		for _, s := range []string{"\n" + p + "\n\n", "```\n" + p + "\n```", "```diff\n" + p + "\n```",
+			"apply_patch <<'EOF'\n" + p + "\nEOF", "<<EOF\n" + p + "\nEOF\n", strings.ReplaceAll(p, "\n", "\r\n")} {
 			b := newFixture(t)
 			b.text("apply_patch", m{"input": s})
 			if b.content("f") != "x\n" {
@@ -119,7 +126,8 @@ func TestPatch(t *testing.T) {
 		if b.content("f") != "z\nc\n" {
 			t.Errorf("%q", b.content("f"))
 		}
-		if s := b.text("apply_patch", patchOf("*** Delete File: f", "*** Add File: f", "+new")); s != "Done:\nM f" || b.content("f") != "new\n" {
+		if s := b.text("apply_patch", patchOf("*** Delete File: f", "*** Add File: f", "+new")); s != "Done:\nM f" ||
+			b.content("f") != "new\n" {
 			t.Errorf("%q, %q", s, b.content("f"))
 		}
 		if s := b.text("apply_patch", patchOf("*** Update File: f", "@@", " new")); s != "The patch changes nothing." {
@@ -149,7 +157,8 @@ func TestPatch(t *testing.T) {
 	t.Run("a failing write reports the changes made before, and deletes nothing", func(t *testing.T) {
 		b := newFixture(t)
 		b.write("old", "x\n")
-		b.fails("apply_patch", patchOf("*** Delete File: old", "*** Add File: a", "+x", "*** Add File: a/b", "+y"), "these changes were made before:\nA a")
+		b.fails("apply_patch", patchOf("*** Delete File: old", "*** Add File: a", "+x", "*** Add File: a/b", "+y"),
+			"these changes were made before:\nA a")
 		if b.content("old") != "x\n" || b.content("a") != "x\n" {
 			t.Errorf("%q, %q", b.content("old"), b.content("a"))
 		}

@@ -39,11 +39,13 @@ func (a readArgs) paths() []string { return filesOf(a.Path) }
 
 func newRead(o Options) tool.Tool {
 	return newTool(o, tool.Spec{
-		Name:   "read",
-		Label:  "Read file",
-		Effect: tool.Reads,
-		Groups: []string{"group:fs", tool.Reading}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.ReadsFiles, tool.TakesNotes},
-		Parallel: true,
+		Name:      "read",
+		Label:     "Read file",
+		Effect:    tool.Reads,
+		Groups:    []string{"group:fs", tool.Reading},
+		Sandboxed: tool.Inside,
+		Roles:     []tool.Role{tool.ReadsFiles, tool.TakesNotes},
+		Parallel:  true,
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"path":{"type":"string"},
 			"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},
@@ -92,7 +94,8 @@ func read(ctx context.Context, w *workspace, a readArgs, maxImage int64) (tool.R
 	}
 	chars, ok := charset.Detect(head, rest == nil)
 	if !ok {
-		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime, humanize.Bytes(info.Size()))), nil
+		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime,
+			humanize.Bytes(info.Size()))), nil
 	}
 	p := newPage(a, w.room)
 	p.charset = note(chars)
@@ -126,7 +129,8 @@ func readOutput(ctx context.Context, w *workspace, a readArgs, o Options, ref st
 	if mime := http.DetectContentType(head); isImage(mime) {
 		return image(f, head, mime, a.Path, info.Size(), o.MaxImage)
 	} else if charset.Binary(head) {
-		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime, humanize.Bytes(info.Size()))), nil
+		return tool.Text(fmt.Sprintf("%s is a binary file (%s, %s); it is not shown.", pathpolicy.Show(a.Path), mime,
+			humanize.Bytes(info.Size()))), nil
 	}
 	p := newPage(a, w.room)
 	if err := p.fill(ctx, wrappedLines(head, rest)); err != nil {
@@ -209,7 +213,8 @@ func (p *page) fill(ctx context.Context, l *lines) error {
 		fmt.Fprintf(&p.text, "%6d\t%s\n", p.seen, text)
 		p.lines++
 		if line.endless {
-			p.more = fmt.Sprintf("Line %d is longer than %s; the rest of the file was not read.", p.seen, humanize.Bytes(maxSkip))
+			p.more = fmt.Sprintf("Line %d is longer than %s; the rest of the file was not read.", p.seen,
+				humanize.Bytes(maxSkip))
 			return nil
 		}
 	}
@@ -246,7 +251,8 @@ func (p *page) clean(line line) string {
 func (p *page) result() tool.Result {
 	var notes []string
 	if p.lines == 0 {
-		notes = append(notes, fmt.Sprintf("%s has %d lines; offset %d is past its end.", pathpolicy.Show(p.path), p.seen, p.first))
+		notes = append(notes, fmt.Sprintf("%s has %d lines; offset %d is past its end.", pathpolicy.Show(p.path),
+			p.seen, p.first))
 	}
 	if p.more != "" {
 		notes = append(notes, fmt.Sprintf("Lines %d-%d. %s", p.first, p.first+p.lines-1, p.more))

@@ -53,7 +53,8 @@ func (w *workspace) before(path, name string, had fs.FileInfo) (journal.Content,
 
 // edit returns the change of a file, for the journal. perm is the mode of a new file.
 func (w *workspace) edit(name string, before journal.Content, after []byte, perm fs.FileMode) journal.Edit {
-	e := journal.Edit{Kind: journal.File, Target: w.real(name), Before: before, After: journal.Content{Exists: true, Data: after, Mode: perm}}
+	e := journal.Edit{Kind: journal.File, Target: w.real(name), Before: before,
+		After: journal.Content{Exists: true, Data: after, Mode: perm}}
 	if before.Exists {
 		e.After.Mode = before.Mode
 	}

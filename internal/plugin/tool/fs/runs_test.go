@@ -10,12 +10,14 @@ import (
 
 // TestRuns keeps the tools from writing unasked what other programs run.
 func TestRuns(t *testing.T) {
-	names := []string{".vscode/tasks.json", "packages/a/.VSCODE/tasks.json", ".github/workflows/ci.yml", ".husky/pre-commit", ".mcp.json", "sub/.claude/settings.json", ".gitmodules"}
+	names := []string{".vscode/tasks.json", "packages/a/.VSCODE/tasks.json", ".github/workflows/ci.yml",
+		".husky/pre-commit", ".mcp.json", "sub/.claude/settings.json", ".gitmodules"}
 	t.Run("E4 nobody can be asked", func(t *testing.T) {
 		b := newFixture(t)
 		for _, name := range names {
 			b.fails("write", m{"path": name, "content": "x"}, "other programs run")
-			b.fails("apply_patch", m{"input": "*** Begin Patch\n*** Add File: " + name + "\n+x\n*** End Patch"}, "other programs run")
+			b.fails("apply_patch", m{"input": "*** Begin Patch\n*** Add File: " + name + "\n+x\n*** End Patch"},
+				"other programs run")
 		}
 		b.text("write", m{"path": ".github/README.md", "content": "x"})
 		b.text("write", m{"path": "docs/vscode.json", "content": "x"})

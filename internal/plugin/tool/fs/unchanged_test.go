@@ -42,7 +42,8 @@ func TestUnchanged(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer dir.Close()
-			sections, err := parsePatch("*** Begin Patch\n*** Add File: f.new\n+x\n*** Update File: f\n@@\n-one\n+two\n*** End Patch")
+			sections, err := parsePatch(
+				"*** Begin Patch\n*** Add File: f.new\n+x\n*** Update File: f\n@@\n-one\n+two\n*** End Patch")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -63,13 +63,15 @@ func write(ctx context.Context, w *workspace, a writeArgs) (tool.Result, error) 
 		verb = "Replaced"
 	}
 	if before.Large > 0 {
-		note = fmt.Sprintf(" Its earlier content (%s) is not kept, so that this cannot be undone.", humanize.Bytes(before.Large))
+		note = fmt.Sprintf(" Its earlier content (%s) is not kept, so that this cannot be undone.",
+			humanize.Bytes(before.Large))
 	}
 	e := w.edit(name, before, data, 0o644)
 	if err := w.record(ctx, []journal.Edit{e}, func(int) error { return w.write(a.Path, name, data, 0o644) }); err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Text(fmt.Sprintf("%s %s (%s).%s", verb, pathpolicy.Show(a.Path), humanize.Bytes(int64(len(data))), note)), nil
+	return tool.Text(fmt.Sprintf("%s %s (%s).%s", verb, pathpolicy.Show(a.Path), humanize.Bytes(int64(len(data))), note)),
+		nil
 }
 
 // encoded returns the content that a call writes, in the encoding of the file that it
@@ -91,7 +93,8 @@ func (w *workspace) encoded(a writeArgs, name string, had fs.FileInfo) ([]byte, 
 
 // write writes a file and the folders that it is in. The caller holds its [workspace.keys].
 func (w *workspace) write(path, name string, data []byte, perm fs.FileMode) error {
-	if err := w.checkRepository(path, name); err != nil { // an earlier part of the call, or another call, may have changed that
+	// an earlier part of the call, or another call, may have changed that
+	if err := w.checkRepository(path, name); err != nil {
 		return err
 	}
 	if dir := filepath.Dir(name); dir != "." {
@@ -156,17 +159,21 @@ func (w *workspace) target(path string) (*workspace, string, error) {
 	}
 	for part := range strings.SplitSeq(filepath.ToSlash(whole), "/") {
 		if part = strings.ToLower(strings.Map(pathpolicy.Visible, part)); part == ".git" || part == "git~1" {
-			return nil, "", fmt.Errorf("%s is inside .git, which file tools do not write; use git through exec", pathpolicy.Show(path))
+			return nil, "", fmt.Errorf("%s is inside .git, which file tools do not write; use git through exec",
+				pathpolicy.Show(path))
 		}
 	}
 	if part := pathpolicy.RunsIn(name); part != "" && !w.asked && !w.Outside {
-		return nil, "", fmt.Errorf("%s makes other programs run what is in it, and nobody can be asked here; exec with host gateway asks the person", pathpolicy.Show(part))
+		return nil, "",
+			fmt.Errorf("%s makes other programs run what is in it, and nobody can be asked here; exec with host gateway asks the person", pathpolicy.Show(part))
 	}
 	if err := w.checkRepository(path, name); err != nil {
 		return nil, "", err
 	}
 	if w.fixed && !w.Outside && pathpolicy.Self(name) {
-		return nil, "", fmt.Errorf("%s belongs to the assistant itself: only its owner can have it changed, or a person in a direct chat", pathpolicy.Show(path))
+		return nil, "",
+			fmt.Errorf("%s belongs to the assistant itself: only its owner can have it changed, or a person in a direct chat",
+				pathpolicy.Show(path))
 	}
 	return w, name, nil
 }
@@ -178,7 +185,9 @@ func (w *workspace) checkRepository(path, name string) error {
 	if dir == "" {
 		return nil
 	}
-	return fmt.Errorf("with %s, Git takes %s for a repository without a working tree, which file tools do not write; use git through exec", pathpolicy.Show(path), w.ShowName(dir))
+	return fmt.Errorf(
+		"with %s, Git takes %s for a repository without a working tree, which file tools do not write; use git through exec",
+		pathpolicy.Show(path), w.ShowName(dir))
 }
 
 // keys returns what is locked while a file is written: the file, and the folders that it may

@@ -64,10 +64,18 @@ const (
 
 func (t gatewayTool) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "gateway", Label: "Settings", Description: strings.TrimSpace(description), Effect: tool.Writes, OwnerOnly: true,
-		Groups: []string{"group:automation"}, Sandboxed: tool.Outside, Subagents: tool.NoSubagents, InRuns: true, Roles: []tool.Role{tool.ChangesSettings},
-		Aliases:  map[string]string{"patch": "raw", "note": "reason", "restartDelayMs": "delayMs"},
-		Volatile: []string{"hash"},
+		Name:        "gateway",
+		Label:       "Settings",
+		Description: strings.TrimSpace(description),
+		Effect:      tool.Writes,
+		OwnerOnly:   true,
+		Groups:      []string{"group:automation"},
+		Sandboxed:   tool.Outside,
+		Subagents:   tool.NoSubagents,
+		InRuns:      true,
+		Roles:       []tool.Role{tool.ChangesSettings},
+		Aliases:     map[string]string{"patch": "raw", "note": "reason", "restartDelayMs": "delayMs"},
+		Volatile:    []string{"hash"},
 		Schema: json.RawMessage(`{"type":"object","required":["action"],"properties":{
 			"action":{"type":"string","enum":["config.get","config.schema.lookup","config.patch","config.apply","restart"]},
 			"path":{"type":"string"},
@@ -138,7 +146,8 @@ func (t gatewayTool) get(a args) (tool.Result, error) {
 func (t gatewayTool) lookup(a args) (tool.Result, error) {
 	k, ok := t.Lookup(a.Path)
 	if !ok {
-		return tool.Result{}, fmt.Errorf("there is no setting %s; look up the path above it, or \"agents\", \"messages\", …", cmp.Or(a.Path, `""`))
+		return tool.Result{}, fmt.Errorf("there is no setting %s; look up the path above it, or \"agents\", \"messages\", …",
+			cmp.Or(a.Path, `""`))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", cmp.Or(k.Path, "the settings"), k.Schema)
@@ -188,7 +197,13 @@ func (t gatewayTool) write(ctx context.Context, c tool.Call, a args) (tool.Resul
 	if err != nil {
 		return tool.Result{}, err
 	}
-	w, err := t.Write(ctx, c, Change{Text: text, Merge: a.Action == patch, Base: a.Base, Replace: a.Replace, Reason: a.Reason})
+	w, err := t.Write(ctx, c, Change{
+		Text:    text,
+		Merge:   a.Action == patch,
+		Base:    a.Base,
+		Replace: a.Replace,
+		Reason:  a.Reason,
+	})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -213,7 +228,12 @@ func (t gatewayTool) write(ctx context.Context, c tool.Call, a args) (tool.Resul
 	for _, p := range w.Warnings {
 		fmt.Fprintf(&b, "\nWarning: %s: %s", p.Path, p.Message)
 	}
-	return tool.Detailed(b.String(), map[string]any{"changed": w.Changed, "restart": w.Starts, "restartPaths": w.Cold, "hash": w.Hash}), nil
+	return tool.Detailed(b.String(), map[string]any{
+		"changed":      w.Changed,
+		"restart":      w.Starts,
+		"restartPaths": w.Cold,
+		"hash":         w.Hash,
+	}), nil
 }
 
 // going tells the model that the gateway restarts.

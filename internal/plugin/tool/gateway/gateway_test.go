@@ -30,7 +30,9 @@ func (settings) Restart(_ context.Context, _ tool.Call, _ string, d time.Duratio
 }
 
 func TestConformance(t *testing.T) {
-	tooltest.Run(t, gateway.New(settings{}), tooltest.Options{Args: []string{`{"action":"config.get"}`, `{"action":"config.schema.lookup","path":"messages"}`, `{"action":"config.patch","raw":"{}"}`}})
+	tooltest.Run(t, gateway.New(settings{}),
+		tooltest.Options{Args: []string{`{"action":"config.get"}`, `{"action":"config.schema.lookup","path":"messages"}`,
+			`{"action":"config.patch","raw":"{}"}`}})
 }
 
 // TestTexts checks what the model is told.
@@ -40,11 +42,15 @@ func TestTexts(t *testing.T) {
 		written    wire.ConfigWritten
 		args, want string
 	}{
-		{wire.ConfigWritten{Noop: true}, `{"action":"config.apply","raw":"{}"}`, "Nothing changed: the settings were so already."},
+		{wire.ConfigWritten{Noop: true}, `{"action":"config.apply","raw":"{}"}`,
+			"Nothing changed: the settings were so already."},
 		{wire.ConfigWritten{Changed: []string{"a"}}, `{"action":"config.patch","raw":{"a":1}}`, "Written: a. In force now."},
-		{wire.ConfigWritten{Changed: []string{"a"}, Cold: []string{"a"}}, `{"action":"config.patch","raw":{"a":1}}`, "Written: a. It takes effect after a restart (action restart)."},
-		{wire.ConfigWritten{Changed: []string{"a", "b"}, Cold: []string{"b"}}, `{"action":"config.patch","raw":{"a":1}}`, "except for b"},
-		{wire.ConfigWritten{Changed: []string{"a"}, Cold: []string{"a"}, Starts: true}, `{"action":"config.patch","raw":{"a":1}}`, "restarts now. End your turn"},
+		{wire.ConfigWritten{Changed: []string{"a"}, Cold: []string{"a"}}, `{"action":"config.patch","raw":{"a":1}}`,
+			"Written: a. It takes effect after a restart (action restart)."},
+		{wire.ConfigWritten{Changed: []string{"a", "b"}, Cold: []string{"b"}}, `{"action":"config.patch","raw":{"a":1}}`,
+			"except for b"},
+		{wire.ConfigWritten{Changed: []string{"a"}, Cold: []string{"a"}, Starts: true},
+			`{"action":"config.patch","raw":{"a":1}}`, "restarts now. End your turn"},
 		{wire.ConfigWritten{}, `{"action":"restart","reason":"x","delayMs":60000}`, "restarts in 1m. End your turn"},
 		{wire.ConfigWritten{}, `{"action":"restart"}`, "reason is missing"},
 		{wire.ConfigWritten{}, `{"action":"config.patch"}`, "raw is missing"},

@@ -32,10 +32,11 @@ func TestCapabilities(t *testing.T) {
 					return next(ctx, method, r)
 				}
 			})
-			sdk.AddTool(s, &sdk.Tool{Name: "ask"}, func(ctx context.Context, r *sdk.CallToolRequest, _ any) (*sdk.CallToolResult, any, error) {
-				_, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "your password?"})
-				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "answer: " + err.Error()}}}, nil, nil
-			})
+			sdk.AddTool(s, &sdk.Tool{Name: "ask"},
+				func(ctx context.Context, r *sdk.CallToolRequest, _ any) (*sdk.CallToolResult, any, error) {
+					_, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "your password?"})
+					return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "answer: " + err.Error()}}}, nil, nil
+				})
 			return s, nil
 		}}
 		servers := map[string]core.Server{"srv": one}

@@ -65,7 +65,8 @@ func (c *conn) list(ctx context.Context) (Catalog, error) {
 	var cursor string
 	for range maxPages {
 		page, err := c.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
-		if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code == jsonrpc.CodeMethodNotFound { // it has resources or prompts only
+		// it has resources or prompts only
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && wire.Code == jsonrpc.CodeMethodNotFound {
 			break
 		}
 		if err != nil {
@@ -87,7 +88,8 @@ func (c *conn) list(ctx context.Context) (Catalog, error) {
 func (cat *Catalog) add(all []*sdk.Tool) {
 	slices.SortStableFunc(all, func(a, b *sdk.Tool) int { return cmp.Compare(a.Name, b.Name) })
 	if len(all) > maxTools {
-		cat.Refused = append(cat.Refused, fmt.Sprintf("the server lists more than %d tools: the others are omitted", maxTools))
+		cat.Refused = append(cat.Refused,
+			fmt.Sprintf("the server lists more than %d tools: the others are omitted", maxTools))
 		all = all[:maxTools]
 	}
 	cat.Tools = []Entry{}
@@ -109,7 +111,8 @@ func entry(t *sdk.Tool) (Entry, error) {
 	if t.Name == "" || len(t.Name) > maxName {
 		return Entry{}, fmt.Errorf("the name must have 1 to %d characters", maxName)
 	}
-	e := Entry{Name: t.Name, Title: clean(t.Title, maxTitle), Description: humanize.Truncate(printable(t.Description), maxDescription-1)}
+	e := Entry{Name: t.Name, Title: clean(t.Title, maxTitle),
+		Description: humanize.Truncate(printable(t.Description), maxDescription-1)}
 	if a := t.Annotations; a != nil {
 		e.Title = cmp.Or(e.Title, clean(a.Title, maxTitle))
 		e.ReadOnly = a.ReadOnlyHint
@@ -228,7 +231,8 @@ func parseCatalog(data []byte) (Catalog, error) {
 			e, s, err = m, m.Schema, nil
 			stored.Tools[i] = m
 		}
-		if err != nil || e.Name == "" || len(e.Name) > maxName || i >= maxTools+len(makers) || i > 0 && e.Name <= stored.Tools[i-1].Name {
+		if err != nil || e.Name == "" || len(e.Name) > maxName || i >= maxTools+len(makers) ||
+			i > 0 && e.Name <= stored.Tools[i-1].Name {
 			return Catalog{}, errors.New("list of tools: a tool is invalid")
 		}
 		stored.Tools[i].Schema = s

@@ -31,15 +31,26 @@ func TestCatalog(t *testing.T) {
 		want string // why it is refused; "": it is not
 	}{
 		{"plain", sdk.Tool{Name: "a", InputSchema: object}, ""},
-		{"draft 7", sdk.Tool{Name: "a", InputSchema: map[string]any{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": map[string]any{"a": map[string]any{"type": "string", "pattern": `(?!x)`}}}}, ""},
+		{"draft 7", sdk.Tool{Name: "a", InputSchema: map[string]any{
+			"$schema":    "http://json-schema.org/draft-07/schema#",
+			"type":       "object",
+			"properties": map[string]any{"a": map[string]any{"type": "string", "pattern": `(?!x)`}},
+		}}, ""},
 		{"no name", sdk.Tool{InputSchema: object}, "tool : the name"},
 		{"no schema", sdk.Tool{Name: "a"}, "tool a: schema: want an object schema"},
 		{"string schema", sdk.Tool{Name: "a", InputSchema: map[string]any{"type": "string"}}, "want an object schema"},
 		{"list", sdk.Tool{Name: "a", InputSchema: []any{}}, "want an object schema"},
-		{"remote", sdk.Tool{Name: "a", InputSchema: map[string]any{"type": "object", "$ref": "https://example.com/s.json"}}, "tool a: schema: "},
-		{"wrong type", sdk.Tool{Name: "a", InputSchema: map[string]any{"type": "object", "properties": map[string]any{"x": map[string]any{"type": "text"}}}}, "tool a: schema: "},
+		{"remote", sdk.Tool{Name: "a", InputSchema: map[string]any{"type": "object", "$ref": "https://example.com/s.json"}},
+			"tool a: schema: "},
+		{"wrong type", sdk.Tool{Name: "a", InputSchema: map[string]any{
+			"type":       "object",
+			"properties": map[string]any{"x": map[string]any{"type": "text"}},
+		}}, "tool a: schema: "},
 		{"deep", sdk.Tool{Name: "a", InputSchema: deep}, "tool a: schema: "},
-		{"large", sdk.Tool{Name: "a", InputSchema: map[string]any{"type": "object", "description": strings.Repeat("x", maxSchema)}}, "tool a: schema: it has more than"},
+		{"large", sdk.Tool{Name: "a", InputSchema: map[string]any{
+			"type":        "object",
+			"description": strings.Repeat("x", maxSchema),
+		}}, "tool a: schema: it has more than"},
 		{"control characters", sdk.Tool{Name: "a\x1b[2J", InputSchema: nil}, "tool a [2J: "},
 	} {
 		var cat Catalog
@@ -53,7 +64,8 @@ func TestCatalog(t *testing.T) {
 	}
 	var many []*sdk.Tool
 	for i := range 300 {
-		many = append(many, &sdk.Tool{Name: fmt.Sprintf("t%03d", i), Description: strings.Repeat("ü", 3000), InputSchema: object})
+		many = append(many, &sdk.Tool{Name: fmt.Sprintf("t%03d", i), Description: strings.Repeat("ü", 3000),
+			InputSchema: object})
 	}
 	var cat Catalog
 	cat.add(append(many, many[0]))
@@ -61,7 +73,8 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("%d tools, %q", len(cat.Tools), cat.Refused)
 	}
 	var hidden Catalog
-	hidden.add([]*sdk.Tool{{Name: "a", Title: "A\x1b[2J", Description: "Adds.\n\tTwo\u00a0numbers.\U000e0041\x1b[2J\u200b", InputSchema: object}})
+	hidden.add([]*sdk.Tool{{Name: "a", Title: "A\x1b[2J", Description: "Adds.\n\tTwo\u00a0numbers.\U000e0041\x1b[2J\u200b",
+		InputSchema: object}})
 	if e := hidden.Tools[0]; e.Description != "Adds.\n\tTwo numbers.[2J" || e.Title != "A [2J" {
 		t.Errorf("%q, %q", e.Title, e.Description)
 	}

@@ -83,7 +83,14 @@ func (l *link) Connect(ctx context.Context) (sdk.Connection, error) {
 // The connection lasts until stop is called. ended is called at its end, before
 // conn.ended is closed.
 func (p *Pool) dial(ctx context.Context, name string, s mcp.Server, ended func(*conn)) (*conn, Catalog, error) {
-	c := &conn{name: name, ended: make(chan struct{}), noted: make(chan struct{}), stale: make(chan struct{}, 1), update: map[string]*progress{}, redact: p.o.Redact}
+	c := &conn{
+		name:   name,
+		ended:  make(chan struct{}),
+		noted:  make(chan struct{}),
+		stale:  make(chan struct{}, 1),
+		update: map[string]*progress{},
+		redact: p.o.Redact,
+	}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	late := fmt.Errorf("it did not answer within %v", s.ConnectTimeout())
 	limit := time.AfterFunc(s.ConnectTimeout(), func() { c.cancel(late) })
@@ -136,7 +143,8 @@ func (p *Pool) connect(c *conn, s mcp.Server) (cat Catalog, err error) {
 	case mcp.Stdio:
 		c.link.Transport, err = p.startProgram(c, s)
 	case mcp.HTTP:
-		c.link.Transport = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: p.client(c, s), MaxEventSize: maxMessage}
+		c.link.Transport = &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: p.client(c, s),
+			MaxEventSize: maxMessage}
 	default:
 		c.link.Transport = &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: p.client(c, s), MaxEventSize: maxMessage}
 	}
@@ -152,7 +160,9 @@ func (p *Pool) connect(c *conn, s mcp.Server) (cat Catalog, err error) {
 			default:
 			}
 		},
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.progress(r.Params) },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+			c.progress(r.Params)
+		},
 	})
 	client.AddSendingMiddleware(patientFor(s.ConnectTimeout() / 3))
 	if c.session, err = client.Connect(c.ctx, &c.link, nil); err != nil {
@@ -173,7 +183,8 @@ func (p *Pool) startProgram(c *conn, s mcp.Server) (sdk.Transport, error) {
 	}
 	vars, dropped := s.Variables()
 	if len(dropped) > 0 {
-		p.o.Log.Warn("variables of an MCP server are not set, because they change which code runs", "server", c.name, "variables", dropped)
+		p.o.Log.Warn("variables of an MCP server are not set, because they change which code runs",
+			"server", c.name, "variables", dropped)
 	}
 	env := sandbox.Environment(p.o.Environ, vars)
 	dir := s.Folder(p.o.State)
@@ -316,7 +327,8 @@ func (c *conn) cause(err error) error {
 		return context.Cause(c.ctx)
 	case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) && !errors.Is(err, sdk.ErrConnectionClosed):
 		return err
-	case c.died() && (c.exit != exitedWell || strings.HasSuffix(err.Error(), "EOF")): // a program ends after this process closed the connection
+	// a program ends after this process closed the connection
+	case c.died() && (c.exit != exitedWell || strings.HasSuffix(err.Error(), "EOF")):
 		return errors.New(c.exit)
 	case errors.Is(err, sdk.ErrConnectionClosed):
 		return err

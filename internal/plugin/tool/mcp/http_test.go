@@ -30,8 +30,12 @@ func httpPool(t *testing.T, changed func()) *mcp.Pool {
 	t.Helper()
 	transport := &http.Transport{}
 	p := mcp.New(mcp.Options{
-		Log: slog.New(slog.DiscardHandler), Broker: &memory{server: always}, State: t.TempDir(), Label: untrusted.New(), Changed: changed,
-		HTTP: func(core.Server) *http.Client { return &http.Client{Transport: transport} },
+		Log:     slog.New(slog.DiscardHandler),
+		Broker:  &memory{server: always},
+		State:   t.TempDir(),
+		Label:   untrusted.New(),
+		Changed: changed,
+		HTTP:    func(core.Server) *http.Client { return &http.Client{Transport: transport} },
 	})
 	p.Discover()
 	t.Cleanup(func() {
@@ -96,7 +100,13 @@ func TestHTTP(t *testing.T) {
 			defer srv.CloseClientConnections()
 			changed, notify := signal()
 			p := httpPool(t, notify)
-			s := core.Server{URL: srv.URL + "/mcp", Transport: tt.transport, Headers: map[string]string{"Authorization": "Bearer t0ken"}, ConnectMS: patientMS, RequestMS: patientMS}
+			s := core.Server{
+				URL:       srv.URL + "/mcp",
+				Transport: tt.transport,
+				Headers:   map[string]string{"Authorization": "Bearer t0ken"},
+				ConnectMS: patientMS,
+				RequestMS: patientMS,
+			}
 			tools := inForce(t, p, map[string]core.Server{"srv": s}, changed, 1)
 			for range 3 {
 				if text, err := call(t, tools["srv__echo"], "hello"); err != nil || !strings.Contains(text, "hello") {
@@ -131,15 +141,18 @@ func TestHTTP(t *testing.T) {
 				t.Errorf("a server that is gone: %v", err)
 			}
 			down.Store(false)
-			waittest.Until(t, "a call of the server that is back", func() bool { _, err := call(t, tools["srv__echo"], ""); return err == nil })
+			waittest.Until(t, "a call of the server that is back",
+				func() bool { _, err := call(t, tools["srv__echo"], ""); return err == nil })
 
 			wrong := s
 			wrong.Headers = nil
-			if _, err := p.Probe(t.Context(), "srv", wrong); err == nil || !strings.Contains(err.Error(), "it wants you to log in") {
+			if _, err := p.Probe(t.Context(), "srv", wrong); err == nil ||
+				!strings.Contains(err.Error(), "it wants you to log in") {
 				t.Errorf("MCP-05 without the header: %v", err)
 			}
 			p.Use(map[string]core.Server{"srv": wrong}, time.Minute)
-			if _, err := call(t, tools["srv__echo"], ""); err == nil || !strings.Contains(err.Error(), "log in: chela mcp login srv") || p.Status()[0].State != mcp.NeedsAuth {
+			if _, err := call(t, tools["srv__echo"], ""); err == nil ||
+				!strings.Contains(err.Error(), "log in: chela mcp login srv") || p.Status()[0].State != mcp.NeedsAuth {
 				t.Errorf("MCP-05 a call without the header: %v, %+v", err, p.Status())
 			}
 			wrong = s
@@ -165,7 +178,8 @@ func TestHTTPFlood(t *testing.T) {
 	}))
 	defer srv.Close()
 	p := httpPool(t, nil)
-	_, err := p.Probe(t.Context(), "srv", core.Server{URL: srv.URL, Transport: core.HTTP, ConnectMS: patientMS, RequestMS: patientMS})
+	_, err := p.Probe(t.Context(), "srv",
+		core.Server{URL: srv.URL, Transport: core.HTTP, ConnectMS: patientMS, RequestMS: patientMS})
 	if err == nil || !strings.Contains(err.Error(), "larger than 16 MB") {
 		t.Errorf("error %v", err)
 	}

@@ -150,7 +150,8 @@ func (p *Pool) get(l *login) (record, error) {
 	}
 	var r record
 	if err := json.Unmarshal(b, &r); err != nil || r.Name != l.name {
-		return record{}, fmt.Errorf("read the login: %s is damaged. Log in again: chela mcp logout %s, chela mcp login %s", p.file(l.name), l.name, l.name)
+		return record{}, fmt.Errorf("read the login: %s is damaged. Log in again: chela mcp logout %s, chela mcp login %s",
+			p.file(l.name), l.name, l.name)
 	}
 	l.rec, l.loaded = r, true
 	p.hide(r)
@@ -364,7 +365,8 @@ func (p *Pool) tell(l *login) {
 	if err != nil || r.Lost == "" || r.Told || p.o.Lapsed == nil {
 		return
 	}
-	text := fmt.Sprintf("The tools of the MCP server %s cannot be used: %s. Log in again with: chela mcp login %s", l.name, r.Lost, l.name)
+	text := fmt.Sprintf("The tools of the MCP server %s cannot be used: %s. Log in again with: chela mcp login %s",
+		l.name, r.Lost, l.name)
 	if err := p.o.Lapsed(text); err != nil {
 		p.o.Log.Warn("the person is not told about a login", "server", l.name, "err", err)
 		return
@@ -445,7 +447,8 @@ func (p *Pool) beginLogin(ctx context.Context, name string, s mcp.Server, redire
 	case s.URL == "":
 		return b, errors.New("it is a program on this machine: one logs in at servers with url only")
 	case !usesLogin(s):
-		return b, fmt.Errorf("its headers have Authorization, which is sent instead of a login: chela config set mcp.servers.%s.auth oauth", name)
+		return b, fmt.Errorf(
+			"its headers have Authorization, which is sent instead of a login: chela config set mcp.servers.%s.auth oauth", name)
 	}
 	if err := oauth.CheckURL("the address of the server", s.URL); err != nil {
 		return b, err
@@ -474,7 +477,9 @@ func (p *Pool) beginLogin(ctx context.Context, name string, s mcp.Server, redire
 			return b, errors.New("it does not ask for a login: it answers without one")
 		}
 		if errors.Is(err, oauth.ErrUnknown) {
-			err = fmt.Errorf("%w. If it wants a token: chela mcp add %s --url %s --header 'Authorization=Bearer TOKEN' --replace", err, name, s.URL)
+			err = fmt.Errorf(
+				"%w. If it wants a token: chela mcp add %s --url %s --header 'Authorization=Bearer TOKEN' --replace",
+				err, name, s.URL)
 		}
 		return b, err
 	}
@@ -527,7 +532,8 @@ func unique(list []string) (out []string) {
 
 // knock sends a request without a token. It returns what the server says about logins,
 // and whether it answers all the same.
-func (p *Pool) knock(ctx context.Context, client *http.Client, s mcp.Server) (authenticate []string, open bool, err error) {
+func (p *Pool) knock(ctx context.Context, client *http.Client,
+	s mcp.Server) (authenticate []string, open bool, err error) {
 	method, body := http.MethodGet, []byte(nil)
 	if s.Kind() == mcp.HTTP {
 		method = http.MethodPost
@@ -601,7 +607,14 @@ func (p *Pool) finishLogin(ctx context.Context, name string, s mcp.Server, answe
 	if err != nil {
 		return Login{}, err
 	}
-	next := record{Name: name, URL: s.URL, Server: pending.Server, Resource: pending.Resource, Client: pending.Client, Scopes: t.Scopes}
+	next := record{
+		Name:     name,
+		URL:      s.URL,
+		Server:   pending.Server,
+		Resource: pending.Resource,
+		Client:   pending.Client,
+		Scopes:   t.Scopes,
+	}
 	next.take(t)
 	if err := p.put(l, next, false); err != nil {
 		return Login{}, err
@@ -645,7 +658,8 @@ func (p *Pool) revoke(ctx context.Context, r record, s mcp.Server) error {
 	var errs []error
 	for _, t := range []struct{ kind, token string }{{"refresh_token", r.Refresh}, {"access_token", r.Access}} {
 		if t.token != "" {
-			errs = append(errs, oauth.Revoke(ctx, p.o.LoginHTTP(cmpServer(s, r)), r.Server, withSecret(r.Client, s), t.kind, t.token))
+			errs = append(errs, oauth.Revoke(ctx, p.o.LoginHTTP(cmpServer(s, r)), r.Server, withSecret(r.Client, s),
+				t.kind, t.token))
 		}
 	}
 	return errors.Join(errs...)

@@ -48,7 +48,8 @@ type bench struct {
 func newBench(t *testing.T, b oauthtest.Behaviour) *bench {
 	t.Helper()
 	server := good()
-	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{JSONResponse: true, Stateless: true})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
+		&sdk.StreamableHTTPOptions{JSONResponse: true, Stateless: true})
 	x := &bench{Service: oauthtest.New(t, handler, b), t: t, state: t.TempDir()}
 	x.conf = core.Server{URL: x.URL(), Transport: core.HTTP, ConnectMS: patientMS, RequestMS: patientMS}
 	x.start()
@@ -63,7 +64,12 @@ func (x *bench) start() {
 	client := func(core.Server) *http.Client { return &http.Client{Transport: transport} }
 	x.changed = changed
 	x.pool = mcp.New(mcp.Options{
-		Log: slog.New(slog.DiscardHandler), Broker: &memory{server: always}, State: x.state, Label: untrusted.New(), Changed: notify, HTTP: client,
+		Log:     slog.New(slog.DiscardHandler),
+		Broker:  &memory{server: always},
+		State:   x.state,
+		Label:   untrusted.New(),
+		Changed: notify,
+		HTTP:    client,
 		Hide: func(v secret.Value) {
 			x.mu.Lock()
 			defer x.mu.Unlock()
@@ -183,7 +189,8 @@ func TestLogin(t *testing.T) {
 			t.Error(err)
 		}
 		st := x.pool.Status()[0]
-		if st.State != mcp.Running || st.Login.State != mcp.LoginIn || st.Login.Issuer != x.Issuer() || !st.Login.Renews || strings.Join(st.Login.Scopes, " ") != "read offline_access" {
+		if st.State != mcp.Running || st.Login.State != mcp.LoginIn || st.Login.Issuer != x.Issuer() || !st.Login.Renews ||
+			strings.Join(st.Login.Scopes, " ") != "read offline_access" {
 			t.Errorf("%+v", st)
 		}
 		text, _ := json.Marshal(st)
@@ -196,7 +203,8 @@ func TestLogin(t *testing.T) {
 				t.Errorf("the status shows %s", h)
 			}
 		}
-		if !strings.Contains(stored, "access-") || !strings.Contains(stored, "refresh-") || strings.Contains(stored, "verifier") || len(hidden) < 3 {
+		if !strings.Contains(stored, "access-") || !strings.Contains(stored, "refresh-") ||
+			strings.Contains(stored, "verifier") || len(hidden) < 3 {
 			t.Errorf("stored: %s; hidden: %d", stored, len(hidden))
 		}
 		x.restart()
@@ -402,7 +410,8 @@ func TestLogin(t *testing.T) {
 		if st := x.pool.Status()[0]; st.State != mcp.NeedsAuth || st.Login.State != mcp.LoginLost || len(st.Tools) == 0 {
 			t.Errorf("%+v", st)
 		}
-		if told := x.toldNow(); len(told) != 1 || !strings.Contains(told[0], "chela mcp login srv") || x.Counts().Refused != refused || strings.Contains(x.record(), "access-") || !strings.Contains(x.record(), `"told":true`) {
+		if told := x.toldNow(); len(told) != 1 || !strings.Contains(told[0], "chela mcp login srv") || x.Counts().Refused !=
+			refused || strings.Contains(x.record(), "access-") || !strings.Contains(x.record(), `"told":true`) {
 			t.Errorf("told %q, %+v, %s", told, x.Counts(), x.record())
 		}
 		x.logIn()
@@ -469,10 +478,12 @@ func TestLogin(t *testing.T) {
 	}
 	t.Run("a configured client does not register, and its secret is not stored", func(t *testing.T) {
 		t.Parallel()
-		x := newBench(t, oauthtest.Behaviour{Secret: "s3cret-of-the-client", Methods: []string{"client_secret_basic"}, Meta: func(m map[string]any) { delete(m, "registration_endpoint") }})
+		x := newBench(t, oauthtest.Behaviour{Secret: "s3cret-of-the-client", Methods: []string{"client_secret_basic"},
+			Meta: func(m map[string]any) { delete(m, "registration_endpoint") }})
 		_, err := x.pool.BeginLogin(t.Context(), "srv", x.conf, back)
 		x.wantErr(err, "does not let programs register", "chela config set mcp.servers.srv.oauth.clientId", back)
-		x.conf.OAuth = core.OAuth{ClientID: "manual", ClientSecret: "s3cret-of-the-client", Scope: "write", RedirectURL: "http://localhost:7/x"}
+		x.conf.OAuth = core.OAuth{ClientID: "manual", ClientSecret: "s3cret-of-the-client", Scope: "write",
+			RedirectURL: "http://localhost:7/x"}
 		x.restart()
 		x.logIn()
 		x.Expire()
@@ -538,17 +549,23 @@ func TestLoginRefused(t *testing.T) {
 		meta     func(map[string]any)
 		want     string
 	}{
-		{"a description of another resource", set("resource", "https://bank.example.com/mcp"), nil, `is about "https://bank.example.com/mcp"`},
+		{"a description of another resource", set("resource", "https://bank.example.com/mcp"), nil,
+			`is about "https://bank.example.com/mcp"`},
 		{"a description of a folder beside it", set("resource", "ORIGIN/mc"), nil, "is about"},
 		{"no authorization server", set("authorization_servers", []string{}), nil, "no authorization_servers"},
-		{"an authorization server without https", set("authorization_servers", []string{"http://login.example.com"}), nil, "is not encrypted"},
-		{"another authorization server's description", nil, set("issuer", "https://login.example.com"), "is of another authorization server"},
+		{"an authorization server without https", set("authorization_servers", []string{"http://login.example.com"}),
+			nil, "is not encrypted"},
+		{"another authorization server's description", nil, set("issuer", "https://login.example.com"),
+			"is of another authorization server"},
 		{"no PKCE", nil, set("code_challenge_methods_supported", []string{"plain"}), "PKCE"},
-		{"an authorization endpoint without https", nil, set("authorization_endpoint", "http://login.example.com/a"), "is not encrypted"},
-		{"an authorization endpoint that runs code", nil, set("authorization_endpoint", "javascript:alert(1)"), "is not an address"},
+		{"an authorization endpoint without https", nil, set("authorization_endpoint", "http://login.example.com/a"),
+			"is not encrypted"},
+		{"an authorization endpoint that runs code", nil, set("authorization_endpoint", "javascript:alert(1)"),
+			"is not an address"},
 		{"a token endpoint without https", nil, set("token_endpoint", "http://login.example.com/t"), "is not encrypted"},
 		{"no token endpoint", nil, set("token_endpoint", ""), "is not an address"},
-		{"a registration endpoint without https", nil, set("registration_endpoint", "http://login.example.com/r"), "is not encrypted"},
+		{"a registration endpoint without https", nil, set("registration_endpoint", "http://login.example.com/r"),
+			"is not encrypted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -668,7 +685,8 @@ func TestLoginRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		u, _ := url.Parse(b.URL)
-		no := back + "?" + url.Values{"error": {"access_denied"}, "error_description": {"not\x1b[31m today"}, "state": {u.Query().Get("state")}, "iss": {x.Issuer()}}.Encode()
+		no := back + "?" + url.Values{"error": {"access_denied"}, "error_description": {"not\x1b[31m today"},
+			"state": {u.Query().Get("state")}, "iss": {x.Issuer()}}.Encode()
 		_, err = x.pool.FinishLogin(t.Context(), "srv", x.conf, no)
 		x.wantErr(err, "access_denied", "today")
 		if strings.Contains(err.Error(), "\x1b") {

@@ -63,9 +63,12 @@ func (cat *Catalog) addMade(resources, prompts bool) {
 		if of := strings.HasPrefix(e.Name, "resources"); of && !resources || !of && !prompts {
 			continue
 		}
-		at, taken := slices.BinarySearchFunc(cat.Tools, e.Name, func(x Entry, name string) int { return cmp.Compare(x.Name, name) })
+		at, taken := slices.BinarySearchFunc(cat.Tools, e.Name,
+			func(x Entry, name string) int { return cmp.Compare(x.Name, name) })
 		if taken {
-			cat.Refused = append(cat.Refused, fmt.Sprintf("tool %s: the server has one with this name, so that its %s cannot be reached by it", e.Name, strings.SplitN(e.Name, "_", 2)[0]))
+			cat.Refused = append(cat.Refused,
+				fmt.Sprintf("tool %s: the server has one with this name, so that its %s cannot be reached by it", e.Name,
+					strings.SplitN(e.Name, "_", 2)[0]))
 			continue
 		}
 		cat.Tools = slices.Insert(cat.Tools, at, e)

@@ -89,7 +89,8 @@ func TestProgram(t *testing.T) {
 	p, tools := start(t, s)
 
 	t.Run("MCP-01 PL-09 the tools of a program are callable", func(t *testing.T) {
-		names := []string{"srv__admin-fail", "srv__crash", "srv__echo", "srv__env", "srv__huge", "srv__pid", "srv__read", "srv__rich", "srv__sleep", "srv__structured", "srv__wait"}
+		names := []string{"srv__admin-fail", "srv__crash", "srv__echo", "srv__env", "srv__huge", "srv__pid", "srv__read",
+			"srv__rich", "srv__sleep", "srv__structured", "srv__wait"}
 		var got []string
 		for _, x := range p.Tools(map[string]core.Server{"srv": s}) {
 			got = append(got, x.Spec().Name)
@@ -98,7 +99,8 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%q, want %q", got, names)
 		}
 		text, err := call(t, tools["srv__echo"], "hello")
-		if err != nil || !strings.Contains(text, "\nhello\n") || !strings.HasPrefix(text, "<untrusted-content ") || !strings.Contains(text, `source="MCP server srv"`) {
+		if err != nil || !strings.Contains(text, "\nhello\n") || !strings.HasPrefix(text, "<untrusted-content ") ||
+			!strings.Contains(text, `source="MCP server srv"`) {
 			t.Errorf("%s, %v", text, err)
 		}
 	})
@@ -115,19 +117,22 @@ func TestProgram(t *testing.T) {
 	})
 	t.Run("specs", func(t *testing.T) {
 		spec, acts := tools["srv__echo"].Spec(), tools["srv__env"].Spec()
-		if spec.Label != "Say it again" || spec.Effect != tool.Reads || acts.Effect != tool.Acts || spec.Parallel || spec.Plugin != mcp.Bundle || spec.Optional || spec.Description != "Returns the text." {
+		if spec.Label != "Say it again" || spec.Effect != tool.Reads || acts.Effect != tool.Acts || spec.Parallel ||
+			spec.Plugin != mcp.Bundle || spec.Optional || spec.Description != "Returns the text." {
 			t.Errorf("%+v", spec)
 		}
 	})
 	t.Run("the environment has no secrets of Chela", func(t *testing.T) {
 		text, err := call(t, tools["srv__env"], "")
-		if err != nil || strings.Contains(text, "s3cret") || !strings.Contains(text, "TOKEN=t0ken") || !strings.Contains(text, "LANG=C") || !strings.Contains(text, " -x") {
+		if err != nil || strings.Contains(text, "s3cret") || !strings.Contains(text, "TOKEN=t0ken") ||
+			!strings.Contains(text, "LANG=C") || !strings.Contains(text, " -x") {
 			t.Errorf("%s, %v", text, err)
 		}
 	})
 	t.Run("MCP-04 a variable that loads code is not set, and said", func(t *testing.T) {
 		text, err := call(t, tools["srv__env"], "")
-		if st := p.Status()[0]; err != nil || strings.Contains(text, "LD_PRELOAD") || !strings.Contains(strings.Join(st.Diagnostics, "\n"), "LD_PRELOAD") {
+		if st := p.Status()[0]; err != nil || strings.Contains(text, "LD_PRELOAD") ||
+			!strings.Contains(strings.Join(st.Diagnostics, "\n"), "LD_PRELOAD") {
 			t.Errorf("%s, %v, %+v", text, err, st)
 		}
 	})
@@ -137,7 +142,8 @@ func TestProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := content(r)
-		for _, want := range []string{"look: [mark removed]", "[image, image/svg+xml, 6 bytes: not shown", "[audio, audio/wav, 3 bytes", "[resource file:///a.txt]\ninside", "[resource https://example.com/x] x"} {
+		for _, want := range []string{"look: [mark removed]", "[image, image/svg+xml, 6 bytes: not shown",
+			"[audio, audio/wav, 3 bytes", "[resource file:///a.txt]\ninside", "[resource https://example.com/x] x"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("no %q in %s", want, text)
 			}
@@ -159,7 +165,9 @@ func TestProgram(t *testing.T) {
 	})
 	t.Run("a long text is cut", func(t *testing.T) {
 		r, err := run(t.Context(), tools["srv__huge"], "")
-		if n := len([]rune(content(r))); err != nil || n < 40_000 || n > 40_500 || !strings.HasPrefix(content(r), "The result is too long") || !strings.Contains(string(r.Details), `"truncated":true`) {
+		if n := len([]rune(content(r))); err != nil || n < 40_000 || n > 40_500 ||
+			!strings.HasPrefix(content(r), "The result is too long") ||
+			!strings.Contains(string(r.Details), `"truncated":true`) {
 			t.Errorf("%d characters, %s, %v", n, r.Details, err)
 		}
 	})
@@ -175,7 +183,8 @@ func TestProgram(t *testing.T) {
 		defer cancel()
 		var said []string
 		args, _ := json.Marshal(echoArgs{file})
-		_, err := tools["srv__wait"].Run(ctx, tool.Call{Args: args, Update: func(s string) { said = append(said, s); cancel() }})
+		_, err := tools["srv__wait"].Run(ctx,
+			tool.Call{Args: args, Update: func(s string) { said = append(said, s); cancel() }})
 		if !errors.Is(err, context.Canceled) || !slices.Equal(said, []string{"step 1"}) {
 			t.Errorf("%v, %q", err, said)
 		}
@@ -200,7 +209,8 @@ func TestProgram(t *testing.T) {
 	})
 	t.Run("MCP-02 PL-06 a crash fails the call, and the next one starts the program anew", func(t *testing.T) {
 		_, err := call(t, tools["srv__crash"], "")
-		if err == nil || err.Error() != `MCP server srv: the program ended with exit status 3. It printed last: "panic: the disk is full"` {
+		if err == nil ||
+			err.Error() != `MCP server srv: the program ended with exit status 3. It printed last: "panic: the disk is full"` {
 			t.Errorf("error %v", err)
 		}
 		if text, err := call(t, tools["srv__echo"], "again"); err != nil || !strings.Contains(text, "again") {
@@ -221,11 +231,13 @@ func TestBadPrograms(t *testing.T) {
 		{mode: "banner"},
 		{mode: "chatty"},
 		{mode: "notifies"},
-		{mode: "exit", want: `MCP server srv: the program ended with exit status 4. It printed last: "Error: cannot find module 'left-pad'"`},
+		{mode: "exit",
+			want: `MCP server srv: the program ended with exit status 4. It printed last: "Error: cannot find module 'left-pad'"`},
 		{mode: "mute", want: "MCP server srv: it did not answer within 300ms", connectMS: 300},
 		{mode: "deaf", want: "MCP server srv: it did not answer within 300ms", connectMS: 300},
 		{mode: "wrong-id", want: "MCP server srv: it did not answer within 300ms", connectMS: 300},
-		{mode: "words", want: `MCP server srv: it did not answer within 300ms. It printed last: "syntax error near line 1"`, connectMS: 300},
+		{mode: "words", want: `MCP server srv: it did not answer within 300ms. It printed last: "syntax error near line 1"`,
+			connectMS: 300},
 		{mode: "nonsense", want: "invalid character"},
 		{mode: "nonsense-in-call", want: "invalid character"},
 		{mode: "long-line", want: "maximum line length"},
@@ -255,7 +267,8 @@ func TestBadPrograms(t *testing.T) {
 			switch {
 			case tt.want == "" && (err != nil || !strings.Contains(text, "hello")):
 				t.Errorf("%s, %v", text, err)
-			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "MCP server srv: ")):
+			case tt.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "MCP server srv: ")):
 				t.Errorf("error %v, want %s", err, want)
 			}
 		})

@@ -106,8 +106,16 @@ type start struct {
 // New returns a Pool without servers. Close must be called.
 func New(o Options) *Pool {
 	p := &Pool{
-		o: o, changed: make(chan struct{}, 1), listing: make(chan struct{}, maxListing), idle: mcp.IdleTime, servers: map[string]*server{},
-		catalogs: map[string]Catalog{}, logins: map[string]*login{}, clashes: map[string]map[string]string{}, running: map[*conn]struct{}{},
+		o:        o,
+		changed:  make(chan struct{}, 1),
+		listing:  make(chan struct{}, maxListing),
+		idle:     mcp.IdleTime,
+		servers:  map[string]*server{},
+		catalogs: map[string]Catalog{},
+		logins:   map[string]*login{},
+		clashes:  map[string]map[string]string{},
+
+		running: map[*conn]struct{}{},
 	}
 	if p.o.LoginHTTP == nil {
 		p.o.LoginHTTP = p.o.HTTP
@@ -191,7 +199,8 @@ func (p *Pool) Use(servers map[string]mcp.Server, idle time.Duration) {
 // same reports whether a running server need not be started anew.
 func same(a, b mcp.Server) bool {
 	for _, s := range []*mcp.Server{&a, &b} {
-		s.Check, s.Own, s.Enabled, s.Parallel, s.Filter, s.ConnectMS, s.RequestMS = nil, nil, nil, false, mcp.ToolFilter{}, 0, 0
+		s.Check, s.Own, s.Enabled, s.Parallel, s.Filter, s.ConnectMS, s.RequestMS = nil, nil, nil,
+			false, mcp.ToolFilter{}, 0, 0
 	}
 	return reflect.DeepEqual(a, b)
 }
@@ -313,7 +322,8 @@ func (p *Pool) wait(ctx context.Context, s *server) error {
 	case errors.Is(last, ErrNeedsAuth):
 		return last
 	case failures >= maxFailures:
-		return fmt.Errorf("MCP server %s is paused for %v, because it failed %d times in a row. %w", s.name, left.Round(time.Second), failures, last)
+		return fmt.Errorf("MCP server %s is paused for %v, because it failed %d times in a row. %w", s.name,
+			left.Round(time.Second), failures, last)
 	}
 	select {
 	case <-time.After(left):

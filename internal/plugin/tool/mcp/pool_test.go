@@ -222,7 +222,9 @@ func TestPause(t *testing.T) {
 			t.Errorf("waited %v", waits)
 		}
 		_, err := call(t, x, "")
-		if err == nil || err.Error() != "MCP server srv is paused for 1m0s, because it failed 3 times in a row. MCP server srv: no such file" {
+		if err == nil ||
+			err.Error() !=
+				"MCP server srv is paused for 1m0s, because it failed 3 times in a row. MCP server srv: no such file" {
 			t.Errorf("error %v", err)
 		}
 		if st := p.Status()[0]; st.State != mcp.Paused || st.Error == "" || m.starts() != 3 {
@@ -250,7 +252,8 @@ func TestTimeLimits(t *testing.T) {
 			defer closePool(t, p)
 			began := time.Now()
 			_, err := call(t, find(t, p, servers, "srv__echo"), "")
-			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not answer within 30s") || took < 30*time.Second || took > 32*time.Second {
+			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "did not answer within 30s") ||
+				took < 30*time.Second || took > 32*time.Second {
 				t.Errorf("%v after %v", err, took)
 			}
 		})
@@ -275,7 +278,8 @@ func TestTimeLimits(t *testing.T) {
 			p := known(t, m, mcp.Options{}, servers)
 			defer closePool(t, p)
 			began := time.Now()
-			if text, err := call(t, find(t, p, servers, "srv__echo"), "hello"); err != nil || !strings.Contains(text, "hello") || time.Since(began) > 11*time.Second {
+			if text, err := call(t, find(t, p, servers, "srv__echo"), "hello"); err != nil || !strings.Contains(text, "hello") ||
+				time.Since(began) > 11*time.Second {
 				t.Errorf("%s, %v after %v", text, err, time.Since(began))
 			}
 		})
@@ -289,7 +293,8 @@ func TestTimeLimits(t *testing.T) {
 			defer closePool(t, p)
 			began := time.Now()
 			_, err := call(t, find(t, p, servers, "srv__sleep"), "5m")
-			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "sleep did not answer within 1m0s") || took != time.Minute {
+			if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "sleep did not answer within 1m0s") ||
+				took != time.Minute {
 				t.Errorf("%v after %v", err, took)
 			}
 			time.Sleep(10 * time.Second)
@@ -430,7 +435,8 @@ func TestManyServers(t *testing.T) {
 			calls.Go(func() { call(t, find(t, p, servers, fmt.Sprintf("s%02d__sleep", i+1)), "10s") })
 		}
 		time.Sleep(time.Second)
-		if _, err := call(t, find(t, p, servers, "s00__echo"), ""); err == nil || !strings.Contains(err.Error(), "all are busy") {
+		if _, err := call(t, find(t, p, servers, "s00__echo"), ""); err == nil ||
+			!strings.Contains(err.Error(), "all are busy") {
 			t.Errorf("error %v", err)
 		}
 		calls.Wait()
@@ -504,7 +510,8 @@ func TestGuards(t *testing.T) {
 		if _, err := call(t, find(t, p, servers, "checked__echo"), ""); err != nil || free.plans[0].Rights != nil {
 			t.Errorf("%v", err)
 		}
-		if _, err := p.Probe(t.Context(), "confined", servers["confined"]); err == nil || !strings.HasSuffix(err.Error(), "chela config set plugins.entries.p2.sandbox false") {
+		if _, err := p.Probe(t.Context(), "confined", servers["confined"]); err == nil ||
+			!strings.HasSuffix(err.Error(), "chela config set plugins.entries.p2.sandbox false") {
 			t.Errorf("without a cage: %v", err)
 		}
 
@@ -514,7 +521,8 @@ func TestGuards(t *testing.T) {
 		if _, err := call(t, find(t, q, servers, "confined__echo"), ""); err != nil {
 			t.Error(err)
 		}
-		if r := cage.plans[len(cage.plans)-1].Rights; r == nil || r == rights || !slices.Equal(r.Hosts, rights.Hosts) || free.starts() != 1 {
+		if r := cage.plans[len(cage.plans)-1].Rights; r == nil || r == rights || !slices.Equal(r.Hosts, rights.Hosts) ||
+			free.starts() != 1 {
 			t.Errorf("rights %+v", r)
 		}
 	})
@@ -522,12 +530,14 @@ func TestGuards(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	t.Run("PL-12 tools of plug-ins have their own names, others that of their server", func(t *testing.T) { synctest.Test(t, names) })
+	t.Run("PL-12 tools of plug-ins have their own names, others that of their server",
+		func(t *testing.T) { synctest.Test(t, names) })
 }
 
 func names(t *testing.T) {
 	m := &memory{}
-	own := core.Server{Command: "/srv", Plugin: "voice", Own: []core.Declared{{Name: "echo"}, {Name: "wait", Optional: true}, {Name: "gone"}}}
+	own := core.Server{Command: "/srv", Plugin: "voice",
+		Own: []core.Declared{{Name: "echo"}, {Name: "wait", Optional: true}, {Name: "gone"}}}
 	servers := map[string]core.Server{"a": one, "b": one, "x y": one, "x-y": one, "own": own}
 	p := known(t, m, mcp.Options{}, servers)
 	defer closePool(t, p)
@@ -539,11 +549,13 @@ func names(t *testing.T) {
 		t.Error(err)
 	}
 	tools := p.Tools(servers)
-	if n := len(tools); n != 35 || !slices.IsSortedFunc(tools, func(a, b tool.Tool) int { return strings.Compare(a.Spec().Name, b.Spec().Name) }) {
+	if n := len(tools); n != 35 ||
+		!slices.IsSortedFunc(tools, func(a, b tool.Tool) int { return strings.Compare(a.Spec().Name, b.Spec().Name) }) {
 		t.Errorf("%d tools", n)
 	}
 	for name, want := range map[string]string{"a__echo": "a", "b__echo": "b", "x-y__echo": "x y"} {
-		if text, err := call(t, find(t, p, servers, name), "hi"); err != nil || !strings.Contains(text, `source="MCP server `+want+`"`) {
+		if text, err := call(t, find(t, p, servers, name), "hi"); err != nil ||
+			!strings.Contains(text, `source="MCP server `+want+`"`) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
@@ -554,7 +566,9 @@ func names(t *testing.T) {
 	for _, st := range p.Status() {
 		switch d := strings.Join(st.Diagnostics, "\n"); st.Name {
 		case "own":
-			if len(st.Tools) != 2 || st.Plugin != "voice" || len(st.Diagnostics) != 10 || !strings.Contains(d, "tool env: the plug-in does not declare it") || !strings.Contains(d, "tool gone: the plug-in declares it") {
+			if len(st.Tools) != 2 || st.Plugin != "voice" || len(st.Diagnostics) != 10 ||
+				!strings.Contains(d, "tool env: the plug-in does not declare it") ||
+				!strings.Contains(d, "tool gone: the plug-in declares it") {
 				t.Errorf("%+v", st)
 			}
 		case "x-y":

@@ -49,7 +49,8 @@ func good() *sdk.Server {
 			return f(ctx, r, a), nil, nil
 		})
 	}
-	add(&sdk.Tool{Name: "echo", Title: "Say it again", Description: "Returns the text.", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}},
+	add(&sdk.Tool{Name: "echo", Title: "Say it again", Description: "Returns the text.",
+		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}},
 		func(_ context.Context, _ *sdk.CallToolRequest, a echoArgs) *sdk.CallToolResult {
 			return text("%s", a.Text)
 		})
@@ -74,7 +75,8 @@ func good() *sdk.Server {
 		return nil
 	})
 	add(&sdk.Tool{Name: "wait"}, func(ctx context.Context, r *sdk.CallToolRequest, a echoArgs) *sdk.CallToolResult {
-		p := &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: "step\x1b 1", Progress: 1, Total: 2}
+		p := &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(),
+			Message: "step\x1b 1", Progress: 1, Total: 2}
 		_ = r.Session.NotifyProgress(ctx, p)
 		if a.Text != "" {
 			_ = os.WriteFile(a.Text+".begun", nil, 0o600)
@@ -135,7 +137,8 @@ func serve(mode string) {
 	case "notifies":
 		go func() {
 			for {
-				fmt.Println(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` + strings.Repeat("x", 200) + `"}}`)
+				fmt.Println(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"` +
+					strings.Repeat("x", 200) + `"}}`)
 			}
 		}()
 	case "exit":
@@ -200,7 +203,8 @@ func bad(mode string) {
 }
 
 // inForce puts servers in force, and returns their tools when there are n of them.
-func inForce(t testing.TB, p *mcp.Pool, servers map[string]core.Server, changed <-chan struct{}, n int) map[string]tool.Tool {
+func inForce(t testing.TB, p *mcp.Pool, servers map[string]core.Server, changed <-chan struct{},
+	n int) map[string]tool.Tool {
 	t.Helper()
 	p.Use(servers, 0)
 	for {

@@ -53,7 +53,8 @@ func (p *Pool) Status() []Status {
 		login := p.LoginOf(s.name, config)
 		st := p.status(s, cat, known)
 		st.Login = login
-		if missing := login.State != LoginIn && (login.State == LoginLost || config.Auth == mcp.OAuthLogin); missing && st.State != Running {
+		if missing := login.State != LoginIn && (login.State == LoginLost || config.Auth == mcp.OAuthLogin); missing &&
+			st.State != Running {
 			st.State, st.Error = NeedsAuth, needsLogin(s.name, login.Problem).Error()
 		}
 		out = append(out, st)

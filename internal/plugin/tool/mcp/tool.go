@@ -84,7 +84,8 @@ func (t remote) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 const rejected = -32005
 
 // call calls a tool of a server.
-func (p *Pool) call(ctx context.Context, server, name string, args json.RawMessage, update func(string)) (*sdk.CallToolResult, error) {
+func (p *Pool) call(ctx context.Context, server, name string, args json.RawMessage,
+	update func(string)) (*sdk.CallToolResult, error) {
 	var res *sdk.CallToolResult
 	err := p.ask(ctx, server, clean(name, maxName), func(ctx context.Context, c *conn) (err error) {
 		res, err = c.call(ctx, name, args, update)
@@ -166,7 +167,8 @@ func (t remote) result(res *sdk.CallToolResult) tool.Result {
 	body, head := strings.TrimSpace(strings.ToValidUTF8(b.text.String(), "\uFFFD")), ""
 	if n := utf8.RuneCountInString(body); n > maxText {
 		body, d.Truncated = humanize.Truncate(body, maxText), true
-		head = fmt.Sprintf("The result is too long. Only its beginning is shown, %d characters.\n", utf8.RuneCountInString(body))
+		head = fmt.Sprintf("The result is too long. Only its beginning is shown, %d characters.\n",
+			utf8.RuneCountInString(body))
 	}
 	switch {
 	case body != "":
@@ -226,7 +228,8 @@ func (b *builder) resource(r *sdk.ResourceContents) {
 	case strings.HasPrefix(r.MIMEType, "image/"):
 		b.image(r.MIMEType, r.Blob)
 	default:
-		b.write(fmt.Sprintf("[resource %s, %s, %s: not shown]", r.URI, clean(r.MIMEType, maxName), humanize.Bytes(int64(len(r.Blob)))))
+		b.write(fmt.Sprintf("[resource %s, %s, %s: not shown]", r.URI, clean(r.MIMEType, maxName),
+			humanize.Bytes(int64(len(r.Blob)))))
 	}
 }
 

@@ -94,7 +94,8 @@ type DrawOptions struct {
 	Paths   pathpolicy.Rule // files that pictures may be made from
 	Do      func(context.Context, action.Request) (action.Result, error)
 	// Defer stores what a session is told if this process ends before resolve is called.
-	Defer func(ctx context.Context, c tool.Call, text string) (resolve func(ctx context.Context, text string, r queue.Result) error, err error)
+	Defer func(ctx context.Context, c tool.Call,
+		text string) (resolve func(ctx context.Context, text string, r queue.Result) error, err error)
 }
 
 //go:embed draw.md
@@ -109,7 +110,13 @@ func (t drawTool) Spec() tool.Spec {
 	return tool.Spec{
 		Name: "image_generate", Label: "Make a picture", Description: strings.TrimSpace(drawDescription),
 		Effect: tool.Acts, Groups: []string{"group:media"}, Profiles: []string{"coding"},
-		Aliases: map[string]string{"text": "prompt", "description": "prompt", "n": "count", "aspect": "aspectRatio", "format": "outputFormat"},
+		Aliases: map[string]string{
+			"text":        "prompt",
+			"description": "prompt",
+			"n":           "count",
+			"aspect":      "aspectRatio",
+			"format":      "outputFormat",
+		},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","enum":["generate","list","status"]},
 			"prompt":{"type":"string"},
@@ -174,7 +181,8 @@ func (t drawTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 	switch a.Action {
 	case "list":
-		return tool.Text("Models that draw, in the order in which they are asked: " + strings.Join(t.Painter.Models(), ", ")), nil
+		return tool.Text("Models that draw, in the order in which they are asked: " + strings.Join(t.Painter.Models(), ", ")),
+			nil
 	case "status":
 		return t.status(c), nil
 	case "", "generate":
@@ -192,7 +200,8 @@ func (t drawTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 func (t drawTool) status(c tool.Call) tool.Result {
 	var out []string
 	for _, j := range t.Studio.of(c.Session) {
-		out = append(out, fmt.Sprintf("task %s, for %s: %s", j.call, humanize.Span(time.Since(j.started)), humanize.Truncate(j.prompt, 200)))
+		out = append(out, fmt.Sprintf("task %s, for %s: %s", j.call, humanize.Span(time.Since(j.started)),
+			humanize.Truncate(j.prompt, 200)))
 	}
 	if out == nil {
 		return tool.Text("Nothing is being drawn for this conversation.")
@@ -203,8 +212,15 @@ func (t drawTool) status(c tool.Call) tool.Result {
 // request returns what is asked of the painter.
 func (t drawTool) request(c tool.Call, a drawArgs) (drawing.Request, error) {
 	r := drawing.Request{
-		Prompt: strings.TrimSpace(a.Prompt), Model: a.Model, Count: max(a.Count, 1), Size: a.Size, Aspect: a.Aspect, Resolution: a.Resolution,
-		Quality: a.Quality, Format: a.Format, Background: a.Background,
+		Prompt:     strings.TrimSpace(a.Prompt),
+		Model:      a.Model,
+		Count:      max(a.Count, 1),
+		Size:       a.Size,
+		Aspect:     a.Aspect,
+		Resolution: a.Resolution,
+		Quality:    a.Quality,
+		Format:     a.Format,
+		Background: a.Background,
 	}
 	sources := a.sources()
 	switch {
@@ -236,7 +252,8 @@ func (t drawTool) begin(ctx context.Context, c tool.Call, a drawArgs, r drawing.
 	if err != nil {
 		return tool.Result{}, err
 	}
-	resolve, err := t.Defer(ctx, c, fmt.Sprintf("Chela stopped while a picture was being drawn (task %s). It may not have been sent, and may have cost money. What was asked for: %s", c.ID, humanize.Truncate(r.Prompt, 200)))
+	resolve, err := t.Defer(ctx, c, fmt.Sprintf(
+		"Chela stopped while a picture was being drawn (task %s). It may not have been sent, and may have cost money. What was asked for: %s", c.ID, humanize.Truncate(r.Prompt, 200)))
 	if err != nil {
 		end()
 		return tool.Result{}, err
@@ -257,7 +274,9 @@ func (t drawTool) begin(ctx context.Context, c tool.Call, a drawArgs, r drawing.
 		}
 		_ = resolve(work, text, res) // it stays deferred, and the next start tells the session
 	}()
-	return tool.Detailed(fmt.Sprintf("Task %s: the picture is being drawn, and will be sent to the chat when it is ready. You will be told.", c.ID), map[string]any{"taskId": c.ID}), nil
+	return tool.Detailed(
+		fmt.Sprintf("Task %s: the picture is being drawn, and will be sent to the chat when it is ready. You will be told.",
+			c.ID), map[string]any{"taskId": c.ID}), nil
 }
 
 // draw draws and sends the pictures, and returns what the assistant is told. The last line,
@@ -272,7 +291,8 @@ func (t drawTool) draw(ctx context.Context, c tool.Call, a drawArgs, r drawing.R
 	for _, data := range res.Pictures {
 		m, err := t.Files.Store(chela.Media{Name: nameOf(a.Name), Data: data})
 		if err != nil {
-			return fmt.Sprintf("The picture was drawn by %s, but cannot be kept: %v.\n\n[task %s: tell the person]", res.By, err, c.ID), true
+			return fmt.Sprintf("The picture was drawn by %s, but cannot be kept: %v.\n\n[task %s: tell the person]",
+				res.By, err, c.ID), true
 		}
 		if _, end, ok := strings.Cut(m.Type, "/"); ok && !strings.Contains(m.Name, ".") {
 			m.Name += "." + end
@@ -288,7 +308,9 @@ func (t drawTool) draw(ctx context.Context, c tool.Call, a drawArgs, r drawing.R
 	if len(res.Ignored) > 0 {
 		what += "; it does not know " + strings.Join(res.Ignored, ", ")
 	}
-	return fmt.Sprintf("The picture was drawn by %s.\n\n[%s: it was sent to the chat, so the person sees it; do not send it again]", res.By, what), false
+	return fmt.Sprintf(
+		"The picture was drawn by %s.\n\n[%s: it was sent to the chat, so the person sees it; do not send it again]",
+		res.By, what), false
 }
 
 // nameOf returns the name of a picture for people.

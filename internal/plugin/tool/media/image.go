@@ -53,8 +53,11 @@ func (t imageTool) Spec() tool.Spec {
 		Label:       "Examine picture",
 		Description: description,
 		Effect:      tool.Reads,
-		Names:       []string{"view_image"}, Groups: []string{"group:media", tool.Reading}, Profiles: []string{"coding"}, Sandboxed: tool.Inside,
-		Parallel: true,
+		Names:       []string{"view_image"},
+		Groups:      []string{"group:media", tool.Reading},
+		Profiles:    []string{"coding"},
+		Sandboxed:   tool.Inside,
+		Parallel:    true,
 		Aliases: map[string]string{
 			"image": "path", "images": "paths", "files": "paths", "question": "prompt",
 		},

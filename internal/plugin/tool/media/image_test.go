@@ -50,7 +50,9 @@ func newTool(t testing.TB, f *pictures.Files, o media.Options) tool.Tool {
 	o.Files, o.Side = f, 100
 	if o.Model == nil {
 		o.Model = func(context.Context, tool.Call) (llm.Model, llm.Provider, error) {
-			return imageModel, llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step { return llmtest.Say(received(t, r)) }), nil
+			return imageModel, llmtest.ScriptFunc(func(_ int, r *llm.Request) llmtest.Step {
+				return llmtest.Say(received(t, r))
+			}), nil
 		}
 	}
 	return media.New(o)
@@ -80,7 +82,13 @@ func run(t testing.TB, tl tool.Tool, dir string, args any) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := tl.Run(t.Context(), tool.Call{Args: b, Dir: dir, Session: "agent:main:main", Run: "r", Update: func(string) {}})
+	r, err := tl.Run(t.Context(), tool.Call{
+		Args:    b,
+		Dir:     dir,
+		Session: "agent:main:main",
+		Run:     "r",
+		Update:  func(string) {},
+	})
 	if err != nil {
 		return "", err
 	}
@@ -176,8 +184,14 @@ func (p provider) Stream(ctx context.Context, r *llm.Request) iter.Seq2[llm.Even
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	heavy := append([]byte("RIFF\x00\x00\x00\x00WEBPVP8X\x00\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x09\x00\x00"), make([]byte, 15<<20-30)...) // is not scaled
-	for name, data := range map[string][]byte{"a.png": picture(t, 10, 10), "wide.png": picture(t, 2400, 10), "heavy.webp": heavy} {
+	// is not scaled
+	heavy := append([]byte("RIFF\x00\x00\x00\x00WEBPVP8X\x00\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x09\x00\x00"),
+		make([]byte, 15<<20-30)...)
+	for name, data := range map[string][]byte{
+		"a.png":      picture(t, 10, 10),
+		"wide.png":   picture(t, 2400, 10),
+		"heavy.webp": heavy,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +205,8 @@ func TestAnswer(t *testing.T) {
 		events     []llm.Event
 		want, err  string
 	}{
-		{"another model answers", "a.png", []llm.Event{{Kind: llm.TextDelta, Text: "x"}, {Kind: llm.Done, Message: said(" a cat "), By: &other, Note: "by other"}}, "a cat\n[by other]", ""},
+		{"another model answers", "a.png", []llm.Event{{Kind: llm.TextDelta, Text: "x"},
+			{Kind: llm.Done, Message: said(" a cat "), By: &other, Note: "by other"}}, "a cat\n[by other]", ""},
 		{"the tool's own limit of size", "wide.png", []llm.Event{{Kind: llm.Done, Message: said("a line")}}, "a line", ""},
 		{"no text", "a.png", []llm.Event{{Kind: llm.Done, Message: said(" ")}}, "", "mock/eye returned no text"},
 		{"no answer", "a.png", []llm.Event{{Kind: llm.TextDelta, Text: "x"}, {Kind: llm.Done}}, "", "gave no answer"},
@@ -202,7 +217,9 @@ func TestAnswer(t *testing.T) {
 				Files: open(t),
 				Model: func(_ context.Context, call tool.Call) (llm.Model, llm.Provider, error) {
 					return imageModel, provider(func(ctx context.Context, r *llm.Request) []llm.Event {
-						if r.Model != "eye" || r.MaxTokens != 4096 || len(r.System) != 1 || !strings.Contains(r.System[0].Text, "never an instruction") || r.Messages[0].Role != llm.RoleUser || call.Session != "agent:main:main" {
+						if r.Model != "eye" || r.MaxTokens != 4096 || len(r.System) != 1 ||
+							!strings.Contains(r.System[0].Text, "never an instruction") || r.Messages[0].Role != llm.RoleUser ||
+							call.Session != "agent:main:main" {
 							t.Errorf("sent %+v for %s", r, call.Session)
 						}
 						if got := received(t, r); c.path == "wide.png" && !strings.HasSuffix(got, " 1200x5") {
@@ -228,9 +245,11 @@ func TestAnswer(t *testing.T) {
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	private := t.TempDir()
-	tl := newTool(t, open(t), media.Options{Paths: pathpolicy.Rule{Outside: true, Private: func() []string { return []string{private} }}})
+	tl := newTool(t, open(t),
+		media.Options{Paths: pathpolicy.Rule{Outside: true, Private: func() []string { return []string{private} }}})
 	for args, asks := range map[string]bool{
-		`{"path":"media:` + strings.Repeat("0", 32) + `"}`: false, `{"paths":["https://host/a.png"]}`: false, `{"path":"` + private + `/a.png"}`: true, `{"paths":["a.png","` + private + `/a.png"]}`: true,
+		`{"path":"media:` + strings.Repeat("0", 32) + `"}`: false, `{"paths":["https://host/a.png"]}`: false, `{"path":"` +
+			private + `/a.png"}`: true, `{"paths":["a.png","` + private + `/a.png"]}`: true,
 	} {
 		p, err := tl.(tool.Planner).Plan(t.Context(), tool.Call{Args: json.RawMessage(args), Dir: t.TempDir()})
 		if err != nil || p.Ask != asks {
@@ -255,7 +274,8 @@ func TestNoModel(t *testing.T) {
 	o.Model = func(context.Context, tool.Call) (llm.Model, llm.Provider, error) {
 		return imageModel, llmtest.NewScript(llmtest.Status(500, "oops")), nil
 	}
-	if _, err := run(t, newTool(t, open(t), o), dir, map[string]any{"path": "a.png"}); llm.ClassOf(err) != llm.ClassNetwork {
+	if _, err := run(t, newTool(t, open(t), o), dir, map[string]any{"path": "a.png"}); llm.ClassOf(err) !=
+		llm.ClassNetwork {
 		t.Errorf("failing service: %v", err)
 	}
 }

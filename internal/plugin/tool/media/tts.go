@@ -66,9 +66,12 @@ func (t speechTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	if _, err := t.Do(ctx, action.Request{
-		Action: action.Send, Media: []chela.Media{m}, Key: c.ID, From: action.Origin{Run: c.Run, Session: c.Session, Agent: c.Agent},
+		Action: action.Send, Media: []chela.Media{m}, Key: c.ID,
+		From: action.Origin{Run: c.Run, Session: c.Session, Agent: c.Agent},
 	}); err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{Content: []llm.Part{llm.Text(fmt.Sprintf("Sent as a voice message (%s, %s). Do not repeat its text.", a.Provider, humanize.Bytes(int64(m.Bytes))))}}, nil
+	return tool.Result{
+		Content: []llm.Part{llm.Text(fmt.Sprintf("Sent as a voice message (%s, %s). Do not repeat its text.", a.Provider,
+			humanize.Bytes(int64(m.Bytes))))}}, nil
 }

@@ -95,7 +95,8 @@ func (t search) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		if h.Untrusted {
 			text = t.label.Wrap(h.Path, imported, text)
 		}
-		fmt.Fprintf(&b, "%s:%d-%d (score %.2f, changed %s)\n%s\n\n", h.Path, h.First, h.Last, h.Score, h.Changed.Format(time.DateOnly), text)
+		fmt.Fprintf(&b, "%s:%d-%d (score %.2f, changed %s)\n%s\n\n", h.Path, h.First, h.Last, h.Score,
+			h.Changed.Format(time.DateOnly), text)
 	}
 	return tool.Detailed(strings.TrimSpace(b.String()), map[string]any{"results": hits}), nil
 }

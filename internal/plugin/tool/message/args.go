@@ -46,10 +46,24 @@ func (t messageTool) request(c tool.Call, a args) (action.Request, error) {
 		return action.Request{}, fmt.Errorf("action %q is not supported; use %s", a.Action, names(t.actions()))
 	}
 	r := action.Request{
-		Action: act, To: a.To, Targets: a.Targets, Channel: a.Channel, Account: a.Account, Thread: a.Thread, Text: a.Text, Buttons: a.Buttons, ReplyTo: a.ReplyTo,
-		Poll:    outbox.Poll{Question: a.Question, Options: a.Options, Multiple: a.Multiple, Open: time.Duration(a.Hours * float64(time.Hour))},
-		Message: a.Message, Emoji: a.Emoji, Name: a.Name, Query: a.Query, Limit: a.Limit, Dry: a.Dry,
-		From: action.Origin{Run: c.Run, Session: c.Session, Agent: c.Agent, Cross: t.CrossContext},
+		Action:  act,
+		To:      a.To,
+		Targets: a.Targets,
+		Channel: a.Channel,
+		Account: a.Account,
+		Thread:  a.Thread,
+		Text:    a.Text,
+		Buttons: a.Buttons,
+		ReplyTo: a.ReplyTo,
+		Poll: outbox.Poll{Question: a.Question, Options: a.Options, Multiple: a.Multiple,
+			Open: time.Duration(a.Hours * float64(time.Hour))},
+		Message: a.Message,
+		Emoji:   a.Emoji,
+		Name:    a.Name,
+		Query:   a.Query,
+		Limit:   a.Limit,
+		Dry:     a.Dry,
+		From:    action.Origin{Run: c.Run, Session: c.Session, Agent: c.Agent, Cross: t.CrossContext},
 	}
 	if a.Remove {
 		r.Emoji = ""

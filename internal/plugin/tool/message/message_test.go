@@ -109,8 +109,13 @@ func (h *fixture) change(cross action.CrossContext, names ...string) {
 		h.channels[name] = &channeltest.Fake{}
 	}
 	h.actor = enginemessage.New(enginemessage.Options{
-		Store: &h.st, Publish: func(e chela.Event) { h.events = append(h.events, e) }, Chunks: h.worker.Chunks, Await: h.worker.Await,
-		Accounts: h.accounts, Acquire: h.acquire, Track: func() func() bool { return func() bool { return true } },
+		Store:    &h.st,
+		Publish:  func(e chela.Event) { h.events = append(h.events, e) },
+		Chunks:   h.worker.Chunks,
+		Await:    h.worker.Await,
+		Accounts: h.accounts,
+		Acquire:  h.acquire,
+		Track:    func() func() bool { return func() bool { return true } },
 	})
 	o := message.Options{Do: h.actor.Do, Files: h.files, CrossContext: cross}
 	if len(names) > 0 {
@@ -126,7 +131,14 @@ func (h *fixture) accounts() []channel.Account {
 	var out []channel.Account
 	for _, name := range slices.Sorted(maps.Keys(h.channels)) {
 		for _, id := range []chela.AccountID{"bot", "second", "third"} {
-			a := channel.Account{Channel: name, ID: id, Usual: id == "bot", Section: json.RawMessage(h.section), Limits: h.limits(name), Can: h.view(h.channels[name])}
+			a := channel.Account{
+				Channel: name,
+				ID:      id,
+				Usual:   id == "bot",
+				Section: json.RawMessage(h.section),
+				Limits:  h.limits(name),
+				Can:     h.view(h.channels[name]),
+			}
 			if why := h.down[name]; why != "" {
 				a.Err = errors.New(why)
 			}
@@ -160,7 +172,14 @@ func build(t *testing.T, dir string, cross action.CrossContext, names ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &fixture{t: t, db: db, st: syncs{Store: db}, files: files, dir: dir, view: func(f *channeltest.Fake) channel.Channel { return f }}
+	h := &fixture{
+		t:     t,
+		db:    db,
+		st:    syncs{Store: db},
+		files: files,
+		dir:   dir,
+		view:  func(f *channeltest.Fake) channel.Channel { return f },
+	}
 	log := slog.New(slog.DiscardHandler)
 	h.update(func(tx store.Tx) (err error) {
 		h.held, _, err = tx.Leases().Acquire(lease.Channel("fake", "bot"), "boot")
@@ -181,7 +200,14 @@ func build(t *testing.T, dir string, cross action.CrossContext, names ...string)
 				Channel: "fake", Account: "second", Peer: chela.Peer{Kind: chela.Group, ID: "g1"},
 			},
 		} {
-			if err := tx.Sessions().Put(session.Meta{Key: key, ID: "t " + string(key), Agent: key.Agent(), Address: a, Created: now, Updated: now}); err != nil {
+			if err := tx.Sessions().Put(session.Meta{
+				Key:     key,
+				ID:      "t " + string(key),
+				Agent:   key.Agent(),
+				Address: a,
+				Created: now,
+				Updated: now,
+			}); err != nil {
 				return err
 			}
 		}
@@ -213,7 +239,14 @@ func (h *fixture) update(f func(store.Tx) error) {
 func (h *fixture) call(here chela.Address, args map[string]any) (tool.Result, error) {
 	h.t.Helper()
 	h.update(func(tx store.Tx) error {
-		return tx.Runs().Put(run.Run{ID: "r", Session: home, Agent: "main", Address: here, State: run.Running, Started: time.Now()})
+		return tx.Runs().Put(run.Run{
+			ID:      "r",
+			Session: home,
+			Agent:   "main",
+			Address: here,
+			State:   run.Running,
+			Started: time.Now(),
+		})
 	})
 	b, err := json.Marshal(args)
 	if err != nil {
@@ -261,57 +294,82 @@ func TestSuite(t *testing.T) {
 		return tx.Sessions().Put(session.Meta{Key: "agent:main:test", ID: "x", Agent: "main"})
 	})
 	tooltest.Run(t, h.Tool, tooltest.Options{Args: []string{
-		`{"message":"hi","to":"fake:1","dryRun":true}`, `{"action":"send","message":"hi","to":"user:1","channel":"fake","dryRun":true,"media":["a.png"]}`,
+		`{"message":"hi","to":"fake:1","dryRun":true}`,
+		`{"action":"send","message":"hi","to":"user:1","channel":"fake","dryRun":true,"media":["a.png"]}`,
 	}})
 }
 
 func TestSend(t *testing.T) {
 	one := []string{"fake"}
-	on(t, "MS-01 to the current chat, returns the platform's id", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
-		r, err := h.call(at("fake", "1"), m{"action": "send", "message": "hello"})
-		if err != nil || r.IsError {
-			t.Fatalf("%+v %v", r, err)
-		}
-		h.durable()
-		if diff := cmp.Diff(details{Status: "sent", Channel: "fake", To: "1", MessageIDs: []string{"m1"}}, detailsOf(t, r)); diff != "" {
-			t.Error(diff)
-		}
-		if got := h.channels["fake"].Texts(at("fake", "1")); !slices.Equal(got, []string{"hello"}) {
-			t.Errorf("delivered %q", got)
-		}
-	})
+	on(t, "MS-01 to the current chat, returns the platform's id", action.CrossContext{}, one,
+		func(t *testing.T, h *fixture) {
+			r, err := h.call(at("fake", "1"), m{"action": "send", "message": "hello"})
+			if err != nil || r.IsError {
+				t.Fatalf("%+v %v", r, err)
+			}
+			h.durable()
+			if diff := cmp.Diff(details{Status: "sent", Channel: "fake", To: "1", MessageIDs: []string{"m1"}},
+				detailsOf(t, r)); diff != "" {
+				t.Error(diff)
+			}
+			if got := h.channels["fake"].Texts(at("fake", "1")); !slices.Equal(got, []string{"hello"}) {
+				t.Errorf("delivered %q", got)
+			}
+		})
 	on(t, "LOOP-13 the same text is not sent again", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		if _, err := h.call(at("fake", "1"), m{"message": "hello"}); err != nil {
 			t.Fatal(err)
 		}
 		rows := h.rows()
 		h.update(func(tx store.Tx) error {
-			return h.worker.Ended(run.Run{ID: "r", Session: home, Address: at("fake", "1"), State: run.OK, Text: " hello\n", Ended: time.Now()})(tx)
+			return h.worker.Ended(run.Run{
+				ID:      "r",
+				Session: home,
+				Address: at("fake", "1"),
+				State:   run.OK,
+				Text:    " hello\n",
+				Ended:   time.Now(),
+			})(tx)
 		})
 		synctest.Wait()
 		if n := h.rows(); n != rows {
 			t.Errorf("the same text added %d rows", n-rows)
 		}
 		h.update(func(tx store.Tx) error {
-			return h.worker.Ended(run.Run{ID: "r", Session: home, Address: at("fake", "1"), State: run.OK, Text: "hello again", Ended: time.Now()})(tx)
+			return h.worker.Ended(run.Run{
+				ID:      "r",
+				Session: home,
+				Address: at("fake", "1"),
+				State:   run.OK,
+				Text:    "hello again",
+				Ended:   time.Now(),
+			})(tx)
 		})
 		synctest.Wait()
 		if got := h.channels["fake"].Texts(at("fake", "1")); !slices.Equal(got, []string{"hello", "hello again"}) {
 			t.Errorf("another text: delivered %q", got)
 		}
 	})
-	on(t, "LOOP-13 a text sent to another chat is still sent to this one", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
-		if _, err := h.call(at("fake", "1"), m{"message": "done", "to": "2"}); err != nil {
-			t.Fatal(err)
-		}
-		h.update(func(tx store.Tx) error {
-			return h.worker.Ended(run.Run{ID: "r", Session: home, Address: at("fake", "1"), State: run.OK, Text: "done", Ended: time.Now()})(tx)
+	on(t, "LOOP-13 a text sent to another chat is still sent to this one", action.CrossContext{}, one,
+		func(t *testing.T, h *fixture) {
+			if _, err := h.call(at("fake", "1"), m{"message": "done", "to": "2"}); err != nil {
+				t.Fatal(err)
+			}
+			h.update(func(tx store.Tx) error {
+				return h.worker.Ended(run.Run{
+					ID:      "r",
+					Session: home,
+					Address: at("fake", "1"),
+					State:   run.OK,
+					Text:    "done",
+					Ended:   time.Now(),
+				})(tx)
+			})
+			synctest.Wait()
+			if got := h.channels["fake"].Texts(at("fake", "1")); !slices.Equal(got, []string{"done"}) {
+				t.Errorf("delivered %q", got)
+			}
 		})
-		synctest.Wait()
-		if got := h.channels["fake"].Texts(at("fake", "1")); !slices.Equal(got, []string{"done"}) {
-			t.Errorf("delivered %q", got)
-		}
-	})
 	on(t, "a long message in parts, with files on the first", action.CrossContext{}, one, func(t *testing.T, h *fixture) {
 		var b bytes.Buffer
 		if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 3))); err != nil {
@@ -324,7 +382,8 @@ func TestSend(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(h.dir, "note.txt"), []byte("a note"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, err := h.call(at("fake", "1"), m{"message": strings.Repeat("word ", 30), "media": []string{"media:" + ref, "note.txt"}, "replyTo": "m9"})
+		r, err := h.call(at("fake", "1"),
+			m{"message": strings.Repeat("word ", 30), "media": []string{"media:" + ref, "note.txt"}, "replyTo": "m9"})
 		if err != nil || len(detailsOf(t, r).MessageIDs) != 2 {
 			t.Fatalf("%s %v", r.Details, err)
 		}
@@ -398,7 +457,8 @@ func TestOutcome(t *testing.T) {
 		on(t, c.name, action.CrossContext{}, []string{"fake"}, func(t *testing.T, h *fixture) {
 			h.channels["fake"].Fail(c.fault)
 			r, err := h.call(at("fake", "1"), m{"message": "hello"})
-			if err != nil || detailsOf(t, r).Status != c.status || r.IsError != c.isErr || !strings.Contains(r.Content[0].Text, c.words) {
+			if err != nil || detailsOf(t, r).Status != c.status || r.IsError != c.isErr ||
+				!strings.Contains(r.Content[0].Text, c.words) {
 				t.Errorf("%+v, %v", r, err)
 			}
 			if c.status != "queued" {
@@ -436,44 +496,84 @@ func TestTarget(t *testing.T) {
 		err      string
 	}{
 		{"this chat", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{}, at("fake", "1"), ""},
-		{"channel name before the id", []string{"fake", "irc"}, local, action.CrossContext{}, m{"to": "fake:7"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
-		{"the only channel", []string{"fake"}, local, action.CrossContext{}, m{"to": "user:7"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"channel name before the id", []string{"fake", "irc"}, local, action.CrossContext{}, m{"to": "fake:7"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"the only channel", []string{"fake"}, local, action.CrossContext{}, m{"to": "user:7"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
 		{"known chat", []string{"fake"}, local, action.CrossContext{}, m{"to": "g1"}, group, ""},
-		{"a room", []string{"fake"}, local, action.CrossContext{}, m{"to": "channel:c9", "channel": "FAKE"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Room, ID: "c9"}}, ""},
-		{"a topic", []string{"fake"}, local, action.CrossContext{}, m{"to": "-100:topic:5"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "-100"}, Thread: "5"}, ""},
-		{"an id with a colon", []string{"fake"}, local, action.CrossContext{}, m{"to": "!room:server"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "!room:server"}}, ""},
-		{"an id with a dot and a colon", []string{"fake"}, local, action.CrossContext{}, m{"to": "a.b:c"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "a.b:c"}}, ""},
-		{"a channel with digits", []string{"fake", "b2-b"}, local, action.CrossContext{}, m{"to": "b2-b:7"}, chela.Address{Channel: "b2-b", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
-		{"a topic of this chat", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
-		{"another chat of this channel", []string{"fake"}, at("fake", "1"), action.CrossContext{Within: &yes}, m{"to": "2"}, at("fake", "2"), ""},
-		{"another channel, allowed", []string{"fake", "irc"}, at("irc", "x"), action.CrossContext{Across: true}, m{"to": "fake:2"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "2"}}, ""},
-		{"a topic instead of that in the target", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"to": "1:topic:5", "threadId": "8"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
-		{"the topic of this chat", []string{"fake"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, action.CrossContext{}, m{}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, ""},
-		{"the last of two topics", []string{"fake"}, local, action.CrossContext{}, m{"to": "-100:topic:5:topic:6"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "-100:topic:5"}, Thread: "6"}, ""},
-		{"an account", []string{"fake"}, local, action.CrossContext{}, m{"to": "g1", "accountId": "third"}, chela.Address{Channel: "fake", Account: "third", Peer: group.Peer}, ""},
-		{"a group with the id of this chat", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"to": "group:1"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}}, ""},
-		{"a person with the id of a known group", []string{"fake"}, local, action.CrossContext{}, m{"to": "user:g1"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "g1"}}, ""},
-		{"a chat that is known to another agent", []string{"fake"}, local, action.CrossContext{}, m{"to": "g9"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "g9"}}, ""},
-		{"the channel of this chat", []string{"fake", "irc"}, at("irc", "x"), action.CrossContext{}, m{"to": "y"}, at("irc", "y"), ""},
-		{"this chat, although others are not allowed", []string{"fake"}, at("fake", "1"), action.CrossContext{Within: &no}, m{}, at("fake", "1"), ""},
+		{"a room", []string{"fake"}, local, action.CrossContext{}, m{"to": "channel:c9", "channel": "FAKE"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Room, ID: "c9"}}, ""},
+		{"a topic", []string{"fake"}, local, action.CrossContext{}, m{"to": "-100:topic:5"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "-100"}, Thread: "5"}, ""},
+		{"an id with a colon", []string{"fake"}, local, action.CrossContext{}, m{"to": "!room:server"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "!room:server"}}, ""},
+		{"an id with a dot and a colon", []string{"fake"}, local, action.CrossContext{}, m{"to": "a.b:c"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "a.b:c"}}, ""},
+		{"a channel with digits", []string{"fake", "b2-b"}, local, action.CrossContext{}, m{"to": "b2-b:7"},
+			chela.Address{Channel: "b2-b", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "7"}}, ""},
+		{"a topic of this chat", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"threadId": "8"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
+		{"another chat of this channel", []string{"fake"}, at("fake", "1"), action.CrossContext{Within: &yes},
+			m{"to": "2"}, at("fake", "2"), ""},
+		{"another channel, allowed", []string{"fake", "irc"}, at("irc", "x"), action.CrossContext{Across: true},
+			m{"to": "fake:2"}, chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "2"}},
+			""},
+		{"a topic instead of that in the target", []string{"fake"}, at("fake", "1"), action.CrossContext{},
+			m{"to": "1:topic:5", "threadId": "8"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "1"}, Thread: "8"}, ""},
+		{"the topic of this chat", []string{"fake"}, chela.Address{Channel: "fake", Account: "bot",
+			Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, action.CrossContext{}, m{},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}, Thread: "3"}, ""},
+		{"the last of two topics", []string{"fake"}, local, action.CrossContext{}, m{"to": "-100:topic:5:topic:6"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "-100:topic:5"},
+				Thread: "6"}, ""},
+		{"an account", []string{"fake"}, local, action.CrossContext{}, m{"to": "g1", "accountId": "third"},
+			chela.Address{Channel: "fake", Account: "third", Peer: group.Peer}, ""},
+		{"a group with the id of this chat", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"to": "group:1"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Group, ID: "1"}}, ""},
+		{"a person with the id of a known group", []string{"fake"}, local, action.CrossContext{}, m{"to": "user:g1"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "g1"}}, ""},
+		{"a chat that is known to another agent", []string{"fake"}, local, action.CrossContext{}, m{"to": "g9"},
+			chela.Address{Channel: "fake", Account: "bot", Peer: chela.Peer{Kind: chela.Direct, ID: "g9"}}, ""},
+		{"the channel of this chat", []string{"fake", "irc"}, at("irc", "x"), action.CrossContext{},
+			m{"to": "y"}, at("irc", "y"), ""},
+		{"this chat, although others are not allowed", []string{"fake"}, at("fake", "1"), action.CrossContext{Within: &no},
+			m{}, at("fake", "1"), ""},
 
-		{"MS-02 no channel is configured", nil, local, action.CrossContext{}, m{"to": "7"}, chela.Address{}, "no channel is configured"},
-		{"MS-02 two channels, none named", []string{"fake", "irc"}, local, action.CrossContext{}, m{"to": "7"}, chela.Address{}, "choose one of fake, irc"},
-		{"MS-02 unknown channel", []string{"fake", "irc"}, local, action.CrossContext{}, m{"to": "7", "channel": "telegram"}, chela.Address{}, "available: fake, irc, local"},
-		{"MS-03 the target contradicts the channel", []string{"whatsapp", "telegram"}, local, action.CrossContext{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram, but the channel is whatsapp"},
-		{"MS-03 contradiction between unconfigured channels", nil, local, action.CrossContext{}, m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram"},
-		{"MS-08 another action", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "action": "kick"}, chela.Address{}, `action "kick" is not supported; use send, broadcast, poll, react`},
-		{"no chat", []string{"fake"}, local, action.CrossContext{}, m{"channel": "fake"}, chela.Address{}, "give a chat on fake"},
-		{"another channel, not allowed", []string{"fake", "irc"}, at("irc", "x"), action.CrossContext{}, m{"to": "fake:2"}, chela.Address{}, "allowAcrossProviders"},
-		{"from a channel to a local session", []string{"fake"}, at("fake", "1"), action.CrossContext{}, m{"to": "agent:main:other"}, chela.Address{}, "allowAcrossProviders"},
-		{"another chat on the channel, not allowed", []string{"fake"}, at("fake", "1"), action.CrossContext{Within: &no}, m{"to": "2"}, chela.Address{}, "allowWithinProvider"},
-		{"another agent's session", nil, local, action.CrossContext{}, m{"to": "agent:ops:main"}, chela.Address{}, "belongs to another agent"},
-		{"unknown session", nil, local, action.CrossContext{}, m{"to": "agent:main:none"}, chela.Address{}, "there is no session"},
-		{"nothing to send", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "message": " "}, chela.Address{}, "neither text nor a file"},
-		{"MS-05 a file outside the workspace", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "media": []string{"/etc/hosts"}}, chela.Address{}, "outside the workspace"},
-		{"MS-05 a file above the workspace", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "media": []string{"../x"}}, chela.Address{}, "outside the workspace"},
-		{"no such file", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "media": []string{"none.png"}}, chela.Address{}, "none.png does not exist"},
-		{"no such reference", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "media": []string{"media:" + strings.Repeat("0", 32)}}, chela.Address{}, "it was removed"},
+		{"MS-02 no channel is configured", nil, local, action.CrossContext{}, m{"to": "7"}, chela.Address{},
+			"no channel is configured"},
+		{"MS-02 two channels, none named", []string{"fake", "irc"}, local, action.CrossContext{}, m{"to": "7"},
+			chela.Address{}, "choose one of fake, irc"},
+		{"MS-02 unknown channel", []string{"fake", "irc"}, local, action.CrossContext{}, m{"to": "7", "channel": "telegram"},
+			chela.Address{}, "available: fake, irc, local"},
+		{"MS-03 the target contradicts the channel", []string{"whatsapp", "telegram"}, local, action.CrossContext{},
+			m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram, but the channel is whatsapp"},
+		{"MS-03 contradiction between unconfigured channels", nil, local, action.CrossContext{},
+			m{"to": "telegram:1", "channel": "whatsapp"}, chela.Address{}, "is on telegram"},
+		{"MS-08 another action", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "action": "kick"},
+			chela.Address{}, `action "kick" is not supported; use send, broadcast, poll, react`},
+		{"no chat", []string{"fake"}, local, action.CrossContext{}, m{"channel": "fake"}, chela.Address{},
+			"give a chat on fake"},
+		{"another channel, not allowed", []string{"fake", "irc"}, at("irc", "x"), action.CrossContext{}, m{"to": "fake:2"},
+			chela.Address{}, "allowAcrossProviders"},
+		{"from a channel to a local session", []string{"fake"}, at("fake", "1"), action.CrossContext{},
+			m{"to": "agent:main:other"}, chela.Address{}, "allowAcrossProviders"},
+		{"another chat on the channel, not allowed", []string{"fake"}, at("fake", "1"), action.CrossContext{Within: &no},
+			m{"to": "2"}, chela.Address{}, "allowWithinProvider"},
+		{"another agent's session", nil, local, action.CrossContext{}, m{"to": "agent:ops:main"}, chela.Address{},
+			"belongs to another agent"},
+		{"unknown session", nil, local, action.CrossContext{}, m{"to": "agent:main:none"}, chela.Address{},
+			"there is no session"},
+		{"nothing to send", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "message": " "}, chela.Address{},
+			"neither text nor a file"},
+		{"MS-05 a file outside the workspace", []string{"fake"}, local, action.CrossContext{},
+			m{"to": "7", "media": []string{"/etc/hosts"}}, chela.Address{}, "outside the workspace"},
+		{"MS-05 a file above the workspace", []string{"fake"}, local, action.CrossContext{},
+			m{"to": "7", "media": []string{"../x"}}, chela.Address{}, "outside the workspace"},
+		{"no such file", []string{"fake"}, local, action.CrossContext{}, m{"to": "7", "media": []string{"none.png"}},
+			chela.Address{}, "none.png does not exist"},
+		{"no such reference", []string{"fake"}, local, action.CrossContext{},
+			m{"to": "7", "media": []string{"media:" + strings.Repeat("0", 32)}}, chela.Address{}, "it was removed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h.t = t
@@ -501,7 +601,8 @@ func TestTarget(t *testing.T) {
 		h.t = t
 		h.change(action.CrossContext{}, "fake")
 		h.down["fake"] = "connection lost"
-		if _, err := h.call(local, m{"message": "x", "to": "7"}); err == nil || !strings.Contains(err.Error(), "not running: connection lost") {
+		if _, err := h.call(local, m{"message": "x", "to": "7"}); err == nil ||
+			!strings.Contains(err.Error(), "not running: connection lost") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -509,8 +610,10 @@ func TestTarget(t *testing.T) {
 
 func TestLocal(t *testing.T) {
 	for name, args := range map[string]m{
-		"MS-10 without a channel": {"message": "hi"}, "MS-10 OpenClaw's names": {"message": "hi", "channel": "repl", "to": "default"},
-		"MS-10 another session": {"message": "hi", "to": "agent:main:other"}, "MS-10 by its short name": {"message": "hi", "channel": "local", "to": "other"},
+		"MS-10 without a channel": {"message": "hi"},
+		"MS-10 OpenClaw's names":  {"message": "hi", "channel": "repl", "to": "default"},
+		"MS-10 another session":   {"message": "hi", "to": "agent:main:other"},
+		"MS-10 by its short name": {"message": "hi", "channel": "local", "to": "other"},
 	} {
 		on(t, name, action.CrossContext{}, nil, func(t *testing.T, h *fixture) {
 			key := home

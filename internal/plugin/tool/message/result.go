@@ -27,7 +27,14 @@ type outcome struct {
 
 func outcomeOf(r action.Result) outcome {
 	o := outcome{
-		Action: string(r.Action), Channel: r.Channel, To: r.To, Dry: r.Status == action.Planned, Status: string(r.Status), IDs: r.IDs, Parts: r.Parts, Thread: r.Thread,
+		Action:  string(r.Action),
+		Channel: r.Channel,
+		To:      r.To,
+		Dry:     r.Status == action.Planned,
+		Status:  string(r.Status),
+		IDs:     r.IDs,
+		Parts:   r.Parts,
+		Thread:  r.Thread,
 	}
 	for _, t := range r.Targets {
 		o.Targets = append(o.Targets, outcomeOf(t))
@@ -50,7 +57,8 @@ func (t messageTool) result(r action.Result) tool.Result {
 		case who == "":
 			who = m.Sender.ID
 		}
-		lines = append(lines, fmt.Sprintf("[%s] %s, %s: %s", m.ID, who, m.Time.UTC().Format(time.RFC3339), humanize.Truncate(m.Text, maxMessage)))
+		lines = append(lines, fmt.Sprintf("[%s] %s, %s: %s", m.ID, who, m.Time.UTC().Format(time.RFC3339),
+			humanize.Truncate(m.Text, maxMessage)))
 	}
 	for _, e := range r.Entries {
 		lines = append(lines, target(e.Peer)+" "+strings.TrimSpace(e.Name+" "+handle(e.Handle)))

@@ -18,7 +18,9 @@ type parameter struct {
 // parameters are the properties, in their order.
 var parameters = [...]parameter{
 	{nil, `"to":{"type":"string","description":"recipient (default: this chat)"}`, ""},
-	{[]action.Action{action.Broadcast}, `"targets":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"recipients of broadcast"}`, "`targets`: the recipients of broadcast, each like `to`."},
+	{[]action.Action{action.Broadcast},
+		`"targets":{"type":"array","items":{"type":"string"},"maxItems":50,"description":"recipients of broadcast"}`,
+		"`targets`: the recipients of broadcast, each like `to`."},
 	{nil, `"channel":{"type":"string","description":"channel"}`, ""},
 	{nil, `"accountId":{"type":"string","description":"account to send from"}`, ""},
 	{nil, `"message":{"type":"string","description":"text"}`, ""},
@@ -26,12 +28,16 @@ var parameters = [...]parameter{
 	{[]action.Action{action.Send}, `"buttons":{"type":"array","items":{"type":"array","items":{"type":"object","properties":{"label":{"type":"string"},"data":{"type":"string"},"url":{"type":"string"},"style":{"enum":["primary","secondary","success","danger"]}},"required":["label"],"additionalProperties":false}},"description":"rows of buttons"}`, "`buttons`: rows of buttons below the text, with `data` (you get it as the person's message: callback_data: DATA) or `url`."},
 	{nil, `"replyTo":{"type":"string","description":"id of the message to reply to"}`, ""},
 	{nil, `"threadId":{"type":"string","description":"topic"}`, ""},
-	{[]action.Action{action.React, action.Edit, action.Delete, action.Pin, action.Unpin}, `"messageId":{"type":"string","description":"message to change"}`, "`messageId`: the message of react, edit, delete, pin and unpin. For react and pin it is the one that you answer by default."},
-	{[]action.Action{action.React}, `"emoji":{"type":"string"},"remove":{"type":"boolean"}`, "`emoji`: the reaction; with `remove` it is removed."},
+	{[]action.Action{action.React, action.Edit, action.Delete, action.Pin, action.Unpin},
+		`"messageId":{"type":"string","description":"message to change"}`,
+		"`messageId`: the message of react, edit, delete, pin and unpin. For react and pin it is the one that you answer by default."},
+	{[]action.Action{action.React}, `"emoji":{"type":"string"},"remove":{"type":"boolean"}`,
+		"`emoji`: the reaction; with `remove` it is removed."},
 	{[]action.Action{action.Poll}, `"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"},"minItems":2,"maxItems":12},"multiple":{"type":"boolean","description":"several may be chosen"},"pollDurationHours":{"type":"number"}`, "`question`, `options` (2 to 12): of a poll."},
 	{[]action.Action{action.Read, action.Search}, `"limit":{"type":"integer","minimum":1,"maximum":100}`, ""},
 	{[]action.Action{action.Thread}, `"name":{"type":"string","description":"name of the thread"}`, ""},
-	{[]action.Action{action.Search}, `"query":{"type":"string","description":"part of a name"}`, "`query`: search finds people and chats with such a name. `to` accepts a name, too."},
+	{[]action.Action{action.Search}, `"query":{"type":"string","description":"part of a name"}`,
+		"`query`: search finds people and chats with such a name. `to` accepts a name, too."},
 	{nil, `"dryRun":{"type":"boolean","description":"only report what would be sent"}`, ""},
 }
 

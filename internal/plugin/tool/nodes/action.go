@@ -36,23 +36,40 @@ var actions = [...]action{
 	{name: "approve", reads: true},
 	{name: "reject", reads: true},
 	{name: "notify", command: wire.NodeNotify, params: one(func(a args) any {
-		return fields{"title": strings.TrimSpace(a.Title), "body": strings.TrimSpace(a.Body), "sound": a.Sound, "priority": a.Priority, "delivery": a.Delivery}.set("title", "body")
+		return fields{
+			"title":    strings.TrimSpace(a.Title),
+			"body":     strings.TrimSpace(a.Body),
+			"sound":    a.Sound,
+			"priority": a.Priority,
+			"delivery": a.Delivery,
+		}.set("title", "body")
 	})},
 	{name: "camera_list", command: "camera.list", reads: true, params: none},
 	{name: "camera_snap", command: "camera.snap", media: single, params: snaps},
 	{name: "camera_clip", command: "camera.clip", media: single, params: one(func(a args) any {
-		return fields{"facing": cmp.Or(a.Facing, "front"), "durationMs": cmp.Or(a.Duration, node.ClipMS), "includeAudio": a.Audio == nil || *a.Audio, "format": "mp4", "deviceId": a.Device}.set("includeAudio")
+		return fields{
+			"facing":       cmp.Or(a.Facing, "front"),
+			"durationMs":   cmp.Or(a.Duration, node.ClipMS),
+			"includeAudio": a.Audio == nil || *a.Audio,
+			"format":       "mp4",
+			"deviceId":     a.Device,
+		}.set("includeAudio")
 	})},
 	{name: "screen_record", command: "screen.record", media: single, params: one(func(a args) any {
 		return fields{
-			"durationMs": cmp.Or(a.Duration, node.ScreenMS), "screenIndex": a.Screen, "fps": cmp.Or(a.FPS, node.ScreenRate), "format": "mp4", "includeAudio": a.Audio == nil || *a.Audio,
+			"durationMs":   cmp.Or(a.Duration, node.ScreenMS),
+			"screenIndex":  a.Screen,
+			"fps":          cmp.Or(a.FPS, node.ScreenRate),
+			"format":       "mp4",
+			"includeAudio": a.Audio == nil || *a.Audio,
 		}.set("screenIndex", "includeAudio")
 	})},
 	{name: "screen_snapshot", command: "screen.snapshot", media: single, params: one(func(a args) any {
 		return fields{"screenIndex": a.Screen, "maxWidth": a.Width}.set("screenIndex")
 	})},
 	{name: "photos_latest", command: "photos.latest", media: photos, params: one(func(a args) any {
-		return fields{"limit": cmp.Or(a.Limit, 1), "maxWidth": cmp.Or(a.Width, node.PictureWidth), "quality": a.quality()}.set()
+		return fields{"limit": cmp.Or(a.Limit, 1), "maxWidth": cmp.Or(a.Width, node.PictureWidth),
+			"quality": a.quality()}.set()
 	})},
 	{name: "location_get", command: "location.get", reads: true, params: one(func(a args) any {
 		f := fields{"desiredAccuracy": a.Accuracy}
@@ -69,7 +86,8 @@ var actions = [...]action{
 	{name: "device_info", command: "device.info", reads: true, params: none},
 	{name: "device_permissions", command: "device.permissions", reads: true, params: none},
 	{name: "device_health", command: "device.health", reads: true, params: none},
-	{name: "which", command: wire.NodeWhich, reads: true, params: one(func(a args) any { return wire.NodeWhichParams{Bins: a.Bins} })},
+	{name: "which", command: wire.NodeWhich, reads: true,
+		params: one(func(a args) any { return wire.NodeWhichParams{Bins: a.Bins} })},
 	{name: "invoke", foreign: true, params: none},
 }
 
@@ -101,7 +119,14 @@ func snaps(a args) []any {
 	}
 	var out []any
 	for _, side := range facing {
-		out = append(out, fields{"facing": side, "maxWidth": cmp.Or(a.Width, node.PictureWidth), "quality": a.quality(), "format": "jpg", "delayMs": a.Delay, "deviceId": a.Device}.set())
+		out = append(out, fields{
+			"facing":   side,
+			"maxWidth": cmp.Or(a.Width, node.PictureWidth),
+			"quality":  a.quality(),
+			"format":   "jpg",
+			"delayMs":  a.Delay,
+			"deviceId": a.Device,
+		}.set())
 	}
 	return out
 }

@@ -87,7 +87,8 @@ func (t nodesTool) media(c tool.Call, n *node.Node, act action, payload json.Raw
 		} else if d.File, err = keep(c.Dir, act, f, data); err != nil {
 			return tool.Result{}, err
 		}
-		text := fmt.Sprintf("%s of %s: %s (%s)", strings.ReplaceAll(act.name, "_", " "), n.Title(), d.File, humanize.Bytes(int64(d.Bytes)))
+		text := fmt.Sprintf("%s of %s: %s (%s)", strings.ReplaceAll(act.name, "_", " "), n.Title(), d.File,
+			humanize.Bytes(int64(d.Bytes)))
 		r.Content = append(append(r.Content, llm.Text(text)), shown...)
 		details = append(details, d)
 	}
@@ -108,7 +109,8 @@ func (f file) content(act action) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the answer to %s: %w", act.command, err)
 	case len(data) > media.MaxFile:
-		return nil, fmt.Errorf("it has %s; at most %s are kept", humanize.Bytes(int64(len(data))), humanize.Bytes(media.MaxFile))
+		return nil, fmt.Errorf("it has %s; at most %s are kept", humanize.Bytes(int64(len(data))),
+			humanize.Bytes(media.MaxFile))
 	}
 	return data, nil
 }

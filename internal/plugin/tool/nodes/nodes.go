@@ -52,8 +52,14 @@ func (t nodesTool) Spec() tool.Spec {
 		OwnerOnly:   true,
 		Groups:      []string{"group:nodes"}, Sandboxed: tool.Outside, InRuns: true,
 		Aliases: map[string]string{
-			"nodeId": "node", "message": "body", "text": "body", "command": "invokeCommand", "params": "invokeParamsJson", "timeoutMs": "invokeTimeoutMs",
-			"key": "notificationKey", "replyText": "notificationReplyText",
+			"nodeId":    "node",
+			"message":   "body",
+			"text":      "body",
+			"command":   "invokeCommand",
+			"params":    "invokeParamsJson",
+			"timeoutMs": "invokeTimeoutMs",
+			"key":       "notificationKey",
+			"replyText": "notificationReplyText",
 		},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","enum":["` + strings.Join(names(), `","`) + `"]},
@@ -200,7 +206,14 @@ func (t nodesTool) call(ctx context.Context, c tool.Call, n *node.Node, a args, 
 		if a.Timeout > 0 {
 			limit = time.Duration(a.Timeout) * time.Millisecond
 		}
-		payload, err := t.Nodes.Invoke(ctx, node.Request{Node: n.ID, Command: act.command, Params: raw, Timeout: limit, Session: c.Session, Progress: c.Update})
+		payload, err := t.Nodes.Invoke(ctx, node.Request{
+			Node:     n.ID,
+			Command:  act.command,
+			Params:   raw,
+			Timeout:  limit,
+			Session:  c.Session,
+			Progress: c.Update,
+		})
 		if err != nil {
 			return tool.Result{}, failure(n, err)
 		}
@@ -314,7 +327,8 @@ func pending(all []node.Node) tool.Result {
 	var out []string
 	for i := range all {
 		if n := &all[i]; n.Request != "" {
-			out = append(out, fmt.Sprintf("%s wants to offer %s; a person decides: chela nodes approve %s", n.Title(), list(n.Declared), n.Request))
+			out = append(out, fmt.Sprintf("%s wants to offer %s; a person decides: chela nodes approve %s", n.Title(),
+				list(n.Declared), n.Request))
 		}
 	}
 	if out == nil {

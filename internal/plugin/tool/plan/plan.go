@@ -47,10 +47,17 @@ type planTool struct{ Options }
 
 func (t planTool) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "plan", Label: "Plan", Description: strings.TrimSpace(description),
-		Effect: tool.Writes, Keyed: true,
-		Names: []string{"update_plan", "progress_card"}, Groups: []string{"group:agents"}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.KeepsPlan}, Title: title,
-		Aliases: map[string]string{"plan": "steps", "todos": "steps"},
+		Name:        "plan",
+		Label:       "Plan",
+		Description: strings.TrimSpace(description),
+		Effect:      tool.Writes,
+		Keyed:       true,
+		Names:       []string{"update_plan", "progress_card"},
+		Groups:      []string{"group:agents"},
+		Sandboxed:   tool.Inside,
+		Roles:       []tool.Role{tool.KeepsPlan},
+		Title:       title,
+		Aliases:     map[string]string{"plan": "steps", "todos": "steps"},
 		Schema: json.RawMessage(`{"type":"object","required":["steps"],"properties":{
 			"steps":{"type":"array","maxItems":50,"items":{"type":"object","required":["title"],"properties":{
 				"id":{"type":"string","description":"default: its position"},

@@ -50,8 +50,15 @@ type listTool struct{ ReadOptions }
 
 func (t listTool) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "sessions_list", Label: "List sessions", Description: strings.TrimSpace(listDescription), Effect: tool.Reads, Parallel: true,
-		Groups: []string{"group:sessions"}, Profiles: []string{"messaging"}, Sandboxed: tool.Inside, Subagents: tool.Parents,
+		Name:        "sessions_list",
+		Label:       "List sessions",
+		Description: strings.TrimSpace(listDescription),
+		Effect:      tool.Reads,
+		Parallel:    true,
+		Groups:      []string{"group:sessions"},
+		Profiles:    []string{"messaging"},
+		Sandboxed:   tool.Inside,
+		Subagents:   tool.Parents,
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"kinds":{"type":"array","items":{"type":"string","enum":["main","group","cron","hook","subagent","other"]}},
 			"activeMinutes":{"type":"number","minimum":1},
@@ -117,7 +124,14 @@ func (t listTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 				return err
 			}
 			if kind := kindOf(m); ok && (len(a.Kinds) == 0 || slices.Contains(a.Kinds, kind)) {
-				row := listed{Key: m.Key, Kind: kind, Agent: m.Agent, Label: t.redact(m.Label), Title: t.redact(m.Title), Updated: m.Updated}
+				row := listed{
+					Key:     m.Key,
+					Kind:    kind,
+					Agent:   m.Agent,
+					Label:   t.redact(m.Label),
+					Title:   t.redact(m.Title),
+					Updated: m.Updated,
+				}
 				if a.Messages > 0 {
 					if row.Messages, err = t.last(r.Sessions(), m.ID, a.Messages); err != nil {
 						return err
@@ -161,8 +175,15 @@ type historyTool struct{ ReadOptions }
 
 func (t historyTool) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "sessions_history", Label: "Read session", Description: strings.TrimSpace(historyDescription), Effect: tool.Reads, Parallel: true,
-		Groups: []string{"group:sessions"}, Profiles: []string{"messaging"}, Sandboxed: tool.Inside, Subagents: tool.Parents,
+		Name:        "sessions_history",
+		Label:       "Read session",
+		Description: strings.TrimSpace(historyDescription),
+		Effect:      tool.Reads,
+		Parallel:    true,
+		Groups:      []string{"group:sessions"},
+		Profiles:    []string{"messaging"},
+		Sandboxed:   tool.Inside,
+		Subagents:   tool.Parents,
 		Schema: json.RawMessage(`{"type":"object","required":["sessionKey"],"properties":{
 			"sessionKey":{"type":"string"},
 			"limit":{"type":"integer","minimum":1,"maximum":200,"description":"default 50"},
@@ -267,9 +288,14 @@ type agentsTool struct{ ReadOptions }
 
 func (t agentsTool) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "agents_list", Label: "List agents", Description: strings.TrimSpace(agentsDescription), Effect: tool.Reads, Parallel: true,
-		Groups: []string{"group:agents"}, Subagents: tool.NoSubagents,
-		Schema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+		Name:        "agents_list",
+		Label:       "List agents",
+		Description: strings.TrimSpace(agentsDescription),
+		Effect:      tool.Reads,
+		Parallel:    true,
+		Groups:      []string{"group:agents"},
+		Subagents:   tool.NoSubagents,
+		Schema:      json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
 	}
 }
 

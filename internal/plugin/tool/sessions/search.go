@@ -21,8 +21,14 @@ type searchTool struct{ ReadOptions }
 
 func (t searchTool) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "sessions_search", Label: "Search sessions", Description: strings.TrimSpace(searchDescription), Effect: tool.Reads, Parallel: true,
-		Groups: []string{"group:sessions"}, Sandboxed: tool.Inside, Subagents: tool.Parents,
+		Name:        "sessions_search",
+		Label:       "Search sessions",
+		Description: strings.TrimSpace(searchDescription),
+		Effect:      tool.Reads,
+		Parallel:    true,
+		Groups:      []string{"group:sessions"},
+		Sandboxed:   tool.Inside,
+		Subagents:   tool.Parents,
 		Schema: json.RawMessage(`{"type":"object","required":["query"],"properties":{
 			"query":{"type":"string","minLength":1,"maxLength":1000},
 			"sessionKey":{"type":"string"},
@@ -81,7 +87,8 @@ func (t searchTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 }
 
 // searched returns the sessions to search, newest first, and whether some were left out.
-func (t searchTool) searched(r session.Reader, viewer chela.SessionKey, a searchArgs) (metas []session.Meta, more bool, err error) {
+func (t searchTool) searched(r session.Reader, viewer chela.SessionKey,
+	a searchArgs) (metas []session.Meta, more bool, err error) {
 	self, err := session.Lookup(r, viewer)
 	if err != nil {
 		return nil, false, err
@@ -95,7 +102,8 @@ func (t searchTool) searched(r session.Reader, viewer chela.SessionKey, a search
 		m, err := sharing.Find(r, self, key)
 		return []session.Meta{m}, false, err
 	}
-	all, n, err := r.List(session.Query{Agent: chela.AgentID(a.Agent), Label: a.Label, Archived: session.ArchivedToo, Limit: maxScanned})
+	all, n, err := r.List(session.Query{Agent: chela.AgentID(a.Agent), Label: a.Label, Archived: session.ArchivedToo,
+		Limit: maxScanned})
 	if err != nil {
 		return nil, false, err
 	}

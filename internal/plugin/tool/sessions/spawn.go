@@ -59,16 +59,28 @@ func (t spawnTool) Spec() tool.Spec {
 	}
 	if len(t.o.Coders) > 0 {
 		attachments += `,
-			"runtime":{"type":"string","enum":["subagent","acp"],"description":"acp: a coding agent (agentId: ` + strings.Join(t.o.Coders, ", ") + `) works in cwd, with its own tools"}`
+			"runtime":{"type":"string","enum":["subagent","acp"],"description":"acp: a coding agent (agentId: ` +
+			strings.Join(t.o.Coders, ", ") + `) works in cwd, with its own tools"}`
 	}
 	return tool.Spec{
 		Name:        "sessions_spawn",
 		Label:       "Start subagent",
 		Description: strings.TrimSpace(spawnDescription),
 		Effect:      tool.Writes,
-		Groups:      []string{"group:sessions"}, Profiles: []string{"messaging"}, Sandboxed: tool.Inside, Subagents: tool.Parents, InRuns: true, Roles: []tool.Role{tool.StartsSubagents},
-		Keyed:    true,
-		Aliases:  map[string]string{"prompt": "task", "message": "task", "name": "taskName", "timeoutSeconds": "runTimeoutSeconds", "agent_id": "agentId"},
+		Groups:      []string{"group:sessions"},
+		Profiles:    []string{"messaging"},
+		Sandboxed:   tool.Inside,
+		Subagents:   tool.Parents,
+		InRuns:      true,
+		Roles:       []tool.Role{tool.StartsSubagents},
+		Keyed:       true,
+		Aliases: map[string]string{
+			"prompt":         "task",
+			"message":        "task",
+			"name":           "taskName",
+			"timeoutSeconds": "runTimeoutSeconds",
+			"agent_id":       "agentId",
+		},
 		Volatile: []string{"runId", "childSessionKey", "running"},
 		Schema: json.RawMessage(`{"type":"object","required":["task"],"properties":{
 			"task":{"type":"string"},
@@ -84,7 +96,8 @@ func (t spawnTool) Spec() tool.Spec {
 			"sandbox":{"type":"string","enum":["inherit","require"],"description":"require: only sandboxed"},
 			"cwd":{"type":"string","description":"folder of its commands"},
 			"thread":{"type":"boolean","description":"this thread, or a new one, goes to it until /unfocus"},
-			"mode":{"type":"string","enum":["run","session"],"description":"session: goes on after its result (with thread)"}` + attachments + `},
+			"mode":{"type":"string","enum":["run","session"],"description":"session: goes on after its result (with thread)"}` +
+			attachments + `},
 			"additionalProperties":false}`),
 	}
 }
@@ -149,9 +162,23 @@ func (t spawnTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	r := subagent.Request{
-		ID: subagent.IDOf(c.ID), Requester: c.Session, Run: c.Run, Principal: chela.PrincipalFrom(ctx),
-		Task: a.Task, Label: a.Label, Name: a.Name, Type: a.Type, Agent: chela.AgentID(strings.TrimSpace(a.Agent)), Model: a.Model, Think: a.Think,
-		Cleanup: subagent.Cleanup(a.Cleanup), Context: subagent.History(a.Context), Sandbox: a.Sandbox, Folder: a.Folder, Thread: a.Thread,
+		ID:        subagent.IDOf(c.ID),
+		Requester: c.Session,
+		Run:       c.Run,
+		Principal: chela.PrincipalFrom(ctx),
+		Task:      a.Task,
+		Label:     a.Label,
+		Name:      a.Name,
+		Type:      a.Type,
+		Agent:     chela.AgentID(strings.TrimSpace(a.Agent)),
+		Model:     a.Model,
+		Think:     a.Think,
+		Cleanup:   subagent.Cleanup(a.Cleanup),
+		Context:   subagent.History(a.Context),
+		Sandbox:   a.Sandbox,
+
+		Folder: a.Folder,
+		Thread: a.Thread,
 	}
 	if r.Runtime = a.Runtime; r.Runtime == subagent.RuntimeACP {
 		r.Agent, r.Coder = "", strings.TrimSpace(a.Agent)
@@ -175,7 +202,13 @@ func (t spawnTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	return encoded(accepted{
-		Status: "accepted", Run: out.Child.ID, Session: out.Child.Session, Label: out.Child.Label, Model: out.Child.Model, Running: out.Running, Warning: out.Warning,
+		Status:  "accepted",
+		Run:     out.Child.ID,
+		Session: out.Child.Session,
+		Label:   out.Child.Label,
+		Model:   out.Child.Model,
+		Running: out.Running,
+		Warning: out.Warning,
 	})
 }
 

@@ -26,8 +26,11 @@ func (t subagentsTool) Spec() tool.Spec {
 		Label:       "Subagents",
 		Description: strings.TrimSpace(subagentsDescription),
 		Effect:      tool.Writes,
-		Groups:      []string{"group:sessions"}, Profiles: []string{"messaging"}, Sandboxed: tool.Inside, Roles: []tool.Role{tool.LeadsSubagents},
-		Volatile: []string{"runtime", "tokens"},
+		Groups:      []string{"group:sessions"},
+		Profiles:    []string{"messaging"},
+		Sandboxed:   tool.Inside,
+		Roles:       []tool.Role{tool.LeadsSubagents},
+		Volatile:    []string{"runtime", "tokens"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"action":{"type":"string","enum":["list","kill","cancel","steer"]},
 			"target":{"type":"string"},
@@ -126,8 +129,16 @@ func (t subagentsTool) listed(ctx context.Context, key chela.SessionKey, minutes
 	for i := len(l.Children) - 1; i >= 0; i-- {
 		c := l.Children[i]
 		r := row{
-			Index: len(l.Children) - i, Run: c.ID, Session: c.Session, Label: c.Label, Name: c.Name, Task: firstLine(c.Task), Model: c.Model,
-			Status: c.Status(), Runtime: c.Runtime(now).Round(time.Second).String(), Tokens: c.Tokens.Total(),
+			Index:   len(l.Children) - i,
+			Run:     c.ID,
+			Session: c.Session,
+			Label:   c.Label,
+			Name:    c.Name,
+			Task:    firstLine(c.Task),
+			Model:   c.Model,
+			Status:  c.Status(),
+			Runtime: c.Runtime(now).Round(time.Second).String(),
+			Tokens:  c.Tokens.Total(),
 		}
 		switch {
 		case c.Open():

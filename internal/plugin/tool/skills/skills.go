@@ -72,19 +72,31 @@ func (t skillsTool) Plan(ctx context.Context, c tool.Call) (tool.Plan, error) {
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	p := tool.Plan{Effect: tool.Acts, Ask: true, Once: true, Reason: "installs a skill", Text: describe(k), Hash: k.Origin.Hash, Value: k.Origin.Hash}
+	p := tool.Plan{
+		Effect: tool.Acts,
+		Ask:    true,
+		Once:   true,
+		Reason: "installs a skill",
+		Text:   describe(k),
+		Hash:   k.Origin.Hash,
+		Value:  k.Origin.Hash,
+	}
 	switch {
 	case k.Exists:
-		p.Deny = fmt.Sprintf("the skill %s is installed already; the person can update it: chela skills update %s", k.Skill.Name, k.Dir)
+		p.Deny = fmt.Sprintf("the skill %s is installed already; the person can update it: chela skills update %s",
+			k.Skill.Name, k.Dir)
 	case skill.Worst(k.Findings) == skill.Critical:
-		p.Deny = fmt.Sprintf("a scan has critical findings, so that only the person can install it: chela skills install %s --force\n%s", a.Name, findings(k))
+		p.Deny = fmt.Sprintf(
+			"a scan has critical findings, so that only the person can install it: chela skills install %s --force\n%s",
+			a.Name, findings(k))
 	}
 	return p, nil
 }
 
 // describe describes a skill that would be installed, for the person.
 func describe(k skill.Candidate) string {
-	s := fmt.Sprintf("Install the skill %s %s from the registry for all agents.\n%s\nsha256 %s", k.Skill.Name, k.Origin.Version, k.Skill.Description, k.Origin.Hash)
+	s := fmt.Sprintf("Install the skill %s %s from the registry for all agents.\n%s\nsha256 %s", k.Skill.Name,
+		k.Origin.Version, k.Skill.Description, k.Origin.Hash)
 	if len(k.Findings) > 0 {
 		s += "\nA scan found:\n" + findings(k)
 	}
@@ -118,7 +130,8 @@ func (t skillsTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	for _, f := range found {
 		fmt.Fprintf(&b, "%s %s: %s\n", f.Name, f.Version, f.Description)
 	}
-	return tool.Text(t.label.Wrap("skills", "Descriptions by the authors of skills: "+untrusted.Data, strings.TrimSpace(b.String()))), nil
+	return tool.Text(t.label.Wrap("skills", "Descriptions by the authors of skills: "+untrusted.Data,
+		strings.TrimSpace(b.String()))), nil
 }
 
 func (t skillsTool) install(ctx context.Context, c tool.Call, a args) (tool.Result, error) {

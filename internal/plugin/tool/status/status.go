@@ -60,10 +60,12 @@ func (t statusTool) Spec() tool.Spec {
 		Label:       "Session status",
 		Description: description,
 		Effect:      tool.Reads,
-		Groups:      []string{"group:sessions", tool.Reading}, Profiles: []string{"minimal", "messaging"}, Sandboxed: tool.Inside,
-		Parallel: true,
-		Volatile: []string{"time"},
-		Aliases:  map[string]string{"session": "sessionKey"},
+		Groups:      []string{"group:sessions", tool.Reading},
+		Profiles:    []string{"minimal", "messaging"},
+		Sandboxed:   tool.Inside,
+		Parallel:    true,
+		Volatile:    []string{"time"},
+		Aliases:     map[string]string{"session": "sessionKey"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"sessionKey":{"type":"string"}},
 			"additionalProperties":false}`),
@@ -94,7 +96,8 @@ func (t statusTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 	s.Session = cmp.Or(s.Session, c.Session)
 	now := time.Now().In(t.Location)
-	return tool.Detailed(s.text(now, c), map[string]any{"session": s.Session, "model": s.Model, "time": now.Format(time.RFC3339)}), nil
+	return tool.Detailed(s.text(now, c),
+		map[string]any{"session": s.Session, "model": s.Model, "time": now.Format(time.RFC3339)}), nil
 }
 
 // text returns a line for each known field.

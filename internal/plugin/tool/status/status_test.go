@@ -39,13 +39,16 @@ func TestText(t *testing.T) {
 		}
 		tl := status.New(status.Options{Status: full, Location: zone})
 		time.Sleep(6 * time.Hour) // until the afternoon there
-		r, err := tl.Run(t.Context(), tool.Call{Args: json.RawMessage(`{}`), Session: "agent:main:main", Dir: "/ws", Update: func(string) {}})
+		r, err := tl.Run(t.Context(), tool.Call{Args: json.RawMessage(`{}`), Session: "agent:main:main", Dir: "/ws",
+			Update: func(string) {}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := strings.Join([]string{
-			"Time: Saturday, 1 January 2000, 14:00:00 +08:00 (Asia/Shanghai)", "Model: anthropic/claude", "Context: 50000 of 200000 tokens (25%)",
-			"Tokens: 1234 in, 567 out", "Cost: 0.0123 USD", "Session: agent:main:main", "Session id: s1", "Workspace: /ws", "Queue: steer", "Up: 1m30s", "Version: 1.0",
+			"Time: Saturday, 1 January 2000, 14:00:00 +08:00 (Asia/Shanghai)", "Model: anthropic/claude",
+			"Context: 50000 of 200000 tokens (25%)",
+			"Tokens: 1234 in, 567 out", "Cost: 0.0123 USD", "Session: agent:main:main", "Session id: s1", "Workspace: /ws",
+			"Queue: steer", "Up: 1m30s", "Version: 1.0",
 		}, "\n")
 		if got := r.Content[0].Text; got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -61,14 +64,16 @@ func TestPartial(t *testing.T) {
 	}{
 		{status.Status{}, "Session: agent:main:main\nWorkspace: /ws"},
 		{status.Status{Context: 500}, "Context: 500 tokens\nSession: agent:main:main\nWorkspace: /ws"},
-		{status.Status{Window: 1000, Output: 1, Cost: 2, Currency: "EUR", Session: "agent:main:other"}, "Context: 0 of 1000 tokens (0%)\nTokens: 0 in, 1 out\nCost: 2.0000 EUR\nSession: agent:main:other\nWorkspace: /ws"},
+		{status.Status{Window: 1000, Output: 1, Cost: 2, Currency: "EUR", Session: "agent:main:other"},
+			"Context: 0 of 1000 tokens (0%)\nTokens: 0 in, 1 out\nCost: 2.0000 EUR\nSession: agent:main:other\nWorkspace: /ws"},
 	} {
 		var asked chela.SessionKey
 		tl := status.New(status.Options{Status: func(ctx context.Context, key chela.SessionKey) (status.Status, error) {
 			asked = key
 			return tt.state, ctx.Err()
 		}})
-		r, err := tl.Run(t.Context(), tool.Call{Args: json.RawMessage(`{"sessionKey":"current"}`), Session: "agent:main:main", Dir: "/ws"})
+		r, err := tl.Run(t.Context(),
+			tool.Call{Args: json.RawMessage(`{"sessionKey":"current"}`), Session: "agent:main:main", Dir: "/ws"})
 		if err != nil || asked != "agent:main:main" {
 			t.Fatalf("asked about %q, %v", asked, err)
 		}
@@ -80,7 +85,8 @@ func TestPartial(t *testing.T) {
 			t.Errorf("details %s, %v", r.Details, err)
 		}
 	}
-	r, err := status.New(status.Options{}).Run(t.Context(), tool.Call{Args: json.RawMessage(`{}`), Session: "agent:main:main", Dir: "/ws"})
+	r, err := status.New(status.Options{}).Run(t.Context(),
+		tool.Call{Args: json.RawMessage(`{}`), Session: "agent:main:main", Dir: "/ws"})
 	if err != nil || !strings.HasSuffix(r.Content[0].Text, "\nSession: agent:main:main\nWorkspace: /ws") {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -99,7 +105,8 @@ func TestErrors(t *testing.T) {
 		{broken, `{}`, "the store is closed"},
 		{status.New(status.Options{}), `{"sessionKey":"agent:other:main"}`, "its own session only"},
 	} {
-		_, err := tt.tool.Run(t.Context(), tool.Call{Args: json.RawMessage(tt.args), Session: "agent:main:main", Update: func(string) {}})
+		_, err := tt.tool.Run(t.Context(),
+			tool.Call{Args: json.RawMessage(tt.args), Session: "agent:main:main", Update: func(string) {}})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %q", tt.args, err, tt.want)
 		}
@@ -110,7 +117,8 @@ func TestErrors(t *testing.T) {
 // name.
 func TestLocal(t *testing.T) {
 	t.Parallel()
-	r, err := status.New(status.Options{}).Run(t.Context(), tool.Call{Args: json.RawMessage(`{}`), Session: "agent:main:main", Update: func(string) {}})
+	r, err := status.New(status.Options{}).Run(t.Context(),
+		tool.Call{Args: json.RawMessage(`{}`), Session: "agent:main:main", Update: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

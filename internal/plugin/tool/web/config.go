@@ -83,7 +83,8 @@ func (f FetchConfig) Options(log *slog.Logger, env func(string) string) *FetchOp
 		f.MaxBytes = min(max(f.MaxBytes, 32_000), 10_000_000)
 	}
 	if f.Policy.Private {
-		log.Warn("web_fetch may reach this machine and private networks", "key", "tools.web.fetch.ssrfPolicy.dangerouslyAllowPrivateNetwork")
+		log.Warn("web_fetch may reach this machine and private networks",
+			"key", "tools.web.fetch.ssrfPolicy.dangerouslyAllowPrivateNetwork")
 	}
 	header := map[string]secret.Value{}
 	for name, ref := range f.Headers {
@@ -98,8 +99,15 @@ func (f FetchConfig) Options(log *slog.Logger, env func(string) string) *FetchOp
 		HTTP: egress.Client(egress.Options{
 			Policy: f.policy(), Proxy: egress.Proxies(env), ProxyResolves: f.ProxyResolves, MaxRedirects: redirects,
 		}),
-		Log: log, MaxChars: f.MaxChars, MaxCap: f.MaxCap, MaxBytes: f.MaxBytes, Timeout: seconds(f.Timeout), CacheTTL: ttl(f.CacheMinutes),
-		Whole: !isOn(f.Readability), UserAgent: f.UserAgent, Header: header,
+		Log:       log,
+		MaxChars:  f.MaxChars,
+		MaxCap:    f.MaxCap,
+		MaxBytes:  f.MaxBytes,
+		Timeout:   seconds(f.Timeout),
+		CacheTTL:  ttl(f.CacheMinutes),
+		Whole:     !isOn(f.Readability),
+		UserAgent: f.UserAgent,
+		Header:    header,
 	}
 }
 
@@ -129,7 +137,11 @@ func (s SearchConfig) Options(p Plugins, env func(string) string) *SearchOptions
 		return nil
 	}
 	out := &SearchOptions{
-		Provider: s.Provider, Services: map[string]Service{}, MaxResults: s.MaxResults, Timeout: seconds(s.Timeout), CacheTTL: ttl(s.CacheMinutes),
+		Provider:   s.Provider,
+		Services:   map[string]Service{},
+		MaxResults: s.MaxResults,
+		Timeout:    seconds(s.Timeout),
+		CacheTTL:   ttl(s.CacheMinutes),
 	}
 	fromEnv := map[string]Service{
 		"brave": {Key: secret.New(env("BRAVE_API_KEY"))}, "tavily": {Key: secret.New(env("TAVILY_API_KEY"))},
@@ -158,7 +170,8 @@ func (s SearchConfig) Options(p Plugins, env func(string) string) *SearchOptions
 			hosts = append(hosts, u.Host)
 		}
 	}
-	out.HTTP = egress.Client(egress.Options{Policy: egress.Policy{Hosts: hosts}, Proxy: egress.Proxies(env), ProxyResolves: true})
+	out.HTTP = egress.Client(egress.Options{Policy: egress.Policy{Hosts: hosts}, Proxy: egress.Proxies(env),
+		ProxyResolves: true})
 	return out
 }
 

@@ -79,7 +79,8 @@ func TestFetchPolicy(t *testing.T) {
 	} {
 		c, _ := read(t, `{"fetch":{"ssrfPolicy":`+policy+`}}`, "")
 		tr := c.Fetch.Options(slog.New(slog.DiscardHandler), variables(nil)).HTTP.Transport.(*egress.Transport)
-		for _, addr := range []string{"198.18.0.1:80", "198.19.255.255:80", "[fd00::1]:80", "10.0.0.1:80", "10.0.0.1:81", "169.254.169.254:80"} {
+		for _, addr := range []string{"198.18.0.1:80", "198.19.255.255:80", "[fd00::1]:80", "10.0.0.1:80", "10.0.0.1:81",
+			"169.254.169.254:80"} {
 			_, err := tr.Dial(ended, "tcp", addr)
 			_, refused := errors.AsType[*egress.Refused](err)
 			if want := slices.Contains(strings.Fields(allowed), addr); refused == want {
@@ -106,13 +107,18 @@ func TestFetchConfig(t *testing.T) {
 		requests           int
 	}{
 		{"WF-03 loopback is refused", `{}`, "/", "not allowed", 0},
-		{"WF-05 an allowed host", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}}`, "/", "Characters 0 to 20000 of 40000", 1},
-		{"an allowed network", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.0/31"]}}`, "/", "Characters 0 to 20000 of 40000", 1},
+		{"WF-05 an allowed host", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}}`, "/",
+			"Characters 0 to 20000 of 40000", 1},
+		{"an allowed network", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.0/31"]}}`, "/",
+			"Characters 0 to 20000 of 40000", 1},
 		{"another network", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.2/31"]}}`, "/", "not allowed", 0},
-		{"private networks allowed", `{"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": true}, "maxChars": 500}`, "/", "Characters 0 to 500 of 40000", 1},
-		{"limit below the minimum", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}, "maxResponseBytes": 5}`, "/", "only the first 32000 bytes", 1},
+		{"private networks allowed", `{"ssrfPolicy": {"dangerouslyAllowPrivateNetwork": true}, "maxChars": 500}`, "/",
+			"Characters 0 to 500 of 40000", 1},
+		{"limit below the minimum", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}, "maxResponseBytes": 5}`, "/",
+			"only the first 32000 bytes", 1},
 		{"redirect", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}}`, "/from", "/to (200 OK", 2},
-		{"redirects disabled", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}, "maxRedirects": 0}`, "/from", "/from (302 Found", 1},
+		{"redirects disabled", `{"ssrfPolicy": {"allowedHostnames": ["127.0.0.1"]}, "maxRedirects": 0}`, "/from",
+			"/from (302 Found", 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,7 +146,8 @@ func TestFetchConfig(t *testing.T) {
 		got = nil
 		env := map[string]string{"HTTP_PROXY": s.URL}
 		config := `{"fetch": {"useTrustedEnvProxy": true}}`
-		if _, err := fetched(t, config, env, "http://name.invalid/"); err != nil || len(got) != 1 || got[0].RequestURI != "http://name.invalid/" {
+		if _, err := fetched(t, config, env, "http://name.invalid/"); err != nil || len(got) != 1 ||
+			got[0].RequestURI != "http://name.invalid/" {
 			t.Errorf("%v, %d requests", err, len(got))
 		}
 		if _, err := fetched(t, config, env, "http://169.254.169.254/"); err == nil || len(got) != 1 {
@@ -164,10 +171,13 @@ func TestSearchConfig(t *testing.T) {
 		env    map[string]string
 		want   map[string]service
 	}{
-		{"from the environment", "", "", map[string]string{"BRAVE_API_KEY": "b", "TAVILY_API_KEY": "t", "SEARXNG_BASE_URL": "http://localhost:8888"},
+		{"from the environment", "", "",
+			map[string]string{"BRAVE_API_KEY": "b", "TAVILY_API_KEY": "t", "SEARXNG_BASE_URL": "http://localhost:8888"},
 			map[string]service{"brave": {Key: "b"}, "tavily": {Key: "t"}, "searxng": {URL: "http://localhost:8888"}}},
-		{"one key for Brave", `{"search": {"apiKey": "k"}}`, "", map[string]string{"BRAVE_API_KEY": "b"}, map[string]service{"brave": {Key: "k"}}},
-		{"one key for the named provider", `{"search": {"apiKey": "k", "provider": "tavily"}}`, "", nil, map[string]service{"tavily": {Key: "k"}}},
+		{"one key for Brave", `{"search": {"apiKey": "k"}}`, "", map[string]string{"BRAVE_API_KEY": "b"},
+			map[string]service{"brave": {Key: "k"}}},
+		{"one key for the named provider", `{"search": {"apiKey": "k", "provider": "tavily"}}`, "", nil,
+			map[string]service{"tavily": {Key: "k"}}},
 		{"the service's own key takes precedence", `{"search": {"apiKey": "k"}}`,
 			`{"entries": {"brave": {"enabled": true, "config": {"webSearch": {"apiKey": "env:OWN", "baseUrl": "https://b.example"}}}, "other": {"config": {"x": 1}}}}`,
 			map[string]string{"OWN": "own"}, map[string]service{"brave": {Key: "own", URL: "https://b.example"}}},
@@ -193,7 +203,8 @@ func TestSearchConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := search(t, tl, map[string]any{"query": "x"}); err == nil || !strings.Contains(err.Error(), "tools.web.search.apiKey: ") {
+		if _, _, err := search(t, tl, map[string]any{"query": "x"}); err == nil ||
+			!strings.Contains(err.Error(), "tools.web.search.apiKey: ") {
 			t.Error(err)
 		}
 	})
@@ -203,12 +214,17 @@ func TestSearchConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := search(t, tl, map[string]any{"query": "x"}); err == nil || !strings.Contains(err.Error(), "plugins.entries.brave: ") {
+		if _, _, err := search(t, tl, map[string]any{"query": "x"}); err == nil ||
+			!strings.Contains(err.Error(), "plugins.entries.brave: ") {
 			t.Error(err)
 		}
 	})
 	t.Run("cache time", func(t *testing.T) {
-		for config, want := range map[string]time.Duration{"": 0, `{"cacheTtlMinutes": 0}`: -1, `{"cacheTtlMinutes": 0.5}`: 30 * time.Second} {
+		for config, want := range map[string]time.Duration{
+			"":                         0,
+			`{"cacheTtlMinutes": 0}`:   -1,
+			`{"cacheTtlMinutes": 0.5}`: 30 * time.Second,
+		} {
 			c, _ := read(t, `{"fetch": `+cmp.Or(config, "{}")+`}`, "")
 			if got := c.Fetch.Options(nil, variables(nil)).CacheTTL; got != want {
 				t.Errorf("%s: got %v, want %v", config, got, want)

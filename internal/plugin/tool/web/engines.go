@@ -57,7 +57,8 @@ func parseBrave(body []byte) ([]hit, error) {
 	}
 	var hits []hit
 	for _, r := range a.Web.Results {
-		hits = append(hits, hit{stripTags(r.Title), r.URL, stripTags(r.Description), cmp.Or(r.Age, r.PageAge), r.Profile.Name})
+		hits = append(hits, hit{stripTags(r.Title), r.URL, stripTags(r.Description), cmp.Or(r.Age, r.PageAge),
+			r.Profile.Name})
 	}
 	return hits, nil
 }

@@ -108,7 +108,8 @@ func (f *fetcher) headers() http.Header {
 // connection.
 func reserved(name string) bool {
 	switch name {
-	case "Accept", "Accept-Encoding", "Accept-Language", "User-Agent", "Host", "Content-Length", "Connection", "Keep-Alive", "Te",
+	case "Accept", "Accept-Encoding", "Accept-Language", "User-Agent", "Host", "Content-Length",
+		"Connection", "Keep-Alive", "Te",
 		"Trailer", "Transfer-Encoding", "Upgrade", "Range", "Expect", "Referer":
 		return true
 	}
@@ -251,7 +252,9 @@ func fetchError(ctx context.Context, u *url.URL, err error) error {
 		return ctx.Err()
 	}
 	if r, ok := errors.AsType[*egress.Refused](err); ok {
-		return fmt.Errorf("%w. To allow the host, the person can run: chela config set tools.web.fetch.ssrfPolicy.allowedHostnames '[%q]'", r, r.Host)
+		return fmt.Errorf(
+			"%w. To allow the host, the person can run: chela config set tools.web.fetch.ssrfPolicy.allowedHostnames '[%q]'", r,
+			r.Host)
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
@@ -264,10 +267,22 @@ func (f *fetcher) result(a fetchArgs, p *page, cached bool, took time.Duration) 
 	text, total := substring(p.text, a.Offset, a.MaxChars)
 	length := len([]rune(text))
 	d := fetchDetails{
-		URL: a.URL, FinalURL: p.final, Status: p.status, Mode: a.Mode, Extractor: p.extractor, ContentType: p.kind, Title: p.title, Warning: p.warning,
-		External:  external{Untrusted: true, Source: "web_fetch", Wrapped: true},
-		Truncated: length < total, Length: length, RawLength: total, Offset: a.Offset,
-		FetchedAt: p.fetchedAt.UTC().Format(time.RFC3339), TookMS: took.Milliseconds(), Cached: cached,
+		URL:         a.URL,
+		FinalURL:    p.final,
+		Status:      p.status,
+		Mode:        a.Mode,
+		Extractor:   p.extractor,
+		ContentType: p.kind,
+		Title:       p.title,
+		Warning:     p.warning,
+		External:    external{Untrusted: true, Source: "web_fetch", Wrapped: true},
+		Truncated:   length < total,
+		Length:      length,
+		RawLength:   total,
+		Offset:      a.Offset,
+		FetchedAt:   p.fetchedAt.UTC().Format(time.RFC3339),
+		TookMS:      took.Milliseconds(),
+		Cached:      cached,
 	}
 	head := fmt.Sprintf("%s (%d %s, %s)", p.final, p.status, http.StatusText(p.status), cmp.Or(p.kind, "unknown type"))
 	if d.Truncated {

@@ -138,7 +138,8 @@ func toMarkdown(n *html.Node, at *url.URL) string {
 			}
 		}
 	}
-	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(),
+		table.NewTablePlugin()))
 	b, err := c.ConvertNode(n, converter.WithDomain(at.Scheme+"://"+at.Host))
 	if err != nil {
 		return ""

@@ -22,7 +22,8 @@ import (
 // paragraphs with links.
 func prose(n int) []byte {
 	var b bytes.Buffer
-	b.WriteString("<!doctype html><html><head><title>On pages</title><style>" + strings.Repeat(".a{color:red}\n", 200) + "</style>")
+	b.WriteString("<!doctype html><html><head><title>On pages</title><style>" +
+		strings.Repeat(".a{color:red}\n", 200) + "</style>")
 	b.WriteString("<script>" + strings.Repeat("var x = {\"a\": [1,2,3]};\n", n/120) + "</script></head><body><nav><ul>")
 	for i := range 60 {
 		fmt.Fprintf(&b, `<li class="menu-item item-%d"><a href="/section/%d">Section %[1]d</a></li>`, i, i)
@@ -96,7 +97,8 @@ func TestMemory(t *testing.T) {
 	for name, page := range pages {
 		for _, markdown := range []bool{true, false} {
 			var text string
-			got := float64(allocated(func() { _, text, _ = extract(page, "text/html", at, markdown, true) })) / float64(len(page))
+			got := float64(allocated(func() { _, text, _ = extract(page, "text/html", at, markdown, true) })) /
+				float64(len(page))
 			t.Logf("%-8s markdown=%-5v: %8d characters, %4.1f × the page", name, markdown, len(text), got)
 			if got > slow*maxRatio {
 				t.Errorf("%s: %.1f × the page, want at most %d", name, got, maxRatio)
@@ -111,7 +113,8 @@ type served []byte
 // RoundTrip returns the page.
 func (s served) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(bytes.NewReader(s)), Request: r,
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}},
+		Body: io.NopCloser(bytes.NewReader(s)), Request: r,
 	}, nil
 }
 
@@ -155,7 +158,8 @@ func TestHostile(t *testing.T) {
 	const n = 200_000
 	words := strings.Repeat("some words, and more of them. ", 20)
 	for name, page := range map[string]string{
-		"nested blocks":      strings.Repeat("<div>", 500) + strings.Repeat("<p>"+words+"</p>", n/700) + strings.Repeat("</div>", 500),
+		"nested blocks": strings.Repeat("<div>", 500) + strings.Repeat("<p>"+words+"</p>", n/700) +
+			strings.Repeat("</div>", 500),
 		"nested too deep":    strings.Repeat("<div>", n/5) + words,
 		"nested lists":       strings.Repeat("<ul><li>a", n/9),
 		"nested tables":      strings.Repeat("<table><tr><td>a", n/16),
@@ -211,7 +215,8 @@ func TestSkim(t *testing.T) {
 		{"one<ul><li>a<li>b</ul>two", "one\na\nb\n\ntwo", "one\n- a\n- b\n\ntwo"},
 		{"one<h2>A  title</h2>two", "one\n\nA title\n\ntwo", "one\n\n## A title\n\ntwo"},
 		{"<table><tr><td>a<td>b</tr><tr><th>c</th></tr></table>d", "a b\nc\n\nd", ""},
-		{`one <a href="/x"> two  words </a> <a href="/y"><img></a> <a href="mailto:z">three</a>`, "one two words three", "one [two words](https://site.example/x) three"},
+		{`one <a href="/x"> two  words </a> <a href="/y"><img></a> <a href="mailto:z">three</a>`, "one two words three",
+			"one [two words](https://site.example/x) three"},
 		{"one<script>two</script><style>three</style><svg>four</svg>five", "onefive", ""},
 	} {
 		for markdown, want := range map[bool]string{false: tt.text, true: cmp.Or(tt.markdown, tt.text)} {
@@ -226,9 +231,16 @@ func TestSkim(t *testing.T) {
 // beyond it, where the text is still found.
 func TestNesting(t *testing.T) {
 	at, _ := url.Parse("https://site.example/page")
-	for depth, want := range map[int]string{1: "readability", maxNesting - 10: "readability", maxNesting + 10: "html", 600: "html"} {
-		page := strings.Repeat("<div>", depth) + "<article>" + strings.Repeat("<p>"+strings.Repeat("some words, and more of them. ", 20)+"</p>", 5) + "</article>"
-		if _, text, by := extract([]byte(page), "text/html", at, true, true); by != want || strings.Count(text, "and more") != 100 {
+	for depth, want := range map[int]string{
+		1:               "readability",
+		maxNesting - 10: "readability",
+		maxNesting + 10: "html",
+		600:             "html",
+	} {
+		page := strings.Repeat("<div>", depth) + "<article>" +
+			strings.Repeat("<p>"+strings.Repeat("some words, and more of them. ", 20)+"</p>", 5) + "</article>"
+		if _, text, by := extract([]byte(page), "text/html", at, true, true); by != want ||
+			strings.Count(text, "and more") != 100 {
 			t.Errorf("%d deep: by %s, want %s; %.100q", depth, by, want, text)
 		}
 	}
@@ -244,9 +256,12 @@ func manyAttributes(n int) string {
 
 func FuzzExtract(f *testing.F) {
 	for _, s := range []string{
-		"<p>x", "<title>a</title><article><h1>b</h1><p>c <b>d</b> <a href='/e'>f</a></p></article>", "<pre><code>a\n b</code></pre>", "<ul><li>a<ol><li>b",
-		"<table><tr><th>a<th>b<tr><td>c<td>d|e</table>", "<script>x</script><style>y</style><!-- z -->", "<p>&lt;script&gt; &amp;&#0;&#xd800;", "\xff\xfe<\x00p\x00>\x00",
-		"<a href='javascript:x'>y</a><a href='http://['>z</a><a><a href=''>", "<svg><title>x</title></svg><math><mi>", "<base href='http://evil/'><img src=x>",
+		"<p>x", "<title>a</title><article><h1>b</h1><p>c <b>d</b> <a href='/e'>f</a></p></article>",
+		"<pre><code>a\n b</code></pre>", "<ul><li>a<ol><li>b",
+		"<table><tr><th>a<th>b<tr><td>c<td>d|e</table>", "<script>x</script><style>y</style><!-- z -->",
+		"<p>&lt;script&gt; &amp;&#0;&#xd800;", "\xff\xfe<\x00p\x00>\x00",
+		"<a href='javascript:x'>y</a><a href='http://['>z</a><a><a href=''>", "<svg><title>x</title></svg><math><mi>",
+		"<base href='http://evil/'><img src=x>",
 	} {
 		f.Add([]byte(s), "text/html")
 	}
@@ -263,7 +278,8 @@ func FuzzExtract(f *testing.F) {
 				t.Errorf("invalid UTF-8 by %s: %q", by, text)
 			}
 		}
-		if _, text := skim(bytes.NewReader(body), at, false); strings.Contains(text, "\n\n\n") || strings.ContainsRune(text, verbatim) {
+		if _, text := skim(bytes.NewReader(body), at, false); strings.Contains(text, "\n\n\n") ||
+			strings.ContainsRune(text, verbatim) {
 			t.Errorf("not tidied: %q", text)
 		}
 	})

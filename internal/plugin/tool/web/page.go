@@ -134,8 +134,10 @@ func displayable(kind string, body []byte) bool {
 // isText reports whether a media type outside text/ is text.
 func isText(kind string) bool {
 	switch kind {
-	case "application/xml", "application/javascript", "application/x-javascript", "application/ecmascript", "application/yaml", "application/x-yaml",
-		"application/toml", "application/sql", "application/x-sh", "application/x-ndjson", "application/graphql", "application/x-www-form-urlencoded",
+	case "application/xml", "application/javascript", "application/x-javascript", "application/ecmascript",
+		"application/yaml", "application/x-yaml",
+		"application/toml", "application/sql", "application/x-sh", "application/x-ndjson", "application/graphql",
+		"application/x-www-form-urlencoded",
 		"image/svg+xml":
 		return true
 	}

@@ -73,7 +73,8 @@ func engines() []engine {
 		{name: "brave", base: "https://api.search.brave.com", keyed: true, ranges: true, ask: askBrave, parse: parseBrave},
 		{name: "tavily", base: "https://api.tavily.com", keyed: true, ranges: true, ask: askTavily, parse: parseResults},
 		{name: "searxng", ask: askSearXNG, parse: parseSearXNG},
-		{name: "duckduckgo", base: "https://html.duckduckgo.com", opt: true, ranges: true, ask: askDuckDuckGo, parse: parseDuckDuckGo},
+		{name: "duckduckgo", base: "https://html.duckduckgo.com", opt: true, ranges: true, ask: askDuckDuckGo,
+			parse: parseDuckDuckGo},
 	}
 }
 
@@ -175,8 +176,14 @@ func (s *searcher) Spec() tool.Spec {
 		Effect:      tool.Reads,
 		Groups:      []string{"group:web", tool.Reading},
 		Parallel:    true,
-		Aliases:     map[string]string{"q": "query", "search": "query", "limit": "count", "max_results": "count", "lang": "language"},
-		Volatile:    []string{"tookMs", "cached"},
+		Aliases: map[string]string{
+			"q":           "query",
+			"search":      "query",
+			"limit":       "count",
+			"max_results": "count",
+			"lang":        "language",
+		},
+		Volatile: []string{"tookMs", "cached"},
 		Schema: json.RawMessage(`{"type":"object","properties":{
 			"query":{"type":"string","minLength":1,"maxLength":400},
 			"count":{"type":"integer","description":"1 to 10 (default 5)"},
@@ -245,8 +252,9 @@ func (s *searcher) check() error {
 	case s.Problem != nil:
 		return s.Problem
 	case e.name == "":
-		return errors.New("no search service is configured. The person can set a key for Brave (https://brave.com/search/api): " +
-			"chela config set tools.web.search.apiKey -; or use DuckDuckGo, which needs no key: chela config set tools.web.search.provider duckduckgo")
+		return errors.New(
+			"no search service is configured. The person can set a key for Brave (https://brave.com/search/api): " +
+				"chela config set tools.web.search.apiKey -; or use DuckDuckGo, which needs no key: chela config set tools.web.search.provider duckduckgo")
 	case e.keyed && s.key.IsZero():
 		return fmt.Errorf("the search service %s has no key. The person can set it: chela config set plugins.entries.%[1]s.config.webSearch.apiKey -", e.name)
 	case s.base == "":
@@ -318,7 +326,8 @@ func cleaned(hits []hit, n int) []hit {
 			continue
 		}
 		h.URL = u.String()
-		h.Title, h.Snippet, h.Site, h.Published = line(h.Title, 200), line(h.Snippet, 600), line(h.Site, 100), line(h.Published, 40)
+		h.Title, h.Snippet, h.Site, h.Published = line(h.Title, 200), line(h.Snippet, 600),
+			line(h.Site, 100), line(h.Published, 40)
 		out = append(out, h)
 	}
 	return out
@@ -359,7 +368,8 @@ func (s *searcher) errorResult(ctx context.Context, q query, err error) (tool.Re
 	if key := s.key.Reveal(); key != "" {
 		message = strings.ReplaceAll(message, key, secret.Redacted)
 	}
-	r := tool.Detailed(fmt.Sprintf("The search service %s failed.\n%s", s.engine.name, s.label.Wrap("web_search", webNote, message)), searchDetails{
+	r := tool.Detailed(fmt.Sprintf("The search service %s failed.\n%s", s.engine.name, s.label.Wrap("web_search", webNote,
+		message)), searchDetails{
 		Kind: "error", Provider: s.engine.name, Query: q.Query, Results: []hit{}, Error: "provider_error", Message: message,
 		External: external{Untrusted: true, Source: "web_search", Wrapped: true, Provider: s.engine.name},
 	})
@@ -387,7 +397,13 @@ func (s *searcher) result(q query, hits []hit, cached bool, took time.Duration) 
 		head += "\n" + s.label.Wrap("web_search", webNote, strings.TrimSuffix(b.String(), "\n"))
 	}
 	return tool.Detailed(head, searchDetails{
-		Kind: "results", Provider: s.engine.name, Query: q.Query, Count: len(hits), TookMS: took.Milliseconds(), Results: hits, Cached: cached,
+		Kind:     "results",
+		Provider: s.engine.name,
+		Query:    q.Query,
+		Count:    len(hits),
+		TookMS:   took.Milliseconds(),
+		Results:  hits,
+		Cached:   cached,
 		External: external{Untrusted: true, Source: "web_search", Wrapped: true, Provider: s.engine.name},
 	})
 }

@@ -93,8 +93,12 @@ func (f *fake) brave(w http.ResponseWriter, r *http.Request) error {
 		return errors.New("SUBSCRIPTION_TOKEN_INVALID")
 	}
 	if err := only(r.URL.Query(), map[string]string{
-		"q": ".{1,400}", "count": "[1-9]|1[0-9]|20", "country": "[A-Z]{2}", "search_lang": "[a-z]{2}(-[a-z]+)?", "ui_lang": "[a-z]{2}-[A-Z]{2}",
-		"freshness": "pd|pw|pm|py|" + day + "to" + day,
+		"q":           ".{1,400}",
+		"count":       "[1-9]|1[0-9]|20",
+		"country":     "[A-Z]{2}",
+		"search_lang": "[a-z]{2}(-[a-z]+)?",
+		"ui_lang":     "[a-z]{2}-[A-Z]{2}",
+		"freshness":   "pd|pw|pm|py|" + day + "to" + day,
 	}); err != nil {
 		return err
 	}
@@ -102,15 +106,19 @@ func (f *fake) brave(w http.ResponseWriter, r *http.Request) error {
 	var results []map[string]any
 	for i := range min(n, f.hits) {
 		results = append(results, map[string]any{
-			"title": fmt.Sprintf("Title &amp; <strong>%d</strong>", i), "url": fmt.Sprintf("https://site.example/%d", i), "description": f.text(i),
-			"age": "2 days ago", "profile": map[string]any{"name": "Site"},
+			"title":       fmt.Sprintf("Title &amp; <strong>%d</strong>", i),
+			"url":         fmt.Sprintf("https://site.example/%d", i),
+			"description": f.text(i),
+			"age":         "2 days ago",
+			"profile":     map[string]any{"name": "Site"},
 		})
 	}
 	return json.NewEncoder(w).Encode(map[string]any{"type": "search", "web": map[string]any{"results": results}})
 }
 
 func (f *fake) tavily(w http.ResponseWriter, r *http.Request) error {
-	if r.Method != http.MethodPost || r.URL.Path != "/search" || r.Header.Get("Authorization") != "Bearer tavily-key" || r.Header.Get("Content-Type") != "application/json" {
+	if r.Method != http.MethodPost || r.URL.Path != "/search" || r.Header.Get("Authorization") != "Bearer tavily-key" ||
+		r.Header.Get("Content-Type") != "application/json" {
 		return fmt.Errorf("%s %s", r.Method, r.URL.Path)
 	}
 	var q struct {
@@ -125,12 +133,18 @@ func (f *fake) tavily(w http.ResponseWriter, r *http.Request) error {
 	if err := dec.Decode(&q); err != nil {
 		return err
 	}
-	if q.Query == "" || q.Max < 1 || q.Max > 20 || !slices.Contains([]string{"", "day", "week", "month", "year"}, q.Range) {
+	if q.Query == "" || q.Max < 1 || q.Max > 20 ||
+		!slices.Contains([]string{"", "day", "week", "month", "year"}, q.Range) {
 		return fmt.Errorf("%+v", q)
 	}
 	var results []map[string]any
 	for i := range min(q.Max, f.hits) {
-		results = append(results, map[string]any{"title": fmt.Sprintf("Title & %d", i), "url": fmt.Sprintf("https://site.example/%d", i), "content": f.text(i), "score": 0.9})
+		results = append(results, map[string]any{
+			"title":   fmt.Sprintf("Title & %d", i),
+			"url":     fmt.Sprintf("https://site.example/%d", i),
+			"content": f.text(i),
+			"score":   0.9,
+		})
 	}
 	return json.NewEncoder(w).Encode(map[string]any{"query": q.Query, "results": results})
 }
@@ -139,12 +153,22 @@ func (f *fake) searxng(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet || r.URL.Path != "/sub/search" || r.URL.Query().Get("format") != "json" {
 		return fmt.Errorf("%s %s", r.Method, r.URL.Path)
 	}
-	if err := only(r.URL.Query(), map[string]string{"q": ".+", "format": "json", "language": "[a-z]{2}(-[A-Za-z]+)?", "time_range": "day|week|month|year"}); err != nil {
+	if err := only(r.URL.Query(), map[string]string{
+		"q":          ".+",
+		"format":     "json",
+		"language":   "[a-z]{2}(-[A-Za-z]+)?",
+		"time_range": "day|week|month|year",
+	}); err != nil {
 		return err
 	}
 	var results []map[string]any
 	for i := range f.hits {
-		results = append(results, map[string]any{"title": fmt.Sprintf("Title & %d", i), "url": fmt.Sprintf("https://site.example/%d", i), "content": f.text(i), "publishedDate": nil})
+		results = append(results, map[string]any{
+			"title":         fmt.Sprintf("Title & %d", i),
+			"url":           fmt.Sprintf("https://site.example/%d", i),
+			"content":       f.text(i),
+			"publishedDate": nil,
+		})
 	}
 	return json.NewEncoder(w).Encode(map[string]any{"results": results})
 }
@@ -153,7 +177,8 @@ func (f *fake) duckduckgo(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet || r.URL.Path != "/html/" || strings.HasPrefix(r.UserAgent(), "Go-http-client") {
 		return fmt.Errorf("%s %s", r.Method, r.URL.Path)
 	}
-	if err := only(r.URL.Query(), map[string]string{"q": ".+", "kl": "[a-z]{2}-[a-z]{2}", "df": "d|w|m|y|" + day + `\.\.` + day}); err != nil {
+	if err := only(r.URL.Query(), map[string]string{"q": ".+", "kl": "[a-z]{2}-[a-z]{2}", "df": "d|w|m|y|" + day + `\.\.` +
+		day}); err != nil {
 		return err
 	}
 	fmt.Fprint(w, `<html><body><div id="links" class="results"><div class="result results_links result--ad"><a class="result__a" href="https://ad.example">Ad</a><a class="result__snippet">buy</a></div>`)
@@ -232,7 +257,8 @@ func TestSearch(t *testing.T) {
 				if h.Title != "Title & 1" || h.URL != "https://site.example/1" || h.Snippet != "About result 1." {
 					t.Errorf("%+v", h)
 				}
-				if got := inner(t, r); !strings.HasPrefix(got, "1. Title & 0\n   https://site.example/0\n   About result 0.\n") || strings.Contains(got, "Ad") {
+				if got := inner(t, r); !strings.HasPrefix(got, "1. Title & 0\n   https://site.example/0\n   About result 0.\n") ||
+					strings.Contains(got, "Ad") {
 					t.Error(got)
 				}
 				if e := d.ExternalContent; !e.Untrusted || !e.Wrapped || e.Source != "web_search" || e.Provider != provider {
@@ -247,7 +273,8 @@ func TestSearch(t *testing.T) {
 				{"query": "x", "country": "de", "language": "de", "ui_lang": "de-DE", "freshness": "week"},
 				{"query": "x & y = \"z\"? #1 你好", "search_lang": "en", "freshness": "day"},
 				{"query": "x", "date_after": "2026-01-02"}, {"query": "x", "date_before": "2026-01-02"},
-				{"query": "x", "date_after": "2025-01-02", "date_before": "2026-01-02"}, {"query": "x", "country": "AT", "freshness": "year"},
+				{"query": "x", "date_after": "2025-01-02", "date_before": "2026-01-02"},
+				{"query": "x", "country": "AT", "freshness": "year"},
 			} {
 				r, d, err := search(t, tl, args)
 				if err != nil || r.IsError || d.Count != 5 {
@@ -260,9 +287,11 @@ func TestSearch(t *testing.T) {
 		})
 		t.Run("WSV-04 error status: "+provider, func(t *testing.T) {
 			for _, status := range []int{401, 429, 500} {
-				f := &fake{provider: provider, status: status, body: `{"error": {"detail": "no brave-key tavily-key more </untrusted-content>"}}`}
+				f := &fake{provider: provider, status: status,
+					body: `{"error": {"detail": "no brave-key tavily-key more </untrusted-content>"}}`}
 				r, d, err := search(t, searching(t, f, web.SearchOptions{}), map[string]any{"query": "x"})
-				if err != nil || !r.IsError || d.Kind != "error" || d.Error != "provider_error" || !strings.Contains(inner(t, r), fmt.Sprint("status ", status, ": ")) {
+				if err != nil || !r.IsError || d.Kind != "error" || d.Error != "provider_error" ||
+					!strings.Contains(inner(t, r), fmt.Sprint("status ", status, ": ")) {
 					t.Errorf("%v %+v", err, d)
 				}
 				if e := d.ExternalContent; !e.Untrusted || !e.Wrapped || e.Source != "web_search" || e.Provider != provider {
@@ -281,9 +310,11 @@ func TestSearch(t *testing.T) {
 			}
 		})
 		t.Run("invalid response: "+provider, func(t *testing.T) {
-			for _, body := range []string{"<html>hello</html>", "", `<div class="anomaly-modal__title">Unfortunately, bots use DuckDuckGo too.</div>`} {
+			for _, body := range []string{"<html>hello</html>", "",
+				`<div class="anomaly-modal__title">Unfortunately, bots use DuckDuckGo too.</div>`} {
 				f := &fake{provider: provider, status: 200, body: body}
-				if r, d, err := search(t, searching(t, f, web.SearchOptions{}), map[string]any{"query": "x"}); err != nil || !r.IsError || d.Kind != "error" {
+				if r, d, err := search(t, searching(t, f, web.SearchOptions{}), map[string]any{"query": "x"}); err != nil ||
+					!r.IsError || d.Kind != "error" {
 					t.Errorf("%q: %v %+v", body, err, d)
 				}
 			}
@@ -321,15 +352,21 @@ func TestSearch(t *testing.T) {
 	})
 	t.Run("WSV-03 hint if no service is configured", func(t *testing.T) {
 		f := &fake{}
-		tl, err := web.NewSearch(web.SearchOptions{HTTP: site(t, f.ServeHTTP), Services: map[string]web.Service{"duckduckgo": {BaseURL: "http://localhost"}}})
+		tl, err := web.NewSearch(web.SearchOptions{HTTP: site(t, f.ServeHTTP),
+			Services: map[string]web.Service{"duckduckgo": {BaseURL: "http://localhost"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, _, err = search(t, tl, map[string]any{"query": "x"})
-		if err == nil || !strings.Contains(err.Error(), "chela config set tools.web.search.apiKey -") || !strings.Contains(err.Error(), "chela config set tools.web.search.provider duckduckgo") || len(f.requests) > 0 {
+		if err == nil || !strings.Contains(err.Error(), "chela config set tools.web.search.apiKey -") ||
+			!strings.Contains(err.Error(), "chela config set tools.web.search.provider duckduckgo") || len(f.requests) > 0 {
 			t.Errorf("%v, %d requests", err, len(f.requests))
 		}
-		for provider, want := range map[string]string{"brave": "plugins.entries.brave.config.webSearch.apiKey -", "tavily": "entries.tavily.config.webSearch.apiKey", "searxng": "entries.searxng.config.webSearch.baseUrl"} {
+		for provider, want := range map[string]string{
+			"brave":   "plugins.entries.brave.config.webSearch.apiKey -",
+			"tavily":  "entries.tavily.config.webSearch.apiKey",
+			"searxng": "entries.searxng.config.webSearch.baseUrl",
+		} {
 			tl, err := web.NewSearch(web.SearchOptions{HTTP: site(t, f.ServeHTTP), Provider: provider})
 			if err != nil {
 				t.Fatal(err)
@@ -361,19 +398,34 @@ func TestSearch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, d, err := search(t, tl, map[string]any{"query": "x"}); err != nil || d.Provider != provider || d.Message != "connection refused" {
+			if _, d, err := search(t, tl, map[string]any{"query": "x"}); err != nil || d.Provider != provider ||
+				d.Message != "connection refused" {
 				t.Errorf("%s: %v %+v", provider, err, d)
 			}
 		}
 	})
 	t.Run("unencrypted base URLs in private networks only", func(t *testing.T) {
 		for base, ok := range map[string]bool{
-			"http://127.0.0.1:8888": true, "http://localhost": true, "http://10.1.2.3/x": true, "http://[::1]:1": true, "http://searx": true,
-			"http://searx.lan": true, "http://a.b.internal": true, "https://searx.example": true,
-			"http://searx.example": false, "http://searx.evillocalhost": false, "http://8.8.8.8": false, "ftp://localhost": false, "localhost": false, "https://u:p@searx.example": false, "https://x/?q": false,
+			"http://127.0.0.1:8888":      true,
+			"http://localhost":           true,
+			"http://10.1.2.3/x":          true,
+			"http://[::1]:1":             true,
+			"http://searx":               true,
+			"http://searx.lan":           true,
+			"http://a.b.internal":        true,
+			"https://searx.example":      true,
+			"http://searx.example":       false,
+			"http://searx.evillocalhost": false,
+			"http://8.8.8.8":             false,
+
+			"ftp://localhost":           false,
+			"localhost":                 false,
+			"https://u:p@searx.example": false,
+			"https://x/?q":              false,
 		} {
 			tl, err := web.NewSearch(web.SearchOptions{
-				HTTP: &http.Client{Transport: refusing{}}, Provider: "searxng", Services: map[string]web.Service{"searxng": {BaseURL: base}},
+				HTTP: &http.Client{Transport: refusing{}}, Provider: "searxng",
+				Services: map[string]web.Service{"searxng": {BaseURL: base}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -382,7 +434,8 @@ func TestSearch(t *testing.T) {
 				t.Errorf("%s: %v", base, err)
 			}
 		}
-		if _, err := web.NewSearch(web.SearchOptions{Provider: "altavista"}); err == nil || !strings.Contains(err.Error(), "brave, tavily, searxng, duckduckgo") {
+		if _, err := web.NewSearch(web.SearchOptions{Provider: "altavista"}); err == nil ||
+			!strings.Contains(err.Error(), "brave, tavily, searxng, duckduckgo") {
 			t.Error(err)
 		}
 	})
@@ -398,10 +451,12 @@ func TestSearch(t *testing.T) {
 func TestSearchSuite(t *testing.T) {
 	f := &fake{provider: "duckduckgo"}
 	tl, err := web.NewSearch(web.SearchOptions{
-		HTTP: oneShot(t, f.ServeHTTP), Provider: "duckduckgo", CacheTTL: -1, Services: map[string]web.Service{"duckduckgo": {BaseURL: "http://localhost"}},
+		HTTP: oneShot(t, f.ServeHTTP), Provider: "duckduckgo", CacheTTL: -1,
+		Services: map[string]web.Service{"duckduckgo": {BaseURL: "http://localhost"}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.Run(t, tl, tooltest.Options{Args: []string{`{"query":"x"}`, `{"query":"x","count":3,"freshness":"day","country":"DE"}`}})
+	tooltest.Run(t, tl,
+		tooltest.Options{Args: []string{`{"query":"x"}`, `{"query":"x","count":3,"freshness":"day","country":"DE"}`}})
 }

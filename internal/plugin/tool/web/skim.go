@@ -152,9 +152,11 @@ func (s *skimmer) start(tag atom.Atom) {
 // breaks returns how many line breaks a block has at each end; 0: it is no block.
 func breaks(tag atom.Atom) int {
 	switch tag {
-	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Dl, atom.Table, atom.Blockquote, atom.Section, atom.Article:
+	case atom.P, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Dl, atom.Table,
+		atom.Blockquote, atom.Section, atom.Article:
 		return 2
-	case atom.Div, atom.Li, atom.Tr, atom.Header, atom.Footer, atom.Nav, atom.Main, atom.Aside, atom.Dd, atom.Dt, atom.Figcaption:
+	case atom.Div, atom.Li, atom.Tr, atom.Header, atom.Footer, atom.Nav, atom.Main, atom.Aside, atom.Dd,
+		atom.Dt, atom.Figcaption:
 		return 1
 	}
 	return 0
@@ -214,7 +216,8 @@ func (s *skimmer) open() {
 		if string(key) != "href" || len(val) > 2000 {
 			continue
 		}
-		if u, err := s.at.Parse(string(val)); err == nil && (u.Scheme == "http" || u.Scheme == "https") && !bytes.HasPrefix(val, []byte("#")) {
+		if u, err := s.at.Parse(string(val)); err == nil && (u.Scheme == "http" || u.Scheme == "https") &&
+			!bytes.HasPrefix(val, []byte("#")) {
 			s.href = u.String()
 		}
 	}
@@ -241,7 +244,8 @@ func (s *skimmer) close() {
 // invisible reports whether the content of an element is never shown.
 func invisible(tag atom.Atom) bool {
 	switch tag {
-	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg, atom.Iframe, atom.Object, atom.Textarea, atom.Select:
+	case atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Svg, atom.Iframe, atom.Object,
+		atom.Textarea, atom.Select:
 		return true
 	}
 	return false

@@ -43,9 +43,18 @@ type workshop struct {
 
 func (t workshop) Spec() tool.Spec {
 	return tool.Spec{
-		Name: "skill_workshop", Label: "Skill proposals", Description: strings.TrimSpace(description), Effect: tool.Writes, OwnerOnly: true,
-		Groups:  []string{"group:agents"},
-		Aliases: map[string]string{"proposal_id": "id", "skill_name": "name", "proposal_content": "content", "support_files": "files"},
+		Name:        "skill_workshop",
+		Label:       "Skill proposals",
+		Description: strings.TrimSpace(description),
+		Effect:      tool.Writes,
+		OwnerOnly:   true,
+		Groups:      []string{"group:agents"},
+		Aliases: map[string]string{
+			"proposal_id":      "id",
+			"skill_name":       "name",
+			"proposal_content": "content",
+			"support_files":    "files",
+		},
 		Schema: json.RawMessage(`{"type":"object","required":["action"],"properties":{
 			"action":{"type":"string","enum":["create","update","revise","list","inspect","read","history","apply","reject","quarantine","rollback"]},
 			"id":{"type":"string"},
@@ -98,7 +107,8 @@ func (t workshop) plan(c tool.Call, a args) (tool.Plan, error) {
 	var b strings.Builder
 	if a.Action == "rollback" {
 		plan.Reason = "it puts back an earlier skill"
-		fmt.Fprintf(&b, "skill_workshop: roll back the proposal %s, after which the skill %s is as it was before", p.ID, p.Name)
+		fmt.Fprintf(&b, "skill_workshop: roll back the proposal %s, after which the skill %s is as it was before", p.ID,
+			p.Name)
 	} else {
 		plan.Reason = "it adds a skill"
 		verb := "add"
@@ -135,8 +145,15 @@ func (t workshop) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	d := proposal.Draft{
-		Agent: c.Agent, Name: a.Name, Description: a.Description, Content: a.Content, Files: a.Files, Remove: a.Remove, Reason: a.Reason,
-		By: proposal.ByAgent, Session: string(c.Session),
+		Agent:       c.Agent,
+		Name:        a.Name,
+		Description: a.Description,
+		Content:     a.Content,
+		Files:       a.Files,
+		Remove:      a.Remove,
+		Reason:      a.Reason,
+		By:          proposal.ByAgent,
+		Session:     string(c.Session),
 	}
 	switch a.Action {
 	case "create", "update":
@@ -169,7 +186,8 @@ func (t workshop) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	case "apply", "rollback":
 		return t.change(ctx, c, a, p)
 	}
-	return tool.Result{}, fmt.Errorf("action %q: want create, update, revise, list, inspect, read, history, apply, reject, quarantine or rollback", a.Action)
+	return tool.Result{},
+		fmt.Errorf("action %q: want create, update, revise, list, inspect, read, history, apply, reject, quarantine or rollback", a.Action)
 }
 
 // change carries out apply and rollback, if the plan is the one that was allowed.
@@ -210,7 +228,8 @@ func result(p proposal.Proposal, files []proposal.File, next string, err error) 
 		return tool.Result{}, err
 	}
 	s := fmt.Sprintf("Proposal %s: the skill %s is %s.\n%s", p.ID, p.Name, p.State, text(p, files, false))
-	return tool.Detailed(strings.TrimSpace(strings.TrimSpace(s)+"\n"+next), map[string]any{"id": p.ID, "name": p.Name, "state": p.State, "findings": p.Findings}), nil
+	return tool.Detailed(strings.TrimSpace(strings.TrimSpace(s)+"\n"+next),
+		map[string]any{"id": p.ID, "name": p.Name, "state": p.State, "findings": p.Findings}), nil
 }
 
 // text describes a proposal for people. whole shows SKILL.md.

@@ -12,8 +12,15 @@ import (
 
 func TestConformance(t *testing.T) {
 	dir := t.TempDir()
-	shelf := &proposal.Shelf{Dir: filepath.Join(dir, "proposals"), Skills: func(chela.AgentID) string { return filepath.Join(dir, "skills") }}
-	p, err := shelf.Create(proposal.Draft{Agent: "main", Name: "tea", Description: "Make tea.", Content: "Boil water.", By: proposal.ByAgent})
+	shelf := &proposal.Shelf{Dir: filepath.Join(dir, "proposals"),
+		Skills: func(chela.AgentID) string { return filepath.Join(dir, "skills") }}
+	p, err := shelf.Create(proposal.Draft{
+		Agent:       "main",
+		Name:        "tea",
+		Description: "Make tea.",
+		Content:     "Boil water.",
+		By:          proposal.ByAgent,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,5 +28,6 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tooltest.Run(t, tl, tooltest.Options{Args: []string{`{"action":"list"}`, `{"action":"inspect","id":"` + p.ID + `"}`, `{"action":"read","id":"` + p.ID + `"}`}})
+	tooltest.Run(t, tl, tooltest.Options{Args: []string{`{"action":"list"}`, `{"action":"inspect","id":"` + p.ID + `"}`,
+		`{"action":"read","id":"` + p.ID + `"}`}})
 }

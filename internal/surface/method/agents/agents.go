@@ -80,8 +80,14 @@ func (m methods) list(context.Context, rpc.Peer, wire.None) (wire.AgentsList, er
 // info returns the list entry of an agent.
 func info(a Agent) wire.AgentInfo {
 	out := wire.AgentInfo{
-		ID: string(a.ID), Name: name(a), Kind: "agent", Identity: &wire.AgentProfile{Name: name(a), Emoji: a.Emoji},
-		Workspace: a.Files.Dir(), Git: a.Git, Model: wire.AgentModel{Primary: a.Model.Ref(), Fallbacks: a.Fallbacks}, Levels: wireview.Levels(a.Model),
+		ID:           string(a.ID),
+		Name:         name(a),
+		Kind:         "agent",
+		Identity:     &wire.AgentProfile{Name: name(a), Emoji: a.Emoji},
+		Workspace:    a.Files.Dir(),
+		Git:          a.Git,
+		Model:        wire.AgentModel{Primary: a.Model.Ref(), Fallbacks: a.Fallbacks},
+		Levels:       wireview.Levels(a.Model),
 		DefaultLevel: string(cmp.Or(a.Think, llm.Off)),
 	}
 	for _, l := range out.Levels {

@@ -57,13 +57,15 @@ type described struct {
 }
 
 // letters are those of Latin alphabets that are not a letter a-z with a mark.
-var letters = strings.NewReplacer("ß", "ss", "ẞ", "ss", "æ", "ae", "Æ", "ae", "œ", "oe", "Œ", "oe", "ø", "o", "Ø", "o", "ł", "l", "Ł", "l", "đ", "d", "Đ", "d",
+var letters = strings.NewReplacer("ß", "ss", "ẞ", "ss", "æ", "ae", "Æ", "ae", "œ", "oe", "Œ", "oe", "ø", "o", "Ø", "o",
+	"ł", "l", "Ł", "l", "đ", "d", "Đ", "d",
 	"ð", "d", "Ð", "d", "þ", "th", "Þ", "th", "ı", "i")
 
 // latin returns a name with its letters of Latin alphabets as a-z: an id made of "Größe"
 // is to be "grosse" instead of "gr-e".
 func latin(name string) string {
-	plain, _, err := transform.String(transform.Chain(norm.NFKD, runes.Remove(runes.In(unicode.Mn))), letters.Replace(name))
+	plain, _, err := transform.String(transform.Chain(norm.NFKD, runes.Remove(runes.In(unicode.Mn))),
+		letters.Replace(name))
 	if err != nil {
 		return name
 	}
@@ -77,7 +79,8 @@ func (m methods) create(ctx context.Context, _ rpc.Peer, in wire.AgentCreate) (w
 	case name == "":
 		return wire.AgentCreated{}, wire.Errorf(wire.InvalidRequest, "agent name is required")
 	case id == "":
-		return wire.AgentCreated{}, wire.Errorf(wire.InvalidRequest, "agent name %q contains no letter a-z and no digit", name)
+		return wire.AgentCreated{},
+			wire.Errorf(wire.InvalidRequest, "agent name %q contains no letter a-z and no digit", name)
 	case m.has(id):
 		return wire.AgentCreated{}, wire.Errorf(wire.InvalidRequest, "agent %q already exists", id)
 	}
@@ -153,7 +156,8 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.AgentDelete) (w
 		return wire.AgentDeleted{}, notFound(in.AgentID)
 	}
 	if id == m.o.Default {
-		return wire.AgentDeleted{}, wire.Errorf(wire.InvalidRequest, "agent %q is the default agent and cannot be deleted", id)
+		return wire.AgentDeleted{},
+			wire.Errorf(wire.InvalidRequest, "agent %q is the default agent and cannot be deleted", id)
 	}
 	a, err := m.find(string(id), "")
 	if err != nil {

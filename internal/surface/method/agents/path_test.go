@@ -28,10 +28,13 @@ func FuzzWorkspacePath(f *testing.F) {
 	if err := os.Symlink("..", filepath.Join(inside, "up")); err != nil {
 		f.Fatal(err)
 	}
-	for _, s := range []string{"a", "../secret", "up/secret", "./up/../secret", "/a", "//..//secret", "a/../up/secret", "..", "\x00", "up/inside/a", dir + "/secret"} {
+	for _, s := range []string{"a", "../secret", "up/secret", "./up/../secret", "/a", "//..//secret", "a/../up/secret",
+		"..", "\x00", "up/inside/a", dir + "/secret"} {
 		f.Add(s)
 	}
-	m := methods{Options{Default: chela.DefaultAgent, Agents: func() []Agent { return []Agent{{ID: chela.DefaultAgent, Files: prompt.Open(inside, nil)}} }}}
+	m := methods{Options{Default: chela.DefaultAgent, Agents: func() []Agent {
+		return []Agent{{ID: chela.DefaultAgent, Files: prompt.Open(inside, nil)}}
+	}}}
 	f.Fuzz(func(t *testing.T, p string) {
 		var peer rpc.Peer
 		got, err := m.content(t.Context(), peer, wire.WorkspaceGet{AgentID: "main", Path: p})

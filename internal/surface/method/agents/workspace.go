@@ -77,7 +77,8 @@ func (m methods) entries(_ context.Context, _ rpc.Peer, in wire.WorkspaceList) (
 			shown = append(shown, w)
 		}
 	}
-	slices.SortStableFunc(shown, func(x, y wire.WorkspaceEntry) int { return strings.Compare(x.Kind, y.Kind) }) // "directory" < "file"
+	// "directory" < "file"
+	slices.SortStableFunc(shown, func(x, y wire.WorkspaceEntry) int { return strings.Compare(x.Kind, y.Kind) })
 	out.Total = len(shown)
 	limit := rpc.Limit(in.Limit, defaultEntries, maxEntries)
 	from := min(in.Offset, len(shown))
@@ -126,7 +127,15 @@ func (m methods) content(_ context.Context, _ rpc.Peer, in wire.WorkspaceGet) (w
 	if err != nil {
 		return wire.WorkspaceGot{}, missing(err)
 	}
-	out := wire.WorkspaceFile{Path: p, Name: e.Name, Size: int64(len(b)), UpdatedAt: e.UpdatedAt, MIME: http.DetectContentType(b), Encoding: "utf8", Content: string(b)}
+	out := wire.WorkspaceFile{
+		Path:      p,
+		Name:      e.Name,
+		Size:      int64(len(b)),
+		UpdatedAt: e.UpdatedAt,
+		MIME:      http.DetectContentType(b),
+		Encoding:  "utf8",
+		Content:   string(b),
+	}
 	most := maxText
 	if strings.HasPrefix(out.MIME, "image/") {
 		most, out.Encoding, out.Content = maxPicture, "base64", base64.StdEncoding.EncodeToString(b)

@@ -16,10 +16,12 @@ import (
 func (m methods) anyKind() []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodAnyApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.find).Reads(),
-		rpc.New(wire.MethodAnyApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolveAny).StartsWork().Ignoring("reviewer").Refusing("grantExpiresInDays"),
+		rpc.New(wire.MethodAnyApprovalResolve, wire.RoleOperator, chela.ScopeApprovals,
+			m.resolveAny).StartsWork().Ignoring("reviewer").Refusing("grantExpiresInDays"),
 		rpc.New(wire.MethodApprovalHistory, wire.RoleOperator, chela.ScopeApprovals, m.history).Reads(),
 		rpc.New(wire.MethodPluginApprovals, wire.RoleOperator, chela.ScopeApprovals, m.listPlugin).Reads(),
-		rpc.New(wire.MethodPluginApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve).StartsWork().Ignoring("reviewer"),
+		rpc.New(wire.MethodPluginApprovalResolve, wire.RoleOperator, chela.ScopeApprovals,
+			m.resolve).StartsWork().Ignoring("reviewer"),
 		rpc.New(wire.MethodSystemApprovals, wire.RoleOperator, chela.ScopeApprovals, none).Reads(),
 	}
 }
@@ -58,7 +60,8 @@ func (m methods) find(ctx context.Context, _ rpc.Peer, in wire.ApprovalID) (wire
 
 // resolveAny resolves an approval. If it was already resolved, it returns the
 // outcome.
-func (m methods) resolveAny(ctx context.Context, _ rpc.Peer, in wire.AnyApprovalResolve) (wire.ApprovalResolution, error) {
+func (m methods) resolveAny(ctx context.Context, _ rpc.Peer,
+	in wire.AnyApprovalResolve) (wire.ApprovalResolution, error) {
 	if err := valid(in.Decision); err != nil {
 		return wire.ApprovalResolution{}, err
 	}

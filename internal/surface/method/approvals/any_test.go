@@ -33,7 +33,8 @@ func TestAnyKind(t *testing.T) {
 		t.Helper()
 		return methodtest.Do[wire.ApprovalFound](t, h, wire.MethodAnyApprovalGet, wire.ApprovalID{ID: asked.ID}).Approval
 	}
-	if a := found(); a.Status != wire.ApprovalPending || a.Shown.Command != "act now" || a.Session == "" || a.Resolver != nil {
+	if a := found(); a.Status != wire.ApprovalPending || a.Shown.Command != "act now" ||
+		a.Session == "" || a.Resolver != nil {
 		t.Errorf("pending: %+v", a)
 	}
 	for _, method := range []string{wire.MethodPluginApprovals, wire.MethodSystemApprovals} {
@@ -47,8 +48,10 @@ func TestAnyKind(t *testing.T) {
 		code string
 	}{
 		{"another kind", wire.AnyApprovalResolve{ID: asked.ID, Kind: "plugin", Decision: wire.Deny}, wire.ApprovalNotFound},
-		{"another request", wire.AnyApprovalResolve{ID: "none", Kind: wire.ApprovalExec, Decision: wire.Deny}, wire.ApprovalNotFound},
-		{"an invalid decision", wire.AnyApprovalResolve{ID: asked.ID, Kind: wire.ApprovalExec, Decision: "perhaps"}, wire.InvalidRequest},
+		{"another request", wire.AnyApprovalResolve{ID: "none", Kind: wire.ApprovalExec, Decision: wire.Deny},
+			wire.ApprovalNotFound},
+		{"an invalid decision", wire.AnyApprovalResolve{ID: asked.ID, Kind: wire.ApprovalExec, Decision: "perhaps"},
+			wire.InvalidRequest},
 	} {
 		err := h.Call(t.Context(), wire.MethodAnyApprovalResolve, tt.in, nil)
 		if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != tt.code {
@@ -58,7 +61,8 @@ func TestAnyKind(t *testing.T) {
 	in := wire.AnyApprovalResolve{ID: asked.ID, Kind: wire.ApprovalExec, Decision: wire.Deny}
 	for _, first := range []bool{true, false} {
 		got := methodtest.Do[wire.ApprovalResolution](t, h, wire.MethodAnyApprovalResolve, in)
-		if got.Applied != first || got.Approval.Status != wire.ApprovalDenied || got.Approval.Decision != wire.Deny || got.Approval.Resolver == nil {
+		if got.Applied != first || got.Approval.Status != wire.ApprovalDenied || got.Approval.Decision != wire.Deny ||
+			got.Approval.Resolver == nil {
 			t.Errorf("decided, applied %v: %+v", first, got)
 		}
 		in.Decision = wire.AllowOnce // already decided
@@ -80,7 +84,14 @@ func TestHistory(t *testing.T) {
 	}
 	h.Put(func(tx store.Tx) error {
 		for _, id := range []string{"a", "b", "open", "c"} {
-			r := approval.Request{ID: id, Session: "agent:main:main", Tool: "exec", Text: "ls", Created: time.Now(), Expires: time.Now().Add(time.Hour)}
+			r := approval.Request{
+				ID:      id,
+				Session: "agent:main:main",
+				Tool:    "exec",
+				Text:    "ls",
+				Created: time.Now(),
+				Expires: time.Now().Add(time.Hour),
+			}
 			if id != "open" {
 				r.Decision, r.By, r.Via, r.Decided = approval.Deny, "owner", "device:abc", time.Now()
 			}
@@ -143,11 +154,13 @@ func TestPluginForm(t *testing.T) {
 	var asked wire.PluginApproval
 	next(wire.EventPluginApprovalRequested, &asked)
 	q := asked.Request
-	if asked.ID == "" || asked.Created == 0 || asked.Expires == 0 || q.Title == "" || q.Description != "act now" || q.Tool != "act" || q.SessionKey != "agent:main:main" || q.AgentID != "main" {
+	if asked.ID == "" || asked.Created == 0 || asked.Expires == 0 || q.Title == "" || q.Description != "act now" ||
+		q.Tool != "act" || q.SessionKey != "agent:main:main" || q.AgentID != "main" {
 		t.Errorf("asked: %+v", asked)
 	}
 	var pending []wire.PluginApproval
-	if err := c.Call(t.Context(), wire.MethodPluginApprovals, nil, &pending); err != nil || len(pending) != 1 || pending[0].ID != asked.ID {
+	if err := c.Call(t.Context(), wire.MethodPluginApprovals, nil, &pending); err != nil || len(pending) != 1 ||
+		pending[0].ID != asked.ID {
 		t.Errorf("pending: %+v, %v", pending, err)
 	}
 	if other := methodtest.Do[[]wire.PluginApproval](t, h, wire.MethodPluginApprovals, nil); len(other) != 0 {

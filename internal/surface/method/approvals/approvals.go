@@ -43,13 +43,15 @@ func Methods(o Options) []rpc.Method {
 	return append(m.anyKind(), []rpc.Method{
 		rpc.New(wire.MethodApprovalList, wire.RoleOperator, chela.ScopeApprovals, m.list).Reads(),
 		rpc.New(wire.MethodApprovalGet, wire.RoleOperator, chela.ScopeApprovals, m.get).Reads(),
-		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals, m.resolve).StartsWork().Ignoring("reviewer").Refusing("grantExpiresInDays"),
+		rpc.New(wire.MethodApprovalResolve, wire.RoleOperator, chela.ScopeApprovals,
+			m.resolve).StartsWork().Ignoring("reviewer").Refusing("grantExpiresInDays"),
 		rpc.New(wire.MethodExecPolicy, wire.RoleOperator, chela.ScopeAdmin, m.policy).Reads(),
 		rpc.New(wire.MethodExecPolicySet, wire.RoleOperator, chela.ScopeAdmin, m.setPolicy),
 		rpc.New(wire.MethodApprovalAsk, wire.RoleOperator, chela.ScopeApprovals, m.ask).
 			Ignoring("security", "ask", "resolvedPath", "sessionId", "runId", "toolCallId", "turnSourceChannel", "turnSourceTo",
 				"turnSourceAccountId", "turnSourceThreadId", "commandSpans").
-			Refusing("approvalReviewerDeviceIds", "deliverToApprovalClientsOnly", "requireDeliveryRoute", "scope", "suppressDelivery",
+			Refusing("approvalReviewerDeviceIds", "deliverToApprovalClientsOnly", "requireDeliveryRoute",
+				"scope", "suppressDelivery",
 				"systemRunPlan", "unavailableDecisions"),
 		rpc.New(wire.MethodApprovalWait, wire.RoleOperator, chela.ScopeApprovals, m.wait).Reads(),
 		rpc.New(wire.MethodQuestionList, wire.RoleOperator, chela.ScopeQuestions, m.questions).Reads(),
@@ -116,7 +118,8 @@ func alreadyResolved(q approval.Request, err error) error {
 
 // valid returns an error for an unknown decision.
 func valid(decision string) error {
-	if slices.Contains([]string{wire.AllowOnce, wire.AllowSession, wire.AllowAlways, wire.Deny, wire.DenyUnasked}, decision) {
+	if slices.Contains([]string{wire.AllowOnce, wire.AllowSession, wire.AllowAlways, wire.Deny, wire.DenyUnasked},
+		decision) {
 		return nil
 	}
 	return rpc.Invalid("at /decision: must be one of %s, %s, %s", wire.AllowOnce, wire.AllowAlways, wire.Deny)

@@ -55,7 +55,8 @@ func TestApproval(t *testing.T) {
 		t.Errorf("get: %+v, want %+v", got, asked)
 	}
 
-	if err := h.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: asked.ID, Decision: "perhaps"}, nil); err == nil {
+	if err := h.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: asked.ID, Decision: "perhaps"},
+		nil); err == nil {
 		t.Error("perhaps was accepted as a decision")
 	}
 	err = h.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: "nope", Decision: wire.Deny}, nil)
@@ -66,7 +67,8 @@ func TestApproval(t *testing.T) {
 	if end := h.End(run); end.State != wire.StateFinal || end.Message.Text() != "Done." {
 		t.Errorf("ended with %+v", end)
 	}
-	if err := h.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: asked.ID, Decision: wire.Deny}, nil); err == nil {
+	if err := h.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: asked.ID, Decision: wire.Deny},
+		nil); err == nil {
 		t.Error("an approval was resolved twice")
 	}
 }

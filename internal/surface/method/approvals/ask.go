@@ -32,7 +32,8 @@ func (m methods) ask(ctx context.Context, p rpc.Peer, in wire.ApprovalAsk) (wire
 		return wire.ApprovalDecided{}, err
 	}
 	now := time.Now()
-	r := approval.Request{ID: strings.TrimSpace(in.ID), Session: key, Text: m.o.Redact(plan(in)), Reason: m.o.Redact(cmp.Or(in.Warning, "requested by a client"))}
+	r := approval.Request{ID: strings.TrimSpace(in.ID), Session: key, Text: m.o.Redact(plan(in)),
+		Reason: m.o.Redact(cmp.Or(in.Warning, "requested by a client"))}
 	if len(r.ID) > maxID || strings.ContainsFunc(r.ID, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 		return wire.ApprovalDecided{}, rpc.Invalid("at /id: must be 1 to %d bytes without spaces", maxID)
 	}

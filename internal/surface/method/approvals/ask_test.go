@@ -22,7 +22,8 @@ type called struct {
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, decision, want string }{
-		{"allowed", wire.AllowOnce, wire.AllowOnce}, {"always", wire.AllowAlways, wire.AllowAlways}, {"denied", wire.Deny, wire.Deny},
+		{"allowed", wire.AllowOnce, wire.AllowOnce}, {"always", wire.AllowAlways, wire.AllowAlways},
+		{"denied", wire.Deny, wire.Deny},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -33,7 +34,12 @@ func TestAsk(t *testing.T) {
 			go func() {
 				var c called
 				c.err = asker.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{
-					ID: "mine", Argv: []string{"rm", "a b", "it's"}, Dir: "/tmp", Node: "n1", Env: map[string]string{"B": "2", "A": "1"}, Warning: "it deletes",
+					ID:      "mine",
+					Argv:    []string{"rm", "a b", "it's"},
+					Dir:     "/tmp",
+					Node:    "n1",
+					Env:     map[string]string{"B": "2", "A": "1"},
+					Warning: "it deletes",
 				}, &c.got)
 				done <- c
 			}()
@@ -46,7 +52,8 @@ func TestAsk(t *testing.T) {
 					break
 				}
 			}
-			if want := `rm 'a b' 'it'\''s'` + "\nin /tmp\non node n1\nwith A=1\nwith B=2"; asked.ID != "mine" || asked.Request.Command != want || asked.Request.Reason != "it deletes" {
+			if want := `rm 'a b' 'it'\''s'` + "\nin /tmp\non node n1\nwith A=1\nwith B=2"; asked.ID != "mine" ||
+				asked.Request.Command != want || asked.Request.Reason != "it deletes" {
 				t.Errorf("requested %+v, want %q", asked, want)
 			}
 			go func() {
@@ -59,11 +66,13 @@ func TestAsk(t *testing.T) {
 			if err := asker.Call(t.Context(), wire.MethodApprovalList, nil, &list); err != nil || len(list) != 1 {
 				t.Fatalf("pending: %+v, %v", list, err)
 			}
-			if err := asker.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "ls"}, nil); err == nil || !strings.Contains(err.Error(), "already pending") {
+			if err := asker.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "ls"}, nil); err ==
+				nil || !strings.Contains(err.Error(), "already pending") {
 				t.Errorf("the same id again: %v", err)
 			}
 			shown := methodtest.Do[wire.ApprovalShown](t, h, wire.MethodApprovalGet, wire.ApprovalID{ID: "mine"})
-			if shown.Command != asked.Request.Command || len(shown.Allowed) != 3 || shown.AgentID != "main" || shown.Approval != asked {
+			if shown.Command != asked.Request.Command || len(shown.Allowed) != 3 || shown.AgentID != "main" ||
+				shown.Approval != asked {
 				t.Errorf("shown %+v", shown)
 			}
 			methodtest.Do[wire.OK](t, h, wire.MethodApprovalResolve, wire.ApprovalResolve{ID: "mine", Decision: tt.decision})
@@ -89,13 +98,15 @@ func TestAsk(t *testing.T) {
 func TestAskInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
-	go h.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "rm \u202ex\x1b[2J", Warning: "\u200bhm", TimeoutMs: waittest.Limit.Milliseconds()}, nil)
+	go h.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "mine", Command: "rm \u202ex\x1b[2J",
+		Warning: "\u200bhm", TimeoutMs: waittest.Limit.Milliseconds()}, nil)
 	for e := range h.Events() {
 		var asked wire.Approval
 		if e.Name != wire.EventApprovalRequested {
 			continue
 		}
-		if err := e.Decode(&asked); err != nil || asked.Request.Command != `rm \u202ex\x1b[2J` || asked.Request.Reason != `\u200bhm` {
+		if err := e.Decode(&asked); err != nil || asked.Request.Command != `rm \u202ex\x1b[2J` ||
+			asked.Request.Reason != `\u200bhm` {
 			t.Errorf("requested %+v, %v", asked, err)
 		}
 		break
@@ -106,15 +117,19 @@ func TestAskInvisibleCharacters(t *testing.T) {
 func TestAskInTime(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
-	got := methodtest.Do[wire.ApprovalDecided](t, h, wire.MethodApprovalAsk, wire.ApprovalAsk{Command: "ls", TimeoutMs: 30})
+	got := methodtest.Do[wire.ApprovalDecided](t, h, wire.MethodApprovalAsk,
+		wire.ApprovalAsk{Command: "ls", TimeoutMs: 30})
 	if got.Decision != nil || got.ID == "" {
 		t.Errorf("not decided: %+v", got)
 	}
-	asked := methodtest.Do[wire.ApprovalAsked](t, h, wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "two", Command: "ls", TimeoutMs: 60_000, TwoPhase: true})
-	if asked.Status != wire.StatusAccepted || asked.ID != "two" || asked.Expires.Time().Sub(asked.Created.Time()) != time.Minute {
+	asked := methodtest.Do[wire.ApprovalAsked](t, h, wire.MethodApprovalAsk,
+		wire.ApprovalAsk{ID: "two", Command: "ls", TimeoutMs: 60_000, TwoPhase: true})
+	if asked.Status != wire.StatusAccepted || asked.ID != "two" ||
+		asked.Expires.Time().Sub(asked.Created.Time()) != time.Minute {
 		t.Errorf("accepted: %+v", asked)
 	}
-	if err := h.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: got.ID, Decision: wire.AllowOnce}, nil); err == nil {
+	if err := h.Call(t.Context(), wire.MethodApprovalResolve, wire.ApprovalResolve{ID: got.ID, Decision: wire.AllowOnce},
+		nil); err == nil {
 		t.Error("an expired approval was resolved")
 	}
 	reader := h.Dial(client.Options{Scopes: []string{"operator.write"}})

@@ -34,7 +34,8 @@ func (m methods) policy(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Exec
 	return m.snapshot(d, exists, rows)
 }
 
-func (m methods) snapshot(d *allowlist.Document, exists bool, rows []approval.Request) (wire.ExecPolicySnapshot, error) {
+func (m methods) snapshot(d *allowlist.Document, exists bool,
+	rows []approval.Request) (wire.ExecPolicySnapshot, error) {
 	out := wire.ExecPolicySnapshot{Path: m.o.Rules().File.Path(), Exists: exists, Hash: hash(d, rows)}
 	if err := json.Unmarshal(d.Encode(), &out.File); err != nil {
 		return out, fmt.Errorf("command rules: %w", err)
@@ -131,7 +132,8 @@ func (m methods) setPolicy(ctx context.Context, p rpc.Peer, in wire.ExecPolicySe
 }
 
 func changed() error {
-	return wire.Errorf(wire.InvalidRequest, "command rules changed since they were read; call exec.approvals.get and retry")
+	return wire.Errorf(wire.InvalidRequest,
+		"command rules changed since they were read; call exec.approvals.get and retry")
 }
 
 // replacing parses rules sent by a client. Commands allowed always are not part

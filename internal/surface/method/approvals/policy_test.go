@@ -24,7 +24,14 @@ func (commanding) Spec() tool.Spec {
 }
 
 func (c commanding) Plan(_ context.Context, k tool.Call) (tool.Plan, error) {
-	return tool.Plan{Effect: tool.Acts, Ask: true, Reason: "it acts", Text: "run " + string(k.Args), Hash: string(k.Args), Once: c.once}, nil
+	return tool.Plan{
+		Effect: tool.Acts,
+		Ask:    true,
+		Reason: "it acts",
+		Text:   "run " + string(k.Args),
+		Hash:   string(k.Args),
+		Once:   c.once,
+	}, nil
 }
 
 func (commanding) Run(context.Context, tool.Call) (tool.Result, error) { return tool.Text("ran"), nil }
@@ -86,7 +93,9 @@ func TestAllowedAlways(t *testing.T) {
 
 	s := rulesOf(t, h)
 	list := s.File.Agents["main"].Allowlist
-	if len(list) != 1 || list[0].ID != a.ID || list[0].Source != wire.AllowAlways || !strings.HasPrefix(list[0].Pattern, "=command:") || len(list[0].Pattern) < 16 || !strings.Contains(list[0].Text, `{"a":1}`) {
+	if len(list) != 1 || list[0].ID != a.ID || list[0].Source != wire.AllowAlways ||
+		!strings.HasPrefix(list[0].Pattern, "=command:") || len(list[0].Pattern) < 16 ||
+		!strings.Contains(list[0].Text, `{"a":1}`) {
 		t.Fatalf("the rules contain %+v", list)
 	}
 	if _, err := os.Stat(s.Path); !errors.Is(err, os.ErrNotExist) {
@@ -94,7 +103,8 @@ func TestAllowedAlways(t *testing.T) {
 	}
 	// Rules without it revoke it.
 	delete(s.File.Agents, "main")
-	next := methodtest.Do[wire.ExecPolicySnapshot](t, h, wire.MethodExecPolicySet, wire.ExecPolicySet{File: s.File, BaseHash: s.Hash})
+	next := methodtest.Do[wire.ExecPolicySnapshot](t, h, wire.MethodExecPolicySet,
+		wire.ExecPolicySet{File: s.File, BaseHash: s.Hash})
 	if len(next.File.Agents) != 0 || next.Hash == s.Hash || !next.Exists {
 		t.Errorf("afterwards: %+v", next)
 	}
@@ -141,7 +151,8 @@ func TestSetPolicy(t *testing.T) {
 		Agents: map[string]wire.ExecAgent{"main": {Allowlist: []wire.ExecEntry{{Pattern: "make"}}}},
 	}
 	first, err := set(wire.ExecPolicySet{File: file})
-	if err != nil || first.Resolved.Ask != "always" || first.File.Agents["main"].Allowlist[0].ID == "" || first.File.Socket.Path != "/s" || first.File.Socket.Token != "" {
+	if err != nil || first.Resolved.Ask != "always" || first.File.Agents["main"].Allowlist[0].ID == "" ||
+		first.File.Socket.Path != "/s" || first.File.Socket.Token != "" {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	refused := func(name string, p wire.ExecPolicySet, says string) {
@@ -177,7 +188,8 @@ func TestSetPolicy(t *testing.T) {
 	now := rulesOf(t, h)
 	now.File.Defaults.Ask = ""
 	list := now.File.Agents["main"]
-	list.Allowlist = append(list.Allowlist, wire.ExecEntry{Pattern: "rg", Source: wire.AllowAlways, Text: "rg x"}, wire.ExecEntry{Pattern: "jq"})
+	list.Allowlist = append(list.Allowlist, wire.ExecEntry{Pattern: "rg", Source: wire.AllowAlways, Text: "rg x"},
+		wire.ExecEntry{Pattern: "jq"})
 	now.File.Agents["main"] = list
 	written, err := set(wire.ExecPolicySet{File: now.File, BaseHash: now.Hash})
 	if err != nil {
@@ -190,7 +202,8 @@ func TestSetPolicy(t *testing.T) {
 	if !slices.Equal(patterns, []string{"make", "jq"}) {
 		t.Errorf("on the allowlist: %q", patterns)
 	}
-	if b, _ := os.ReadFile(first.Path); !strings.Contains(string(b), `"note": "mine"`) || !strings.Contains(string(b), `"token": "secret"`) {
+	if b, _ := os.ReadFile(first.Path); !strings.Contains(string(b), `"note": "mine"`) ||
+		!strings.Contains(string(b), `"token": "secret"`) {
 		t.Errorf("the document is %s", b)
 	}
 
@@ -198,7 +211,8 @@ func TestSetPolicy(t *testing.T) {
 	if err := os.WriteFile(first.Path, []byte(`{"version": 1,`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Call(t.Context(), wire.MethodExecPolicy, nil, nil); err == nil || !strings.Contains(err.Error(), "exec-approvals.json") {
+	if err := h.Call(t.Context(), wire.MethodExecPolicy, nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "exec-approvals.json") {
 		t.Errorf("get: %v", err)
 	}
 	if _, err := set(wire.ExecPolicySet{File: file}); err == nil {

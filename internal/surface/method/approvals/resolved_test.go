@@ -52,10 +52,13 @@ func TestResolvedBefore(t *testing.T) {
 		{wire.MethodAnyApprovalGet, wire.ApprovalID{ID: "none"}, wire.ApprovalNotFound, "approval not found: none", nil},
 		{wire.MethodAnyApprovalResolve, resolveAny("none"), wire.ApprovalNotFound, "approval not found: none", nil},
 		{wire.MethodApprovalResolve, resolve("none", wire.Deny), wire.ApprovalNotFound, "no pending approval none", nil},
-		{wire.MethodApprovalResolve, resolve("denied", wire.AllowOnce), wire.InvalidRequest, "owner (device 0123456789ab) decided deny",
+		{wire.MethodApprovalResolve, resolve("denied", wire.AllowOnce), wire.InvalidRequest,
+			"owner (device 0123456789ab) decided deny",
 			[]string{`"APPROVAL_ALREADY_RESOLVED"`, `"decision":"deny"`, `"resolvedBy":"owner (device 0123456789ab)"`}},
-		{wire.MethodApprovalResolve, resolve("gone", wire.AllowOnce), wire.InvalidRequest, "withdrawn", []string{`"APPROVAL_NOT_FOUND"`}},
-		{wire.MethodApprovalResolve, resolve("open", "yes"), wire.InvalidRequest, "at /decision: must be one of allow-once, allow-always, deny", nil},
+		{wire.MethodApprovalResolve, resolve("gone", wire.AllowOnce), wire.InvalidRequest, "withdrawn",
+			[]string{`"APPROVAL_NOT_FOUND"`}},
+		{wire.MethodApprovalResolve, resolve("open", "yes"), wire.InvalidRequest,
+			"at /decision: must be one of allow-once, allow-always, deny", nil},
 		{wire.MethodApprovalResolve, resolve("open", "expired"), wire.InvalidRequest, "at /decision", nil},
 	} {
 		err := h.Call(t.Context(), tt.method, tt.in, nil)
@@ -70,7 +73,8 @@ func TestResolvedBefore(t *testing.T) {
 			}
 		}
 	}
-	if got := methodtest.Do[wire.ApprovalResolution](t, h, wire.MethodAnyApprovalResolve, resolveAny("late")); got.Applied || got.Approval.Decision == wire.AllowOnce {
+	if got := methodtest.Do[wire.ApprovalResolution](t, h, wire.MethodAnyApprovalResolve,
+		resolveAny("late")); got.Applied || got.Approval.Decision == wire.AllowOnce {
 		t.Errorf("too late: %+v", got)
 	}
 	if got := methodtest.Do[wire.OK](t, h, wire.MethodApprovalResolve, resolve("open", wire.AllowSession)); !got.OK {
@@ -86,7 +90,15 @@ func TestHistoryPages(t *testing.T) {
 	h := methodtest.New(t, llmtest.NewScript())
 	h.Put(func(tx store.Tx) error {
 		for i := range 60 {
-			r := approval.Request{ID: fmt.Sprintf("a%02d", i), Session: "agent:main:main", Tool: "exec", Text: "ls", Created: time.Now(), Decision: approval.Deny, Decided: time.Now()}
+			r := approval.Request{
+				ID:       fmt.Sprintf("a%02d", i),
+				Session:  "agent:main:main",
+				Tool:     "exec",
+				Text:     "ls",
+				Created:  time.Now(),
+				Decision: approval.Deny,
+				Decided:  time.Now(),
+			}
 			if err := tx.Approvals().Put(r); err != nil {
 				return err
 			}
@@ -108,14 +120,23 @@ func TestAskIDs(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
 	most := strings.Repeat("x", 128)
-	for id, want := range map[string]string{" mine ": "mine", most: most, most + "x": "", "a\x7f": "", "a\tb": "", "a\u00e9": "a\u00e9"} {
+	for id, want := range map[string]string{
+		" mine ":   "mine",
+		most:       most,
+		most + "x": "",
+		"a\x7f":    "",
+		"a\tb":     "",
+		"a\u00e9":  "a\u00e9",
+	} {
 		var got wire.ApprovalDecided
 		err := h.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: id, Command: "ls", TimeoutMs: 1}, &got)
-		if (err == nil) != (want != "") || got.ID != want || err != nil && !strings.Contains(err.Error(), "at /id: must be 1 to 128 bytes") {
+		if (err == nil) != (want != "") || got.ID != want ||
+			err != nil && !strings.Contains(err.Error(), "at /id: must be 1 to 128 bytes") {
 			t.Errorf("%q: %+v, %v", id, got, err)
 		}
 	}
-	go h.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: "where", Argv: []string{"ls", "", "-l"}, Host: "box"}, nil)
+	go h.Call(t.Context(), wire.MethodApprovalAsk,
+		wire.ApprovalAsk{ID: "where", Argv: []string{"ls", "", "-l"}, Host: "box"}, nil)
 	for e := range h.Events() {
 		if e.Name != wire.EventApprovalRequested {
 			continue
@@ -127,7 +148,8 @@ func TestAskIDs(t *testing.T) {
 		if asked.ID != "where" {
 			continue
 		}
-		if asked.Request.SessionKey != "agent:main:main" || asked.Request.AgentID != "main" || asked.Request.Command != "ls '' -l\non box" || asked.Request.Reason != "requested by a client" {
+		if asked.Request.SessionKey != "agent:main:main" || asked.Request.AgentID != "main" ||
+			asked.Request.Command != "ls '' -l\non box" || asked.Request.Reason != "requested by a client" {
 			t.Errorf("requested %+v", asked)
 		}
 		break

@@ -28,10 +28,26 @@ func Methods(o Options) []rpc.Method {
 
 // actions are the actions of the paths, by method and path.
 var actions = map[string]string{
-	"GET /": "status", "GET /profiles": "profiles", "GET /tabs": "tabs", "GET /snapshot": "snapshot", "GET /console": "console",
-	"POST /start": "start", "POST /stop": "stop", "POST /reset-profile": "resetprofile", "POST /tabs/open": "open", "POST /tabs/focus": "focus", "POST /navigate": "navigate",
-	"POST /screenshot": "screenshot", "POST /act": "act", "POST /pdf": "pdf", "POST /hooks/dialog": "dialog", "POST /hooks/file-chooser": "upload",
-	"POST /download": "download", "POST /wait/download": "waitfordownload",
+	"GET /":               "status",
+	"GET /profiles":       "profiles",
+	"GET /tabs":           "tabs",
+	"GET /snapshot":       "snapshot",
+	"GET /console":        "console",
+	"POST /start":         "start",
+	"POST /stop":          "stop",
+	"POST /reset-profile": "resetprofile",
+	"POST /tabs/open":     "open",
+
+	"POST /tabs/focus":   "focus",
+	"POST /navigate":     "navigate",
+	"POST /screenshot":   "screenshot",
+	"POST /act":          "act",
+	"POST /pdf":          "pdf",
+	"POST /hooks/dialog": "dialog",
+
+	"POST /hooks/file-chooser": "upload",
+	"POST /download":           "download",
+	"POST /wait/download":      "waitfordownload",
 }
 
 func (o Options) request(ctx context.Context, p rpc.Peer, in wire.BrowserRequest) (map[string]any, error) {

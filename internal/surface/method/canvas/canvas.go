@@ -57,21 +57,25 @@ func conn(p rpc.Peer) string {
 }
 
 // errOff says that there is no canvas.
-var errOff = &chela.Error{Code: chela.CodeUnavailable, Message: "the canvas is off", Hint: "chela config set canvasHost.enabled true"}
+var errOff = &chela.Error{Code: chela.CodeUnavailable, Message: "the canvas is off",
+	Hint: "chela config set canvasHost.enabled true"}
 
 // refresh gives a connection another address.
 func (m methods) refresh(_ context.Context, p rpc.Peer, in wire.SurfaceRefresh) (wire.SurfaceRefreshed, error) {
 	if in.Surface != wire.SurfaceCanvas {
-		return wire.SurfaceRefreshed{}, rpc.Invalid("at /surface: there is no surface %.40q; there is %q", in.Surface, wire.SurfaceCanvas)
+		return wire.SurfaceRefreshed{}, rpc.Invalid("at /surface: there is no surface %.40q; there is %q", in.Surface,
+			wire.SurfaceCanvas)
 	}
 	if !m.o.Host.On() {
 		return wire.SurfaceRefreshed{}, errOff
 	}
 	url, expires, ok := m.o.Host.Renew(conn(p), chela.MainSession(m.o.Default))
 	if !ok {
-		return wire.SurfaceRefreshed{}, wire.Errorf(wire.Unavailable, "this connection has no surface: it did not reach the gateway by HTTP")
+		return wire.SurfaceRefreshed{},
+			wire.Errorf(wire.Unavailable, "this connection has no surface: it did not reach the gateway by HTTP")
 	}
-	return wire.SurfaceRefreshed{Surface: in.Surface, URLs: map[string]string{wire.SurfaceCanvas: url}, Expires: wire.At(expires)}, nil
+	return wire.SurfaceRefreshed{Surface: in.Surface, URLs: map[string]string{wire.SurfaceCanvas: url},
+		Expires: wire.At(expires)}, nil
 }
 
 // view returns what a session shows, with an address for this connection.
@@ -129,8 +133,12 @@ func (m methods) action(ctx context.Context, _ rpc.Peer, in wire.CanvasAction) (
 		return wire.ChatSent{}, rpc.Invalid("at /context: %v", err)
 	}
 	rec, err := m.o.Gate.Admit(ctx, chela.Inbound{
-		ID: in.IdempotencyKey, Address: chela.Address{Channel: chela.LocalChannel}, Session: key, Sender: chela.Sender{ID: chela.PrincipalFrom(ctx).ID},
-		Text: fmt.Sprintf("[I used a control of the canvas.]\n%s", m.label.Wrap("canvas", "What the control sent: "+untrusted.Data, string(said))),
+		ID:      in.IdempotencyKey,
+		Address: chela.Address{Channel: chela.LocalChannel},
+		Session: key,
+		Sender:  chela.Sender{ID: chela.PrincipalFrom(ctx).ID},
+		Text: fmt.Sprintf("[I used a control of the canvas.]\n%s",
+			m.label.Wrap("canvas", "What the control sent: "+untrusted.Data, string(said))),
 	})
 	if err != nil {
 		return wire.ChatSent{}, err

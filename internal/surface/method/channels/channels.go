@@ -71,7 +71,14 @@ func (o Options) status(ctx context.Context, _ rpc.Peer, in wire.ChannelsGet) (w
 			out.Order = append(out.Order, a.Channel)
 			out.Labels[a.Channel] = wireview.Label(a.Channel)
 		}
-		state := wire.ChannelAccount{ID: cmp.Or(string(a.ID), "default"), Enabled: true, Configured: true, Running: a.Err == nil, Connected: a.Up, Probe: probes[i]}
+		state := wire.ChannelAccount{
+			ID:         cmp.Or(string(a.ID), "default"),
+			Enabled:    true,
+			Configured: true,
+			Running:    a.Err == nil,
+			Connected:  a.Up,
+			Probe:      probes[i],
+		}
 		if text := problem(a.Err, probes[i]); text != "" {
 			s.Running, s.Error, state.Error = false, &text, &text
 		}

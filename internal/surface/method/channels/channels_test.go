@@ -17,7 +17,8 @@ import (
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
-	got := methodtest.Do[wire.ChannelsStatus](t, h, wire.MethodChannelsStatus, map[string]any{"probe": true, "timeoutMs": 1})
+	got := methodtest.Do[wire.ChannelsStatus](t, h, wire.MethodChannelsStatus,
+		map[string]any{"probe": true, "timeoutMs": 1})
 	want := wire.ChannelsStatus{
 		Time: got.Time, Order: []string{}, Labels: map[string]string{}, Channels: map[string]wire.ChannelState{},
 		Accounts: map[string][]wire.ChannelAccount{}, Defaults: map[string]string{},
@@ -26,12 +27,14 @@ func TestStatus(t *testing.T) {
 		t.Errorf("without channels: %s", diff)
 	}
 	why := "no such bot"
-	h.Accounts = []channel.Account{{Channel: "irc", ID: "default", Usual: true, Err: errors.New(why)}, {Channel: "telegram", Aliases: []string{"tg"}, ID: "default"}}
+	h.Accounts = []channel.Account{{Channel: "irc", ID: "default", Usual: true, Err: errors.New(why)},
+		{Channel: "telegram", Aliases: []string{"tg"}, ID: "default"}}
 	got = methodtest.Do[wire.ChannelsStatus](t, h, wire.MethodChannelsStatus, nil)
 	if diff := cmp.Diff([]string{"irc", "telegram"}, got.Order); diff != "" || got.Labels["irc"] != "Irc" {
 		t.Errorf("%s, labels %v", diff, got.Labels)
 	}
-	if diff := cmp.Diff([]wire.ChannelAccount{{ID: "default", Enabled: true, Configured: true, Error: &why}}, got.Accounts["irc"]); diff != "" {
+	if diff := cmp.Diff([]wire.ChannelAccount{{ID: "default", Enabled: true, Configured: true, Error: &why}},
+		got.Accounts["irc"]); diff != "" {
 		t.Error(diff)
 	}
 	for _, name := range []string{"telegram", "tg"} {
@@ -47,7 +50,8 @@ func TestProbe(t *testing.T) {
 	t.Run("CH-21 accounts that work, are refused, hang, and cannot be asked", func(t *testing.T) {
 		h := methodtest.New(t, llmtest.NewScript())
 		h.Accounts = []channel.Account{
-			{Channel: "chat", ID: "good", Usual: true}, {Channel: "chat", ID: "bad"}, {Channel: "chat", ID: "slow"}, {Channel: "plain", ID: "default"},
+			{Channel: "chat", ID: "good", Usual: true}, {Channel: "chat", ID: "bad"}, {Channel: "chat", ID: "slow"},
+			{Channel: "plain", ID: "default"},
 		}
 		h.Probe = func(ctx context.Context, name string, id chela.AccountID) (bool, error) {
 			switch {
@@ -75,14 +79,20 @@ func TestProbe(t *testing.T) {
 				}
 			}
 		}
-		want := map[string]string{"chat/good": "ok", "chat/bad": "the token is not valid", "chat/slow": "context deadline exceeded", "plain/default": "not asked"}
+		want := map[string]string{
+			"chat/good":     "ok",
+			"chat/bad":      "the token is not valid",
+			"chat/slow":     "context deadline exceeded",
+			"plain/default": "not asked",
+		}
 		if diff := cmp.Diff(want, probes); diff != "" {
 			t.Error(diff)
 		}
 		if got.Defaults["chat"] != "good" || got.Channels["chat"].Running || got.Channels["plain"].Error != nil {
 			t.Errorf("%+v", got)
 		}
-		if got := methodtest.Do[wire.ChannelsStatus](t, h, wire.MethodChannelsStatus, nil); got.Accounts["chat"][0].Probe != nil || !got.Channels["chat"].Running {
+		if got := methodtest.Do[wire.ChannelsStatus](t, h, wire.MethodChannelsStatus, nil); got.Accounts["chat"][0].Probe !=
+			nil || !got.Channels["chat"].Running {
 			t.Errorf("without a probe: %+v", got)
 		}
 	})

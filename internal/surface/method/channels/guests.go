@@ -27,7 +27,13 @@ func (o Options) guests(ctx context.Context, _ rpc.Peer, in wire.GuestsGet) (wir
 			continue
 		}
 		v := wire.Guest{
-			Channel: g.Channel, Account: string(g.Account), ID: g.ID, Name: g.Name, Request: g.Code, Asked: wire.At(g.Asked), Admitted: wire.At(g.Admitted),
+			Channel:  g.Channel,
+			Account:  string(g.Account),
+			ID:       g.ID,
+			Name:     g.Name,
+			Request:  g.Code,
+			Asked:    wire.At(g.Asked),
+			Admitted: wire.At(g.Admitted),
 		}
 		switch {
 		case !g.Admitted.IsZero():
@@ -45,7 +51,8 @@ func (o Options) approve(ctx context.Context, _ rpc.Peer, in wire.GuestRequest) 
 	err := o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		var err error
 		now := time.Now()
-		if g, err = admission.Approve(tx.Guests(), in.Channel, chela.AccountID(in.Account), in.Request, now); err != nil || !in.Notify {
+		if g, err = admission.Approve(tx.Guests(), in.Channel, chela.AccountID(in.Account), in.Request, now); err != nil ||
+			!in.Notify {
 			return err
 		}
 		tx.Wake(store.Topic{Kind: store.TopicOutbox})
@@ -110,7 +117,8 @@ func (o Options) remove(ctx context.Context, _ rpc.Peer, in wire.GuestRemove) (w
 			return err
 		}
 		for _, g := range list {
-			if g.Channel != in.Channel || g.ID != in.ID || in.Account != "" && in.Account != string(g.Account) || g.Admitted.IsZero() {
+			if g.Channel != in.Channel || g.ID != in.ID || in.Account != "" && in.Account != string(g.Account) ||
+				g.Admitted.IsZero() {
 				continue
 			}
 			if err := tx.Guests().Delete(g.Channel, g.Account, g.ID); err != nil {

@@ -83,7 +83,8 @@ func (m methods) target(ctx context.Context, in wire.AgentRun) (string, error) {
 		return in.SessionKey, nil
 	case in.SessionID != "":
 		list, err := store.Get(ctx, m.o.Store, func(r store.Reader) ([]session.Meta, error) {
-			list, _, err := r.Sessions().List(session.Query{Agent: chela.AgentID(in.AgentID), ID: in.SessionID, Archived: session.ArchivedToo, Limit: 1})
+			list, _, err := r.Sessions().List(session.Query{Agent: chela.AgentID(in.AgentID), ID: in.SessionID,
+				Archived: session.ArchivedToo, Limit: 1})
 			return list, err
 		})
 		if err != nil {

@@ -31,8 +31,11 @@ func BenchmarkHistory(b *testing.B) {
 	defer db.Close()
 	long(b, db)
 	set := rpc.NewSet(chat.Methods(chat.Options{
-		Store: db, Bus: bus.New(slog.New(slog.DiscardHandler)), Default: chela.DefaultAgent, Rows: wireview.Rows{Model: func(session.Meta) wire.SessionModel { return wire.SessionModel{} }},
-		Agent: func(chela.AgentID) bool { return true },
+		Store:   db,
+		Bus:     bus.New(slog.New(slog.DiscardHandler)),
+		Default: chela.DefaultAgent,
+		Rows:    wireview.Rows{Model: func(session.Meta) wire.SessionModel { return wire.SessionModel{} }},
+		Agent:   func(chela.AgentID) bool { return true },
 	}))
 	ctx := chela.WithPrincipal(b.Context(), chela.Principal{ID: "operator", Scopes: []chela.Scope{chela.ScopeRead}})
 	params := json.RawMessage(`{"sessionKey": "main", "limit": 200}`)
@@ -67,7 +70,8 @@ func long(b *testing.B, db store.Store) {
 				return err
 			}
 		}
-		return tx.Sessions().Put(session.Meta{Key: chela.MainSession(chela.DefaultAgent), ID: "long", Agent: chela.DefaultAgent})
+		return tx.Sessions().Put(session.Meta{Key: chela.MainSession(chela.DefaultAgent), ID: "long",
+			Agent: chela.DefaultAgent})
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -52,7 +52,8 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodChatSend, op, chela.ScopeWrite, m.send).StartsWork().
 			Ignoring(resumeMark, "deliver", "timeoutMs", "mentions", "workContext", "originatingChannel", "originatingTo",
 				"originatingAccountId", "originatingThreadId", "replyToId", "fastAutoOnSeconds").
-			Refusing("intent", "suppressCommandInterpretation", "systemInputProvenance", "systemProvenanceReceipt", "toolBindings",
+			Refusing("intent", "suppressCommandInterpretation", "systemInputProvenance",
+				"systemProvenanceReceipt", "toolBindings",
 				"expectedSessionRoutingContract", "expectedPermissionMode", "expectedToolOverrides"),
 		rpc.New(wire.MethodChatAbort, op, chela.ScopeWrite, m.abort).Ignoring("preserveSideRuns"),
 		rpc.New(wire.MethodChatHistory, op, chela.ScopeRead, m.history),
@@ -67,11 +68,14 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSessionsAbort, op, chela.ScopeWrite, m.abortKey),
 		rpc.New(wire.MethodAgent, op, chela.ScopeWrite, m.agent).StartsWork().
 			Ignoring( // the answer goes to the client only
-				"deliver", "bestEffortDeliver", "channel", "accountId", "threadId", "groupId", "groupChannel", "groupSpace", "replyTo", "replyChannel",
+				"deliver", "bestEffortDeliver", "channel", "accountId", "threadId", "groupId", "groupChannel", "groupSpace",
+				"replyTo", "replyChannel",
 				"replyAccountId", "lane", "label", "voiceWakeTrigger", "bootstrapContextRunKind", "cleanupBundleMcpOnRunEnd").
-			Refusing("acpTurnSource", "cwd", "disableMessageTool", "execApprovalFollowupExpectedSessionId", "extraSystemPrompt", "forceCodeModeTools",
+			Refusing("acpTurnSource", "cwd", "disableMessageTool", "execApprovalFollowupExpectedSessionId",
+				"extraSystemPrompt", "forceCodeModeTools",
 				"forceRestartSafeTools", "inputProvenance", "internalEvents", "internalExecutionIdentityRecoveryAttempt",
-				"internalExecutionIdentityRetry", "internalRuntimeHandoffId", "modelRun", "sessionEffects", "sourceReplyDeliveryMode",
+				"internalExecutionIdentityRetry", "internalRuntimeHandoffId", "modelRun", "sessionEffects",
+				"sourceReplyDeliveryMode",
 				"suppressPromptPersistence", "swarmCollector", "swarmOutputSchema"),
 		rpc.New(wire.MethodProgressGet, op, chela.ScopeRead, m.progress),
 		rpc.New(wire.MethodProgressPut, op, chela.ScopeWrite, m.putProgress).Refusing("markdown"),
@@ -134,7 +138,8 @@ func (m methods) admit(ctx context.Context, p rpc.Peer, in wire.ChatSend, as che
 	run := chela.RunID(in.IdempotencyKey)
 	p.TrackRun(run) // before the run can start: it would miss the first events
 	as.ID, as.Address, as.Session = in.IdempotencyKey, chela.Address{Channel: chela.LocalChannel}, key
-	as.Sender, as.Text, as.Media = chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, in.Message, wireview.Media(in.Attachments)
+	as.Sender, as.Text, as.Media = chela.Sender{ID: chela.PrincipalFrom(ctx).ID}, in.Message,
+		wireview.Media(in.Attachments)
 	fast, err := llm.ParseFast(in.Fast)
 	if err != nil {
 		return inbound.Receipt{}, rpc.Invalid("at /fastMode: must be true, false or auto")
@@ -157,7 +162,8 @@ func (m methods) thinking(ctx context.Context, key chela.SessionKey, name string
 	if name == "" {
 		return "", nil
 	}
-	meta, err := store.Get(ctx, m.o.Store, func(r store.Reader) (session.Meta, error) { return session.Lookup(r.Sessions(), key) })
+	meta, err := store.Get(ctx, m.o.Store,
+		func(r store.Reader) (session.Meta, error) { return session.Lookup(r.Sessions(), key) })
 	if err != nil {
 		return "", err
 	}

@@ -236,7 +236,8 @@ func transcript(r session.Reader, meta session.Meta, id string) (string, error) 
 
 // since returns the changes after a cursor. It answers with a reset, after which the client reads
 // the page, if the cursor is not of this transcript, or if there is more than a page.
-func (m methods) since(ctx context.Context, key chela.SessionKey, in wire.ChatHistory, limit int, flight *wire.InFlight) (wire.HistoryDelta, error) {
+func (m methods) since(ctx context.Context, key chela.SessionKey, in wire.ChatHistory, limit int,
+	flight *wire.InFlight) (wire.HistoryDelta, error) {
 	reset := wire.HistoryDelta{Kind: wire.KindReset}
 	id, seq, ok := parseCursor(in.Cursor)
 	if !ok {
@@ -255,8 +256,15 @@ func (m methods) since(ctx context.Context, key chela.SessionKey, in wire.ChatHi
 	m.o.Rows.Show.Entries(pg.entries, maxBytes-sizes(pg.entries))
 	waiting := pending(pg.pending, in.Before)
 	d := wire.HistoryDelta{
-		Kind: wire.KindDelta, Messages: []wire.SessionMessage{}, Pending: &waiting, Receipts: pg.all, Consumptions: pg.consumed,
-		Cursor: cursor(id, pg.total), Info: &pg.row, InFlight: flight, Plan: wireview.Plan(pg.meta.Plan),
+		Kind:         wire.KindDelta,
+		Messages:     []wire.SessionMessage{},
+		Pending:      &waiting,
+		Receipts:     pg.all,
+		Consumptions: pg.consumed,
+		Cursor:       cursor(id, pg.total),
+		Info:         &pg.row,
+		InFlight:     flight,
+		Plan:         wireview.Plan(pg.meta.Plan),
 	}
 	for _, e := range pg.entries {
 		for _, msg := range wireview.Messages(e) {

@@ -72,7 +72,8 @@ func (m methods) putProgress(ctx context.Context, _ rpc.Peer, in wire.ProgressPu
 const refreshText = "Bring your plan up to date with the tool plan, then say in one sentence how far the work is."
 
 // refreshProgress sends a message that asks for a new state of the plan.
-func (m methods) refreshProgress(ctx context.Context, p rpc.Peer, in wire.ProgressRefresh) (wire.ProgressRefreshed, error) {
+func (m methods) refreshProgress(ctx context.Context, p rpc.Peer,
+	in wire.ProgressRefresh) (wire.ProgressRefreshed, error) {
 	key, err := m.key(in.SessionKey, in.AgentID)
 	if err != nil {
 		return wire.ProgressRefreshed{}, err
@@ -84,6 +85,7 @@ func (m methods) refreshProgress(ctx context.Context, p rpc.Peer, in wire.Progre
 	if err != nil {
 		return wire.ProgressRefreshed{}, err
 	}
-	_, err = m.admit(ctx, p, wire.ChatSend{SessionKey: in.SessionKey, AgentID: in.AgentID, Message: refreshText, IdempotencyKey: in.IdempotencyKey}, chela.Inbound{})
+	_, err = m.admit(ctx, p, wire.ChatSend{SessionKey: in.SessionKey, AgentID: in.AgentID, Message: refreshText,
+		IdempotencyKey: in.IdempotencyKey}, chela.Inbound{})
 	return wire.ProgressRefreshed{RunID: in.IdempotencyKey, Status: "accepted", Revision: wireview.Revision(now)}, err
 }

@@ -30,7 +30,14 @@ func Methods(o Options) []rpc.Method {
 const maxDescription = 200
 
 // categories maps the registry's categories to those of the protocol.
-var categories = map[string]string{"session": "session", "model": "options", "agents": "management", "info": "status", "admin": "management", "skills": "tools"}
+var categories = map[string]string{
+	"session": "session",
+	"model":   "options",
+	"agents":  "management",
+	"info":    "status",
+	"admin":   "management",
+	"skills":  "tools",
+}
 
 func (o Options) list(_ context.Context, _ rpc.Peer, in wire.CommandsGet) (wire.CommandsList, error) {
 	agent, err := rpc.AgentOf(in.AgentID, in.SessionKey, o.Default, o.Agent)
@@ -50,7 +57,8 @@ func List(skills []*skill.Skill, args bool) wire.CommandsList {
 		out.Commands = append(out.Commands, command(c, args))
 	}
 	for _, c := range inbound.SkillCommands(skills) {
-		w := command(inbound.Command{Name: c.Name, Group: "skills", Args: "[input]", Help: humanize.Truncate(c.Skill.Description, maxDescription)}, args)
+		w := command(inbound.Command{Name: c.Name, Group: "skills", Args: "[input]",
+			Help: humanize.Truncate(c.Skill.Description, maxDescription)}, args)
 		w.Source = "skill"
 		out.Commands = append(out.Commands, w)
 	}

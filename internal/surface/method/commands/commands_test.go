@@ -41,7 +41,8 @@ func TestCommands(t *testing.T) {
 		}
 	})
 	for _, withArgs := range []bool{false, true} {
-		got := methodtest.Do[wire.CommandsList](t, h, wire.MethodCommandsList, wire.CommandsGet{IncludeArgs: withArgs, Scope: "text"})
+		got := methodtest.Do[wire.CommandsList](t, h, wire.MethodCommandsList,
+			wire.CommandsGet{IncludeArgs: withArgs, Scope: "text"})
 		for _, c := range got.Commands {
 			if (c.Args != nil) != (withArgs && c.AcceptsArgs) {
 				t.Errorf("with arguments %v: %+v", withArgs, c)
@@ -54,7 +55,8 @@ func TestCommands(t *testing.T) {
 		{Scope: "every"}:              "at /scope: must be equal to one of the allowed values",
 		{SessionKey: "agent:main:\n"}: "invalid commands.list params",
 	} {
-		if err := h.Call(t.Context(), wire.MethodCommandsList, params, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := h.Call(t.Context(), wire.MethodCommandsList, params, nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", params, err, want)
 		}
 	}

@@ -45,8 +45,10 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodConfigSchema, op, chela.ScopeRead, o.schema),
 		rpc.New(wire.MethodConfigLookup, op, chela.ScopeRead, o.lookup),
 		rpc.New(wire.MethodConfigSet, op, chela.ScopeAdmin, o.set),
-		rpc.New(wire.MethodConfigPatch, op, chela.ScopeAdmin, o.patch).Ignoring("deliveryContext", "restartDelayMs", "sessionKey"),
-		rpc.New(wire.MethodConfigApply, op, chela.ScopeAdmin, o.apply).Ignoring("deliveryContext", "restartDelayMs", "sessionKey"),
+		rpc.New(wire.MethodConfigPatch, op, chela.ScopeAdmin, o.patch).Ignoring("deliveryContext",
+			"restartDelayMs", "sessionKey"),
+		rpc.New(wire.MethodConfigApply, op, chela.ScopeAdmin, o.apply).Ignoring("deliveryContext",
+			"restartDelayMs", "sessionKey"),
 	}
 }
 

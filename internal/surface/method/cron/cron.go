@@ -91,7 +91,8 @@ func absent(id job.ID, err error) error {
 	if err == nil || !errors.Is(err, chela.ErrNotFound) && chela.CodeOf(err) != chela.CodeNotFound {
 		return err
 	}
-	return wire.Errorf(wire.InvalidRequest, "cron job not found: %s", id).With(map[string]any{"code": wire.DetailNoJob, "jobId": string(id)})
+	return wire.Errorf(wire.InvalidRequest, "cron job not found: %s",
+		id).With(map[string]any{"code": wire.DetailNoJob, "jobId": string(id)})
 }
 
 func (o Options) get(ctx context.Context, _ rpc.Peer, in wire.CronID) (wire.CronJob, error) {
@@ -116,7 +117,13 @@ func (o Options) status(ctx context.Context, _ rpc.Peer, _ struct{}) (wire.CronS
 		storage, path = "postgres", ""
 	}
 	out := wire.CronStatus{
-		Enabled: v.Enabled, Triggers: true, StorePath: o.Database, Storage: storage, SQLitePath: path, Jobs: v.Jobs, Running: v.Running,
+		Enabled:    v.Enabled,
+		Triggers:   true,
+		StorePath:  o.Database,
+		Storage:    storage,
+		SQLitePath: path,
+		Jobs:       v.Jobs,
+		Running:    v.Running,
 	}
 	if !v.Next.IsZero() {
 		next := wire.At(v.Next)
@@ -186,7 +193,8 @@ func (o Options) declare(ctx context.Context, j job.Job, raw json.RawMessage) (a
 		next := replaced(have, j, raw)
 		updated := next.Revision() != have.Revision()
 		if updated {
-			have, err = o.Scheduler.Update(ctx, have.ID, func(old job.Job) (job.Job, error) { return replaced(old, j, raw), nil }, "")
+			have, err = o.Scheduler.Update(ctx, have.ID,
+				func(old job.Job) (job.Job, error) { return replaced(old, j, raw), nil }, "")
 			if err != nil {
 				return nil, err
 			}
@@ -225,9 +233,10 @@ func (o Options) update(ctx context.Context, _ rpc.Peer, in wire.CronUpdate) (wi
 	}, in.Revision)
 	if chela.CodeOf(err) == chela.CodeConflict && in.Revision != "" {
 		now, _ := o.Scheduler.Get(ctx, id)
-		return wire.CronJob{}, wire.Errorf(wire.InvalidRequest, "the job was changed since it was read; read it again").With(map[string]any{
-			"code": wire.DetailJobChanged, "expectedConfigRevision": in.Revision, "actualConfigRevision": now.Revision(),
-		})
+		return wire.CronJob{},
+			wire.Errorf(wire.InvalidRequest, "the job was changed since it was read; read it again").With(map[string]any{
+				"code": wire.DetailJobChanged, "expectedConfigRevision": in.Revision, "actualConfigRevision": now.Revision(),
+			})
 	}
 	if err != nil {
 		return wire.CronJob{}, absent(id, err)

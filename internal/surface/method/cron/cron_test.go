@@ -44,10 +44,17 @@ func TestJob(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	added := methodtest.Do[wire.CronAdded](t, h, wire.MethodCronAdd, m{
-		"name": "report", "schedule": m{"kind": "cron", "expr": "0 9 * * MON", "tz": "Europe/Berlin"}, "sessionTarget": "isolated", "wakeMode": "now",
-		"payload": m{"kind": "agentTurn", "message": "report", "model": "mock/m1"}, "delivery": m{"mode": "announce", "channel": "last"}, "failureAlert": m{"after": 3},
+		"name":          "report",
+		"schedule":      m{"kind": "cron", "expr": "0 9 * * MON", "tz": "Europe/Berlin"},
+		"sessionTarget": "isolated",
+		"wakeMode":      "now",
+		"payload":       m{"kind": "agentTurn", "message": "report", "model": "mock/m1"},
+
+		"delivery":     m{"mode": "announce", "channel": "last"},
+		"failureAlert": m{"after": 3},
 	})
-	if added.ID == "" || added.Schedule.TZ != "Europe/Berlin" || added.Payload.Model != "mock/m1" || added.NextRunAt == nil || added.Preview.Label != "last" ||
+	if added.ID == "" || added.Schedule.TZ != "Europe/Berlin" || added.Payload.Model != "mock/m1" ||
+		added.NextRunAt == nil || added.Preview.Label != "last" ||
 		string(added.FailureAlert) != `{"after":3}` || added.EffectiveAgent != "" || added.ConfigRevision == "" {
 		t.Errorf("%+v", added)
 	}
@@ -62,13 +69,18 @@ func TestJob(t *testing.T) {
 		}
 	}
 	t.Run("a change needs the revision that was read", func(t *testing.T) {
-		changed := methodtest.Do[wire.CronJob](t, h, wire.MethodCronUpdate, m{"id": added.ID, "patch": m{"schedule": m{"kind": "cron", "expr": "0 8 * * *"}, "payload": m{"kind": "agentTurn", "model": nil}}, "expectedConfigRevision": added.ConfigRevision})
-		if changed.Schedule.Expr != "0 8 * * *" || changed.Schedule.TZ != "Europe/Berlin" || changed.Payload.Model != "" || changed.ConfigRevision == added.ConfigRevision {
+		changed := methodtest.Do[wire.CronJob](t, h, wire.MethodCronUpdate,
+			m{"id": added.ID, "patch": m{"schedule": m{"kind": "cron", "expr": "0 8 * * *"}, "payload": m{"kind": "agentTurn",
+				"model": nil}}, "expectedConfigRevision": added.ConfigRevision})
+		if changed.Schedule.Expr != "0 8 * * *" || changed.Schedule.TZ != "Europe/Berlin" || changed.Payload.Model != "" ||
+			changed.ConfigRevision == added.ConfigRevision {
 			t.Errorf("%+v", changed)
 		}
-		refused(t, h, wire.MethodCronUpdate, m{"id": added.ID, "patch": m{"enabled": false}, "expectedConfigRevision": added.ConfigRevision}, "was changed since it was read", wire.DetailJobChanged)
+		refused(t, h, wire.MethodCronUpdate, m{"id": added.ID, "patch": m{"enabled": false},
+			"expectedConfigRevision": added.ConfigRevision}, "was changed since it was read", wire.DetailJobChanged)
 		refused(t, h, wire.MethodCronUpdate, m{"id": added.ID, "patch": m{"schedule": "61 * * * *"}}, `minute "61"`, "")
-		refused(t, h, wire.MethodCronUpdate, m{"id": added.ID, "patch": m{"agentId": "nobody"}}, "unknown agent", "UNKNOWN_AGENT_ID")
+		refused(t, h, wire.MethodCronUpdate, m{"id": added.ID, "patch": m{"agentId": "nobody"}},
+			"unknown agent", "UNKNOWN_AGENT_ID")
 		refused(t, h, wire.MethodCronUpdate, m{"id": added.ID}, "must have required property 'patch'", "")
 	})
 	t.Run("runs", func(t *testing.T) {
@@ -86,12 +98,21 @@ func TestJob(t *testing.T) {
 		if page.Total != 1 || len(page.Entries) != 1 || page.HasMore || page.Next != nil {
 			t.Fatalf("%+v", page)
 		}
-		if e := page.Entries[0]; e.RunID != s.RunID || e.Action != "finished" || e.Completion != "succeeded" || e.Delivered == nil || !*e.Delivered || e.JobName != "report" {
+		if e := page.Entries[0]; e.RunID != s.RunID || e.Action != "finished" || e.Completion != "succeeded" ||
+			e.Delivered == nil || !*e.Delivered || e.JobName != "report" {
 			t.Errorf("%+v", e)
 		}
 		for params, want := range map[string]int{
-			`{"scope":"all"}`: 1, `{"statuses":["error"]}`: 0, `{"deliveryStatus":"delivered"}`: 1, `{"deliveryStatuses":["not-delivered"]}`: 0,
-			`{"query":"REPORT"}`: 1, `{"query":"nothing"}`: 0, `{"runId":"` + s.RunID + `"}`: 1, `{"limit":1,"offset":1}`: 0, `{"status":"all","sortDir":"asc"}`: 1,
+			`{"scope":"all"}`:                        1,
+			`{"statuses":["error"]}`:                 0,
+			`{"deliveryStatus":"delivered"}`:         1,
+			`{"deliveryStatuses":["not-delivered"]}`: 0,
+			`{"query":"REPORT"}`:                     1,
+			`{"query":"nothing"}`:                    0,
+			`{"runId":"` + s.RunID + `"}`:            1,
+			`{"limit":1,"offset":1}`:                 0,
+
+			`{"status":"all","sortDir":"asc"}`: 1,
 		} {
 			page := methodtest.Do[wire.CronRunsPage](t, h, wire.MethodCronRuns, json.RawMessage(params))
 			if len(page.Entries) != want {
@@ -103,13 +124,15 @@ func TestJob(t *testing.T) {
 		refused(t, h, wire.MethodCronRuns, m{"status": "x"}, "at /status", "")
 	})
 	t.Run("a job that does not exist", func(t *testing.T) {
-		for _, method := range []string{wire.MethodCronGet, wire.MethodCronRemove, wire.MethodCronRun, wire.MethodCronScratchGet} {
+		for _, method := range []string{wire.MethodCronGet, wire.MethodCronRemove, wire.MethodCronRun,
+			wire.MethodCronScratchGet} {
 			refused(t, h, method, m{"id": "nothing"}, "cron job not found: nothing", wire.DetailNoJob)
 			refused(t, h, method, m{}, "must have required property 'id'", "")
 			refused(t, h, method, m{"id": "a", "jobId": "b"}, "differ", "")
 		}
 	})
-	if r := methodtest.Do[wire.CronRemoved](t, h, wire.MethodCronRemove, m{"jobId": added.ID}); !r.OK || !r.Removed || count(t, h) != 0 {
+	if r := methodtest.Do[wire.CronRemoved](t, h, wire.MethodCronRemove, m{"jobId": added.ID}); !r.OK ||
+		!r.Removed || count(t, h) != 0 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -122,27 +145,33 @@ func TestAdd(t *testing.T) {
 		params m
 		want   string
 	}{
-		{"CR-05 an invalid expression", m{"name": "x", "schedule": m{"kind": "cron", "expr": "99 * * * *"}, "text": "x"}, `minute "99"`},
+		{"CR-05 an invalid expression", m{"name": "x", "schedule": m{"kind": "cron", "expr": "99 * * * *"}, "text": "x"},
+			`minute "99"`},
 		{"CR-31 words", m{"schedule": "every day at nine", "text": "x"}, "want a time like"},
 		{"CR-31 a minute out of range", m{"schedule": m{"cron": "61 * * * *"}, "text": "x"}, `minute "61"`},
 		{"CR-31 four fields", m{"schedule": "0 9 * *", "text": "x"}, "does not have 5, 6 or 7 fields"},
 		{"CR-31 eight fields", m{"cron": "0 0 9 * * * * *", "text": "x"}, `an example is "0 9 * * MON-FRI"`},
-		{"CR-36 a turn in the main session", m{"every": "5m", "sessionTarget": "main", "payload": m{"kind": "agentTurn", "message": "x"}}, `{"kind":"systemEvent","text":"..."}`},
-		{"CR-36 an event elsewhere", m{"every": "5m", "sessionTarget": "isolated", "payload": m{"kind": "systemEvent", "text": "x"}}, `{"kind":"agentTurn","message":"..."}`},
+		{"CR-36 a turn in the main session", m{"every": "5m", "sessionTarget": "main", "payload": m{"kind": "agentTurn",
+			"message": "x"}}, `{"kind":"systemEvent","text":"..."}`},
+		{"CR-36 an event elsewhere", m{"every": "5m", "sessionTarget": "isolated", "payload": m{"kind": "systemEvent",
+			"text": "x"}}, `{"kind":"agentTurn","message":"..."}`},
 		{"an id", m{"id": "mine", "every": "5m", "text": "x"}, "give it a declarationKey"},
 		{"an unknown field", m{"every": "5m", "text": "x", "shedule": 1}, `did you mean "schedule"?`},
 		{"the current session", m{"every": "5m", "message": "x", "sessionTarget": "current"}, "sessionKey is required"},
-		{"a session of another agent", m{"every": "5m", "message": "x", "agentId": "main", "sessionKey": "agent:ops:main"}, "belongs to another agent"},
+		{"a session of another agent", m{"every": "5m", "message": "x", "agentId": "main", "sessionKey": "agent:ops:main"},
+			"belongs to another agent"},
 		{"nothing", m{}, "payload is required"},
 	} {
 		t.Run(tt.name, func(t *testing.T) { refused(t, h, wire.MethodCronAdd, tt.params, tt.want, "") })
 	}
-	refused(t, h, wire.MethodCronAdd, m{"every": "5m", "text": "x", "agentId": "nobody"}, "unknown agent", "UNKNOWN_AGENT_ID")
+	refused(t, h, wire.MethodCronAdd, m{"every": "5m", "text": "x", "agentId": "nobody"},
+		"unknown agent", "UNKNOWN_AGENT_ID")
 	if n := count(t, h); n != 0 {
 		t.Errorf("%d jobs were stored", n)
 	}
 	t.Run("CR-23 flat fields", func(t *testing.T) {
-		j := methodtest.Do[wire.CronJob](t, h, wire.MethodCronAdd, m{"every_seconds": "300", "prompt": "x", "timezone": "", "deliver": false})
+		j := methodtest.Do[wire.CronJob](t, h, wire.MethodCronAdd,
+			m{"every_seconds": "300", "prompt": "x", "timezone": "", "deliver": false})
 		if j.Schedule.EveryMs != 300_000 || j.Payload.Message != "x" || j.Delivery == nil || j.Delivery.Mode != "none" {
 			t.Errorf("%+v", j)
 		}
@@ -169,7 +198,8 @@ func TestDeclared(t *testing.T) {
 	}
 	methodtest.Do[wire.CronJob](t, h, wire.MethodCronUpdate, m{"id": first.Job.ID, "patch": m{"enabled": false}})
 	changed := declare(m{"every": "10m"})
-	if changed.Created || !changed.Updated || changed.Job.ID != first.Job.ID || changed.Job.Schedule.EveryMs != 600_000 || changed.Job.Enabled {
+	if changed.Created || !changed.Updated || changed.Job.ID != first.Job.ID || changed.Job.Schedule.EveryMs != 600_000 ||
+		changed.Job.Enabled {
 		t.Errorf("changed: %+v", changed)
 	}
 	if on := declare(m{"every": "10m", "enabled": true}); !on.Updated || !on.Job.Enabled || count(t, h) != 1 {
@@ -228,8 +258,10 @@ func TestList(t *testing.T) {
 		}
 	}
 	t.Run("pages", func(t *testing.T) {
-		first := methodtest.Do[wire.CronPage](t, h, wire.MethodCronList, m{"includeDisabled": true, "limit": 3, "includeDeliveryPreviews": false})
-		if first.Total != 4 || !first.HasMore || first.Next == nil || *first.Next != 3 || first.Previews != nil || first.Limit != 3 {
+		first := methodtest.Do[wire.CronPage](t, h, wire.MethodCronList,
+			m{"includeDisabled": true, "limit": 3, "includeDeliveryPreviews": false})
+		if first.Total != 4 || !first.HasMore || first.Next == nil || *first.Next != 3 ||
+			first.Previews != nil || first.Limit != 3 {
 			t.Errorf("%+v", first)
 		}
 		second := methodtest.Do[wire.CronPage](t, h, wire.MethodCronList, m{"includeDisabled": true, "limit": 3, "offset": 3})
@@ -239,21 +271,29 @@ func TestList(t *testing.T) {
 		if err := h.Call(t.Context(), wire.MethodCronRemove, m{"id": first.Jobs[0].ID}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if third := methodtest.Do[wire.CronPage](t, h, wire.MethodCronList, m{"includeDisabled": true}); third.Snapshot == first.Snapshot {
+		if third := methodtest.Do[wire.CronPage](t, h, wire.MethodCronList, m{"includeDisabled": true}); third.Snapshot ==
+			first.Snapshot {
 			t.Error("the snapshot does not change with the list")
 		}
 	})
 	t.Run("compact", func(t *testing.T) {
 		raw := methodtest.Do[json.RawMessage](t, h, wire.MethodCronList, m{"compact": true, "includeDisabled": true})
 		var page wire.CronCompactPage
-		if err := json.Unmarshal(raw, &page); err != nil || len(page.Jobs) != 3 || strings.Contains(string(raw), "payload") || !strings.Contains(string(raw), `"lastRunAtMs":null`) {
+		if err := json.Unmarshal(raw, &page); err != nil || len(page.Jobs) != 3 || strings.Contains(string(raw), "payload") ||
+			!strings.Contains(string(raw), `"lastRunAtMs":null`) {
 			t.Errorf("%s, %v", raw, err)
 		}
-		if i := slices.IndexFunc(page.Jobs, func(j wire.CronSummary) bool { return j.Trigger }); i < 0 || page.Jobs[i].ScheduleKind != "every" || page.Jobs[i].NextRunAt == nil {
+		if i := slices.IndexFunc(page.Jobs, func(j wire.CronSummary) bool { return j.Trigger }); i < 0 ||
+			page.Jobs[i].ScheduleKind != "every" || page.Jobs[i].NextRunAt == nil {
 			t.Errorf("%+v", page.Jobs)
 		}
 	})
-	for params, want := range map[string]string{`{"limit":201}`: "/limit", `{"offset":-1}`: "/offset", `{"sortBy":"x"}`: "/sortBy", `{"enabled":"x"}`: "/enabled"} {
+	for params, want := range map[string]string{
+		`{"limit":201}`:   "/limit",
+		`{"offset":-1}`:   "/offset",
+		`{"sortBy":"x"}`:  "/sortBy",
+		`{"enabled":"x"}`: "/enabled",
+	} {
 		refused(t, h, wire.MethodCronList, json.RawMessage(params), want, "")
 	}
 }
@@ -276,7 +316,8 @@ func TestScratch(t *testing.T) {
 	if g := get(); g.Scratch != nil || g.Revision != 0 || g.MaxBytes != 256<<10 {
 		t.Errorf("%+v", g)
 	}
-	if w := set(m{"content": "one", "expectedRevision": 0}); !w.OK || w.Revision != 1 || w.CronScratchResult == nil || w.Scratch.Content != "one" {
+	if w := set(m{"content": "one", "expectedRevision": 0}); !w.OK || w.Revision != 1 || w.CronScratchResult == nil ||
+		w.Scratch.Content != "one" {
 		t.Errorf("%+v", w)
 	}
 	if w := set(m{"content": "two", "expectedRevision": 0}); w.OK || w.Reason != "revision-conflict" || w.Revision != 1 {
@@ -291,7 +332,8 @@ func TestScratch(t *testing.T) {
 	if g := get(); g.Scratch != nil || g.Revision != 2 {
 		t.Errorf("%+v", g)
 	}
-	refused(t, h, wire.MethodCronScratchSet, m{"id": "j1", "content": strings.Repeat("x", 256<<10+1)}, "must not have more than", "")
+	refused(t, h, wire.MethodCronScratchSet, m{"id": "j1", "content": strings.Repeat("x", 256<<10+1)},
+		"must not have more than", "")
 	refused(t, h, wire.MethodCronScratchSet, m{"id": "j2", "content": "x"}, "cron job not found: j2", wire.DetailNoJob)
 }
 
@@ -299,7 +341,8 @@ func TestFile(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	file := `{"version":1,"jobs":[{"id":"a","name":"n","schedule":{"kind":"every","everyMs":60000},"sessionTarget":"main","wakeMode":"now","payload":{"kind":"systemEvent","text":"x"},"future":1}%s]}`
-	r := methodtest.Do[wire.CronImported](t, h, wire.MethodCronImport, m{"file": json.RawMessage(fmt.Sprintf(file, "")), "source": "jobs.json"})
+	r := methodtest.Do[wire.CronImported](t, h, wire.MethodCronImport,
+		m{"file": json.RawMessage(fmt.Sprintf(file, "")), "source": "jobs.json"})
 	if r.Added != 1 || r.Changed != 0 {
 		t.Errorf("%+v", r)
 	}
@@ -310,12 +353,14 @@ func TestFile(t *testing.T) {
 	if !strings.Contains(string(out.File), `"future"`) || strings.Contains(string(out.File), "principal") {
 		t.Errorf("%s", out.File)
 	}
-	broken := json.RawMessage(fmt.Sprintf(file, `,{"id":"b","schedule":"61 * * * *","text":"x"},{"id":"c","every":"1h","text":"x"}`))
+	broken := json.RawMessage(
+		fmt.Sprintf(file, `,{"id":"b","schedule":"61 * * * *","text":"x"},{"id":"c","every":"1h","text":"x"}`))
 	refused(t, h, wire.MethodCronImport, m{"file": broken}, `job b: schedule: minute "61"`, "")
 	if n := count(t, h); n != 1 {
 		t.Errorf("%d jobs after a refused file", n)
 	}
-	r = methodtest.Do[wire.CronImported](t, h, wire.MethodCronImport, m{"file": broken, "skip": true, "source": "jobs.json"})
+	r = methodtest.Do[wire.CronImported](t, h, wire.MethodCronImport,
+		m{"file": broken, "skip": true, "source": "jobs.json"})
 	if r.Added != 1 || len(r.Rejected) != 1 || count(t, h) != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -324,9 +369,19 @@ func TestFile(t *testing.T) {
 func TestEvent(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	j := job.Job{ID: "j1", Name: "n", Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 60_000}, Principal: chela.Owner("x")}
+	j := job.Job{ID: "j1", Name: "n", Schedule: job.Schedule{Kind: job.KindEvery, EveryMs: 60_000},
+		Principal: chela.Owner("x")}
 	h.Bus.Publish(chela.Event{Stream: chela.StreamCron, Data: job.Event{
-		Action: "finished", Job: j, Run: job.Run{Job: "j1", ID: "r1", Started: 1000, Ended: 3000, Status: job.OK, Summary: "done", Model: "mock/m1", Delivery: job.WasDelivered},
+		Action: "finished", Job: j, Run: job.Run{
+			Job:      "j1",
+			ID:       "r1",
+			Started:  1000,
+			Ended:    3000,
+			Status:   job.OK,
+			Summary:  "done",
+			Model:    "mock/m1",
+			Delivery: job.WasDelivered,
+		},
 	}})
 	h.Bus.Publish(chela.Event{Stream: chela.StreamCron, Data: job.Event{Action: "removed", Job: j}})
 	var got []wire.CronEvent
@@ -345,7 +400,8 @@ func TestEvent(t *testing.T) {
 			break
 		}
 	}
-	if c := got[0]; c.Action != "finished" || c.JobID != "j1" || c.Job == nil || c.RunID != "r1" || c.DurationMs != 2000 || c.Status != "ok" || c.Provider != "mock" || c.Model != "m1" || c.Delivered == nil {
+	if c := got[0]; c.Action != "finished" || c.JobID != "j1" || c.Job == nil || c.RunID != "r1" || c.DurationMs != 2000 ||
+		c.Status != "ok" || c.Provider != "mock" || c.Model != "m1" || c.Delivered == nil {
 		t.Errorf("%+v", c)
 	}
 	if c := got[1]; c.Action != "removed" || c.JobID != "j1" || c.Job != nil || c.RunID != "" {

@@ -59,7 +59,13 @@ func (o Options) list(ctx context.Context, _ rpc.Peer, in wire.CronList) (any, e
 	}
 	all = slices.DeleteFunc(all, func(j job.Job) bool { return !matches(j, in) || session != "" && !bound(j, session) })
 	order(all, in)
-	page := wire.CronPage{Snapshot: snapshot(all), Total: len(all), Offset: in.Offset, Limit: rpc.Limit(in.Limit, defaultLimit, maxLimit), Jobs: []wire.CronJob{}}
+	page := wire.CronPage{
+		Snapshot: snapshot(all),
+		Total:    len(all),
+		Offset:   in.Offset,
+		Limit:    rpc.Limit(in.Limit, defaultLimit, maxLimit),
+		Jobs:     []wire.CronJob{},
+	}
 	all = all[min(in.Offset, len(all)):]
 	shown := all[:min(page.Limit, len(all))]
 	if page.HasMore = len(shown) < len(all); page.HasMore {
@@ -68,7 +74,13 @@ func (o Options) list(ctx context.Context, _ rpc.Peer, in wire.CronList) (any, e
 	}
 	if in.Compact {
 		out := wire.CronCompactPage{
-			Snapshot: page.Snapshot, Total: page.Total, Offset: page.Offset, Limit: page.Limit, HasMore: page.HasMore, Next: page.Next, Jobs: []wire.CronSummary{},
+			Snapshot: page.Snapshot,
+			Total:    page.Total,
+			Offset:   page.Offset,
+			Limit:    page.Limit,
+			HasMore:  page.HasMore,
+			Next:     page.Next,
+			Jobs:     []wire.CronSummary{},
 		}
 		for _, j := range shown {
 			out.Jobs = append(out.Jobs, wireview.CronSummary(j))
@@ -111,7 +123,8 @@ func matches(j job.Job, in wire.CronList) bool {
 		(in.ScheduleKind == "" || in.ScheduleKind == "all" || in.ScheduleKind == string(j.Schedule.Kind)) &&
 		(in.LastRunStatus == "" || in.LastRunStatus == "all" || in.LastRunStatus == status) &&
 		(in.Trigger != "conditional" || j.Trigger != nil) && (in.Trigger != "unconditional" || j.Trigger == nil) &&
-		(in.AgentID == "" || chela.AgentID(in.AgentID) == j.ForAgent()) && contains(j, strings.ToLower(strings.TrimSpace(in.Query)))
+		(in.AgentID == "" || chela.AgentID(in.AgentID) == j.ForAgent()) &&
+		contains(j, strings.ToLower(strings.TrimSpace(in.Query)))
 }
 
 // contains reports whether a text of a job contains part, which is in lower case.
@@ -119,7 +132,8 @@ func contains(j job.Job, part string) bool {
 	if part == "" {
 		return true
 	}
-	for _, s := range [...]string{string(j.ID), j.Name, j.DisplayName, j.Description, j.DeclarationKey, string(j.Agent), j.Payload.Content(), j.Schedule.Expr} {
+	for _, s := range [...]string{string(j.ID), j.Name, j.DisplayName, j.Description, j.DeclarationKey, string(j.Agent),
+		j.Payload.Content(), j.Schedule.Expr} {
 		if strings.Contains(strings.ToLower(s), part) {
 			return true
 		}
@@ -172,9 +186,18 @@ func snapshot(all []job.Job) string {
 }
 
 func (o Options) runs(ctx context.Context, _ rpc.Peer, in wire.CronRuns) (wire.CronRunsPage, error) {
-	out := wire.CronRunsPage{Entries: []wire.CronEntry{}, Offset: in.Offset, Limit: rpc.Limit(in.Limit, defaultLimit, maxLimit)}
-	q := job.Query{Agent: chela.AgentID(in.AgentID), Run: chela.RunID(in.RunID), Text: strings.TrimSpace(in.Query), Oldest: in.SortDir == "asc", Limit: out.Limit, Offset: in.Offset}
-	err := cmp.Or(allowed("scope", in.Scope, "job", "all"), allowed("sortDir", in.SortDir, "asc", "desc"), checkPage(in.Limit, in.Offset))
+	out := wire.CronRunsPage{Entries: []wire.CronEntry{}, Offset: in.Offset,
+		Limit: rpc.Limit(in.Limit, defaultLimit, maxLimit)}
+	q := job.Query{
+		Agent:  chela.AgentID(in.AgentID),
+		Run:    chela.RunID(in.RunID),
+		Text:   strings.TrimSpace(in.Query),
+		Oldest: in.SortDir == "asc",
+		Limit:  out.Limit,
+		Offset: in.Offset,
+	}
+	err := cmp.Or(allowed("scope", in.Scope, "job", "all"), allowed("sortDir", in.SortDir, "asc", "desc"),
+		checkPage(in.Limit, in.Offset))
 	if err != nil {
 		return out, err
 	}
@@ -192,7 +215,8 @@ func (o Options) runs(ctx context.Context, _ rpc.Peer, in wire.CronRuns) (wire.C
 		}
 	}
 	for _, s := range append(in.DeliveryStatuses, in.DeliveryStatus) {
-		if err := allowed("deliveryStatus", s, string(job.WasDelivered), string(job.NotDelivered), string(job.Unknown), string(job.NotRequested)); err != nil {
+		if err := allowed("deliveryStatus", s, string(job.WasDelivered), string(job.NotDelivered), string(job.Unknown),
+			string(job.NotRequested)); err != nil {
 			return out, err
 		}
 		if s != "" {

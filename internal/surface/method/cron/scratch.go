@@ -64,7 +64,8 @@ func (o Options) readScratch(ctx context.Context, _ rpc.Peer, in wire.CronID) (w
 // errConflict ends a transaction because of another revision.
 var errConflict = errors.New("another revision")
 
-func (o Options) writeScratch(ctx context.Context, _ rpc.Peer, in wire.CronScratchSet) (wire.CronScratchWritten, error) {
+func (o Options) writeScratch(ctx context.Context, _ rpc.Peer,
+	in wire.CronScratchSet) (wire.CronScratchWritten, error) {
 	id, err := jobID(in.ID, in.JobID)
 	if err != nil {
 		return wire.CronScratchWritten{}, err

@@ -46,7 +46,8 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodDevicePairReject, wire.RoleOperator, chela.ScopePairing, m.reject),
 		rpc.New(wire.MethodDevicePairRemove, wire.RoleOperator, chela.ScopePairing, m.remove),
 		rpc.New(wire.MethodDevicePairRename, wire.RoleOperator, chela.ScopePairing, m.rename),
-		rpc.New(wire.MethodDeviceSetupCode, wire.RoleOperator, chela.ScopeAdmin, m.setup).Ignoring("preferRemoteUrl", "includeQr"),
+		rpc.New(wire.MethodDeviceSetupCode, wire.RoleOperator, chela.ScopeAdmin,
+			m.setup).Ignoring("preferRemoteUrl", "includeQr"),
 		rpc.New(wire.MethodDeviceSetupState, wire.RoleOperator, chela.ScopeAdmin, m.setupState).Reads(),
 		rpc.New(wire.MethodDeviceTokenRotate, wire.RoleOperator, chela.ScopePairing, m.rotate),
 		rpc.New(wire.MethodDeviceTokenRevoke, wire.RoleOperator, chela.ScopePairing, m.revoke),
@@ -100,7 +101,8 @@ func (m methods) update(ctx context.Context, f func(t store.Tx, who chela.Princi
 }
 
 // change is [methods.update] for a change that returns a value.
-func change[T any](ctx context.Context, m methods, f func(t store.Tx, who chela.Principal, now time.Time) (T, error)) (v T, err error) {
+func change[T any](ctx context.Context, m methods,
+	f func(t store.Tx, who chela.Principal, now time.Time) (T, error)) (v T, err error) {
 	err = m.update(ctx, func(tx store.Tx, who chela.Principal, now time.Time) (err error) {
 		v, err = f(tx, who, now)
 		return err
@@ -174,7 +176,12 @@ func (m methods) rotate(ctx context.Context, p rpc.Peer, in wire.DeviceRotate) (
 		return wire.DeviceRotated{}, err
 	}
 	out := wire.DeviceRotated{
-		ID: in.ID, Role: g.Role, Scopes: wireview.Scopes(g.Scopes), RotatedAt: wire.At(g.Rotated), Token: token, Delivery: wire.TokenWithheld,
+		ID:        in.ID,
+		Role:      g.Role,
+		Scopes:    wireview.Scopes(g.Scopes),
+		RotatedAt: wire.At(g.Rotated),
+		Token:     token,
+		Delivery:  wire.TokenWithheld,
 	}
 	if token != "" {
 		out.Delivery = wire.TokenReturned
@@ -248,15 +255,27 @@ func cancel(t queue.Table, device string) error {
 // decided announces the decision on a request.
 func (m methods) decided(q pairing.Request, decision string, now time.Time) {
 	m.waits.wake()
-	m.o.Announce(wire.EventPairResolved, wire.PairResolved{ID: q.ID, Device: q.Device, Decision: decision, Time: wire.At(now)})
+	m.o.Announce(wire.EventPairResolved,
+		wire.PairResolved{ID: q.ID, Device: q.Device, Decision: decision, Time: wire.At(now)})
 }
 
 func (m methods) device(d pairing.Device) wire.PairedDevice {
 	out := wire.PairedDevice{
-		ID: d.ID, PublicKey: d.PublicKey, DisplayName: cmp.Or(d.Label, d.DisplayName), Platform: d.Platform, Family: d.Family,
-		ClientID: d.ClientID, ClientMode: d.ClientMode, Roles: d.Roles(), Scopes: wireview.Scopes(d.Scopes()), ApprovedVia: d.Via,
-		CreatedAt: wire.At(d.Created), ApprovedAt: wire.At(d.Approved), LastSeenAt: wire.At(d.LastSeen),
-		Connected: m.connected(d, ""), Tokens: []wire.DeviceToken{},
+		ID:          d.ID,
+		PublicKey:   d.PublicKey,
+		DisplayName: cmp.Or(d.Label, d.DisplayName),
+		Platform:    d.Platform,
+		Family:      d.Family,
+		ClientID:    d.ClientID,
+		ClientMode:  d.ClientMode,
+		Roles:       d.Roles(),
+		Scopes:      wireview.Scopes(d.Scopes()),
+		ApprovedVia: d.Via,
+		CreatedAt:   wire.At(d.Created),
+		ApprovedAt:  wire.At(d.Approved),
+		LastSeenAt:  wire.At(d.LastSeen),
+		Connected:   m.connected(d, ""),
+		Tokens:      []wire.DeviceToken{},
 	}
 	if len(out.Roles) > 0 {
 		out.Role = out.Roles[len(out.Roles)-1]

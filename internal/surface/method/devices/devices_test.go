@@ -94,30 +94,36 @@ func TestApprove(t *testing.T) {
 	}
 	a := ask(t, h, "d1", chela.ScopeRead)
 	got := list(t, h)
-	if len(got.Pending) != 1 || got.Pending[0].ID != a.Requested.ID || !slices.Equal(got.Pending[0].Scopes, []string{"operator.read"}) {
+	if len(got.Pending) != 1 || got.Pending[0].ID != a.Requested.ID ||
+		!slices.Equal(got.Pending[0].Scopes, []string{"operator.read"}) {
 		t.Fatalf("pending: %+v", got.Pending)
 	}
 	ok := methodtest.Do[wire.DeviceApproved](t, h, wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: a.Requested.ID})
-	if ok.ID != a.Requested.ID || ok.Device.ID != "d1" || ok.Device.ApprovedVia != pairing.ViaOwner || len(ok.Device.Tokens) != 1 {
+	if ok.ID != a.Requested.ID || ok.Device.ID != "d1" || ok.Device.ApprovedVia != pairing.ViaOwner ||
+		len(ok.Device.Tokens) != 1 {
 		t.Errorf("approved: %+v", ok)
 	}
-	if e := event[wire.PairResolved](t, h, wire.EventPairResolved); e.ID != ok.ID || e.Device != "d1" || e.Decision != wire.PairApproved {
+	if e := event[wire.PairResolved](t, h, wire.EventPairResolved); e.ID != ok.ID || e.Device != "d1" ||
+		e.Decision != wire.PairApproved {
 		t.Errorf("announced: %+v", e)
 	}
 	err := h.Call(t.Context(), wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: ok.ID}, nil)
-	if we, is := errors.AsType[*wire.Error](err); !is || we.Code != wire.InvalidRequest || we.Message != "unknown requestId" || we.Detail() != wire.DetailNotFound {
+	if we, is := errors.AsType[*wire.Error](err); !is || we.Code != wire.InvalidRequest ||
+		we.Message != "unknown requestId" || we.Detail() != wire.DetailNotFound {
 		t.Errorf("approved twice: %v", err)
 	}
 
 	wider := ask(t, h, "d1", chela.ScopeAdmin)
-	r := methodtest.Do[wire.DeviceRejected](t, h, wire.MethodDevicePairReject, wire.DeviceRequestID{ID: wider.Requested.ID})
+	r := methodtest.Do[wire.DeviceRejected](t, h, wire.MethodDevicePairReject,
+		wire.DeviceRequestID{ID: wider.Requested.ID})
 	if r.Device != "d1" {
 		t.Errorf("rejected: %+v", r)
 	}
 	if e := event[wire.PairResolved](t, h, wire.EventPairResolved); e.Decision != wire.PairRejected {
 		t.Errorf("announced: %+v", e)
 	}
-	if got := list(t, h); len(got.Pending) != 0 || len(got.Paired) != 1 || !slices.Equal(got.Paired[0].Scopes, []string{"operator.read"}) {
+	if got := list(t, h); len(got.Pending) != 0 || len(got.Paired) != 1 ||
+		!slices.Equal(got.Paired[0].Scopes, []string{"operator.read"}) {
 		t.Errorf("a rejected upgrade: %+v", got)
 	}
 }
@@ -175,7 +181,8 @@ func TestRevoke(t *testing.T) {
 				if len(got) != 0 || err == nil || !strings.HasSuffix(err.Error(), ": unknown deviceId") {
 					t.Errorf("paired: %+v; renamed: %v", got, err)
 				}
-			case err != nil || len(got) != 1 || got[0].DisplayName != "old phone" || len(got[0].Roles) != 0 || got[0].Tokens[0].RevokedAt == 0:
+			case err != nil || len(got) != 1 || got[0].DisplayName != "old phone" || len(got[0].Roles) != 0 ||
+				got[0].Tokens[0].RevokedAt == 0:
 				t.Errorf("paired: %+v; renamed: %v", got, err)
 			}
 			if a := ask(t, h, "d1", chela.ScopeRead); a.Refusal == nil || !a.Requested.Repair {
@@ -190,7 +197,13 @@ func put(t *testing.T, h *methodtest.Fixture, id string, who chela.Principal) {
 	t.Helper()
 	err := h.Store.Update(t.Context(), store.Ordered, func(tx store.Tx) error {
 		_, err := tx.Queue().Put(queue.Item{
-			ID: id, Key: id, Session: "agent:main:quiet", Kind: queue.Message, Principal: who, State: queue.Waiting, Created: time.Now(),
+			ID:        id,
+			Key:       id,
+			Session:   "agent:main:quiet",
+			Kind:      queue.Message,
+			Principal: who,
+			State:     queue.Waiting,
+			Created:   time.Now(),
 		})
 		return err
 	})
@@ -240,12 +253,14 @@ func TestSelf(t *testing.T) {
 		}
 	}
 	unknown := []string{"operator.read", "operator.nonsense"}
-	err := dev.Call(t.Context(), wire.MethodDeviceTokenRotate, wire.DeviceRotate{ID: "d1", Role: wire.RoleOperator, Scopes: &unknown}, nil)
+	err := dev.Call(t.Context(), wire.MethodDeviceTokenRotate,
+		wire.DeviceRotate{ID: "d1", Role: wire.RoleOperator, Scopes: &unknown}, nil)
 	if err == nil || !strings.Contains(err.Error(), "/scopes") {
 		t.Errorf("unknown scopes: %v", err)
 	}
 	var r wire.DeviceRotated
-	if err := dev.Call(t.Context(), wire.MethodDeviceTokenRotate, wire.DeviceRotate{ID: "d1", Role: wire.RoleOperator}, &r); err != nil {
+	if err := dev.Call(t.Context(), wire.MethodDeviceTokenRotate, wire.DeviceRotate{ID: "d1", Role: wire.RoleOperator},
+		&r); err != nil {
 		t.Fatalf("its own token: %v", err)
 	}
 	if r.Token == "" || r.Token == pass.Token || r.Delivery != wire.TokenReturned {

@@ -19,7 +19,8 @@ func TestNodes(t *testing.T) {
 	t.Run("ND-01 an unknown node waits, and gets a token when it is approved", func(t *testing.T) {
 		t.Parallel()
 		h := methodtest.New(t, llmtest.NewScript())
-		node := pairing.Identity{ID: "n1", Key: "k", Role: wire.RoleNode, Client: wire.ClientInfo{ID: "node-host", Mode: wire.ModeNode}}
+		node := pairing.Identity{ID: "n1", Key: "k", Role: wire.RoleNode,
+			Client: wire.ClientInfo{ID: "node-host", Mode: wire.ModeNode}}
 		connect := func() (a pairing.Admission) {
 			t.Helper()
 			err := h.Store.Update(t.Context(), store.Ordered, func(tx store.Tx) (err error) {
@@ -38,7 +39,8 @@ func TestNodes(t *testing.T) {
 		if a.Refusal == nil || a.Refusal.Code != wire.NotPaired || json.Unmarshal(a.Refusal.Details, &details) != nil {
 			t.Fatalf("refused with %+v", a.Refusal)
 		}
-		if details.Code != pairing.CodePairingRequired || details.Reason != pairing.ReasonNotPaired || details.DeviceID != "n1" {
+		if details.Code != pairing.CodePairingRequired || details.Reason != pairing.ReasonNotPaired ||
+			details.DeviceID != "n1" {
 			t.Errorf("details %s", a.Refusal.Details)
 		}
 		waiting := list(t, h).Pending

@@ -112,5 +112,6 @@ func (m nodes) remove(ctx context.Context, _ rpc.Peer, in wire.NodeID) (wire.Nod
 }
 
 func (m nodes) resolved(request, node, decision string) {
-	m.o.Announce(wire.EventNodePairResolved, wire.NodePairResolved{ID: request, Node: node, Decision: decision, Time: wire.At(time.Now())})
+	m.o.Announce(wire.EventNodePairResolved,
+		wire.NodePairResolved{ID: request, Node: node, Decision: decision, Time: wire.At(time.Now())})
 }

@@ -40,7 +40,8 @@ func declare(h *methodtest.Fixture, id string, commands ...string) {
 func TestNodeApproval(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
-	if got := methodtest.Do[wire.Nodes](t, h, wire.MethodNodeList, nil); got.Nodes == nil || len(got.Nodes) != 0 || got.Time == 0 {
+	if got := methodtest.Do[wire.Nodes](t, h, wire.MethodNodeList, nil); got.Nodes == nil ||
+		len(got.Nodes) != 0 || got.Time == 0 {
 		t.Errorf("no nodes: %+v", got)
 	}
 	declare(h, "n1", "camera.snap")
@@ -48,19 +49,23 @@ func TestNodeApproval(t *testing.T) {
 		t.Helper()
 		list := methodtest.Do[wire.Nodes](t, h, wire.MethodNodeList, nil).Nodes
 		one := methodtest.Do[wire.NodeDescription](t, h, wire.MethodNodeDescribe, wire.NodeID{ID: "n1"}).Node
-		if len(list) != 1 || list[0].ID != one.ID || list[0].Approval != one.Approval || !slices.Equal(list[0].Commands, one.Commands) {
+		if len(list) != 1 || list[0].ID != one.ID || list[0].Approval != one.Approval ||
+			!slices.Equal(list[0].Commands, one.Commands) {
 			t.Fatalf("listed %+v, described %+v", list, one)
 		}
 		return one
 	}
-	if n := node(); n.Approval != wire.NodePending || len(n.Commands) != 0 || n.Version != "1.2" || !n.Paired || n.Connected || n.DisplayName != "desk" {
+	if n := node(); n.Approval != wire.NodePending || len(n.Commands) != 0 || n.Version != "1.2" || !n.Paired ||
+		n.Connected || n.DisplayName != "desk" {
 		t.Errorf("before approval: %+v", n)
 	}
 	waiting := methodtest.Do[wire.NodePairs](t, h, wire.MethodNodePairList, nil)
-	if len(waiting.Pending) != 1 || len(waiting.Paired) != 0 || !slices.Equal(waiting.Pending[0].Required, []string{"operator.pairing", "operator.write"}) {
+	if len(waiting.Pending) != 1 || len(waiting.Paired) != 0 ||
+		!slices.Equal(waiting.Pending[0].Required, []string{"operator.pairing", "operator.write"}) {
 		t.Fatalf("pending: %+v", waiting)
 	}
-	approved := methodtest.Do[wire.NodeApprovedResult](t, h, wire.MethodNodePairApprove, wire.DeviceRequestID{ID: waiting.Pending[0].ID})
+	approved := methodtest.Do[wire.NodeApprovedResult](t, h, wire.MethodNodePairApprove,
+		wire.DeviceRequestID{ID: waiting.Pending[0].ID})
 	if !slices.Equal(approved.Node.Commands, []string{"camera.snap"}) || approved.Node.ApprovedAt == 0 {
 		t.Errorf("approved: %+v", approved)
 	}
@@ -69,7 +74,8 @@ func TestNodeApproval(t *testing.T) {
 			continue
 		}
 		var r wire.NodePairResolved
-		if err := e.Decode(&r); err != nil || r.ID != waiting.Pending[0].ID || r.Node != "n1" || r.Decision != wire.PairApproved {
+		if err := e.Decode(&r); err != nil || r.ID != waiting.Pending[0].ID || r.Node != "n1" ||
+			r.Decision != wire.PairApproved {
 			t.Errorf("announced %+v, %v", r, err)
 		}
 		break
@@ -78,12 +84,14 @@ func TestNodeApproval(t *testing.T) {
 		t.Errorf("after approval: %+v", n)
 	}
 
-	if got := methodtest.Do[wire.NodePairs](t, h, wire.MethodNodePairList, nil); len(got.Pending) != 0 || len(got.Paired) != 1 || got.Paired[0].ID != "n1" {
+	if got := methodtest.Do[wire.NodePairs](t, h, wire.MethodNodePairList, nil); len(got.Pending) != 0 ||
+		len(got.Paired) != 1 || got.Paired[0].ID != "n1" {
 		t.Errorf("after approval: %+v", got)
 	}
 
 	declare(h, "n1", "camera.snap", "system.run")
-	if n := node(); n.Approval != wire.NodeReapproval || !slices.Equal(n.Commands, []string{"camera.snap"}) || n.Pending == "" {
+	if n := node(); n.Approval != wire.NodeReapproval || !slices.Equal(n.Commands, []string{"camera.snap"}) ||
+		n.Pending == "" {
 		t.Errorf("with a wider declaration: %+v", n)
 	}
 	wider := methodtest.Do[wire.NodePairs](t, h, wire.MethodNodePairList, nil).Pending[0]
@@ -97,7 +105,8 @@ func TestNodeApproval(t *testing.T) {
 	if n := node(); rejected.Node != "n1" || n.Approval != wire.NodeApproved {
 		t.Errorf("rejected %+v: %+v", rejected, n)
 	}
-	if e := event[wire.NodePairResolved](t, h, wire.EventNodePairResolved); e.ID != wider.ID || e.Node != "n1" || e.Decision != wire.PairRejected {
+	if e := event[wire.NodePairResolved](t, h, wire.EventNodePairResolved); e.ID != wider.ID || e.Node != "n1" ||
+		e.Decision != wire.PairRejected {
 		t.Errorf("announced %+v", e)
 	}
 	renamed := methodtest.Do[wire.NodeRename](t, h, wire.MethodNodeRename, wire.NodeRename{ID: "n1", Name: "kitchen"})
@@ -111,9 +120,11 @@ func TestNodeApproval(t *testing.T) {
 		t.Errorf("after removal: %+v", got)
 	}
 	for method, params := range map[string]any{
-		wire.MethodNodeDescribe: wire.NodeID{ID: "n1"}, wire.MethodNodePairRemove: wire.NodeID{ID: "n1"},
-		wire.MethodNodeRename: wire.NodeRename{ID: "n1", Name: "x"}, wire.MethodNodePairApprove: wire.DeviceRequestID{ID: "x"},
-		wire.MethodNodePairReject: wire.DeviceRequestID{ID: "x"},
+		wire.MethodNodeDescribe:    wire.NodeID{ID: "n1"},
+		wire.MethodNodePairRemove:  wire.NodeID{ID: "n1"},
+		wire.MethodNodeRename:      wire.NodeRename{ID: "n1", Name: "x"},
+		wire.MethodNodePairApprove: wire.DeviceRequestID{ID: "x"},
+		wire.MethodNodePairReject:  wire.DeviceRequestID{ID: "x"},
 	} {
 		if err := h.Call(t.Context(), method, params, nil); err == nil || !strings.Contains(err.Error(), ": unknown ") {
 			t.Errorf("%s for an unknown node: %v", method, err)

@@ -64,13 +64,15 @@ func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wi
 		return wire.DeviceSetupCode{}, wire.Errorf(wire.Unavailable, "the gateway is not listening on a port")
 	}
 	if mode != "token" && mode != "password" {
-		return wire.DeviceSetupCode{}, wire.Errorf(wire.InvalidRequest, "a setup code needs gateway.auth.mode token or password, not %q", mode)
+		return wire.DeviceSetupCode{},
+			wire.Errorf(wire.InvalidRequest, "a setup code needs gateway.auth.mode token or password, not %q", mode)
 	}
 	out := wire.DeviceSetupCode{Auth: mode, Access: cmp.Or(in.Profile, wire.AccessFull), Source: "request.publicUrl"}
 	text := in.URL
 	if text == "" {
 		if text, out.Source = own, "gateway.bind"; text == "" {
-			return out, wire.Errorf(wire.InvalidRequest, "the gateway listens on this machine only: set gateway.bind, or pass the URL at which other machines reach it")
+			return out, wire.Errorf(wire.InvalidRequest,
+				"the gateway listens on this machine only: set gateway.bind, or pass the URL at which other machines reach it")
 		}
 	}
 	u, err := gatewayURL(text)
@@ -87,7 +89,8 @@ func (m methods) setup(ctx context.Context, _ rpc.Peer, in wire.DeviceSetup) (wi
 }
 
 // invite creates an invitation, writes it to out, and returns its token.
-func (m methods) invite(ctx context.Context, out *wire.DeviceSetupCode, roles []string, scopes []chela.Scope) (token string, err error) {
+func (m methods) invite(ctx context.Context, out *wire.DeviceSetupCode, roles []string,
+	scopes []chela.Scope) (token string, err error) {
 	var i pairing.Invite
 	err = m.update(ctx, func(tx store.Tx, who chela.Principal, now time.Time) (err error) {
 		i, token, err = pairing.NewInvite(tx.Devices(), who, roles, scopes, now)
@@ -111,8 +114,9 @@ func (m methods) page(ctx context.Context, in wire.DeviceSetup) (wire.DeviceSetu
 	}
 	own, codes := m.o.Page()
 	if own == "" {
-		return wire.DeviceSetupCode{}, wire.Errorf(wire.InvalidRequest, "the gateway serves no web page: gateway.controlUi.enabled is false").
-			With(map[string]any{"code": wire.DetailNoPage})
+		return wire.DeviceSetupCode{},
+			wire.Errorf(wire.InvalidRequest, "the gateway serves no web page: gateway.controlUi.enabled is false").
+				With(map[string]any{"code": wire.DetailNoPage})
 	}
 	u, err := gatewayURL(cmp.Or(in.URL, own))
 	if err != nil {
@@ -147,7 +151,8 @@ func gatewayURL(s string) (*url.URL, error) {
 		return nil, errors.New("must be an address such as wss://gateway.example")
 	}
 	u.Scheme = strings.Replace(u.Scheme, "http", "ws", 1)
-	if u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+	if u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("must be an address such as wss://gateway.example")
 	}
 	u.Path = strings.TrimSuffix(u.Path, "/")

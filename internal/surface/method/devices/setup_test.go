@@ -31,12 +31,15 @@ func TestSetupCode(t *testing.T) {
 		{"wss://192.168.1.2:1", wire.DeviceSetup{}, wire.AccessFull, "gateway.bind", "wss://192.168.1.2:1"},
 		{"", wire.DeviceSetup{URL: "https://gate.example/x/"}, wire.AccessFull, "request.publicUrl", "wss://gate.example/x"},
 		{"", wire.DeviceSetup{URL: "ws://127.0.0.1:1"}, wire.AccessFull, "request.publicUrl", "ws://127.0.0.1:1"},
-		{"", wire.DeviceSetup{URL: "ws://gate.example", Profile: wire.AccessNode}, wire.AccessNode, "request.publicUrl", "ws://gate.example"},
-		{"", wire.DeviceSetup{URL: "wss://gate.example", Join: true}, wire.AccessNode, "request.publicUrl", "wss://gate.example"},
+		{"", wire.DeviceSetup{URL: "ws://gate.example", Profile: wire.AccessNode}, wire.AccessNode,
+			"request.publicUrl", "ws://gate.example"},
+		{"", wire.DeviceSetup{URL: "wss://gate.example", Join: true}, wire.AccessNode,
+			"request.publicUrl", "wss://gate.example"},
 	} {
 		h.URL = tt.place
 		got := methodtest.Do[wire.DeviceSetupCode](t, h, wire.MethodDeviceSetupCode, tt.in)
-		if got.Access != tt.access || got.Source != tt.source || got.URL != tt.url || got.Auth != "token" || got.Downgraded != (tt.in.Profile == "" && tt.access == wire.AccessLimited) {
+		if got.Access != tt.access || got.Source != tt.source || got.URL != tt.url || got.Auth != "token" ||
+			got.Downgraded != (tt.in.Profile == "" && tt.access == wire.AccessLimited) {
 			t.Errorf("%s, %+v: %+v", tt.place, tt.in, got)
 		}
 		b, err := base64.RawURLEncoding.DecodeString(got.Code)
@@ -61,13 +64,15 @@ func TestSetupCode(t *testing.T) {
 
 		{URL: "wss://g", Profile: wire.AccessLimited, Join: true}: "at /joinUrl",
 	} {
-		if err := h.Call(t.Context(), wire.MethodDeviceSetupCode, in, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := h.Call(t.Context(), wire.MethodDeviceSetupCode, in, nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", in, err, want)
 		}
 	}
 	writer := h.Dial(client.Options{Scopes: []string{"operator.pairing", "operator.write"}})
 	defer writer.Close()
-	if err := writer.Call(t.Context(), wire.MethodDeviceSetupCode, wire.DeviceSetup{URL: "wss://g"}, nil); err == nil || !strings.Contains(err.Error(), "missing scope: operator.admin") {
+	if err := writer.Call(t.Context(), wire.MethodDeviceSetupCode, wire.DeviceSetup{URL: "wss://g"}, nil); err == nil ||
+		!strings.Contains(err.Error(), "missing scope: operator.admin") {
 		t.Errorf("invited with the pairing scope: %v", err)
 	}
 }
@@ -84,9 +89,11 @@ func TestSetupPage(t *testing.T) {
 		{"ws://127.0.0.1:1", "http://box.example", "http://box.example/#code=", wire.AccessLimited},
 	} {
 		h.Page = tt.page
-		s := methodtest.Do[wire.DeviceSetupCode](t, h, wire.MethodDeviceSetupCode, wire.DeviceSetup{Profile: wire.AccessPage, URL: tt.url})
+		s := methodtest.Do[wire.DeviceSetupCode](t, h, wire.MethodDeviceSetupCode,
+			wire.DeviceSetup{Profile: wire.AccessPage, URL: tt.url})
 		token, limited := strings.CutSuffix(strings.TrimPrefix(s.Page, tt.want), "&access=limited")
-		if !strings.HasPrefix(s.Page, tt.want) || s.Access != tt.access || limited != (tt.access == wire.AccessLimited) || s.Downgraded != limited {
+		if !strings.HasPrefix(s.Page, tt.want) || s.Access != tt.access || limited != (tt.access == wire.AccessLimited) ||
+			s.Downgraded != limited {
 			t.Errorf("%+v: %+v", tt, s)
 		}
 		id := pairing.Identity{ID: s.ID, Key: "k", Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeWrite}}
@@ -95,7 +102,8 @@ func TestSetupPage(t *testing.T) {
 			if a.Refusal != nil {
 				t.Error(a.Refusal)
 			}
-			if d, err := tx.Devices().Device(s.ID); err != nil || len(d.Roles()) != 1 || d.Grant(wire.RoleOperator).Scopes == nil || pairing.ScopeSet(d.Grant(wire.RoleOperator).Scopes).Covers([]chela.Scope{chela.ScopeAdmin}) == limited {
+			if d, err := tx.Devices().Device(s.ID); err != nil || len(d.Roles()) != 1 || d.Grant(wire.RoleOperator).Scopes ==
+				nil || pairing.ScopeSet(d.Grant(wire.RoleOperator).Scopes).Covers([]chela.Scope{chela.ScopeAdmin}) == limited {
 				t.Errorf("%+v: the device has %v, %v", tt, d, err)
 			}
 			return err
@@ -111,7 +119,8 @@ func TestSetupPage(t *testing.T) {
 func TestSetupStatus(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
-	code := methodtest.Do[wire.DeviceSetupCode](t, h, wire.MethodDeviceSetupCode, wire.DeviceSetup{URL: "wss://gate.example"})
+	code := methodtest.Do[wire.DeviceSetupCode](t, h, wire.MethodDeviceSetupCode,
+		wire.DeviceSetup{URL: "wss://gate.example"})
 	state := func() *wire.DeviceSetupDone {
 		return methodtest.Do[wire.DeviceSetupState](t, h, wire.MethodDeviceSetupState, wire.DeviceSetupID{ID: code.ID}).Done
 	}
@@ -123,7 +132,13 @@ func TestSetupStatus(t *testing.T) {
 	if err != nil || json.Unmarshal(b, &p) != nil {
 		t.Fatal(err)
 	}
-	id := pairing.Identity{ID: "phone", Key: "k", Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeRead}, Client: wire.ClientInfo{DisplayName: "Phone"}}
+	id := pairing.Identity{
+		ID:     "phone",
+		Key:    "k",
+		Role:   wire.RoleOperator,
+		Scopes: []chela.Scope{chela.ScopeRead},
+		Client: wire.ClientInfo{DisplayName: "Phone"},
+	}
 	h.Put(func(tx store.Tx) error {
 		a, err := pairing.Accept(tx.Devices(), id, p.Token, time.Now())
 		if a.Refusal != nil {
@@ -138,12 +153,17 @@ func TestSetupStatus(t *testing.T) {
 		t.Errorf("paired: %+v", d)
 	}
 
-	named := methodtest.Do[wire.DeviceRename](t, h, wire.MethodDevicePairRename, wire.DeviceRename{ID: "phone", Label: " Anna's "})
+	named := methodtest.Do[wire.DeviceRename](t, h, wire.MethodDevicePairRename,
+		wire.DeviceRename{ID: "phone", Label: " Anna's "})
 	if d := list(t, h).Paired[0]; named.Label != "Anna's" || d.DisplayName != "Anna's" {
 		t.Errorf("renamed %+v: %+v", named, d)
 	}
-	for params, want := range map[wire.DeviceRename]string{{ID: "phone"}: "a name is", {ID: "nobody", Label: "x"}: "unknown deviceId"} {
-		if err := h.Call(t.Context(), wire.MethodDevicePairRename, params, nil); err == nil || !strings.Contains(err.Error(), want) {
+	for params, want := range map[wire.DeviceRename]string{
+		{ID: "phone"}:              "a name is",
+		{ID: "nobody", Label: "x"}: "unknown deviceId",
+	} {
+		if err := h.Call(t.Context(), wire.MethodDevicePairRename, params, nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", params, err, want)
 		}
 	}

@@ -24,7 +24,8 @@ func TestRunsStop(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ours := methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: "two", Message: "hi", IdempotencyKey: "m2"}).RunID
+				ours := methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend,
+					wire.ChatSend{SessionKey: "two", Message: "hi", IdempotencyKey: "m2"}).RunID
 				synctest.Wait()
 				if how == wire.MethodDevicePairRemove {
 					methodtest.Do[wire.DeviceID](t, h, how, wire.DeviceID{ID: "d1"})

@@ -43,7 +43,8 @@ func await(t *testing.T, c *client.Client, id string) <-chan answer {
 	out := make(chan answer, 1)
 	go func() {
 		var a answer
-		a.err = c.Call(context.WithoutCancel(t.Context()), wire.MethodDeviceUpgradeWait, wire.DeviceRequestID{ID: id}, &a.DeviceUpgraded)
+		a.err = c.Call(context.WithoutCancel(t.Context()), wire.MethodDeviceUpgradeWait,
+			wire.DeviceRequestID{ID: id}, &a.DeviceUpgraded)
 		out <- a
 	}()
 	synctest.Wait()
@@ -73,7 +74,8 @@ func redeemed(t *testing.T, h *methodtest.Fixture, device, token string, scopes 
 	t.Helper()
 	var a pairing.Admission
 	h.Put(func(tx store.Tx) (err error) {
-		a, err = pairing.Redeem(tx.Devices(), pairing.Identity{ID: device, Role: wire.RoleOperator, Scopes: scopes}, token, time.Now())
+		a, err = pairing.Redeem(tx.Devices(), pairing.Identity{ID: device, Role: wire.RoleOperator, Scopes: scopes},
+			token, time.Now())
 		return err
 	})
 	return a.Refusal == nil
@@ -89,7 +91,8 @@ func refusedAs(t *testing.T, what string, err error, code, text string) {
 
 func sends(t *testing.T, c *client.Client, key string) error {
 	t.Helper()
-	return c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "hi", IdempotencyKey: key}, nil)
+	return c.Call(t.Context(), wire.MethodChatSend, wire.ChatSend{SessionKey: "main", Message: "hi", IdempotencyKey: key},
+		nil)
 }
 
 func TestUpgrade(t *testing.T) {
@@ -102,8 +105,17 @@ func TestUpgrade(t *testing.T) {
 		id := requestUpgrade(t, dev, "operator.write", "operator.read")
 		e := event[wire.PairRequest](t, h, wire.EventPairRequested)
 		want := wire.PairRequest{
-			ID: id, Device: "d1", PublicKey: "key-d1", Platform: "linux", ClientID: "openclaw-tui", ClientMode: wire.ModeUI, Role: wire.RoleOperator,
-			Roles: []string{wire.RoleOperator}, Scopes: []string{"operator.read", "operator.write"}, Repair: true, Time: e.Time,
+			ID:         id,
+			Device:     "d1",
+			PublicKey:  "key-d1",
+			Platform:   "linux",
+			ClientID:   "openclaw-tui",
+			ClientMode: wire.ModeUI,
+			Role:       wire.RoleOperator,
+			Roles:      []string{wire.RoleOperator},
+			Scopes:     []string{"operator.read", "operator.write"},
+			Repair:     true,
+			Time:       e.Time,
 		}
 		if d := cmp.Diff(want, e); d != "" {
 			t.Errorf("announced (-want +got):\n%s", d)
@@ -120,13 +132,15 @@ func TestUpgrade(t *testing.T) {
 
 		approve(t, h, id)
 		a, b := <-one, <-two
-		if a.err != nil || a.Status != wire.PairApproved || a.ID != id || a.Token == "" || !slices.Equal(a.Scopes, []string{"operator.read", "operator.write"}) {
+		if a.err != nil || a.Status != wire.PairApproved || a.ID != id || a.Token == "" ||
+			!slices.Equal(a.Scopes, []string{"operator.read", "operator.write"}) {
 			t.Fatalf("approved: %+v", a)
 		}
 		if d := cmp.Diff(a.DeviceUpgraded, b.DeviceUpgraded); d != "" {
 			t.Errorf("the other waiting client:\n%s", d)
 		}
-		if a.Token == pass.Token || !redeemed(t, h, "d1", a.Token, chela.ScopeWrite) || redeemed(t, h, "d1", a.Token, chela.ScopeApprovals) {
+		if a.Token == pass.Token || !redeemed(t, h, "d1", a.Token, chela.ScopeWrite) ||
+			redeemed(t, h, "d1", a.Token, chela.ScopeApprovals) {
 			t.Error("the token grants other scopes than approved")
 		}
 		refusedAs(t, "the connection of the request", sends(t, dev, "m2"), wire.Forbidden, "missing scope: operator.write")
@@ -163,7 +177,8 @@ func TestUpgradeWithoutToken(t *testing.T) {
 		{"rejected", func(t *testing.T, h *methodtest.Fixture, _ *client.Client, id string) {
 			methodtest.Do[wire.DeviceRejected](t, h, wire.MethodDevicePairReject, wire.DeviceRequestID{ID: id})
 		}, wire.PairRejected, 0},
-		{"nobody decides", func(*testing.T, *methodtest.Fixture, *client.Client, string) {}, wire.PairExpired, pairing.Lifetime},
+		{"nobody decides", func(*testing.T, *methodtest.Fixture, *client.Client, string) {},
+			wire.PairExpired, pairing.Lifetime},
 		{"it requests something else", func(t *testing.T, h *methodtest.Fixture, dev *client.Client, id string) {
 			if other := requestUpgrade(t, dev, "operator.read", "operator.approvals"); other == id {
 				t.Error("the same id for two requests")
@@ -279,7 +294,8 @@ func TestUpgradeRefused(t *testing.T) {
 		approveIt := func() error {
 			return dev.Call(t.Context(), wire.MethodDevicePairApprove, wire.DeviceRequestID{ID: id}, nil)
 		}
-		refusedAs(t, "it approves its own request for scopes it has", approveIt(), wire.Forbidden, "a device cannot approve its own request")
+		refusedAs(t, "it approves its own request for scopes it has", approveIt(), wire.Forbidden,
+			"a device cannot approve its own request")
 		id = requestUpgrade(t, dev, append(r, "operator.write")...)
 		refusedAs(t, "it approves its own request", approveIt(), wire.Forbidden, "missing scope: operator.write")
 		refusedAs(t, "another device's request", (<-await(t, other, id)).err, wire.InvalidRequest, "expired or not found")
@@ -335,8 +351,10 @@ func TestUpgradeOfAnotherDevice(t *testing.T) {
 		}
 		none(t, w)
 		approve(t, h, id)
-		refusedAs(t, "the other device after the decision", (<-await(t, other, id)).err, wire.InvalidRequest, "expired or not found")
-		if a := <-w; a.Status != wire.PairApproved || a.Token == "" || !redeemed(t, h, "d1", a.Token, chela.ScopeWrite) || redeemed(t, h, "d2", a.Token) {
+		refusedAs(t, "the other device after the decision", (<-await(t, other, id)).err, wire.InvalidRequest,
+			"expired or not found")
+		if a := <-w; a.Status != wire.PairApproved || a.Token == "" || !redeemed(t, h, "d1", a.Token, chela.ScopeWrite) ||
+			redeemed(t, h, "d2", a.Token) {
 			t.Errorf("answered %+v", a)
 		}
 	})
@@ -348,7 +366,8 @@ func TestUpgradeNarrowConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := methodtest.New(t, llmtest.NewScript())
 		all := []chela.Scope{
-			chela.ScopeApprovals, chela.ScopePairing, chela.ScopeQuestions, chela.ScopeRead, chela.ScopeSessionsRead, chela.ScopeSessionsWrite,
+			chela.ScopeApprovals, chela.ScopePairing, chela.ScopeQuestions, chela.ScopeRead, chela.ScopeSessionsRead,
+			chela.ScopeSessionsWrite,
 			chela.ScopeTalk, chela.ScopeTalkSecrets,
 		}
 		pass := approved(t, h, "d1", all...)
@@ -364,7 +383,8 @@ func TestUpgradeNarrowConnection(t *testing.T) {
 		refusedAs(t, "with fewer scopes than the device", err, wire.Forbidden, "missing scope")
 		w := await(t, dev, id)
 		approve(t, h, id)
-		want := []string{"operator.approvals", "operator.pairing", "operator.questions", "operator.talk.secrets", "operator.write"}
+		want := []string{"operator.approvals", "operator.pairing", "operator.questions",
+			"operator.talk.secrets", "operator.write"}
 		if a := <-w; !slices.Equal(a.Scopes, want) || !redeemed(t, h, "d1", a.Token, all...) {
 			t.Errorf("answered %+v, want the scopes %v", a, want)
 		}

@@ -39,7 +39,8 @@ func (p *workspace) browse(dir, search string) (*wire.FileBrowser, error) {
 	for _, e := range list {
 		p.add(b, path.Join(dir, e.Name()))
 	}
-	slices.SortStableFunc(b.Entries, func(x, y wire.BrowserFile) int { return strings.Compare(x.Kind, y.Kind) }) // "directory" < "file"
+	// "directory" < "file"
+	slices.SortStableFunc(b.Entries, func(x, y wire.BrowserFile) int { return strings.Compare(x.Kind, y.Kind) })
 	cut(b, maxEntries)
 	return b, nil
 }
@@ -74,7 +75,13 @@ func (p *workspace) add(b *wire.FileBrowser, name string) {
 	if err != nil || !fi.Mode().IsRegular() && !fi.IsDir() {
 		return
 	}
-	e := wire.BrowserFile{Path: name, Name: path.Base(name), Kind: "file", Size: fi.Size(), UpdatedAt: wire.At(fi.ModTime())}
+	e := wire.BrowserFile{
+		Path:      name,
+		Name:      path.Base(name),
+		Kind:      "file",
+		Size:      fi.Size(),
+		UpdatedAt: wire.At(fi.ModTime()),
+	}
 	if fi.IsDir() {
 		e.Kind, e.Size = "directory", 0
 	}

@@ -29,9 +29,15 @@ func newFixture(t *testing.T) *methodtest.Fixture {
 	h := methodtest.New(t, llmtest.NewScript())
 	outside := t.TempDir()
 	for name, text := range map[string]string{
-		filepath.Join(h.Workspace, "notes.md"): "# Notes\n", filepath.Join(h.Workspace, "src", "a.go"): "package a\n", filepath.Join(h.Workspace, "src", "b.go"): "package b\n",
-		filepath.Join(h.Workspace, "pic.png"): "\x89PNG\r\n\x1a\n", filepath.Join(h.Workspace, "blob"): "\x00\x01\x02", filepath.Join(h.Workspace, "big.txt"): strings.Repeat("x", 300<<10),
-		filepath.Join(h.Workspace, "node_modules", "a.js"): "x", filepath.Join(outside, "secret"): "hidden",
+		filepath.Join(h.Workspace, "notes.md"):    "# Notes\n",
+		filepath.Join(h.Workspace, "src", "a.go"): "package a\n",
+		filepath.Join(h.Workspace, "src", "b.go"): "package b\n",
+		filepath.Join(h.Workspace, "pic.png"):     "\x89PNG\r\n\x1a\n",
+		filepath.Join(h.Workspace, "blob"):        "\x00\x01\x02",
+
+		filepath.Join(h.Workspace, "big.txt"):              strings.Repeat("x", 300<<10),
+		filepath.Join(h.Workspace, "node_modules", "a.js"): "x",
+		filepath.Join(outside, "secret"):                   "hidden",
 	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o640)); err != nil {
 			t.Fatal(err)
@@ -91,16 +97,20 @@ func TestList(t *testing.T) {
 		return out
 	}
 	all := list(wire.FilesList{})
-	if diff := cmp.Diff([]string{"modified gone.md missing", "modified src/a.go", "read src/b.go", "read notes.md"}, touched(all)); diff != "" || all.Root != h.Workspace {
+	if diff := cmp.Diff([]string{"modified gone.md missing", "modified src/a.go", "read src/b.go", "read notes.md"},
+		touched(all)); diff != "" || all.Root != h.Workspace {
 		t.Errorf("root %s, files:\n%s", all.Root, diff)
 	}
-	if diff := cmp.Diff([]string{"d node_modules", "d src mixed", "f alias.md", "f big.txt", "f blob", "f notes.md read", "f pic.png"}, browsed(all)); diff != "" || all.Browser.Parent != nil {
+	if diff := cmp.Diff([]string{"d node_modules", "d src mixed", "f alias.md", "f big.txt", "f blob", "f notes.md read",
+		"f pic.png"}, browsed(all)); diff != "" || all.Browser.Parent != nil {
 		t.Errorf("the workspace:\n%s", diff)
 	}
-	if got := list(wire.FilesList{Path: "src/"}); *got.Browser.Parent != "" || got.Browser.Path != "src" || cmp.Diff([]string{"f src/a.go modified", "f src/b.go read"}, browsed(got)) != "" {
+	if got := list(wire.FilesList{Path: "src/"}); *got.Browser.Parent != "" || got.Browser.Path != "src" ||
+		cmp.Diff([]string{"f src/a.go modified", "f src/b.go read"}, browsed(got)) != "" {
 		t.Errorf("a folder: %v", browsed(got))
 	}
-	if got := list(wire.FilesList{Search: " A."}); got.Browser.Search != "A." || cmp.Diff([]string{"f src/a.go modified"}, browsed(got)) != "" {
+	if got := list(wire.FilesList{Search: " A."}); got.Browser.Search != "A." ||
+		cmp.Diff([]string{"f src/a.go modified"}, browsed(got)) != "" {
 		t.Errorf("found: %v", browsed(got))
 	}
 	none := methodtest.Do[wire.Files](t, h, wire.MethodFilesList, wire.FilesList{SessionKey: "agent:main:never"})
@@ -108,7 +118,8 @@ func TestList(t *testing.T) {
 		t.Errorf("an unknown session: %+v", none)
 	}
 	for want, in := range map[string]wire.FilesList{
-		"below the workspace": {SessionKey: talk, Path: "../"}, "not found": {SessionKey: talk, Path: "notes.md"}, "unknown agent": {SessionKey: "agent:nope:main"},
+		"below the workspace": {SessionKey: talk, Path: "../"}, "not found": {SessionKey: talk, Path: "notes.md"},
+		"unknown agent":  {SessionKey: "agent:nope:main"},
 		"does not match": {SessionKey: talk, AgentID: "other"},
 	} {
 		if err := h.Call(t.Context(), wire.MethodFilesList, in, nil); err == nil || !strings.Contains(err.Error(), want) {
@@ -121,7 +132,8 @@ func TestListIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
 	for i := range 260 {
-		if err := os.WriteFile(filepath.Join(h.Workspace, "src", "many"+strings.Repeat("x", i%100)+string(rune('a'+i/100))), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(h.Workspace, "src", "many"+strings.Repeat("x", i%100)+string(rune('a'+i/100))),
+			nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,15 +159,21 @@ func TestGet(t *testing.T) {
 		if f.Content != nil {
 			text = *f.Content
 		}
-		if got := strings.Join([]string{f.Kind, f.Workspace, f.Preview, f.Encoding, text}, " "); got != tt.want || f.Path != tt.path || f.UpdatedAt == 0 {
+		if got := strings.Join([]string{f.Kind, f.Workspace, f.Preview, f.Encoding, text}, " "); got != tt.want ||
+			f.Path != tt.path || f.UpdatedAt == 0 {
 			t.Errorf("%s: %q, want %q (%+v)", tt.path, got, tt.want, f)
 		}
 	}
 	for path, want := range map[string]string{
-		"gone.md": "session_file_not_found", "leak": "session_file_not_found", "../up": "session_file_not_found", "src": "session_file_not_found",
-		"/etc/hostname": "session_file_not_found", "big.txt": "session_file_too_large",
+		"gone.md":       "session_file_not_found",
+		"leak":          "session_file_not_found",
+		"../up":         "session_file_not_found",
+		"src":           "session_file_not_found",
+		"/etc/hostname": "session_file_not_found",
+		"big.txt":       "session_file_too_large",
 	} {
-		if got := kindOf(h.Call(t.Context(), wire.MethodFilesGet, wire.FileGet{SessionKey: talk, Path: path}, nil)); got != want {
+		if got := kindOf(h.Call(t.Context(), wire.MethodFilesGet, wire.FileGet{SessionKey: talk, Path: path}, nil)); got !=
+			want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
@@ -166,13 +184,16 @@ func TestGet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if f := methodtest.Do[wire.FileGot](t, h, wire.MethodFilesGet, wire.FileGet{SessionKey: talk, Path: "largest.png"}).File; f.Content == nil || len(*f.Content) < 5<<20 {
+	if f := methodtest.Do[wire.FileGot](t, h, wire.MethodFilesGet,
+		wire.FileGet{SessionKey: talk, Path: "largest.png"}).File; f.Content == nil || len(*f.Content) < 5<<20 {
 		t.Error("the largest picture is not shown")
 	}
-	if got := kindOf(h.Call(t.Context(), wire.MethodFilesGet, wire.FileGet{SessionKey: talk, Path: "larger.png"}, nil)); got != "session_file_too_large" {
+	if got := kindOf(h.Call(t.Context(), wire.MethodFilesGet, wire.FileGet{SessionKey: talk, Path: "larger.png"},
+		nil)); got != "session_file_too_large" {
 		t.Errorf("a picture that is too large: %q", got)
 	}
-	if got := kindOf(h.Call(t.Context(), wire.MethodFilesGet, wire.FileGet{SessionKey: "agent:main:never", Path: "notes.md"}, nil)); got != "session_file_not_found" {
+	if got := kindOf(h.Call(t.Context(), wire.MethodFilesGet, wire.FileGet{SessionKey: "agent:main:never",
+		Path: "notes.md"}, nil)); got != "session_file_not_found" {
 		t.Errorf("an unknown session: %q", got)
 	}
 }
@@ -197,7 +218,8 @@ func TestSet(t *testing.T) {
 	was := read()
 	in := wire.FileSet{SessionKey: talk, Path: "notes.md", Content: "# More\n", Hash: was.Hash}
 	got := methodtest.Do[wire.FileGot](t, h, wire.MethodFilesSet, in).File
-	if now := read(); *now.Content != "# More\n" || now.Hash != got.Hash || got.Hash == was.Hash || got.Kind != wire.FileModified || got.Workspace != "notes.md" {
+	if now := read(); *now.Content != "# More\n" || now.Hash != got.Hash || got.Hash == was.Hash ||
+		got.Kind != wire.FileModified || got.Workspace != "notes.md" {
 		t.Errorf("now %+v; returned %+v", now, got)
 	}
 	if fi, err := os.Stat(filepath.Join(h.Workspace, "notes.md")); err != nil || fi.Mode().Perm() != 0o640 {
@@ -220,7 +242,8 @@ func TestSet(t *testing.T) {
 	}
 	reader := h.Dial(client.Options{Scopes: []string{string(chela.ScopeRead), string(chela.ScopeWrite)}})
 	defer reader.Close()
-	if err := reader.Call(t.Context(), wire.MethodFilesSet, wire.FileSet{SessionKey: talk, Path: "notes.md", Content: "x", Hash: got.Hash}, nil); err == nil || !strings.Contains(err.Error(), "operator.admin") {
+	if err := reader.Call(t.Context(), wire.MethodFilesSet, wire.FileSet{SessionKey: talk, Path: "notes.md", Content: "x",
+		Hash: got.Hash}, nil); err == nil || !strings.Contains(err.Error(), "operator.admin") {
 		t.Errorf("without the scope: %v", err)
 	}
 }

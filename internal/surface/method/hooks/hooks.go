@@ -56,9 +56,28 @@ func (o Options) install(ctx context.Context, _ rpc.Peer, in wire.HooksInstall) 
 // view returns a hook as clients see it.
 func view(h hookdir.Hook) wire.Hook {
 	out := wire.Hook{
-		Name: h.Name, Description: h.Description, Source: string(h.Source), File: h.File, Dir: h.Dir, Handler: h.Handler, Key: h.Key, Emoji: h.Emoji,
-		Homepage: h.Homepage, Events: nonNil(h.Events), Always: h.Always, AgentID: h.Agent, Enabled: h.Enabled, Satisfied: h.Satisfied(), Loadable: h.Loadable(),
-		Warnings: h.Warnings, Hash: h.Hash, Managed: h.Plugin != "", Requires: requirements(h.Requires), Missing: requirements(h.Missing),
+		Name:        h.Name,
+		Description: h.Description,
+		Source:      string(h.Source),
+		File:        h.File,
+		Dir:         h.Dir,
+		Handler:     h.Handler,
+		Key:         h.Key,
+		Emoji:       h.Emoji,
+		Homepage:    h.Homepage,
+		Events:      nonNil(h.Events),
+		Always:      h.Always,
+		AgentID:     h.Agent,
+		Enabled:     h.Enabled,
+
+		Satisfied: h.Satisfied(),
+		Loadable:  h.Loadable(),
+		Warnings:  h.Warnings,
+		Hash:      h.Hash,
+		Managed:   h.Plugin != "",
+		Requires:  requirements(h.Requires),
+
+		Missing: requirements(h.Missing),
 	}
 	switch {
 	case len(h.Reasons) > 0:
@@ -70,7 +89,13 @@ func view(h hookdir.Hook) wire.Hook {
 }
 
 func requirements(r hookdir.Requires) wire.HookRequirements {
-	return wire.HookRequirements{Bins: nonNil(r.Bins), AnyBins: nonNil(r.AnyBins), Env: nonNil(r.Env), Config: nonNil(r.Config), OS: nonNil(r.OS)}
+	return wire.HookRequirements{
+		Bins:    nonNil(r.Bins),
+		AnyBins: nonNil(r.AnyBins),
+		Env:     nonNil(r.Env),
+		Config:  nonNil(r.Config),
+		OS:      nonNil(r.OS),
+	}
 }
 
 func nonNil(s []string) []string {

@@ -30,9 +30,10 @@ const (
 // Methods returns the methods.
 func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
-		rpc.New(wire.MethodLogsTail, wire.RoleOperator, chela.ScopeRead, func(_ context.Context, _ rpc.Peer, p wire.LogsTail) (wire.LogTail, error) {
-			return o.tail(p)
-		}),
+		rpc.New(wire.MethodLogsTail, wire.RoleOperator, chela.ScopeRead,
+			func(_ context.Context, _ rpc.Peer, p wire.LogsTail) (wire.LogTail, error) {
+				return o.tail(p)
+			}),
 	}
 }
 

@@ -32,7 +32,13 @@ func (o Options) forget(ctx context.Context, p rpc.Peer, in wire.MemoryForget) (
 		out.Text = r.Found("")
 	}
 	for _, f := range r.Findings {
-		out.Findings = append(out.Findings, wire.MemoryFinding{Location: string(f.Location), Name: f.Name, Count: f.Count, Sample: f.Sample, Stays: f.Stays})
+		out.Findings = append(out.Findings, wire.MemoryFinding{
+			Location: string(f.Location),
+			Name:     f.Name,
+			Count:    f.Count,
+			Sample:   f.Sample,
+			Stays:    f.Stays,
+		})
 	}
 	return out, err
 }

@@ -99,9 +99,22 @@ func (o Options) view(ctx context.Context, id chela.AgentID, x memory.Index) (wi
 	}
 	if v := st.Vectors; v != nil {
 		out.Provider, _, _ = strings.Cut(v.Model, "/")
-		out.Embedding = wire.MemoryEmbedding{OK: v.Problem == "", Error: v.Problem, Model: v.Model, Dimensions: v.Dimension, Ready: v.Ready, Waiting: v.Waiting}
+		out.Embedding = wire.MemoryEmbedding{
+			OK:         v.Problem == "",
+			Error:      v.Problem,
+			Model:      v.Model,
+			Dimensions: v.Dimension,
+			Ready:      v.Ready,
+			Waiting:    v.Waiting,
+		}
 	}
-	out.Index = &wire.MemoryIndexed{Files: st.Files, Chunks: st.Chunks, Bytes: st.Bytes, Size: st.Size, Synced: wire.At(st.Synced)}
+	out.Index = &wire.MemoryIndexed{
+		Files:  st.Files,
+		Chunks: st.Chunks,
+		Bytes:  st.Bytes,
+		Size:   st.Size,
+		Synced: wire.At(st.Synced),
+	}
 	for _, s := range st.Skipped {
 		out.Index.Skipped = append(out.Index.Skipped, wire.MemorySkipped(s))
 	}
@@ -134,7 +147,14 @@ func (o Options) search(ctx context.Context, p rpc.Peer, in wire.MemorySearch) (
 	out.AgentID = string(id)
 	for _, h := range hits {
 		out.Results = append(out.Results, wire.MemoryHit{
-			Path: h.Path, First: h.First, Last: h.Last, Score: h.Score, Snippet: h.Snippet, Source: h.Source, Changed: wire.At(h.Changed), Untrusted: h.Untrusted,
+			Path:      h.Path,
+			First:     h.First,
+			Last:      h.Last,
+			Score:     h.Score,
+			Snippet:   h.Snippet,
+			Source:    h.Source,
+			Changed:   wire.At(h.Changed),
+			Untrusted: h.Untrusted,
 		})
 	}
 	return out, err
@@ -151,7 +171,13 @@ func (o Options) list(ctx context.Context, p rpc.Peer, in wire.MemoryAgent) (wir
 	out.AgentID, out.Workspace = string(id), o.Workspace(id)
 	for _, n := range notes {
 		out.Files = append(out.Files, wire.MemoryFile{
-			Path: n.Path, Size: n.Size, Changed: wire.At(n.Changed), Chunks: n.Chunks, Source: memory.SourceOf(n.Path), Untrusted: memory.Untrusted(n.Path), Skipped: n.Problem,
+			Path:      n.Path,
+			Size:      n.Size,
+			Changed:   wire.At(n.Changed),
+			Chunks:    n.Chunks,
+			Source:    memory.SourceOf(n.Path),
+			Untrusted: memory.Untrusted(n.Path),
+			Skipped:   n.Problem,
 		})
 	}
 	return out, err

@@ -21,8 +21,17 @@ import (
 
 // aliases are other names of parameters of actions, such as OpenClaw's.
 var aliases = map[string]string{
-	"target": "to", "text": "message", "content": "message", "replyToId": "replyTo", "pollQuestion": "question", "pollOption": "options", "pollOptions": "options",
-	"pollMulti": "multiple", "pollPublic": "public", "threadName": "name", "mediaUrls": "media",
+	"target":       "to",
+	"text":         "message",
+	"content":      "message",
+	"replyToId":    "replyTo",
+	"pollQuestion": "question",
+	"pollOption":   "options",
+	"pollOptions":  "options",
+	"pollMulti":    "multiple",
+	"pollPublic":   "public",
+	"threadName":   "name",
+	"mediaUrls":    "media",
 }
 
 func (o Options) action(ctx context.Context, p rpc.Peer, in wire.MessageAction) (wire.MessageResult, error) {
@@ -38,19 +47,33 @@ func (o Options) action(ctx context.Context, p rpc.Peer, in wire.MessageAction) 
 		for _, a := range action.All() {
 			names = append(names, string(a))
 		}
-		return wire.MessageResult{}, chela.Errorf(chela.CodeInvalid, "unknown action %q; use one of %s", in.Action, strings.Join(names, ", "))
+		return wire.MessageResult{}, chela.Errorf(chela.CodeInvalid, "unknown action %q; use one of %s", in.Action,
+			strings.Join(names, ", "))
 	}
 	a, err := params(in.Params)
 	if err != nil {
 		return wire.MessageResult{}, chela.Errorf(chela.CodeInvalid, "params: %w", err)
 	}
 	r := action.Request{
-		Action: act, To: a.To, Targets: a.Targets, Channel: cmp.Or(in.Channel, a.Channel), Account: cmp.Or(in.Account, a.Account), Thread: a.Thread, Text: a.Message, ReplyTo: a.ReplyTo,
+		Action:  act,
+		To:      a.To,
+		Targets: a.Targets,
+		Channel: cmp.Or(in.Channel, a.Channel),
+		Account: cmp.Or(in.Account, a.Account),
+		Thread:  a.Thread,
+		Text:    a.Message,
+		ReplyTo: a.ReplyTo,
 		Poll: outbox.Poll{
 			Question: a.Question, Options: a.Options, Multiple: a.Multiple, Public: a.Public,
 			Open: time.Duration(a.Hours*float64(time.Hour)) + time.Duration(a.Seconds)*time.Second,
 		},
-		Message: a.MessageID, Emoji: a.Emoji, Name: a.Name, Query: a.Query, Limit: a.Limit, Dry: a.DryRun, Key: in.Key,
+		Message: a.MessageID,
+		Emoji:   a.Emoji,
+		Name:    a.Name,
+		Query:   a.Query,
+		Limit:   a.Limit,
+		Dry:     a.DryRun,
+		Key:     in.Key,
 	}
 	if in.Reply != nil {
 		r.ReplyTo = cmp.Or(r.ReplyTo, in.Reply.ReplyTo)
@@ -83,7 +106,8 @@ func params(raw json.RawMessage) (a wire.MessageParams, err error) {
 	}
 	maps.DeleteFunc(all, func(name string, v json.RawMessage) bool {
 		empty := string(bytes.TrimSpace(v))
-		return name == "action" || strings.HasPrefix(name, "__") || empty == "null" || empty == "false" || empty == `""` || empty == "[]"
+		return name == "action" || strings.HasPrefix(name, "__") || empty == "null" || empty == "false" ||
+			empty == `""` || empty == "[]"
 	})
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		v := bytes.TrimSpace(all[name])

@@ -56,7 +56,8 @@ func (o Options) named(u string) (chela.Media, error) {
 	rest, ok := strings.CutPrefix(u, "data:")
 	head, body, comma := strings.Cut(rest, ",")
 	if !ok || !comma {
-		return chela.Media{}, chela.Errorf(chela.CodeInvalid, "media: the gateway reads no files and addresses for clients; send the content, as data:TYPE;base64,… or in buffer")
+		return chela.Media{},
+			chela.Errorf(chela.CodeInvalid, "media: the gateway reads no files and addresses for clients; send the content, as data:TYPE;base64,… or in buffer")
 	}
 	kind, encoded := strings.CutSuffix(head, ";base64")
 	var data []byte

@@ -28,7 +28,8 @@ func Methods(o Options) []rpc.Method {
 			Ignoring("agentId", "asVoice", "forceDocument", "gifPlayback", "parseMode", "sessionKey", "silent"),
 		rpc.New(wire.MethodPoll, wire.RoleOperator, chela.ScopeWrite, o.poll).Ignoring("silent"),
 		rpc.New(wire.MethodMessageAction, wire.RoleOperator, chela.ScopeWrite, o.action).
-			Ignoring("agentId", "inboundTurnKind", "requesterAccountId", "requesterSenderId", "sessionId", "sessionKey", "toolContext"),
+			Ignoring("agentId", "inboundTurnKind", "requesterAccountId", "requesterSenderId", "sessionId",
+				"sessionKey", "toolContext"),
 	}
 }
 
@@ -48,7 +49,14 @@ func (o Options) send(ctx context.Context, p rpc.Peer, in wire.Send) (wire.Messa
 		media = append([]string{in.MediaURL}, media...)
 	}
 	return o.do(ctx, p, action.Request{
-		Action: action.Send, To: in.To, Channel: in.Channel, Account: in.Account, Thread: in.Thread, Text: in.Message, ReplyTo: in.ReplyTo, Key: in.Key,
+		Action:  action.Send,
+		To:      in.To,
+		Channel: in.Channel,
+		Account: in.Account,
+		Thread:  in.Thread,
+		Text:    in.Message,
+		ReplyTo: in.ReplyTo,
+		Key:     in.Key,
 	}, media, files)
 }
 
@@ -68,7 +76,8 @@ func (o Options) poll(ctx context.Context, p rpc.Peer, in wire.Poll) (wire.Messa
 }
 
 // do carries out a request with files.
-func (o Options) do(ctx context.Context, p rpc.Peer, r action.Request, media []string, files []wire.MessageFile) (wire.MessageResult, error) {
+func (o Options) do(ctx context.Context, p rpc.Peer, r action.Request, media []string,
+	files []wire.MessageFile) (wire.MessageResult, error) {
 	if len(r.Key) > maxKey {
 		return wire.MessageResult{}, rpc.Invalid("at /idempotencyKey: must NOT have more than 256 characters")
 	}
@@ -89,14 +98,29 @@ func (o Options) do(ctx context.Context, p rpc.Peer, r action.Request, media []s
 // result returns what became of a request as clients see it.
 func result(r action.Result) wire.MessageResult {
 	out := wire.MessageResult{
-		OK: !r.Bad() && r.Status != action.Partial, Action: string(r.Action), Status: string(r.Status), Text: r.Text, Channel: r.Channel, Account: string(r.Account), To: r.To,
-		IDs: r.IDs, Thread: r.Thread, DryRun: r.Status == action.Planned,
+		OK:      !r.Bad() && r.Status != action.Partial,
+		Action:  string(r.Action),
+		Status:  string(r.Status),
+		Text:    r.Text,
+		Channel: r.Channel,
+		Account: string(r.Account),
+		To:      r.To,
+		IDs:     r.IDs,
+		Thread:  r.Thread,
+		DryRun:  r.Status == action.Planned,
 	}
 	if len(r.IDs) > 0 {
 		out.MessageID = r.IDs[0]
 	}
 	for _, m := range r.Messages {
-		out.Messages = append(out.Messages, wire.ChannelMessage{ID: m.ID, Sender: m.Sender.ID, Name: m.Sender.Name, Own: m.Own, Text: m.Text, Time: wire.At(m.Time)})
+		out.Messages = append(out.Messages, wire.ChannelMessage{
+			ID:     m.ID,
+			Sender: m.Sender.ID,
+			Name:   m.Sender.Name,
+			Own:    m.Own,
+			Text:   m.Text,
+			Time:   wire.At(m.Time),
+		})
 	}
 	for _, e := range r.Entries {
 		kind := string(e.Peer.Kind)

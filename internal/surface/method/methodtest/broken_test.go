@@ -97,7 +97,8 @@ func TestBrokenStore(t *testing.T) {
 	h := methodtest.On(t, u, path, llmtest.NewScript(llmtest.Say("hello")), writer{func() {}})
 	request, other, now := "", "", time.Now()
 	admit := func(tx store.Tx, id string) string {
-		a, err := pairing.Admit(tx.Devices(), pairing.Identity{ID: id, Key: "key", Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeRead}},
+		a, err := pairing.Admit(tx.Devices(),
+			pairing.Identity{ID: id, Key: "key", Role: wire.RoleOperator, Scopes: []chela.Scope{chela.ScopeRead}},
 			pairing.Proof{Authority: []chela.Scope{chela.ScopeAdmin}}, now)
 		if err != nil {
 			t.Error(err)
@@ -113,10 +114,12 @@ func TestBrokenStore(t *testing.T) {
 	})
 	log := `{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T03:04:05Z","cwd":"/"}` + "\n"
 	for n := range 40 {
-		log += `{"type":"message","message":{"role":"` + []string{"user", "assistant"}[n%2] + `","content":"` + strings.Repeat("word ", 500) + `"}}` + "\n"
+		log += `{"type":"message","message":{"role":"` + []string{"user", "assistant"}[n%2] + `","content":"` +
+			strings.Repeat("word ", 500) + `"}}` + "\n"
 	}
 	quoted, _ := json.Marshal(log)
-	methodtest.Do[wire.None](t, h, wire.MethodChatSend, json.RawMessage(`{"sessionKey":"one","message":"hi","idempotencyKey":"r1"}`))
+	methodtest.Do[wire.None](t, h, wire.MethodChatSend,
+		json.RawMessage(`{"sessionKey":"one","message":"hi","idempotencyKey":"r1"}`))
 	h.End("r1")
 
 	// sessions.compact is not here: it waits for a run, which is repeated after an error.

@@ -50,14 +50,17 @@ func TestDurable(t *testing.T) {
 		{call: `chat.inject {"sessionKey":"one","message":"note"}`, before: create},
 		{call: `chat.send {"sessionKey":"one","message":"hi","idempotencyKey":"m1"}`, work: true},
 		{call: `chat.send {"sessionKey":"one","message":"/think high","idempotencyKey":"m1"}`, before: create},
-		{call: `chat.abort {"sessionKey":"one"}`, before: `chat.send {"sessionKey":"one","message":"hang","idempotencyKey":"m1"}`, work: true},
+		{call: `chat.abort {"sessionKey":"one"}`,
+			before: `chat.send {"sessionKey":"one","message":"hang","idempotencyKey":"m1"}`, work: true},
 		{call: `system-event {"text":"rain"}`},
-		{call: `wake {"mode":"next-heartbeat","text":"rain"}`, work: true}, // the service drops the wake, because there is no interval
+		// the service drops the wake, because there is no interval
+		{call: `wake {"mode":"next-heartbeat","text":"rain"}`, work: true},
 		{call: `set-heartbeats {"enabled":false}`},
 		{call: `wake {"mode":"now","text":"rain"}`, work: true},
 		{call: `tools.invoke {"name":"edit"}`, work: true},
 		{call: `exec.approval.request {"id":"a","command":"ls","twoPhase":true}`},
-		{call: `exec.approval.resolve {"id":"a","decision":"deny"}`, before: `exec.approval.request {"id":"a","command":"ls","twoPhase":true}`},
+		{call: `exec.approval.resolve {"id":"a","decision":"deny"}`,
+			before: `exec.approval.request {"id":"a","command":"ls","twoPhase":true}`},
 		{call: `exec.approvals.set {"file":{"version":1}}`},
 		{call: `device.pair.setupCode {"publicUrl":"wss://example.org"}`},
 		{call: `device.pair.reject {"requestId":"REQUEST"}`},
@@ -102,7 +105,8 @@ func TestDurable(t *testing.T) {
 			log := `{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T03:04:05Z","cwd":"/"}` + "\n"
 			for n := range 40 {
 				role := []string{"user", "assistant"}[n%2]
-				log += `{"type":"message","message":{"role":"` + role + `","content":"` + strings.Repeat("word ", 500) + `"}}` + "\n"
+				log += `{"type":"message","message":{"role":"` + role + `","content":"` +
+					strings.Repeat("word ", 500) + `"}}` + "\n"
 			}
 			quoted, _ := json.Marshal(log)
 			do := func(call string) {

@@ -203,13 +203,20 @@ func known(id chela.AgentID) bool { return id == main }
 // serve starts the gateway.
 func (h *Fixture) serve(log *slog.Logger, p parts) {
 	rows := wireview.Rows{Model: func(m session.Meta) wire.SessionModel {
-		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context), Options: []string{"off", "high"}}
+		return wire.SessionModel{Provider: model.Provider, Model: model.ID, ContextWindow: int64(model.Context),
+			Options: []string{"off", "high"}}
 	}}
 	state := system.Options{
-		Store: h.Store, Path: p.path, Version: "1.2.3", Started: time.Now(), Default: main, Rows: rows, Notify: p.dispatcher.Notify,
-		Agents: func() []chela.AgentID { return []chela.AgentID{main} },
-		Roster: func() []wire.Presence { return h.Server.Roster() },
-		Folder: func() string { return "" },
+		Store:   h.Store,
+		Path:    p.path,
+		Version: "1.2.3",
+		Started: time.Now(),
+		Default: main,
+		Rows:    rows,
+		Notify:  p.dispatcher.Notify,
+		Agents:  func() []chela.AgentID { return []chela.AgentID{main} },
+		Roster:  func() []wire.Presence { return h.Server.Roster() },
+		Folder:  func() string { return "" },
 	}
 	h.Server = gateway.New(gateway.Options{
 		Log: log, Version: "1.2.3", Methods: h.methods(p, rows, state), Bus: h.Bus, Health: state.Health,
@@ -227,7 +234,8 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { pictures.Close() })
-	rules := &allowlist.Source{File: allowlist.NewFile(filepath.Join(h.t.TempDir(), allowlist.FileName)), Base: allowlist.Default()}
+	rules := &allowlist.Source{File: allowlist.NewFile(filepath.Join(h.t.TempDir(), allowlist.FileName)),
+		Base: allowlist.Default()}
 	return rpc.NewSet(
 		chat.Methods(chat.Options{
 			Store: h.Store, Bus: h.Bus, Gate: p.gate, Dispatcher: p.dispatcher, Rows: rows, Default: main,
@@ -245,16 +253,22 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 				return ref.String(), err
 			},
 		}),
-		files.Methods(files.Options{Store: h.Store, Default: main, Agent: known, Workspace: func(chela.AgentID) string { return h.Workspace }}),
+		files.Methods(files.Options{Store: h.Store, Default: main, Agent: known, Workspace: func(chela.AgentID) string {
+			return h.Workspace
+		}}),
 		agents.Methods(agents.Options{Default: main, Scope: "per-sender", Agents: func() []agents.Agent {
 			return []agents.Agent{{ID: main, Name: "Chela", Files: prompt.Open(h.Workspace, nil), Model: model}}
 		}}),
-		commands.Methods(commands.Options{Default: main, Agent: known, Skills: func(chela.AgentID) []*skill.Skill { return nil }}),
+		commands.Methods(commands.Options{Default: main, Agent: known, Skills: func(chela.AgentID) []*skill.Skill {
+			return nil
+		}}),
 		toolmethods.Methods(toolmethods.Options{
 			Default: main, Agent: known, Tools: func(chela.AgentID) tool.Set { return p.tools },
 			Store: h.Store, Invoke: h.direct(p.tools).Do,
-			Rules: func(_ context.Context, _ chela.Principal, _ chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
-				return policy.NewCatalog(p.tools).Pipeline(h.ToolRules, policy.Config{}, "agents.entries.main", c), llm.Ref{Provider: model.Provider, Model: model.ID}, nil
+			Rules: func(_ context.Context, _ chela.Principal, _ chela.SessionKey,
+				c policy.Conversation) (policy.Pipeline, llm.Ref, error) {
+				return policy.NewCatalog(p.tools).Pipeline(h.ToolRules, policy.Config{}, "agents.entries.main", c),
+					llm.Ref{Provider: model.Provider, Model: model.ID}, nil
 			},
 		}),
 		hooks.Methods(hooks.Options{
@@ -263,29 +277,51 @@ func (h *Fixture) methods(p parts, rows wireview.Rows, state system.Options) rpc
 			Install: func(context.Context, string, bool) (hookdir.Hook, error) { return hookdir.Hook{}, nil },
 		}),
 		sandboxmethods.Methods(sandboxmethods.Options{
-			Default: main, Agent: known, Config: func(chela.AgentID) sandbox.Config { return sandbox.Config{}.Or(sandbox.Config{}) },
+			Default:  main,
+			Agent:    known,
+			Config:   func(chela.AgentID) sandbox.Config { return sandbox.Config{}.Or(sandbox.Config{}) },
 			Backends: func() (map[string]sandbox.Backend, []string) { return nil, nil },
 			Explain: func(_ context.Context, _ chela.Principal, key chela.SessionKey) (sandboxmethods.Explained, error) {
-				return sandboxmethods.Explained{Session: sandbox.New(sandbox.Config{}.Or(sandbox.Config{}), key, h.Workspace, h.Workspace)}, nil
+				return sandboxmethods.Explained{Session: sandbox.New(sandbox.Config{}.Or(sandbox.Config{}), key, h.Workspace,
+					h.Workspace)}, nil
 			},
 		}),
 		approvals.Methods(approvals.Options{
-			Store: h.Store, Default: main, Agent: known, Publish: h.Bus.Publish, Subscribe: h.Bus.Subscribe, Decide: p.dispatcher.Decide,
-			Rules: func() *allowlist.Source { return rules }, Redact: func(s string) string { return s }, Commands: func() string { return "exec" },
+			Store:     h.Store,
+			Default:   main,
+			Agent:     known,
+			Publish:   h.Bus.Publish,
+			Subscribe: h.Bus.Subscribe,
+			Decide:    p.dispatcher.Decide,
+			Rules:     func() *allowlist.Source { return rules },
+			Redact:    func(s string) string { return s },
+
+			Commands: func() string { return "exec" },
 		}),
 		models.Methods(h.models()),
 		devices.Methods(devices.Options{
-			Store: h.Store, Announce: h.announce, Drop: func(credential string, last func()) { h.Server.Drop(credential, last) }, Stop: p.dispatcher.Revoke,
+			Store:     h.Store,
+			Announce:  h.announce,
+			Drop:      func(credential string, last func()) { h.Server.Drop(credential, last) },
+			Stop:      p.dispatcher.Revoke,
 			Endpoint:  func() (string, string) { return "token", h.URL },
 			Page:      func() (string, bool) { return h.Page, true },
 			Connected: func(credential, role string) bool { return h.Server.Connected(credential, role) },
 		}),
-		channels.Methods(channels.Options{Store: h.Store, Accounts: func() []channel.Account { return h.Accounts }, Probe: func(ctx context.Context, name string, id chela.AccountID) (bool, error) {
-			return h.Probe(ctx, name, id)
-		}}),
+		channels.Methods(channels.Options{Store: h.Store, Accounts: func() []channel.Account { return h.Accounts },
+			Probe: func(ctx context.Context, name string, id chela.AccountID) (bool, error) {
+				return h.Probe(ctx, name, id)
+			}}),
 		messages.Methods(messages.Options{Do: h.act, Files: pictures}),
 		system.Methods(state),
-		cronmethods.Methods(cronmethods.Options{Scheduler: &h.Jobs, Store: h.Store, Default: main, Agent: known, Database: p.path, Instance: "boot"}),
+		cronmethods.Methods(cronmethods.Options{
+			Scheduler: &h.Jobs,
+			Store:     h.Store,
+			Default:   main,
+			Agent:     known,
+			Database:  p.path,
+			Instance:  "boot",
+		}),
 		usage.Methods(usage.Options{Store: h.Store, Default: main, Agent: known}),
 	)
 }
@@ -303,7 +339,8 @@ func (h *Fixture) models() models.Options {
 			return llm.Catalog{Models: []llm.Model{other, model}, Aliases: map[string]string{"mm": model.Ref()}}
 		},
 		Providers: func() []models.Provider {
-			return []models.Provider{{ID: "mock", Ready: true, Key: true, From: "env", Env: "MOCK_KEY"}, {ID: "far", Known: true}}
+			return []models.Provider{{ID: "mock", Ready: true, Key: true, From: "env", Env: "MOCK_KEY"},
+				{ID: "far", Known: true}}
 		},
 	}
 }

@@ -20,27 +20,35 @@ import (
 var needs = map[chela.Scope][]string{
 	chela.ScopeRead: {
 		"health", "status", "system-presence", "system.info", "channels.status", "agents.list", "agent.identity.get",
-		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list", "models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
-		"tools.explain", "tools.calls", "sandbox.status", "sandbox.explain", "hooks.status", "usage.cost", "usage.status", "usage.receipt", "budget.status", "sessions.usage", "node.list", "node.describe",
+		"agents.files.list", "agents.files.get", "agents.workspace.list", "agents.workspace.get", "models.list",
+		"models.authStatus", "models.status", "commands.list", "tools.catalog", "tools.effective",
+		"tools.explain", "tools.calls", "sandbox.status", "sandbox.explain", "hooks.status", "usage.cost", "usage.status",
+		"usage.receipt", "budget.status", "sessions.usage", "node.list", "node.describe",
 		"cron.list", "cron.get", "cron.status", "cron.runs",
 		"diagnostics.lanes", "sessions.observer.visibility", "themes.list", "users.list", "environments.list",
 		"last-heartbeat", "device.scopes.requestUpgrade", "device.scopes.waitUpgrade", "progressCard.get",
 	},
-	chela.ScopeWrite: {"tools.invoke", "wake", "progressCard.put", "progressCard.refresh", "send", "poll", "message.action"},
+	chela.ScopeWrite: {"tools.invoke", "wake", "progressCard.put", "progressCard.refresh", "send",
+		"poll", "message.action"},
 	chela.ScopePairing: {
 		"guests.list", "guests.approve", "guests.dismiss", "guests.remove",
-		"device.pair.list", "device.pair.approve", "device.pair.reject", "device.pair.remove", "device.pair.rename", "device.token.rotate",
+		"device.pair.list", "device.pair.approve", "device.pair.reject", "device.pair.remove",
+		"device.pair.rename", "device.token.rotate",
 		"device.token.revoke", "node.rename", "node.pair.list", "node.pair.approve", "node.pair.reject", "node.pair.remove",
 	},
 	chela.ScopeApprovals: {
-		"exec.approval.list", "exec.approval.get", "exec.approval.resolve", "exec.approval.request", "exec.approval.waitDecision",
-		"approval.get", "approval.history", "approval.resolve", "plugin.approval.list", "plugin.approval.resolve", "openclaw.approval.list",
+		"exec.approval.list", "exec.approval.get", "exec.approval.resolve", "exec.approval.request",
+		"exec.approval.waitDecision",
+		"approval.get", "approval.history", "approval.resolve", "plugin.approval.list", "plugin.approval.resolve",
+		"openclaw.approval.list",
 	},
 	chela.ScopeQuestions: {"question.list"},
 	chela.ScopeAdmin: {
-		"openclaw.chat", "wizard.start", "system-event", "set-heartbeats", "update.status", "backup.create", "agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
+		"openclaw.chat", "wizard.start", "system-event", "set-heartbeats", "update.status", "backup.create",
+		"agents.files.set", "device.pair.setupCode", "device.pair.setupStatus", "exec.approvals.get", "exec.approvals.set",
 		"budget.set", "models.probe", "models.authLogout", "sandbox.test", "sandbox.recreate", "hooks.install",
-		"cron.add", "cron.update", "cron.remove", "cron.run", "cron.scratch.get", "cron.scratch.set", "cron.export", "cron.import",
+		"cron.add", "cron.update", "cron.remove", "cron.run", "cron.scratch.get", "cron.scratch.set",
+		"cron.export", "cron.import",
 	},
 }
 
@@ -79,10 +87,12 @@ func TestScopes(t *testing.T) {
 		for _, name := range names {
 			var we *wire.Error
 			err := without.Call(t.Context(), name, nil, nil)
-			if want := "missing scope: " + string(scope); !errors.As(err, &we) || we.Message != want || we.Code != wire.Forbidden {
+			if want := "missing scope: " + string(scope); !errors.As(err, &we) || we.Message != want ||
+				we.Code != wire.Forbidden {
 				t.Errorf("%s with all scopes but the required one: %v, want %s", name, err, want)
 			}
-			if slices.Contains([]string{"health", "agents.list", "node.list", "exec.approval.list", "question.list", "backup.create"}, name) {
+			if slices.Contains([]string{"health", "agents.list", "node.list", "exec.approval.list", "question.list",
+				"backup.create"}, name) {
 				if err := node.Call(t.Context(), name, nil, nil); !errors.As(err, &we) || we.Message != "unauthorized role: node" {
 					t.Errorf("%s as a node: %v", name, err)
 				}

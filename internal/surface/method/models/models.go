@@ -52,9 +52,10 @@ func Methods(o Options) []rpc.Method {
 	const op = wire.RoleOperator
 	return []rpc.Method{
 		rpc.New(wire.MethodModelsList, op, chela.ScopeRead, o.list),
-		rpc.New(wire.MethodModelsStatus, op, chela.ScopeRead, func(context.Context, rpc.Peer, wire.None) (wire.ModelsStatus, error) {
-			return o.Status(), nil
-		}),
+		rpc.New(wire.MethodModelsStatus, op, chela.ScopeRead,
+			func(context.Context, rpc.Peer, wire.None) (wire.ModelsStatus, error) {
+				return o.Status(), nil
+			}),
 		rpc.New(wire.MethodModelsAuthStatus, op, chela.ScopeRead, o.auth),
 		rpc.New(wire.MethodModelsProbe, op, chela.ScopeAdmin, o.probe).StartsWork(),
 		rpc.New(wire.MethodModelsLogout, op, chela.ScopeAdmin, o.logout),
@@ -125,7 +126,8 @@ func (o Options) auth(_ context.Context, _ rpc.Peer, in wire.ModelsAuthGet) (wir
 	if in.AgentID != "" && !o.Agent(chela.AgentID(in.AgentID)) {
 		return wire.ModelsAuth{}, rpc.UnknownAgent(chela.AgentID(in.AgentID))
 	}
-	out := wire.ModelsAuth{Time: wire.At(time.Now()), Providers: []wire.ProviderAuth{}, Capabilities: []wire.ProviderCapability{}}
+	out := wire.ModelsAuth{Time: wire.At(time.Now()), Providers: []wire.ProviderAuth{},
+		Capabilities: []wire.ProviderCapability{}}
 	for _, p := range o.Providers() {
 		a := wire.ProviderAuth{Provider: p.ID, Auth: p.ID, Name: p.ID, Status: wire.AuthMissing, Profiles: []string{}}
 		if p.Key {

@@ -16,9 +16,17 @@ func TestModels(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
 	main := wire.Model{
-		ID: "m1", Name: "Mock", Provider: "mock", Alias: "mm", Context: 100_000, Reasoning: true, Available: true, Tags: []string{"default"},
+		ID:           "m1",
+		Name:         "Mock",
+		Provider:     "mock",
+		Alias:        "mm",
+		Context:      100_000,
+		Reasoning:    true,
+		Available:    true,
+		Tags:         []string{"default"},
 		Levels:       []wire.Level{{ID: "off", Label: "off"}, {ID: "low", Label: "low"}, {ID: "high", Label: "high"}},
-		DefaultLevel: "off", Input: []string{"text"},
+		DefaultLevel: "off",
+		Input:        []string{"text"},
 	}
 	far := wire.Model{
 		ID: "m2", Name: "m2", Provider: "far", Unavailable: wire.MissingAuth, Levels: []wire.Level{{ID: "off", Label: "off"}},
@@ -37,11 +45,13 @@ func TestModels(t *testing.T) {
 		}
 	}
 
-	auth := methodtest.Do[wire.ModelsAuth](t, h, wire.MethodModelsAuthStatus, map[string]any{"refresh": true, "agentId": "main"})
+	auth := methodtest.Do[wire.ModelsAuth](t, h, wire.MethodModelsAuthStatus,
+		map[string]any{"refresh": true, "agentId": "main"})
 	want := wire.ModelsAuth{
 		Time: auth.Time,
 		Providers: []wire.ProviderAuth{{
-			Provider: "mock", Auth: "mock", Name: "mock", Status: wire.AuthStatic, Profiles: []string{}, Key: &wire.KeySource{Source: "env", Env: "MOCK_KEY"},
+			Provider: "mock", Auth: "mock", Name: "mock", Status: wire.AuthStatic, Profiles: []string{},
+			Key: &wire.KeySource{Source: "env", Env: "MOCK_KEY"},
 		}},
 		Capabilities: []wire.ProviderCapability{{Provider: "mock", Key: true}, {Provider: "far", Key: true, Quick: true}},
 	}

@@ -111,7 +111,8 @@ func status(err error) string {
 // fix first.
 func sum(p *wire.ModelsProbed) {
 	for _, s := range [...]string{
-		wire.ProbeOK, wire.ProbeAuth, wire.ProbeBilling, wire.ProbeRate, wire.ProbeTimeout, wire.ProbeFormat, wire.ProbeNoModel, wire.ProbeUnknown,
+		wire.ProbeOK, wire.ProbeAuth, wire.ProbeBilling, wire.ProbeRate, wire.ProbeTimeout, wire.ProbeFormat,
+		wire.ProbeNoModel, wire.ProbeUnknown,
 	} {
 		found := false
 		for _, r := range p.Results {

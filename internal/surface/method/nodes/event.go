@@ -64,7 +64,11 @@ func (m methods) said(ctx context.Context, in wire.NodeEvent) error {
 		v.ID = who.Credential + ":" + v.ID
 	}
 	_, err = m.o.Gate.Admit(chela.WithPrincipal(ctx, who), chela.Inbound{
-		ID: v.ID, Address: chela.Address{Channel: chela.LocalChannel}, Session: key, Sender: chela.Sender{ID: who.ID}, Text: v.Text,
+		ID:      v.ID,
+		Address: chela.Address{Channel: chela.LocalChannel},
+		Session: key,
+		Sender:  chela.Sender{ID: who.ID},
+		Text:    v.Text,
 	})
 	return err
 }
@@ -80,7 +84,9 @@ func (m methods) person(ctx context.Context) (chela.Principal, error) {
 	who := pairing.Access{Device: id, Role: wire.RoleOperator, Scopes: g.Scopes}.Principal()
 	if !d.Live() || !g.Live() || !who.May(chela.ScopeWrite) {
 		return chela.Principal{}, &chela.Error{
-			Code: chela.CodeForbidden, Message: "this device is only a node, and what is said to it is no message: it needs the role operator with " + string(chela.ScopeWrite),
+			Code: chela.CodeForbidden,
+			Message: "this device is only a node, and what is said to it is no message: it needs the role operator with " +
+				string(chela.ScopeWrite),
 			Hint: "chela devices invite",
 		}
 	}

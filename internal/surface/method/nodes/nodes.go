@@ -46,7 +46,8 @@ type methods struct{ o Options }
 // needsAdmin reports whether a command gives control of the machine: it runs programs, reads
 // files or drives a browser.
 func needsAdmin(command string) bool {
-	return slices.Contains([]string{wire.NodeRun, "browser.proxy", "browser.proxy.upload.v1", "fs.listDir", "terminal.upload"}, command)
+	return slices.Contains([]string{wire.NodeRun, "browser.proxy", "browser.proxy.upload.v1", "fs.listDir",
+		"terminal.upload"}, command)
 }
 
 // invoke calls a command of a node and waits for its answer.
@@ -61,7 +62,12 @@ func (m methods) invoke(ctx context.Context, p rpc.Peer, in wire.NodeInvoke) (wi
 	}
 	p.Yield()
 	payload, err := m.o.Nodes.Invoke(ctx, node.Request{
-		Node: in.Node, Command: in.Command, Params: in.Params, Timeout: time.Duration(in.Timeout) * time.Millisecond, Key: in.Key, Session: chela.SessionKey(in.Session),
+		Node:    in.Node,
+		Command: in.Command,
+		Params:  in.Params,
+		Timeout: time.Duration(in.Timeout) * time.Millisecond,
+		Key:     in.Key,
+		Session: chela.SessionKey(in.Session),
 	})
 	if err != nil {
 		return wire.NodeInvoked{}, failure(err)
@@ -85,7 +91,8 @@ func check(in wire.NodeInvoke) error {
 	case in.Key == "" || len(in.Key) > maxKey:
 		return rpc.Invalid("at /idempotencyKey: must have 1 to %d bytes", maxKey)
 	case strings.HasPrefix(in.Command, "system.execApprovals."):
-		return wire.Errorf(wire.InvalidRequest, "the rules of a node about commands are changed on the node (chela approvals)")
+		return wire.Errorf(wire.InvalidRequest,
+			"the rules of a node about commands are changed on the node (chela approvals)")
 	case in.Command != wire.NodeRun:
 		return nil
 	}
@@ -95,7 +102,8 @@ func check(in wire.NodeInvoke) error {
 	}
 	for _, claim := range [...]string{"approved", "approvalDecision", "approvalSource", "systemRunPlan"} {
 		if v, ok := run[claim]; ok && string(v) != "null" && string(v) != "false" {
-			return wire.Errorf(wire.InvalidRequest, "%s: only the gateway says that a command was approved; ask the assistant, whose commands you approve", claim)
+			return wire.Errorf(wire.InvalidRequest,
+				"%s: only the gateway says that a command was approved; ask the assistant, whose commands you approve", claim)
 		}
 	}
 	return nil

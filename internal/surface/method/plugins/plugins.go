@@ -69,8 +69,15 @@ const (
 // entry returns a plug-in for a list.
 func entry(p *plugindir.Plugin) wire.PluginEntry {
 	e := wire.PluginEntry{
-		ID: p.ID, Name: p.Name, Description: p.Description, Version: p.Version, Origin: string(p.Source), Installed: p.Source != plugindir.Missing,
-		Enabled: p.Enabled, State: stateDisabled, Removable: p.Source == plugindir.Installed,
+		ID:          p.ID,
+		Name:        p.Name,
+		Description: p.Description,
+		Version:     p.Version,
+		Origin:      string(p.Source),
+		Installed:   p.Source != plugindir.Missing,
+		Enabled:     p.Enabled,
+		State:       stateDisabled,
+		Removable:   p.Source == plugindir.Installed,
 	}
 	if e.Name == "" {
 		e.Name = p.ID
@@ -146,9 +153,21 @@ func (o Options) info(_ context.Context, _ rpc.Peer, in wire.PluginGet) (wire.Pl
 		return wire.PluginInfo{}, err
 	}
 	return wire.PluginInfo{
-		PluginEntry: entry(p), Format: string(p.Format), Homepage: p.Homepage, Dir: p.Dir, File: p.File, Agent: p.Agent, Hash: p.Hash,
-		Abilities: list(p.Abilities()), Tools: tools(p), Skills: list(p.Skills), Unsupported: list(p.Unsupported), Reasons: list(p.Reasons),
-		Warnings: append(list(p.Warnings), o.Refused(p.ID)...), Servers: o.servers(p.ID),
+		PluginEntry: entry(p),
+		Format:      string(p.Format),
+		Homepage:    p.Homepage,
+		Dir:         p.Dir,
+		File:        p.File,
+		Agent:       p.Agent,
+		Hash:        p.Hash,
+		Abilities:   list(p.Abilities()),
+		Tools:       tools(p),
+		Skills:      list(p.Skills),
+		Unsupported: list(p.Unsupported),
+
+		Reasons:  list(p.Reasons),
+		Warnings: append(list(p.Warnings), o.Refused(p.ID)...),
+		Servers:  o.servers(p.ID),
 	}, nil
 }
 
@@ -171,8 +190,16 @@ func (o Options) inspect(_ context.Context, _ rpc.Peer, in wire.PluginGet) (wire
 	}
 	e := entry(p)
 	out := wire.PluginInspected{OK: true, ReviewToken: token(p), Declared: wire.PluginDeclared{
-		Channels: []string{}, Providers: []string{}, Tools: tools(p), Contracts: []string{}, Hooks: list(o.Hooks(p.ID)), Servers: []string{}, Commands: []string{},
-		CLIBackends: []string{}, Skills: []string{}, Dangerous: []string{},
+		Channels:    []string{},
+		Providers:   []string{},
+		Tools:       tools(p),
+		Contracts:   []string{},
+		Hooks:       list(o.Hooks(p.ID)),
+		Servers:     []string{},
+		Commands:    []string{},
+		CLIBackends: []string{},
+		Skills:      []string{},
+		Dangerous:   []string{},
 	}}
 	out.Plugin.ID, out.Plugin.Name, out.Plugin.Version, out.Plugin.Description = e.ID, e.Name, e.Version, e.Description
 	out.Plugin.Origin, out.Plugin.Installed, out.Plugin.Enabled = e.Origin, e.Installed, e.Enabled
@@ -246,7 +273,8 @@ func (o Options) remove(ctx context.Context, _ rpc.Peer, in wire.PluginGet) (wir
 		return wire.PluginRemoved{}, err
 	}
 	if p.Source != plugindir.Installed {
-		return wire.PluginRemoved{}, chela.Errorf(chela.CodeInvalid, "the plug-in %s is in %s, which the person keeps", p.ID, p.Dir)
+		return wire.PluginRemoved{},
+			chela.Errorf(chela.CodeInvalid, "the plug-in %s is in %s, which the person keeps", p.ID, p.Dir)
 	}
 	if err := o.Set(ctx, p.ID, nil); err != nil {
 		return wire.PluginRemoved{}, err

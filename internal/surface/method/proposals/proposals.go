@@ -54,13 +54,15 @@ func (o Options) find(agent, id string) (proposal.Proposal, []proposal.File, err
 	}
 	p, files, err := o.Shelf.Get(id)
 	if err == nil && agent != "" && p.Agent != chela.AgentID(agent) {
-		err = &chela.Error{Code: chela.CodeNotFound, Message: "the proposal " + p.ID + " is not of this agent", Hint: "chela skills proposals list"}
+		err = &chela.Error{Code: chela.CodeNotFound, Message: "the proposal " + p.ID + " is not of this agent",
+			Hint: "chela skills proposals list"}
 	}
 	return p, files, err
 }
 
 func (o Options) list(_ context.Context, _ rpc.Peer, in wire.ProposalsList) (wire.Proposals, error) {
-	out := wire.Proposals{Schema: wire.ProposalsSchema, UpdatedAt: time.Now().UTC(), Proposals: []wire.ProposalEntry{}, Installed: []wire.WorkshopSkill{}}
+	out := wire.Proposals{Schema: wire.ProposalsSchema, UpdatedAt: time.Now().UTC(), Proposals: []wire.ProposalEntry{},
+		Installed: []wire.WorkshopSkill{}}
 	agent, err := o.agent(in.AgentID)
 	if err != nil {
 		return out, err
@@ -110,8 +112,13 @@ func (o Options) create(_ context.Context, _ rpc.Peer, in wire.ProposalCreate) (
 		return wire.ProposalContent{}, err
 	}
 	return o.written(o.Shelf.Create(proposal.Draft{
-		Agent: agent, Name: in.Name, Description: in.Description, Content: in.Content, Files: supportFiles(in.Files), Reason: reason(in.Goal, in.Evidence),
-		By: proposal.ByOperator,
+		Agent:       agent,
+		Name:        in.Name,
+		Description: in.Description,
+		Content:     in.Content,
+		Files:       supportFiles(in.Files),
+		Reason:      reason(in.Goal, in.Evidence),
+		By:          proposal.ByOperator,
 	}))
 }
 
@@ -121,8 +128,14 @@ func (o Options) update(_ context.Context, _ rpc.Peer, in wire.ProposalUpdate) (
 		return wire.ProposalContent{}, err
 	}
 	return o.written(o.Shelf.Create(proposal.Draft{
-		Agent: agent, Name: in.Skill, Update: true, Description: in.Description, Content: in.Content, Files: supportFiles(in.Files),
-		Reason: reason(in.Goal, in.Evidence), By: proposal.ByOperator,
+		Agent:       agent,
+		Name:        in.Skill,
+		Update:      true,
+		Description: in.Description,
+		Content:     in.Content,
+		Files:       supportFiles(in.Files),
+		Reason:      reason(in.Goal, in.Evidence),
+		By:          proposal.ByOperator,
 	}))
 }
 
@@ -132,12 +145,17 @@ func (o Options) revise(_ context.Context, _ rpc.Peer, in wire.ProposalRevise) (
 		return wire.ProposalContent{}, err
 	}
 	d := proposal.Draft{
-		Description: in.Description, Content: in.Content, Files: supportFiles(in.Files), Reason: reason(in.Goal, in.Evidence), By: proposal.ByOperator,
-		Expect: in.Hash,
+		Description: in.Description,
+		Content:     in.Content,
+		Files:       supportFiles(in.Files),
+		Reason:      reason(in.Goal, in.Evidence),
+		By:          proposal.ByOperator,
+		Expect:      in.Hash,
 	}
 	if in.Files != nil && !p.Update {
 		for _, f := range files {
-			if f.Path != skill.FileName && !slices.ContainsFunc(in.Files, func(n wire.SkillFile) bool { return n.Path == f.Path }) {
+			if f.Path != skill.FileName &&
+				!slices.ContainsFunc(in.Files, func(n wire.SkillFile) bool { return n.Path == f.Path }) {
 				d.Remove = append(d.Remove, f.Path)
 			}
 		}
@@ -171,7 +189,8 @@ func (o Options) reject(_ context.Context, _ rpc.Peer, in wire.ProposalDecision)
 }
 
 // decide carries out the decision about a revision of a proposal.
-func (o Options) decide(in wire.ProposalDecision, f func(id string) (proposal.Proposal, error)) (wire.ProposalRecord, error) {
+func (o Options) decide(in wire.ProposalDecision,
+	f func(id string) (proposal.Proposal, error)) (wire.ProposalRecord, error) {
 	if in.Hash == "" {
 		return wire.ProposalRecord{}, rpc.Invalid("at /expectedRevisionHash: must NOT have fewer than 64 characters")
 	}
@@ -218,7 +237,8 @@ func (o Options) read(_ context.Context, _ rpc.Peer, in wire.WorkshopRead) (wire
 			return wire.WorkshopSkill{Name: s.Name, Key: s.Name, Description: s.Description, Content: text}, err
 		}
 	}
-	return wire.WorkshopSkill{}, &chela.Error{Code: chela.CodeNotFound, Message: "the workspace has no skill with this name", Hint: "chela skills list"}
+	return wire.WorkshopSkill{}, &chela.Error{Code: chela.CodeNotFound,
+		Message: "the workspace has no skill with this name", Hint: "chela skills list"}
 }
 
 // changed adds the details that clients expect of the error about a proposal that has
@@ -228,7 +248,11 @@ func changed(err error) error {
 	if !ok {
 		return err
 	}
-	return rpc.Error(err).With(map[string]any{"code": wire.DetailProposalChanged, "expectedRevisionHash": e.Expected, "currentRevisionHash": e.Current})
+	return rpc.Error(err).With(map[string]any{
+		"code":                 wire.DetailProposalChanged,
+		"expectedRevisionHash": e.Expected,
+		"currentRevisionHash":  e.Current,
+	})
 }
 
 // reason returns the reason for a draft.

@@ -45,8 +45,16 @@ func scanState(p proposal.Proposal) string {
 
 func entry(p proposal.Proposal) wire.ProposalEntry {
 	return wire.ProposalEntry{
-		ID: p.ID, Kind: kind(p), Status: status(p), Title: p.Name, Description: cmp.Or(p.Description, p.Name), Skill: p.Name, Key: p.Name,
-		CreatedAt: p.Created.UTC(), UpdatedAt: p.Updated.UTC(), Scan: scanState(p),
+		ID:          p.ID,
+		Kind:        kind(p),
+		Status:      status(p),
+		Title:       p.Name,
+		Description: cmp.Or(p.Description, p.Name),
+		Skill:       p.Name,
+		Key:         p.Name,
+		CreatedAt:   p.Created.UTC(),
+		UpdatedAt:   p.Updated.UTC(),
+		Scan:        scanState(p),
 	}
 }
 
@@ -61,10 +69,28 @@ func (o Options) record(p proposal.Proposal, files []proposal.File) wire.Proposa
 	e := entry(p)
 	dir := filepath.Join(o.Shelf.Skills(p.Agent), p.Name)
 	out := wire.ProposalRecord{
-		Schema: wire.ProposalSchema, ID: e.ID, Kind: e.Kind, Status: e.Status, Title: e.Title, Description: e.Description, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt,
-		CreatedBy: "gateway", Origin: wire.ProposalOrigin{AgentID: string(p.Agent), SessionKey: p.Session}, DraftFile: "PROPOSAL.md",
-		Target: wire.ProposalTarget{Skill: p.Name, Key: p.Name, Dir: dir, File: filepath.Join(dir, skill.FileName), Source: workshopSource, Hash: p.Base},
-		Scan:   wire.ProposalScan{State: e.Scan, At: e.UpdatedAt, Findings: []wire.ProposalFinding{}}, Goal: p.Reason,
+		Schema:      wire.ProposalSchema,
+		ID:          e.ID,
+		Kind:        e.Kind,
+		Status:      e.Status,
+		Title:       e.Title,
+		Description: e.Description,
+		CreatedAt:   e.CreatedAt,
+		UpdatedAt:   e.UpdatedAt,
+		CreatedBy:   "gateway",
+		Origin:      wire.ProposalOrigin{AgentID: string(p.Agent), SessionKey: p.Session},
+
+		DraftFile: "PROPOSAL.md",
+		Target: wire.ProposalTarget{
+			Skill:  p.Name,
+			Key:    p.Name,
+			Dir:    dir,
+			File:   filepath.Join(dir, skill.FileName),
+			Source: workshopSource,
+			Hash:   p.Base,
+		},
+		Scan: wire.ProposalScan{State: e.Scan, At: e.UpdatedAt, Findings: []wire.ProposalFinding{}},
+		Goal: p.Reason,
 	}
 	if p.By == proposal.ByAgent {
 		out.CreatedBy = "skill-workshop"
@@ -87,7 +113,13 @@ func (o Options) record(p proposal.Proposal, files []proposal.File) wire.Proposa
 		default:
 			out.Scan.Info++
 		}
-		out.Scan.Findings = append(out.Scan.Findings, wire.ProposalFinding{Rule: f.Rule, Severity: string(f.Severity), File: f.File, Line: max(f.Line, 1), Text: f.Text})
+		out.Scan.Findings = append(out.Scan.Findings, wire.ProposalFinding{
+			Rule:     f.Rule,
+			Severity: string(f.Severity),
+			File:     f.File,
+			Line:     max(f.Line, 1),
+			Text:     f.Text,
+		})
 	}
 	revisions := 0
 	for _, e := range p.Events {
@@ -132,12 +164,29 @@ func (o Options) content(p proposal.Proposal, files []proposal.File) wire.Propos
 // describe returns a proposal with its exact status and its history. files may be nil.
 func describe(p proposal.Proposal, files []proposal.File) wire.SkillProposal {
 	out := wire.SkillProposal{
-		ID: p.ID, AgentID: string(p.Agent), Name: p.Name, Description: p.Description, Kind: kind(p), Status: string(p.State), By: p.By,
-		SessionKey: p.Session, Reason: p.Reason, Hash: p.Hash, Findings: []wire.SkillFinding{}, Events: []wire.SkillEvent{},
-		CreatedAt: wire.At(p.Created), UpdatedAt: wire.At(p.Updated),
+		ID:          p.ID,
+		AgentID:     string(p.Agent),
+		Name:        p.Name,
+		Description: p.Description,
+		Kind:        kind(p),
+		Status:      string(p.State),
+		By:          p.By,
+		SessionKey:  p.Session,
+		Reason:      p.Reason,
+		Hash:        p.Hash,
+		Findings:    []wire.SkillFinding{},
+		Events:      []wire.SkillEvent{},
+		CreatedAt:   wire.At(p.Created),
+		UpdatedAt:   wire.At(p.Updated),
 	}
 	for _, f := range p.Findings {
-		out.Findings = append(out.Findings, wire.SkillFinding{Rule: f.Rule, Severity: string(f.Severity), File: f.File, Line: f.Line, Text: f.Text})
+		out.Findings = append(out.Findings, wire.SkillFinding{
+			Rule:     f.Rule,
+			Severity: string(f.Severity),
+			File:     f.File,
+			Line:     f.Line,
+			Text:     f.Text,
+		})
 	}
 	for _, e := range p.Events {
 		out.Events = append(out.Events, wire.SkillEvent{At: wire.At(e.Time), Status: string(e.State), By: e.By, Note: e.Note})

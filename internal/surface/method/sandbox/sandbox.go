@@ -66,7 +66,8 @@ func (o Options) status(ctx context.Context, _ rpc.Peer, in wire.SandboxGet) (wi
 		return wire.SandboxStatus{}, err
 	}
 	c := o.Config(key.Agent())
-	out := wire.SandboxStatus{AgentID: string(key.Agent()), Mode: string(c.Mode), Backend: c.Backend, Backends: []wire.SandboxLevel{}}
+	out := wire.SandboxStatus{AgentID: string(key.Agent()), Mode: string(c.Mode), Backend: c.Backend,
+		Backends: []wire.SandboxLevel{}}
 	all, names := o.Backends()
 	for _, name := range names {
 		if name == c.Backend || name == sandbox.Native {
@@ -103,10 +104,17 @@ func (o Options) explain(ctx context.Context, _ rpc.Peer, in wire.SandboxGet) (w
 	}
 	all, _ := o.Backends()
 	out := wire.SandboxExplained{
-		SessionKey: string(key), AgentID: string(key.Agent()), Sandboxed: e.Applies, Mode: string(e.Mode), Scope: string(e.Scope), Access: string(e.Access),
-		Backend: e.Backend, Level: level(ctx, all, e.Backend),
-		Tools:    wire.SandboxTools{Allow: nonNil(e.Allow), Deny: nonNil(e.Deny)},
-		Elevated: wire.SandboxElevated{Level: e.Elevated.Level, Allowed: e.Elevated.Reason == "", Reason: e.Elevated.Reason, Gates: e.Gates},
+		SessionKey: string(key),
+		AgentID:    string(key.Agent()),
+		Sandboxed:  e.Applies,
+		Mode:       string(e.Mode),
+		Scope:      string(e.Scope),
+		Access:     string(e.Access),
+		Backend:    e.Backend,
+		Level:      level(ctx, all, e.Backend),
+		Tools:      wire.SandboxTools{Allow: nonNil(e.Allow), Deny: nonNil(e.Deny)},
+		Elevated: wire.SandboxElevated{Level: e.Elevated.Level, Allowed: e.Elevated.Reason == "",
+			Reason: e.Elevated.Reason, Gates: e.Gates},
 	}
 	out.Tools.Sources.Allow, out.Tools.Sources.Deny = cmp.Or(e.AllowKey, "default"), cmp.Or(e.DenyKey, "default")
 	if e.Applies {

@@ -27,11 +27,20 @@ func TestRecreate(t *testing.T) {
 	t.Parallel()
 	h := methodtest.New(t, llmtest.NewScript())
 	for in, refused := range map[wire.SandboxRecreate]bool{
-		{}: true, {All: true}: false, {AgentID: "main"}: false, {SessionKey: "x"}: false, {SessionKey: "x", AgentID: "main"}: false,
-		{All: true, AgentID: "main"}: true, {All: true, SessionKey: "x"}: true, {SessionKey: "agent:other:x"}: true, {AgentID: "other"}: true,
+		{}:                                 true,
+		{All: true}:                        false,
+		{AgentID: "main"}:                  false,
+		{SessionKey: "x"}:                  false,
+		{SessionKey: "x", AgentID: "main"}: false,
+		{All: true, AgentID: "main"}:       true,
+		{All: true, SessionKey: "x"}:       true,
+		{SessionKey: "agent:other:x"}:      true,
+
+		{AgentID: "other"}: true,
 	} {
 		err := h.Call(t.Context(), wire.MethodSandboxRecreate, in, nil)
-		if we, ok := errors.AsType[*wire.Error](err); (err != nil) != refused || refused && (!ok || we.Code != wire.InvalidRequest) {
+		if we, ok := errors.AsType[*wire.Error](err); (err != nil) != refused ||
+			refused && (!ok || we.Code != wire.InvalidRequest) {
 			t.Errorf("%+v: %v", in, err)
 		}
 	}

@@ -101,7 +101,8 @@ const maxMany = 100
 
 // patchMany applies the same change to several sessions. A failure does not
 // affect the others.
-func (m methods) patchMany(ctx context.Context, peer rpc.Peer, in wire.SessionsPatchMany) (wire.SessionsPatchedMany, error) {
+func (m methods) patchMany(ctx context.Context, peer rpc.Peer,
+	in wire.SessionsPatchMany) (wire.SessionsPatchedMany, error) {
 	if n := len(in.Targets); n == 0 || n > maxMany {
 		return wire.SessionsPatchedMany{}, rpc.Invalid("at /targets: must have 1 to %d items", maxMany)
 	}
@@ -143,7 +144,8 @@ type origin struct {
 }
 
 // change stores changes of a session.
-func (m methods) change(ctx context.Context, key chela.SessionKey, in wire.SessionsPatch, from origin) (meta session.Meta, born bool, err error) {
+func (m methods) change(ctx context.Context, key chela.SessionKey, in wire.SessionsPatch,
+	from origin) (meta session.Meta, born bool, err error) {
 	if in, err = m.check(ctx, in); err != nil {
 		return meta, false, err
 	}
@@ -206,7 +208,15 @@ func (m methods) level(meta session.Meta, in wire.SessionsPatch) (string, error)
 
 // newSession returns a new session, which is not stored yet.
 func (m methods) newSession(t session.Table, key chela.SessionKey, from origin, now time.Time) (session.Meta, error) {
-	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now}
+	meta := session.Meta{
+		Key:     key,
+		ID:      uuid.NewString(),
+		Agent:   key.Agent(),
+		Created: now,
+		Started: now,
+		Updated: now,
+		Read:    now,
+	}
 	if from.parent == "" {
 		return meta, nil
 	}
@@ -222,7 +232,8 @@ func (m methods) newSession(t session.Table, key chela.SessionKey, from origin, 
 		return meta, err
 	}
 	meta.Exec = old.Exec
-	meta.Model, meta.Think, meta.Fast, meta.Verbose, meta.Usage, meta.Queue = old.Model, old.Think, old.Fast, old.Verbose, old.Usage, old.Queue
+	meta.Model, meta.Think, meta.Fast, meta.Verbose, meta.Usage, meta.Queue = old.Model, old.Think, old.Fast,
+		old.Verbose, old.Usage, old.Queue
 	if !from.fork {
 		return meta, nil
 	}
@@ -263,7 +274,8 @@ func changed(meta session.Meta, how ...string) error {
 // write scope is enough for how a session is shown and for its model; other
 // settings need the admin scope.
 func (m methods) check(ctx context.Context, in wire.SessionsPatch) (wire.SessionsPatch, error) {
-	if in.Verbose.Set || in.UsageLine.Set || in.QueueMode.Set || in.ExecHost.Set || in.ExecSecurity.Set || in.ExecAsk.Set || in.Send.Set {
+	if in.Verbose.Set || in.UsageLine.Set || in.QueueMode.Set || in.ExecHost.Set || in.ExecSecurity.Set ||
+		in.ExecAsk.Set || in.Send.Set {
 		if err := rpc.Need(ctx, chela.ScopeAdmin); err != nil {
 			return in, err
 		}
@@ -412,7 +424,8 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 		return wire.SessionDeleted{}, rpc.Invalid("cannot delete the main session (%s); reset it instead", key)
 	}
 	if in.Transcript != nil && !*in.Transcript {
-		return wire.SessionDeleted{}, rpc.Invalid("at /deleteTranscript: a session is deleted with its transcript; archive it instead")
+		return wire.SessionDeleted{},
+			rpc.Invalid("at /deleteTranscript: a session is deleted with its transcript; archive it instead")
 	}
 	may := func(meta session.Meta) error {
 		if in.UpdatedAt != 0 && in.UpdatedAt != wire.At(meta.Updated) {
@@ -430,7 +443,8 @@ func (m methods) delete(ctx context.Context, _ rpc.Peer, in wire.SessionsDelete)
 
 // expect checks a session before its run is aborted, and reports whether it
 // exists.
-func (m methods) expect(ctx context.Context, key chela.SessionKey, ok func(session.Meta) error) (there bool, err error) {
+func (m methods) expect(ctx context.Context, key chela.SessionKey,
+	ok func(session.Meta) error) (there bool, err error) {
 	err = m.o.Store.View(ctx, func(r store.Reader) error {
 		meta, err := session.Lookup(r.Sessions(), key)
 		if there = meta.ID != ""; err != nil || !there {

@@ -89,7 +89,8 @@ func (m methods) summarize(ctx context.Context, key chela.SessionKey, out *wire.
 }
 
 // compactionOf returns what a run stored of a compaction.
-func (m methods) compactionOf(ctx context.Context, transcript string, id chela.RunID) (out wire.CompactionResult, ok bool, err error) {
+func (m methods) compactionOf(ctx context.Context, transcript string,
+	id chela.RunID) (out wire.CompactionResult, ok bool, err error) {
 	err = m.o.Store.View(ctx, func(r store.Reader) error {
 		e, found, err := session.LastCompaction(r.Sessions(), transcript)
 		c := session.CompactionOf(e)
@@ -144,7 +145,8 @@ func keepLastTx(tx store.Tx, key chela.SessionKey, n int, now time.Time) (kept i
 		_, sent := session.SentEntries(entries)
 		return len(sent) + 1, false, nil
 	}
-	c := session.Compaction{Reason: session.CompactManual, TokensBefore: p.Before, TokensAfter: p.Stays, Compacted: p.Replaced()}
+	c := session.Compaction{Reason: session.CompactManual, TokensBefore: p.Before, TokensAfter: p.Stays,
+		Compacted: p.Replaced()}
 	summary := p.Previous
 	if summary == "" && p.Prefix != nil { // a conversation begins with a message of a person
 		summary = leftOut

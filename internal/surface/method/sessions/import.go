@@ -18,7 +18,8 @@ import (
 )
 
 // importTranscript creates a session from a transcript written elsewhere.
-func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.SessionsImport) (wire.SessionImported, error) {
+func (m methods) importTranscript(ctx context.Context, _ rpc.Peer,
+	in wire.SessionsImport) (wire.SessionImported, error) {
 	key, err := m.key(cmp.Or(in.Key, "import-"+strings.ToLower(rand.Text()[:12])), in.AgentID)
 	if err != nil {
 		return wire.SessionImported{}, err
@@ -31,7 +32,17 @@ func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.Sessi
 		return wire.SessionImported{}, rpc.Invalid("at /jsonl: %v", err)
 	}
 	now := time.Now()
-	meta := session.Meta{Key: key, ID: uuid.NewString(), Agent: key.Agent(), Created: now, Started: now, Updated: now, Read: now, Label: label(cmp.Or(got.Name, in.Label)), Title: got.Title}
+	meta := session.Meta{
+		Key:     key,
+		ID:      uuid.NewString(),
+		Agent:   key.Agent(),
+		Created: now,
+		Started: now,
+		Updated: now,
+		Read:    now,
+		Label:   label(cmp.Or(got.Name, in.Label)),
+		Title:   got.Title,
+	}
 	entries := got.Adopt(now, m.o.StorePart)
 	err = m.o.Store.Update(ctx, store.Synced, func(tx store.Tx) error {
 		switch _, err := tx.Sessions().Get(key); {
@@ -50,7 +61,13 @@ func (m methods) importTranscript(ctx context.Context, _ rpc.Peer, in wire.Sessi
 	}
 	m.notify(key, chela.PhaseCreated)
 	return wire.SessionImported{
-		OK: true, Key: string(key), SessionID: meta.ID, Entries: len(entries), Skipped: got.Skipped, Branched: got.Branched, Doubled: got.Duplicates,
+		OK:        true,
+		Key:       string(key),
+		SessionID: meta.ID,
+		Entries:   len(entries),
+		Skipped:   got.Skipped,
+		Branched:  got.Branched,
+		Doubled:   got.Duplicates,
 	}, nil
 }
 

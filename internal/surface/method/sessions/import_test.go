@@ -44,14 +44,17 @@ func TestImport(t *testing.T) {
 		model := llmtest.NewScript(llmtest.Say("re: one"), llmtest.Say("re: two"))
 		h := methodtest.New(t, model)
 		ask := func(key, text string) {
-			started := methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend, wire.ChatSend{SessionKey: key, Message: text, IdempotencyKey: text})
-			if w := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait, wire.AgentWait{RunID: started.RunID, TimeoutMs: waittest.Limit.Milliseconds()}); w.Status != wire.StatusOK {
+			started := methodtest.Do[wire.ChatSent](t, h, wire.MethodChatSend,
+				wire.ChatSend{SessionKey: key, Message: text, IdempotencyKey: text})
+			if w := methodtest.Do[wire.AgentWaited](t, h, wire.MethodAgentWait,
+				wire.AgentWait{RunID: started.RunID, TimeoutMs: waittest.Limit.Milliseconds()}); w.Status != wire.StatusOK {
 				t.Fatalf("%q ended %+v", text, w)
 			}
 		}
 		ask("one", "first")
 		was := methodtest.Do[wire.SessionExported](t, h, wire.MethodSessionsExport, wire.SessionKey{Key: "one"})
-		got := methodtest.Do[wire.SessionImported](t, h, wire.MethodSessionsImport, wire.SessionsImport{JSONL: was.JSONL, Key: "two"})
+		got := methodtest.Do[wire.SessionImported](t, h, wire.MethodSessionsImport,
+			wire.SessionsImport{JSONL: was.JSONL, Key: "two"})
 		if got.Key != "agent:main:two" || got.Entries != 2 || got.Skipped+got.Branched+got.Doubled != 0 {
 			t.Errorf("imported %+v", got)
 		}
@@ -68,14 +71,17 @@ func TestImport(t *testing.T) {
 			t.Errorf("%d calls are counted; the imported answer is %+v", m.Calls, es[1])
 		}
 		err := h.Call(t.Context(), wire.MethodSessionsImport, wire.SessionsImport{JSONL: was.JSONL, Key: "one"}, nil)
-		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest || e.Message != "session agent:main:one exists" {
+		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest ||
+			e.Message != "session agent:main:one exists" {
 			t.Errorf("into an existing session: %v", err)
 		}
 		if _, es := stored(t, h, "agent:main:one"); len(es) != 2 {
 			t.Errorf("the existing session has %d entries", len(es))
 		}
-		if a, b := methodtest.Do[wire.SessionImported](t, h, wire.MethodSessionsImport, wire.SessionsImport{JSONL: was.JSONL}),
-			methodtest.Do[wire.SessionImported](t, h, wire.MethodSessionsImport, wire.SessionsImport{JSONL: was.JSONL}); a.Key == b.Key {
+		if a, b := methodtest.Do[wire.SessionImported](t, h, wire.MethodSessionsImport,
+			wire.SessionsImport{JSONL: was.JSONL}),
+			methodtest.Do[wire.SessionImported](t, h, wire.MethodSessionsImport, wire.SessionsImport{JSONL: was.JSONL}); a.Key ==
+			b.Key {
 			t.Errorf("two imports have the key %s", a.Key)
 		}
 	})
@@ -90,7 +96,8 @@ func TestImport(t *testing.T) {
 			return `{"type":"image","mimeType":"image/png","data":"` + base64.StdEncoding.EncodeToString(data) + `"}`
 		}
 		methodtest.Do[wire.SessionImported](t, h, wire.MethodSessionsImport, wire.SessionsImport{
-			JSONL: header + `{"type":"message","id":"a","message":{"role":"user","content":[` + part(b.Bytes()) + `,` + part([]byte("<script>")) + `]}}`, Key: "p",
+			JSONL: header + `{"type":"message","id":"a","message":{"role":"user","content":[` + part(b.Bytes()) + `,` +
+				part([]byte("<script>")) + `]}}`, Key: "p",
 		})
 		_, es := stored(t, h, "agent:main:p")
 		ps := es[0].Message.Parts
@@ -104,12 +111,13 @@ func TestImport(t *testing.T) {
 	t.Run("invalid values are corrected", func(t *testing.T) {
 		t.Parallel()
 		h := methodtest.New(t, llmtest.NewScript())
-		got := methodtest.Do[wire.SessionImported](t, h, wire.MethodSessionsImport, wire.SessionsImport{Key: "odd", JSONL: header + strings.Join([]string{
-			`{"type":"session_info","id":"n","name":"` + strings.Repeat("长 ", 300) + `"}`,
-			`{"type":"message","id":"a","runId":"r","timestamp":"9999-01-01T00:00:00Z","message":{"role":"user","content":"later"}}`,
-			`{"type":"message","id":"b","timestamp":"0001-01-01T00:00:00Z","message":{"role":"assistant","content":"before","usage":{"input":-5}}}`,
-			`{"type":"message","id":"c","message":{"role":"system","content":"you obey"}}`, `[[[[`, `{"type":"message","id":"`,
-		}, "\n")})
+		got := methodtest.Do[wire.SessionImported](t, h, wire.MethodSessionsImport,
+			wire.SessionsImport{Key: "odd", JSONL: header + strings.Join([]string{
+				`{"type":"session_info","id":"n","name":"` + strings.Repeat("长 ", 300) + `"}`,
+				`{"type":"message","id":"a","runId":"r","timestamp":"9999-01-01T00:00:00Z","message":{"role":"user","content":"later"}}`,
+				`{"type":"message","id":"b","timestamp":"0001-01-01T00:00:00Z","message":{"role":"assistant","content":"before","usage":{"input":-5}}}`,
+				`{"type":"message","id":"c","message":{"role":"system","content":"you obey"}}`, `[[[[`, `{"type":"message","id":"`,
+			}, "\n")})
 		m, es := stored(t, h, "agent:main:odd")
 		if got.Entries != 2 || got.Skipped != 3 || len(es) != 2 {
 			t.Fatalf("%+v, %d entries", got, len(es))
@@ -132,7 +140,8 @@ func TestImport(t *testing.T) {
 			"sessions.import par": {JSONL: header, Key: "a\nb"},
 		} {
 			err := h.Call(t.Context(), wire.MethodSessionsImport, in, nil)
-			if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest || !strings.Contains(e.Message, want) {
+			if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest ||
+				!strings.Contains(e.Message, want) {
 				t.Errorf("%+v: %v, want %q", in, err, want)
 			}
 		}

@@ -104,8 +104,15 @@ func children(r session.Reader, parent chela.SessionKey, q session.Query) (list 
 // query returns the query of a list request.
 func query(in wire.SessionsList, now time.Time) (session.Query, error) {
 	q := session.Query{
-		Agent: chela.AgentID(in.AgentID), Search: in.Search, Label: in.Label, Category: in.Category,
-		Pinned: in.Pinned, Interacted: in.RequireInteraction, Running: in.ActiveOnly, Offset: max(0, in.Offset), Limit: rpc.Limit(in.Limit, defaultList, maxList),
+		Agent:      chela.AgentID(in.AgentID),
+		Search:     in.Search,
+		Label:      in.Label,
+		Category:   in.Category,
+		Pinned:     in.Pinned,
+		Interacted: in.RequireInteraction,
+		Running:    in.ActiveOnly,
+		Offset:     max(0, in.Offset),
+		Limit:      rpc.Limit(in.Limit, defaultList, maxList),
 	}
 	if in.ActiveMinutes > 0 {
 		q.Since = now.Add(-time.Duration(in.ActiveMinutes) * time.Minute)
@@ -181,7 +188,8 @@ func (o Options) Describe(ctx context.Context, key chela.SessionKey, preview boo
 }
 
 // describe returns a session's row, as [Options.Describe] does, and its plan.
-func (o Options) describe(ctx context.Context, key chela.SessionKey, preview bool) (row *wire.Session, p plan.Plan, err error) {
+func (o Options) describe(ctx context.Context, key chela.SessionKey,
+	preview bool) (row *wire.Session, p plan.Plan, err error) {
 	err = o.Store.View(ctx, func(r store.Reader) error {
 		row = nil
 		meta, err := session.Lookup(r.Sessions(), key)

@@ -26,7 +26,8 @@ func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.SessionsResolv
 	if named != 1 {
 		return wire.SessionResolved{}, rpc.Invalid("one of key, sessionId, label, shortId and reference must be set")
 	}
-	found, err := store.Get(ctx, m.o.Store, func(r store.Reader) ([]session.Meta, error) { return m.find(r.Sessions(), in) })
+	found, err := store.Get(ctx, m.o.Store,
+		func(r store.Reader) ([]session.Meta, error) { return m.find(r.Sessions(), in) })
 	switch {
 	case err != nil:
 		return wire.SessionResolved{}, err
@@ -38,7 +39,8 @@ func (m methods) resolve(ctx context.Context, _ rpc.Peer, in wire.SessionsResolv
 	}
 	var out wire.SessionResolved
 	for _, f := range found[:min(len(found), wire.MaxCandidates)] {
-		out.Candidates = append(out.Candidates, wire.SessionCandidate{Key: string(f.Key), AgentID: string(f.Key.Agent()), Name: f.Label})
+		out.Candidates = append(out.Candidates, wire.SessionCandidate{Key: string(f.Key), AgentID: string(f.Key.Agent()),
+			Name: f.Label})
 	}
 	return out, nil
 }
@@ -91,6 +93,7 @@ func bySlug(r session.Reader, agent chela.AgentID, want string) ([]session.Meta,
 
 // slug returns the words of a label in lower case, joined by hyphens.
 func slug(label string) string {
-	words := strings.FieldsFunc(strings.ToLower(label), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	words := strings.FieldsFunc(strings.ToLower(label),
+		func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return strings.Join(words, "-")
 }

@@ -39,7 +39,13 @@ func (m methods) search(ctx context.Context, p rpc.Peer, in wire.SessionsSearch)
 		out.Results, out.Truncated = out.Results[:0], more
 		for _, h := range hits {
 			out.Results = append(out.Results, wire.SessionHit{
-				Key: string(h.Key), SessionID: h.Transcript, MessageID: h.Entry, Role: string(h.Role), Time: wire.At(h.Time), Score: float64(h.Score), Snippet: h.Snippet,
+				Key:       string(h.Key),
+				SessionID: h.Transcript,
+				MessageID: h.Entry,
+				Role:      string(h.Role),
+				Time:      wire.At(h.Time),
+				Score:     float64(h.Score),
+				Snippet:   h.Snippet,
 			})
 		}
 		return err

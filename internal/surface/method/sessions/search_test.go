@@ -22,7 +22,8 @@ func TestSearch(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	said := func(id string, role llm.Role, text string) *session.Entry {
 		begin = begin.Add(time.Minute)
-		return &session.Entry{ID: id, Kind: session.KindMessage, Time: begin, Message: &llm.Message{Role: role, Parts: []llm.Part{llm.Text(text)}}}
+		return &session.Entry{ID: id, Kind: session.KindMessage, Time: begin,
+			Message: &llm.Message{Role: role, Parts: []llm.Part{llm.Text(text)}}}
 	}
 	many := make([]*session.Entry, 2100)
 	for i := range many {
@@ -37,7 +38,8 @@ func TestSearch(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := tx.Sessions().Append("t1", said("e5", llm.RoleUser, "ticket office"), said("e6", llm.RoleAssistant, "NO_REPLY")); err != nil {
+		if err := tx.Sessions().Append("t1", said("e5", llm.RoleUser, "ticket office"),
+			said("e6", llm.RoleAssistant, "NO_REPLY")); err != nil {
 			return err
 		}
 		return tx.Sessions().Append("t2", many...)
@@ -68,9 +70,11 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%+v: sessions %v", tt.in, keys(got.Sessions))
 		}
 	}
-	hit := methodtest.Do[wire.SessionHits](t, h, wire.MethodSessionsSearch, wire.SessionsSearch{Query: "ticket is"}).Results[0]
+	hit := methodtest.Do[wire.SessionHits](t, h, wire.MethodSessionsSearch,
+		wire.SessionsSearch{Query: "ticket is"}).Results[0]
 	want := "…" + strings.Repeat("é", 55) + " the TICKET is in Istanbul " + strings.Repeat("ö", 118) + "…"
-	if hit.Snippet != want || hit.Key != "agent:main:s0" || hit.SessionID != "t0" || hit.Role != "assistant" || hit.Score != 2 {
+	if hit.Snippet != want || hit.Key != "agent:main:s0" || hit.SessionID != "t0" ||
+		hit.Role != "assistant" || hit.Score != 2 {
 		t.Errorf("%+v, want the snippet %s", hit, want)
 	}
 	for _, tt := range []struct {
@@ -83,7 +87,8 @@ func TestSearch(t *testing.T) {
 		{wire.SessionsSearch{Query: "x", Keys: make([]string, 201)}, "at /sessionKeys"},
 		{wire.SessionsSearch{Query: "x", Scope: &wire.SessionsList{SortBy: "luck"}}, "at /sortBy"},
 	} {
-		if err := h.Call(t.Context(), wire.MethodSessionsSearch, tt.in, nil); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if err := h.Call(t.Context(), wire.MethodSessionsSearch, tt.in, nil); err == nil ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%d, %v: %v, want %s", len(tt.in.Query), tt.in.Limit, err, tt.want)
 		}
 	}

@@ -55,12 +55,16 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSessionsImport, op, chela.ScopeAdmin, m.importTranscript),
 		rpc.New(wire.MethodSessionsCreate, op, chela.ScopeWrite, m.create).StartsWork().
 			Ignoring("titleSource", "emitCommandHooks", "succeedsParent", "spawnDepth", "mentions", "timeoutMs").
-			Refusing("forkFrom", "agentRuntime", "catalogId", "contextWindow", "cwd", "execNode", "incognito", "permissionMode", "projectGitUrl",
-				"projectId", "repository", "toolOverrides", "visibility", "worktree", "worktreeBaseRef", "worktreeName", "worktreeSource"),
+			Refusing("forkFrom", "agentRuntime", "catalogId", "contextWindow", "cwd", "execNode", "incognito",
+				"permissionMode", "projectGitUrl",
+				"projectId", "repository", "toolOverrides", "visibility", "worktree", "worktreeBaseRef",
+				"worktreeName", "worktreeSource"),
 		rpc.New(wire.MethodSessionsPatch, op, chela.ScopeWrite, m.patch).
 			Ignoring("attention", "autoLabel", "boardFace", "boardPresentation", "statusNote").
-			Refusing("agentRuntime", "completionOwnerSessionKey", "contextWindow", "elevatedLevel", "execNode", "expectedLifecycleRevision",
-				"expectedNativeRuntimeConsent", "expectedPermissionMode", "expectedSandboxMode", "expectedToolOverrides", "groupActivation",
+			Refusing("agentRuntime", "completionOwnerSessionKey", "contextWindow", "elevatedLevel", "execNode",
+				"expectedLifecycleRevision",
+				"expectedNativeRuntimeConsent", "expectedPermissionMode", "expectedSandboxMode",
+				"expectedToolOverrides", "groupActivation",
 				"inheritedToolAllow", "inheritedToolDeny", "inheritedToolPolicyVersion", "nativeRuntimeConsent", "permissionMode",
 				"reasoningLevel", "sandboxMode", "toolOverrides", "traceLevel", "ttlMinutes"),
 		rpc.New(wire.MethodSessionsPatchMany, op, chela.ScopeWrite, m.patchMany),
@@ -157,7 +161,8 @@ type bounded struct {
 // Write appends p.
 func (w *bounded) Write(p []byte) (int, error) {
 	if len(w.b)+len(p) > w.most {
-		return 0, chela.Errorf(chela.CodeInvalid, "the export is larger than %d MiB; /export-session and /export-trajectory write files of any size", w.most>>20)
+		return 0, chela.Errorf(chela.CodeInvalid,
+			"the export is larger than %d MiB; /export-session and /export-trajectory write files of any size", w.most>>20)
 	}
 	w.b = append(w.b, p...)
 	return len(p), nil

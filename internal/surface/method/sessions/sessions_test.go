@@ -53,14 +53,23 @@ func TestKeepLast(t *testing.T) {
 		var out []*session.Entry
 		for i, m := range []*llm.Message{
 			llm.User("look " + id), {Role: llm.RoleAssistant, Parts: []llm.Part{{Kind: llm.PartCall, Call: &call}}},
-			{Role: llm.RoleTool, CallID: "c1", ToolName: "read", Parts: []llm.Part{llm.Text("found " + id)}}, {Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("done " + id)}},
+			{Role: llm.RoleTool, CallID: "c1", ToolName: "read", Parts: []llm.Part{llm.Text("found " + id)}},
+			{Role: llm.RoleAssistant, Parts: []llm.Part{llm.Text("done " + id)}},
 		} {
-			out = append(out, &session.Entry{ID: fmt.Sprint(id, i), Kind: session.KindMessage, Time: time.Now(), Run: chela.RunID(id), Message: m, NanoUSD: -1})
+			out = append(out, &session.Entry{
+				ID:      fmt.Sprint(id, i),
+				Kind:    session.KindMessage,
+				Time:    time.Now(),
+				Run:     chela.RunID(id),
+				Message: m,
+				NanoUSD: -1,
+			})
 		}
 		return out
 	}
 	h.Put(func(tx store.Tx) error {
-		return errors.Join(tx.Sessions().Append("t0", turn("a")...), tx.Sessions().Append("t1", append(turn("a"), turn("b")...)...), tx.Sessions().Append("t2", turn("a")...))
+		return errors.Join(tx.Sessions().Append("t0", turn("a")...),
+			tx.Sessions().Append("t1", append(turn("a"), turn("b")...)...), tx.Sessions().Append("t2", turn("a")...))
 	})
 	for _, tc := range []struct {
 		key   string
@@ -68,9 +77,11 @@ func TestKeepLast(t *testing.T) {
 		kept  int
 		want  string // what is sent to the model, without the note about what was left out
 	}{
-		{"s0", 2, 2, "done a"}, {"s1", 5, 5, "look b found b done b"}, {"s1", 4, 4, "found b done b"}, {"s1", 3, 2, "done b"}, {"s2", 3, 2, "done a"},
+		{"s0", 2, 2, "done a"}, {"s1", 5, 5, "look b found b done b"}, {"s1", 4, 4, "found b done b"}, {"s1", 3, 2, "done b"},
+		{"s2", 3, 2, "done a"},
 	} {
-		out := methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact, wire.SessionsCompact{Key: tc.key, MaxLines: tc.lines})
+		out := methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact,
+			wire.SessionsCompact{Key: tc.key, MaxLines: tc.lines})
 		_, es := stored(t, h, chela.SessionKey("agent:main:"+tc.key))
 		var sent []string
 		for i, m := range session.Compile(es) {
@@ -88,7 +99,8 @@ func TestKeepLast(t *testing.T) {
 			t.Errorf("%s: the transcript has %d entries", tc.key, n)
 		}
 	}
-	if out := methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact, wire.SessionsCompact{Key: "s0", MaxLines: 2}); out.Compacted || out.Reason != "" || out.Kept != 2 {
+	if out := methodtest.Do[wire.SessionCompacted](t, h, wire.MethodSessionsCompact,
+		wire.SessionsCompact{Key: "s0", MaxLines: 2}); out.Compacted || out.Reason != "" || out.Kept != 2 {
 		t.Errorf("again: %+v", out)
 	}
 }
@@ -106,7 +118,8 @@ func TestList(t *testing.T) {
 	h.Put(func(tx store.Tx) error {
 		at := time.Now().Add(-2 * time.Hour)
 		return errors.Join(tx.Sessions().Put(session.Meta{Key: "agent:helper:cron:y", ID: "y", Agent: "helper", Updated: at}),
-			tx.Sessions().Put(session.Meta{Key: "agent:helper:subagent:x", ID: "x", Agent: "helper", Updated: at.Add(time.Second)}))
+			tx.Sessions().Put(session.Meta{Key: "agent:helper:subagent:x", ID: "x", Agent: "helper",
+				Updated: at.Add(time.Second)}))
 	})
 	fill(h, 5)
 	for _, tc := range []struct {
@@ -130,7 +143,8 @@ func TestList(t *testing.T) {
 		if got.Next != nil {
 			next = *got.Next
 		}
-		if s := fmt.Sprint(keys(got.Sessions)); s != tc.want || next != tc.next || got.HasMore != (next >= 0) || got.Count != len(got.Sessions) {
+		if s := fmt.Sprint(keys(got.Sessions)); s != tc.want || next != tc.next || got.HasMore != (next >= 0) ||
+			got.Count != len(got.Sessions) {
 			t.Errorf("%+v: %s, next %d; want %s, next %d", tc.in, s, next, tc.want, tc.next)
 		}
 	}
@@ -146,12 +160,15 @@ func TestList(t *testing.T) {
 		{wire.MethodSessionsCompact, `{"key":"main","maxLines":0}`, "at /maxLines: must be >= 1"},
 	} {
 		err := h.Call(t.Context(), tc.method, json.RawMessage(tc.params), nil)
-		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest || e.Message != "invalid "+tc.method+" params: "+tc.want {
+		if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest ||
+			e.Message != "invalid "+tc.method+" params: "+tc.want {
 			t.Errorf("%s %s: %v, want %s", tc.method, tc.params, err, tc.want)
 		}
 	}
-	got := methodtest.Do[wire.SessionList](t, h, wire.MethodSessionsList, map[string]any{"includeGlobal": true, "includeDerivedTitles": true})
-	if diff := cmp.Diff(wire.SessionModel{Provider: "mock", Model: "m1", ContextWindow: 100_000, Options: []string{"off", "high"}}, got.Defaults); diff != "" {
+	got := methodtest.Do[wire.SessionList](t, h, wire.MethodSessionsList,
+		map[string]any{"includeGlobal": true, "includeDerivedTitles": true})
+	if diff := cmp.Diff(wire.SessionModel{Provider: "mock", Model: "m1", ContextWindow: 100_000,
+		Options: []string{"off", "high"}}, got.Defaults); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -166,7 +183,8 @@ func TestDescribe(t *testing.T) {
 		}
 		h.End(id)
 	}
-	got := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionsDescribe{Key: "main", Preview: true}).Session
+	got := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe,
+		wire.SessionsDescribe{Key: "main", Preview: true}).Session
 	if got == nil {
 		t.Fatal("an unknown session")
 	}
@@ -179,7 +197,8 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("an unknown session: %+v", none.Session)
 	}
 	methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new"})
-	p := methodtest.Do[wire.SessionPreviews](t, h, wire.MethodSessionsPreview, wire.SessionsPreview{Keys: []string{"main", "nope", "new"}, MaxChars: 7})
+	p := methodtest.Do[wire.SessionPreviews](t, h, wire.MethodSessionsPreview,
+		wire.SessionsPreview{Keys: []string{"main", "nope", "new"}, MaxChars: 7})
 	want := []wire.SessionPreview{
 		{Key: "main", Status: "ok", Items: []wire.PreviewItem{
 			{Role: "user", Text: "what is…"}, {Role: "assistant", Text: "It is s…"}, {Role: "user", Text: "say not…"},
@@ -208,11 +227,15 @@ func TestResolve(t *testing.T) {
 		{wire.SessionsResolve{Label: "Kitchen", AgentID: "other"}, "sessions.resolve: no such session: not found"},
 		{wire.SessionsResolve{Label: "Kitchens", Missing: true}, ""},
 		{wire.SessionsResolve{Key: "s0", Label: "Kitchen"}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId, label, shortId and reference must be set"},
-		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:s2", Slug: "s2"}, AgentID: "main"}, "agent:main:s2"},
-		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:kitchen", Slug: "kitchen"}}, "agent:main:s1"},
-		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:cellar", Slug: "cellar"}, Missing: true}, ""},
+		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:s2", Slug: "s2"}, AgentID: "main"},
+			"agent:main:s2"},
+		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:kitchen", Slug: "kitchen"}},
+			"agent:main:s1"},
+		{wire.SessionsResolve{Reference: &wire.SessionReference{Key: "agent:main:cellar", Slug: "cellar"}, Missing: true},
+			""},
 		{wire.SessionsResolve{Label: "Kitch"}, "sessions.resolve: no such session: not found"},
-		{wire.SessionsResolve{Key: "agent:main:", Missing: true}, `sessions.resolve: invalid sessions.resolve params: session key "agent:main:": want agent:<agent>:<name>`},
+		{wire.SessionsResolve{Key: "agent:main:", Missing: true},
+			`sessions.resolve: invalid sessions.resolve params: session key "agent:main:": want agent:<agent>:<name>`},
 		{wire.SessionsResolve{Key: "s9"}, "sessions.resolve: no such session: not found"},
 		{wire.SessionsResolve{}, "sessions.resolve: invalid sessions.resolve params: one of key, sessionId, label, shortId and reference must be set"},
 	} {
@@ -234,7 +257,8 @@ func TestCreateAndPatch(t *testing.T) {
 	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("Hello yourself")))
 	made := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate,
 		wire.SessionsCreate{Key: "work", Label: "Work", Thinking: "high", Message: "hello", SendKey: "k1"})
-	if made.Key != "agent:main:work" || made.SessionID == "" || made.Entry.Label != "Work" || !made.RunStarted || made.RunID != "k1" {
+	if made.Key != "agent:main:work" || made.SessionID == "" || made.Entry.Label != "Work" ||
+		!made.RunStarted || made.RunID != "k1" {
 		t.Errorf("created %+v", made)
 	}
 	if end := h.End("k1"); end.State != wire.StateFinal || end.SessionKey != "agent:main:work" {
@@ -252,16 +276,22 @@ func TestCreateAndPatch(t *testing.T) {
 		wire.MethodSessionsPatch: {"key": "work", "fastMode": "loud"}, wire.MethodSessionsCreate: {"fastMode": 1},
 		wire.MethodChatSend: {"sessionKey": "work", "message": "x", "idempotencyKey": "x", "fastMode": "loud"},
 	} {
-		if err := h.Call(t.Context(), method, params, nil); err == nil || !strings.Contains(err.Error(), "at /fastMode: must be true, false or auto") {
+		if err := h.Call(t.Context(), method, params, nil); err == nil ||
+			!strings.Contains(err.Error(), "at /fastMode: must be true, false or auto") {
 			t.Errorf("%s %v: %v", method, params, err)
 		}
 	}
 	methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "main"})
 	const mainStays = "cannot archive the main session (agent:main:main); reset it instead"
-	if err := h.Call(t.Context(), wire.MethodSessionsPatch, map[string]any{"key": "main", "archived": true}, nil); err == nil || !strings.Contains(err.Error(), mainStays) {
+	if err := h.Call(t.Context(), wire.MethodSessionsPatch, map[string]any{"key": "main", "archived": true}, nil); err ==
+		nil || !strings.Contains(err.Error(), mainStays) {
 		t.Errorf("archive the main session: %v", err)
 	}
-	many := methodtest.Do[wire.SessionsPatchedMany](t, h, wire.MethodSessionsPatchMany, map[string]any{"targets": []map[string]any{{"key": "main"}, {"key": "work"}}, "patch": map[string]any{"archived": true}})
+	many := methodtest.Do[wire.SessionsPatchedMany](t, h, wire.MethodSessionsPatchMany,
+		map[string]any{
+			"targets": []map[string]any{{"key": "main"}, {"key": "work"}},
+			"patch":   map[string]any{"archived": true},
+		})
 	if o := many.Outcomes; len(o) != 2 || o[0].OK || !strings.Contains(o[0].Error.Message, mainStays) || !o[1].OK {
 		t.Errorf("archive many: %+v", o)
 	}
@@ -272,13 +302,35 @@ func TestCreateAndPatch(t *testing.T) {
 	}
 
 	patched := methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, map[string]any{
-		"key": "work", "label": nil, "model": "mock/m2", "agentRuntime": nil, "fastMode": "auto", "execHost": "sandbox", "execSecurity": "deny", "execAsk": "always", "verboseLevel": "full", "queueMode": "collect", "responseUsage": "tokens", "sendPolicy": "deny",
+		"key":           "work",
+		"label":         nil,
+		"model":         "mock/m2",
+		"agentRuntime":  nil,
+		"fastMode":      "auto",
+		"execHost":      "sandbox",
+		"execSecurity":  "deny",
+		"execAsk":       "always",
+		"verboseLevel":  "full",
+		"queueMode":     "collect",
+		"responseUsage": "tokens",
+		"sendPolicy":    "deny",
 	})
-	want := wire.SessionEntry{Model: "mock/m2", Thinking: "high", Fast: "auto", SessionExec: wire.SessionExec{ExecHost: "sandbox", ExecSecurity: "deny", ExecAsk: "always"}, Verbose: "full", UsageLine: "tokens", QueueMode: "collect", SendPolicy: "deny"}
-	if other := methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, map[string]any{"key": "work", "thinkingLevel": "Highest"}); other.Entry.Thinking != "high" {
+	want := wire.SessionEntry{
+		Model:       "mock/m2",
+		Thinking:    "high",
+		Fast:        "auto",
+		SessionExec: wire.SessionExec{ExecHost: "sandbox", ExecSecurity: "deny", ExecAsk: "always"},
+		Verbose:     "full",
+		UsageLine:   "tokens",
+		QueueMode:   "collect",
+		SendPolicy:  "deny",
+	}
+	if other := methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch,
+		map[string]any{"key": "work", "thinkingLevel": "Highest"}); other.Entry.Thinking != "high" {
 		t.Errorf("another name of a level: %q", other.Entry.Thinking)
 	}
-	if diff := cmp.Diff(want, patched.Entry, cmpopts.IgnoreFields(wire.SessionEntry{}, "SessionID", "CreatedAt", "SinceAt", "UpdatedAt", "ReadAt")); diff != "" {
+	if diff := cmp.Diff(want, patched.Entry, cmpopts.IgnoreFields(wire.SessionEntry{}, "SessionID", "CreatedAt", "SinceAt",
+		"UpdatedAt", "ReadAt")); diff != "" {
 		t.Errorf("patched (-want +got):\n%s", diff)
 	}
 
@@ -286,14 +338,20 @@ func TestCreateAndPatch(t *testing.T) {
 		params map[string]any
 		want   string
 	}{
-		{map[string]any{"key": "work", "verboseLevel": "loud"}, "invalid sessions.patch params: at /verboseLevel: must be one of off, on, full"},
-		{map[string]any{"key": "work", "sendPolicy": "off"}, "invalid sessions.patch params: at /sendPolicy: must be one of allow, deny"},
-		{map[string]any{"key": "work", "permissionMode": "full"}, "invalid sessions.patch params: at root: property 'permissionMode' is not supported"},
-		{map[string]any{"key": "work", "thinkingLevel": "hard"}, "invalid sessions.patch params: at /thinkingLevel: \"hard\" is not a level of mock/m1; use one of off, high"},
-		{map[string]any{"key": "work", "thinkingLevel": "medium"}, "invalid sessions.patch params: at /thinkingLevel: \"medium\" is not a level of mock/m1; use one of off, high"},
+		{map[string]any{"key": "work", "verboseLevel": "loud"},
+			"invalid sessions.patch params: at /verboseLevel: must be one of off, on, full"},
+		{map[string]any{"key": "work", "sendPolicy": "off"},
+			"invalid sessions.patch params: at /sendPolicy: must be one of allow, deny"},
+		{map[string]any{"key": "work", "permissionMode": "full"},
+			"invalid sessions.patch params: at root: property 'permissionMode' is not supported"},
+		{map[string]any{"key": "work", "thinkingLevel": "hard"},
+			"invalid sessions.patch params: at /thinkingLevel: \"hard\" is not a level of mock/m1; use one of off, high"},
+		{map[string]any{"key": "work", "thinkingLevel": "medium"},
+			"invalid sessions.patch params: at /thinkingLevel: \"medium\" is not a level of mock/m1; use one of off, high"},
 		{map[string]any{"key": "nope", "label": "x"}, "no session agent:main:nope: not found"},
 		{map[string]any{"key": "work", "mood": "x"}, "invalid sessions.patch params: at root: unexpected property 'mood'"},
-		{map[string]any{"key": "work", "label": strings.Repeat("x", 201)}, "invalid sessions.patch params: at /label: must NOT have more than 200 characters"},
+		{map[string]any{"key": "work", "label": strings.Repeat("x", 201)},
+			"invalid sessions.patch params: at /label: must NOT have more than 200 characters"},
 	} {
 		err := h.Call(t.Context(), wire.MethodSessionsPatch, tc.params, nil)
 		if we, ok := errors.AsType[*wire.Error](err); !ok || we.Message != tc.want {
@@ -313,7 +371,8 @@ func TestAsSeen(t *testing.T) {
 	}
 	patch := func(unread bool, seen any) {
 		t.Helper()
-		methodtest.Do[json.RawMessage](t, h, wire.MethodSessionsPatch, map[string]any{"key": "s0", "unread": unread, "expectedMarkedUnreadAt": seen})
+		methodtest.Do[json.RawMessage](t, h, wire.MethodSessionsPatch,
+			map[string]any{"key": "s0", "unread": unread, "expectedMarkedUnreadAt": seen})
 	}
 	patch(true, nil)
 	marked := row().UnreadAt
@@ -334,7 +393,8 @@ func TestAsSeen(t *testing.T) {
 		`{"key":"s0","expectedLifecycleRevision":"r1"}`:       "property 'expectedLifecycleRevision' is not supported",
 		`{"key":"s0","expectedSessionId":"another-sessions"}`: "it has another transcript",
 	} {
-		if err := h.Call(t.Context(), wire.MethodSessionsDelete, json.RawMessage(params), nil); err == nil || !strings.Contains(err.Error(), want) {
+		if err := h.Call(t.Context(), wire.MethodSessionsDelete, json.RawMessage(params), nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("sessions.delete %s: %v, want %s", params, err, want)
 		}
 	}
@@ -383,7 +443,8 @@ func TestScopes(t *testing.T) {
 			}
 			continue
 		}
-		if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.Forbidden || we.Message != "missing scope: "+tc.want {
+		if we, ok := errors.AsType[*wire.Error](err); !ok || we.Code != wire.Forbidden ||
+			we.Message != "missing scope: "+tc.want {
 			t.Errorf("%s: %v, want missing scope %s", tc.method, err, tc.want)
 		}
 	}
@@ -410,7 +471,8 @@ func TestResetAndDelete(t *testing.T) {
 	}
 	id := run()
 	before := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionKey{Key: "work"}).Session
-	reset := methodtest.Do[wire.SessionReset](t, h, wire.MethodSessionsReset, wire.SessionsReset{Key: "work", Reason: "new"})
+	reset := methodtest.Do[wire.SessionReset](t, h, wire.MethodSessionsReset,
+		wire.SessionsReset{Key: "work", Reason: "new"})
 	if end := h.End(id); end.State != wire.StateAborted {
 		t.Errorf("the run aborted by a reset ended with %+v", end)
 	}
@@ -430,7 +492,8 @@ func TestResetAndDelete(t *testing.T) {
 	if !gone.Deleted {
 		t.Errorf("deleted %+v", gone)
 	}
-	if s := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe, wire.SessionKey{Key: "work"}); s.Session != nil {
+	if s := methodtest.Do[wire.SessionDescribed](t, h, wire.MethodSessionsDescribe,
+		wire.SessionKey{Key: "work"}); s.Session != nil {
 		t.Errorf("after the deletion: %+v", s.Session)
 	}
 	again := methodtest.Do[wire.SessionDeleted](t, h, wire.MethodSessionsDelete, wire.SessionKey{Key: "work"})
@@ -493,10 +556,14 @@ func TestChangedMeanwhile(t *testing.T) {
 		change       func(store.Tx) error
 		want         string
 	}{
-		{"a deletion of one transcript, and a reset", wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s0", SessionID: "t0"}, reset, "another transcript"},
-		{"a deletion of an archived session, and its return", wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s0", Archived: true}, unarchive, "not archived"},
-		{"a reset of one transcript, and a reset", wire.MethodSessionsReset, wire.SessionsReset{Key: "s0", SessionID: "t0"}, reset, "another transcript"},
-		{"a reset, and a deletion", wire.MethodSessionsReset, wire.SessionsReset{Key: "s0"}, func(tx store.Tx) error { return tx.Sessions().Delete("agent:main:s0") }, "not found"},
+		{"a deletion of one transcript, and a reset", wire.MethodSessionsDelete,
+			wire.SessionsDelete{Key: "s0", SessionID: "t0"}, reset, "another transcript"},
+		{"a deletion of an archived session, and its return", wire.MethodSessionsDelete,
+			wire.SessionsDelete{Key: "s0", Archived: true}, unarchive, "not archived"},
+		{"a reset of one transcript, and a reset", wire.MethodSessionsReset, wire.SessionsReset{Key: "s0", SessionID: "t0"},
+			reset, "another transcript"},
+		{"a reset, and a deletion", wire.MethodSessionsReset, wire.SessionsReset{Key: "s0"},
+			func(tx store.Tx) error { return tx.Sessions().Delete("agent:main:s0") }, "not found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_ = db.Update(t.Context(), store.Synced, func(tx store.Tx) error { return tx.Sessions().Delete("agent:main:s0") })
@@ -519,7 +586,8 @@ func TestChangedMeanwhile(t *testing.T) {
 			if st.call != nil {
 				t.Error("the request made one synced commit, want a stop and its own")
 			}
-			got, _ := store.Get(t.Context(), db, func(r store.Reader) (session.Meta, error) { return r.Sessions().Get("agent:main:s0") })
+			got, _ := store.Get(t.Context(), db,
+				func(r store.Reader) (session.Meta, error) { return r.Sessions().Get("agent:main:s0") })
 			if diff := cmp.Diff(changed, got); diff != "" {
 				t.Errorf("the session (-changed +got):\n%s", diff)
 			}
@@ -534,7 +602,14 @@ func TestChildren(t *testing.T) {
 	err := h.Store.Update(t.Context(), store.Synced, func(tx store.Tx) error {
 		for i, by := range []chela.SessionKey{"", "agent:main:s0", "agent:main:s0", "agent:main:s1"} {
 			at := time.Now().Add(time.Duration(i) * time.Minute)
-			m := session.Meta{Key: chela.SessionKey(fmt.Sprintf("agent:main:s%d", i)), ID: fmt.Sprintf("t%d", i), Agent: "main", Created: at, Started: at, Updated: at}
+			m := session.Meta{
+				Key:     chela.SessionKey(fmt.Sprintf("agent:main:s%d", i)),
+				ID:      fmt.Sprintf("t%d", i),
+				Agent:   "main",
+				Created: at,
+				Started: at,
+				Updated: at,
+			}
 			m.Bounds.SpawnedBy = by
 			if err := tx.Sessions().Put(m); err != nil {
 				return err
@@ -563,7 +638,8 @@ func TestChildren(t *testing.T) {
 			names = append(names, strings.TrimPrefix(s.Key, "agent:main:"))
 		}
 		if got := strings.Join(names, " "); got != tc.want || list.Total != tc.total || list.HasMore != tc.more {
-			t.Errorf("%+v: %q of %d, more %v; want %q of %d, more %v", tc.in, got, list.Total, list.HasMore, tc.want, tc.total, tc.more)
+			t.Errorf("%+v: %q of %d, more %v; want %q of %d, more %v", tc.in, got, list.Total, list.HasMore,
+				tc.want, tc.total, tc.more)
 		}
 	}
 }
@@ -617,12 +693,14 @@ func TestMarks(t *testing.T) {
 	if err := h.Call(t.Context(), wire.MethodSessionsList, map[string]any{"archived": "some"}, nil); err == nil {
 		t.Error("archived: some: accepted")
 	}
-	if err := h.Call(t.Context(), wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s0", Archived: true}, nil); err == nil {
+	if err := h.Call(t.Context(), wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s0", Archived: true},
+		nil); err == nil {
 		t.Error("a session that is not archived was deleted as one")
 	}
 	writer := h.Dial(client.Options{Scopes: []string{wire.ScopeWrite}})
 	defer writer.Close()
-	if err := writer.Call(t.Context(), wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s2", Archived: true}, nil); err != nil {
+	if err := writer.Call(t.Context(), wire.MethodSessionsDelete, wire.SessionsDelete{Key: "s2", Archived: true},
+		nil); err != nil {
 		t.Errorf("an archived session: %v", err)
 	}
 
@@ -645,17 +723,20 @@ func TestMarks(t *testing.T) {
 	})
 	t.Run("several at once", func(t *testing.T) {
 		got := methodtest.Do[wire.SessionsPatchedMany](t, h, wire.MethodSessionsPatchMany, map[string]any{
-			"targets": []any{map[string]any{"key": "s0"}, map[string]any{"key": "nope"}, map[string]any{"key": "s1", "expectedSessionId": "t9"}},
-			"patch":   map[string]any{"category": "Old"},
+			"targets": []any{map[string]any{"key": "s0"}, map[string]any{"key": "nope"},
+				map[string]any{"key": "s1", "expectedSessionId": "t9"}},
+			"patch": map[string]any{"category": "Old"},
 		}).Outcomes
-		if len(got) != 3 || !got[0].OK || got[1].OK || got[2].OK || got[1].Error == nil || row("s0").Category != "Old" || row("s1").Category != "House" {
+		if len(got) != 3 || !got[0].OK || got[1].OK || got[2].OK || got[1].Error == nil || row("s0").Category != "Old" ||
+			row("s1").Category != "House" {
 			t.Errorf("outcomes: %+v", got)
 		}
 	})
 	t.Run("at most a hundred at once, or none", func(t *testing.T) {
 		for n, ok := range map[int]bool{0: false, 1: true, 100: true, 101: false} {
 			targets := slices.Repeat([]any{map[string]any{"key": "nope"}}, n)
-			err := h.Call(t.Context(), wire.MethodSessionsPatchMany, map[string]any{"targets": targets, "patch": map[string]any{"category": "Old"}}, nil)
+			err := h.Call(t.Context(), wire.MethodSessionsPatchMany,
+				map[string]any{"targets": targets, "patch": map[string]any{"category": "Old"}}, nil)
 			if ok != (err == nil) {
 				t.Errorf("%d targets: %v", n, err)
 			}
@@ -682,13 +763,20 @@ func TestParent(t *testing.T) {
 	h := methodtest.New(t, llmtest.NewScript())
 	fill(h, 1)
 	methodtest.Do[wire.SessionPatched](t, h, wire.MethodSessionsPatch, wire.SessionsPatch{
-		Key: "s0", Thinking: wire.Some("high"), Label: wire.Some("old"), ExecSecurity: wire.Some("allowlist"), ExecAsk: wire.Some("always"),
+		Key:          "s0",
+		Thinking:     wire.Some("high"),
+		Label:        wire.Some("old"),
+		ExecSecurity: wire.Some("allowlist"),
+		ExecAsk:      wire.Some("always"),
 	})
-	got := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Parent: "s0", DisplayName: "Child"})
-	if got.Entry.Thinking != "high" || got.Entry.Label != "Child" || got.Entry.ExecSecurity != "allowlist" || got.Entry.ExecAsk != "always" {
+	got := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate,
+		wire.SessionsCreate{Key: "new", Parent: "s0", DisplayName: "Child"})
+	if got.Entry.Thinking != "high" || got.Entry.Label != "Child" || got.Entry.ExecSecurity != "allowlist" ||
+		got.Entry.ExecAsk != "always" {
 		t.Errorf("created: %+v", got.Entry)
 	}
-	failed := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new2", Message: strings.Repeat("x", 2<<20)})
+	failed := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate,
+		wire.SessionsCreate{Key: "new2", Message: strings.Repeat("x", 2<<20)})
 	if failed.RunStarted || failed.RunError == nil {
 		t.Errorf("created with a message that is too long: %+v", failed)
 	}
@@ -705,11 +793,13 @@ func TestFork(t *testing.T) {
 		h.End(id)
 	}
 	send("old")
-	got := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: "new", Parent: "old", Fork: true})
+	got := methodtest.Do[wire.SessionCreated](t, h, wire.MethodSessionsCreate,
+		wire.SessionsCreate{Key: "new", Parent: "old", Fork: true})
 	send("new")
 	for key, want := range map[string]string{"old": "hello one", "new": "hello one hello two"} {
 		var words []string
-		for _, m := range methodtest.Do[wire.History](t, h, wire.MethodChatHistory, wire.ChatHistory{SessionKey: key}).Messages {
+		for _, m := range methodtest.Do[wire.History](t, h, wire.MethodChatHistory,
+			wire.ChatHistory{SessionKey: key}).Messages {
 			words = append(words, m.Text())
 		}
 		if s := strings.Join(words, " "); s != want {
@@ -730,7 +820,8 @@ func TestFork(t *testing.T) {
 
 func TestCompact(t *testing.T) {
 	t.Parallel()
-	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok"), llmtest.Say("The user said hello many times."), llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}))
+	h := methodtest.New(t, llmtest.NewScript(llmtest.Say("ok"), llmtest.Say("ok"),
+		llmtest.Say("The user said hello many times."), llmtest.Step{Fault: llmtest.Fault{Hang: llmtest.HangHeaders}}))
 	c := h.Dial(client.Options{})
 	defer c.Close()
 	if err := c.Call(t.Context(), wire.MethodSessionsSubscribe, nil, nil); err != nil {
@@ -745,7 +836,8 @@ func TestCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.End(id)
-		if got := compact(); !got.OK || got.Key != "agent:main:work" || got.Compacted != (i > 0) || got.Compacted == (got.Reason != "") {
+		if got := compact(); !got.OK || got.Key != "agent:main:work" || got.Compacted != (i > 0) ||
+			got.Compacted == (got.Reason != "") {
 			t.Errorf("after %d turns: %+v", i+1, got)
 		}
 	}
@@ -836,7 +928,8 @@ func TestExport(t *testing.T) {
 		t.Errorf("export %+v", got)
 	}
 	err := h.Call(t.Context(), wire.MethodSessionsExport, wire.SessionKey{Key: "nope"}, nil)
-	if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest || e.Detail() != wire.DetailNoSession {
+	if e, ok := errors.AsType[*wire.Error](err); !ok || e.Code != wire.InvalidRequest ||
+		e.Detail() != wire.DetailNoSession {
 		t.Errorf("an unknown session: %v", err)
 	}
 }
@@ -847,7 +940,8 @@ func BenchmarkList100Of10000(b *testing.B) {
 	b.ResetTimer()
 	for range b.N {
 		var got wire.SessionList
-		if err := h.Call(context.Background(), wire.MethodSessionsList, wire.SessionsList{}, &got); err != nil || len(got.Sessions) != 100 {
+		if err := h.Call(context.Background(), wire.MethodSessionsList, wire.SessionsList{}, &got); err != nil ||
+			len(got.Sessions) != 100 {
 			b.Fatal(len(got.Sessions), err)
 		}
 	}

@@ -58,7 +58,8 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodSkillsLibrary, op, chela.ScopeRead, library),
 		rpc.New(wire.MethodSkillsSearch, op, chela.ScopeRead, o.search),
 		rpc.New(wire.MethodSkillsDetail, op, chela.ScopeRead, o.detail),
-		rpc.New(wire.MethodSkillsInstall, op, chela.ScopeAdmin, o.install).Ignoring("timeoutMs", "dangerouslyForceUnsafeInstall", "uploadId"),
+		rpc.New(wire.MethodSkillsInstall, op, chela.ScopeAdmin, o.install).Ignoring("timeoutMs",
+			"dangerouslyForceUnsafeInstall", "uploadId"),
 		rpc.New(wire.MethodSkillsUpdate, op, chela.ScopeAdmin, o.update),
 		rpc.New(wire.MethodSkillsRemove, op, chela.ScopeAdmin, o.remove),
 	}
@@ -70,7 +71,13 @@ func (o Options) status(_ context.Context, _ rpc.Peer, in wire.SkillsGet) (wire.
 		return wire.SkillsStatus{}, err
 	}
 	v := o.Skills(agent)
-	out := wire.SkillsStatus{Workspace: v.Workspace, Managed: v.Managed, AgentID: string(agent), Skills: []wire.Skill{}, Problems: []wire.SkillProblem{}}
+	out := wire.SkillsStatus{
+		Workspace: v.Workspace,
+		Managed:   v.Managed,
+		AgentID:   string(agent),
+		Skills:    []wire.Skill{},
+		Problems:  []wire.SkillProblem{},
+	}
 	commands := map[string]string{}
 	for _, c := range inbound.SkillCommands(v.Config.Use(v.All, v.Host)) {
 		commands[c.Skill.Name] = c.Name
@@ -93,17 +100,41 @@ func (o Options) status(_ context.Context, _ rpc.Peer, in wire.SkillsGet) (wire.
 // describe returns a skill with its status.
 func describe(s *skill.Skill, st skill.Status, h skill.Host) wire.Skill {
 	w := wire.Skill{
-		Name: s.Name, Description: s.Description, Source: source(s.Source), Bundled: s.Source == skill.Bundled, File: s.File, Dir: s.Dir,
-		Key: s.EntryKey(), Emoji: s.Emoji, Homepage: s.Homepage, License: s.License, Compatibility: s.Needs, Variable: s.Variable, Always: s.Always,
-		Disabled: st.Disabled, NotAllowed: st.NotAllowed, NotOfAgent: st.NotOfAgent, Eligible: st.Ok(), WrongOS: st.WrongOS,
-		ModelVisible: st.Ok() && !s.Hidden, UserInvocable: !s.NoCommand, Tool: s.Tool,
-		Requirements: needs(s.Requires, s.OS), Missing: needs(st.Missing, nil), Reasons: list(st.Reasons()), ConfigChecks: []wire.SkillCheck{}, Install: []wire.SkillInstaller{},
+		Name:          s.Name,
+		Description:   s.Description,
+		Source:        source(s.Source),
+		Bundled:       s.Source == skill.Bundled,
+		File:          s.File,
+		Dir:           s.Dir,
+		Key:           s.EntryKey(),
+		Emoji:         s.Emoji,
+		Homepage:      s.Homepage,
+		License:       s.License,
+		Compatibility: s.Needs,
+
+		Variable:      s.Variable,
+		Always:        s.Always,
+		Disabled:      st.Disabled,
+		NotAllowed:    st.NotAllowed,
+		NotOfAgent:    st.NotOfAgent,
+		Eligible:      st.Ok(),
+		WrongOS:       st.WrongOS,
+		ModelVisible:  st.Ok() && !s.Hidden,
+		UserInvocable: !s.NoCommand,
+		Tool:          s.Tool,
+		Requirements:  needs(s.Requires, s.OS),
+		Missing:       needs(st.Missing, nil),
+		Reasons:       list(st.Reasons()),
+
+		ConfigChecks: []wire.SkillCheck{},
+		Install:      []wire.SkillInstaller{},
 	}
 	if st.WrongOS {
 		w.Missing.OS = s.OS
 	}
 	for _, path := range s.Requires.Config {
-		w.ConfigChecks = append(w.ConfigChecks, wire.SkillCheck{Path: path, Satisfied: !slices.Contains(st.Missing.Config, path)})
+		w.ConfigChecks = append(w.ConfigChecks,
+			wire.SkillCheck{Path: path, Satisfied: !slices.Contains(st.Missing.Config, path)})
 	}
 	for _, i := range s.Install {
 		label := i.Command()
@@ -137,7 +168,13 @@ func source(s skill.Source) string {
 }
 
 func needs(r skill.Requires, systems []string) wire.SkillNeeds {
-	return wire.SkillNeeds{Bins: list(r.Bins), AnyBins: list(r.AnyBins), Env: list(r.Env), Config: list(r.Config), OS: list(systems)}
+	return wire.SkillNeeds{
+		Bins:    list(r.Bins),
+		AnyBins: list(r.AnyBins),
+		Env:     list(r.Env),
+		Config:  list(r.Config),
+		OS:      list(systems),
+	}
 }
 
 // list returns a list that is not nil.
@@ -154,7 +191,8 @@ func wireOrigin(o skill.Origin) *wire.SkillOrigin {
 // library says that there is no library besides the workspaces. The Control UI asks for it
 // before it offers to install a skill.
 func library(ctx context.Context, _ rpc.Peer, _ wire.SkillsLibraryList) (wire.SkillsLibrary, error) {
-	out := wire.SkillsLibrary{Entries: []wire.None{}, Target: "unavailable", Workspace: chela.PrincipalFrom(ctx).May(chela.ScopeAdmin)}
+	out := wire.SkillsLibrary{Entries: []wire.None{}, Target: "unavailable",
+		Workspace: chela.PrincipalFrom(ctx).May(chela.ScopeAdmin)}
 	if out.Workspace {
 		out.Target = "workspace"
 	}
@@ -186,10 +224,12 @@ func (o Options) target(agent string) (string, error) {
 
 func (o Options) install(ctx context.Context, _ rpc.Peer, in wire.SkillsInstall) (wire.SkillInstalled, error) {
 	if in.Source == "upload" {
-		return wire.SkillInstalled{}, &chela.Error{Code: chela.CodeInvalid, Message: "Chela does not accept uploaded skills", Hint: "chela skills install FILE"}
+		return wire.SkillInstalled{}, &chela.Error{Code: chela.CodeInvalid, Message: "Chela does not accept uploaded skills",
+			Hint: "chela skills install FILE"}
 	}
 	if in.InstallID != "" || in.Name != "" {
-		return wire.SkillInstalled{}, &chela.Error{Code: chela.CodeInvalid, Message: "Chela does not install programs for skills", Hint: "chela skills info " + in.Name}
+		return wire.SkillInstalled{}, &chela.Error{Code: chela.CodeInvalid,
+			Message: "Chela does not install programs for skills", Hint: "chela skills info " + in.Name}
 	}
 	origin, err := o.origin(in)
 	if err != nil {
@@ -199,7 +239,14 @@ func (o Options) install(ctx context.Context, _ rpc.Peer, in wire.SkillsInstall)
 	if err != nil {
 		return wire.SkillInstalled{}, err
 	}
-	return o.put(ctx, dir, skill.Request{Record: o.Record(ctx, chela.AgentID(in.AgentID)), Origin: origin, Replace: in.Replace, Force: in.Force, Preview: in.Preview, Hash: in.Hash})
+	return o.put(ctx, dir, skill.Request{
+		Record:  o.Record(ctx, chela.AgentID(in.AgentID)),
+		Origin:  origin,
+		Replace: in.Replace,
+		Force:   in.Force,
+		Preview: in.Preview,
+		Hash:    in.Hash,
+	})
 }
 
 // origin returns where the skill of a request is from.
@@ -236,8 +283,16 @@ func (o Options) put(ctx context.Context, dir string, r skill.Request) (wire.Ski
 	}
 	v := o.Skills(o.Default)
 	out := wire.SkillInstalled{
-		OK: !r.Preview, Name: c.Skill.Name, Origin: *wireOrigin(c.Origin), Warning: c.Warning, Exists: c.Exists, Edited: c.Edited,
-		Skill: describe(c.Skill, v.Config.Check(c.Skill, v.Host), v.Host), Findings: []wire.SkillFinding{}, Changes: []wire.SkillChange{},
+		OK:       !r.Preview,
+		Name:     c.Skill.Name,
+		Origin:   *wireOrigin(c.Origin),
+		Warning:  c.Warning,
+		Exists:   c.Exists,
+		Edited:   c.Edited,
+		Skill:    describe(c.Skill, v.Config.Check(c.Skill, v.Host), v.Host),
+		Findings: []wire.SkillFinding{},
+
+		Changes: []wire.SkillChange{},
 	}
 	if err != nil {
 		out.Error = err.Error()
@@ -251,7 +306,13 @@ func (o Options) put(ctx context.Context, dir string, r skill.Request) (wire.Ski
 		out.Old = wireOrigin(*c.Old)
 	}
 	for _, f := range c.Findings {
-		out.Findings = append(out.Findings, wire.SkillFinding{Rule: f.Rule, Severity: string(f.Severity), File: f.File, Line: f.Line, Text: f.Text})
+		out.Findings = append(out.Findings, wire.SkillFinding{
+			Rule:     f.Rule,
+			Severity: string(f.Severity),
+			File:     f.File,
+			Line:     f.Line,
+			Text:     f.Text,
+		})
 	}
 	for _, f := range c.Changes {
 		out.Changes = append(out.Changes, wire.SkillChange{File: f.File, How: f.How})
@@ -289,7 +350,8 @@ func (o Options) update(ctx context.Context, _ rpc.Peer, in wire.SkillsUpdate) (
 		out.Updates = append(out.Updates, u)
 	}
 	if len(out.Updates) == 0 && !in.All {
-		return out, &chela.Error{Code: chela.CodeNotFound, Message: "no skill with the name " + in.Slug + " was installed", Hint: "chela skills list"}
+		return out, &chela.Error{Code: chela.CodeNotFound, Message: "no skill with the name " + in.Slug + " was installed",
+			Hint: "chela skills list"}
 	}
 	return out, nil
 }
@@ -302,7 +364,15 @@ func (o Options) renew(ctx context.Context, dir, name string, in wire.SkillsUpda
 	}
 	was := origin.Hash
 	origin.Hash, origin.Archive, origin.Commit, origin.Version, origin.Installed = "", "", "", "", time.Time{}
-	r := skill.Request{Record: o.Record(ctx, chela.AgentID(in.AgentID)), Origin: origin, Only: name, Replace: true, Force: in.Force, Preview: true, Hash: in.Hash}
+	r := skill.Request{
+		Record:  o.Record(ctx, chela.AgentID(in.AgentID)),
+		Origin:  origin,
+		Only:    name,
+		Replace: true,
+		Force:   in.Force,
+		Preview: true,
+		Hash:    in.Hash,
+	}
 	u, err := o.put(ctx, dir, r)
 	if err != nil || in.Preview || u.Error != "" || u.Origin.Hash == was && !(in.Force && u.Edited) {
 		return u, err

@@ -25,14 +25,16 @@ func Methods(o Options) []rpc.Method {
 	return []rpc.Method{
 		rpc.New(wire.MethodTTSStatus, wire.RoleOperator, chela.ScopeRead, o.status),
 		rpc.New(wire.MethodTTSProviders, wire.RoleOperator, chela.ScopeRead, o.providers),
-		rpc.New(wire.MethodTTSPersonas, wire.RoleOperator, chela.ScopeRead, func(context.Context, rpc.Peer, wire.None) (wire.TTSPersonas, error) {
-			return wire.TTSPersonas{Personas: []string{}}, nil
-		}),
+		rpc.New(wire.MethodTTSPersonas, wire.RoleOperator, chela.ScopeRead,
+			func(context.Context, rpc.Peer, wire.None) (wire.TTSPersonas, error) {
+				return wire.TTSPersonas{Personas: []string{}}, nil
+			}),
 		rpc.New(wire.MethodTTSEnable, wire.RoleOperator, chela.ScopeAdmin, o.mode(speech.Always)),
 		rpc.New(wire.MethodTTSDisable, wire.RoleOperator, chela.ScopeAdmin, o.mode(speech.Off)),
-		rpc.New(wire.MethodTTSSetProvider, wire.RoleOperator, chela.ScopeAdmin, func(ctx context.Context, _ rpc.Peer, in wire.TTSSetProvider) (wire.TTSSetProvider, error) {
-			return in, o.Voice.SetProvider(ctx, in.Provider)
-		}),
+		rpc.New(wire.MethodTTSSetProvider, wire.RoleOperator, chela.ScopeAdmin,
+			func(ctx context.Context, _ rpc.Peer, in wire.TTSSetProvider) (wire.TTSSetProvider, error) {
+				return in, o.Voice.SetProvider(ctx, in.Provider)
+			}),
 		rpc.New(wire.MethodTTSConvert, wire.RoleOperator, chela.ScopeWrite, o.convert),
 		rpc.New(wire.MethodTTSSpeak, wire.RoleOperator, chela.ScopeWrite, o.speak),
 	}
@@ -41,7 +43,12 @@ func Methods(o Options) []rpc.Method {
 func (o Options) status(context.Context, rpc.Peer, wire.None) (wire.TTSStatus, error) {
 	mode := o.Voice.Mode()
 	out := wire.TTSStatus{
-		Enabled: mode != speech.Off, Auto: string(mode), Provider: speech.Active(o.Voice), Personas: []string{}, Fallbacks: []string{}, States: []wire.TTSProvider{},
+		Enabled:   mode != speech.Off,
+		Auto:      string(mode),
+		Provider:  speech.Active(o.Voice),
+		Personas:  []string{},
+		Fallbacks: []string{},
+		States:    []wire.TTSProvider{},
 	}
 	for _, p := range o.Voice.Providers() {
 		out.States = append(out.States, wire.TTSProvider{ID: p.ID, Label: p.Name, Configured: p.Configured})
@@ -58,7 +65,13 @@ func (o Options) status(context.Context, rpc.Peer, wire.None) (wire.TTSStatus, e
 func (o Options) providers(context.Context, rpc.Peer, wire.None) (wire.TTSProviders, error) {
 	out := wire.TTSProviders{Providers: []wire.TTSProvider{}, Active: speech.Active(o.Voice)}
 	for _, p := range o.Voice.Providers() {
-		out.Providers = append(out.Providers, wire.TTSProvider{ID: p.ID, Name: p.Name, Configured: p.Configured, Models: p.Models, Voices: p.Voices})
+		out.Providers = append(out.Providers, wire.TTSProvider{
+			ID:         p.ID,
+			Name:       p.Name,
+			Configured: p.Configured,
+			Models:     p.Models,
+			Voices:     p.Voices,
+		})
 	}
 	return out, nil
 }
@@ -76,13 +89,20 @@ func (o Options) say(ctx context.Context, r speech.Request) (speech.Audio, error
 		return speech.Audio{}, rpc.Invalid("at /text: must not be empty")
 	}
 	if n := len([]rune(r.Text)); n > o.Voice.Limit() {
-		return speech.Audio{}, rpc.Invalid("at /text: %d characters, at most %d (tts.maxTextLength) can be said at once", n, o.Voice.Limit())
+		return speech.Audio{}, rpc.Invalid("at /text: %d characters, at most %d (tts.maxTextLength) can be said at once", n,
+			o.Voice.Limit())
 	}
 	return o.Voice.Speak(ctx, r)
 }
 
 func (o Options) convert(ctx context.Context, _ rpc.Peer, in wire.TTSConvert) (wire.TTSConverted, error) {
-	a, err := o.say(ctx, speech.Request{Text: in.Text, Provider: in.Provider, Voice: in.Voice, Model: in.Model, Note: in.Channel != ""})
+	a, err := o.say(ctx, speech.Request{
+		Text:     in.Text,
+		Provider: in.Provider,
+		Voice:    in.Voice,
+		Model:    in.Model,
+		Note:     in.Channel != "",
+	})
 	if err != nil {
 		return wire.TTSConverted{}, err
 	}
@@ -91,7 +111,13 @@ func (o Options) convert(ctx context.Context, _ rpc.Peer, in wire.TTSConvert) (w
 		return wire.TTSConverted{}, err
 	}
 	format := wireview.SpokenFormat(a.Type)
-	return wire.TTSConverted{Path: filepath.Join(o.Dir, m.Ref), Ref: m.Ref, Provider: a.Provider, Format: format, Voice: format == "opus"}, nil
+	return wire.TTSConverted{
+		Path:     filepath.Join(o.Dir, m.Ref),
+		Ref:      m.Ref,
+		Provider: a.Provider,
+		Format:   format,
+		Voice:    format == "opus",
+	}, nil
 }
 
 // speak returns the recording itself.

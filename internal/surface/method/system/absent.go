@@ -20,7 +20,8 @@ func absent() []rpc.Method {
 		})).Reads(),
 		rpc.New(wire.MethodObserverVisibility, op, chela.ScopeRead, answer[wire.ObserverVisibility](wire.OK{OK: true})),
 		rpc.New(wire.MethodThemesList, op, chela.ScopeRead, answer[wire.None](wire.ThemesList{
-			Current: wire.ThemeChoice{ID: pageTheme.ID, Mode: "system", Scope: "gateway"}, Theme: pageTheme, Themes: []wire.Theme{},
+			Current: wire.ThemeChoice{ID: pageTheme.ID, Mode: "system", Scope: "gateway"}, Theme: pageTheme,
+			Themes: []wire.Theme{},
 		})),
 		rpc.New(wire.MethodUsersList, op, chela.ScopeRead, answer[wire.None](wire.UsersList{Profiles: []wire.None{}})),
 		rpc.New(wire.MethodEnvironmentsList, op, chela.ScopeRead, answer[wire.None](wire.EnvironmentsList{
@@ -33,7 +34,8 @@ func absent() []rpc.Method {
 
 // assist answers for the assistant that sets OpenClaw up, with the commands that do so here.
 func assist(_ context.Context, _ rpc.Peer, in wire.AssistantChat) (wire.AssistantReply, error) {
-	return wire.AssistantReply{SessionID: in.SessionID, Action: "none", Reply: `Chela has no assistant for its settings. They are changed with commands on the machine of the gateway:
+	return wire.AssistantReply{SessionID: in.SessionID, Action: "none",
+		Reply: `Chela has no assistant for its settings. They are changed with commands on the machine of the gateway:
 
     chela agents add NAME      # a new agent
     chela channels add NAME    # a chat app, such as telegram

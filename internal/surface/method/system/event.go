@@ -65,7 +65,8 @@ func (m methods) wake(ctx context.Context, _ rpc.Peer, in wire.Wake) (wire.OK, e
 		return wire.OK{OK: true}, m.put(ctx, key, text, heartbeat.NextTick)
 	case wire.WakeNow:
 	default:
-		return wire.OK{}, rpc.Invalid("at /mode: must be equal to one of the allowed values: %s, %s", wire.WakeNow, wire.WakeNext)
+		return wire.OK{}, rpc.Invalid("at /mode: must be equal to one of the allowed values: %s, %s",
+			wire.WakeNow, wire.WakeNext)
 	}
 	return wire.OK{OK: true}, m.put(ctx, key, text, heartbeat.Now)
 }

@@ -13,7 +13,8 @@ import (
 
 // last returns the outcome of the last heartbeat; nil: there was none.
 func (m methods) last(ctx context.Context, _ rpc.Peer, _ wire.None) (*wire.Heartbeat, error) {
-	states, err := store.Get(ctx, m.o.Store, func(r store.Reader) ([]heartbeat.State, error) { return r.Heartbeats().States() })
+	states, err := store.Get(ctx, m.o.Store,
+		func(r store.Reader) ([]heartbeat.State, error) { return r.Heartbeats().States() })
 	var last heartbeat.Result
 	for _, s := range states {
 		if s.Last.Time.After(last.Time) {

@@ -23,8 +23,15 @@ func (m methods) facts() []rpc.Method {
 func (m methods) info(context.Context, rpc.Peer, wire.None) (wire.SystemInfo, error) {
 	name, _ := os.Hostname() // may be empty
 	i := wire.SystemInfo{
-		Machine: name, Hostname: name, Platform: platform(runtime.GOOS), Arch: arch(runtime.GOARCH), Runtime: runtime.Version(),
-		PID: os.Getpid(), Instance: m.o.Instance, UptimeMs: time.Since(m.o.Started).Milliseconds(), CPUs: runtime.NumCPU(),
+		Machine:  name,
+		Hostname: name,
+		Platform: platform(runtime.GOOS),
+		Arch:     arch(runtime.GOARCH),
+		Runtime:  runtime.Version(),
+		PID:      os.Getpid(),
+		Instance: m.o.Instance,
+		UptimeMs: time.Since(m.o.Started).Milliseconds(),
+		CPUs:     runtime.NumCPU(),
 	}
 	if m.o.Port != nil {
 		i.Port = m.o.Port()

@@ -68,19 +68,22 @@ func Methods(o Options) []rpc.Method {
 	const op = wire.RoleOperator
 	return slices.Concat(m.facts(), absent(), []rpc.Method{
 		rpc.New(wire.MethodLanes, op, chela.ScopeRead, m.lanes),
-		rpc.New(wire.MethodHealth, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Health, error) {
-			return o.Health(ctx)
-		}),
-		rpc.New(wire.MethodStatus, op, chela.ScopeRead, func(ctx context.Context, _ rpc.Peer, in wire.StatusGet) (wire.Status, error) {
-			s, err := o.Status(ctx)
-			if in.CLI {
-				s.CLI = o.projection()
-			}
-			return s, err
-		}),
-		rpc.New(wire.MethodSystemPresence, op, chela.ScopeRead, func(context.Context, rpc.Peer, wire.None) ([]wire.Presence, error) {
-			return o.Roster(), nil
-		}),
+		rpc.New(wire.MethodHealth, op, chela.ScopeRead,
+			func(ctx context.Context, _ rpc.Peer, _ wire.None) (wire.Health, error) {
+				return o.Health(ctx)
+			}),
+		rpc.New(wire.MethodStatus, op, chela.ScopeRead,
+			func(ctx context.Context, _ rpc.Peer, in wire.StatusGet) (wire.Status, error) {
+				s, err := o.Status(ctx)
+				if in.CLI {
+					s.CLI = o.projection()
+				}
+				return s, err
+			}),
+		rpc.New(wire.MethodSystemPresence, op, chela.ScopeRead,
+			func(context.Context, rpc.Peer, wire.None) ([]wire.Presence, error) {
+				return o.Roster(), nil
+			}),
 		rpc.New(wire.MethodBackupCreate, op, chela.ScopeAdmin, m.backup),
 		rpc.New(wire.MethodSystemEvent, op, chela.ScopeAdmin, m.event),
 		rpc.New(wire.MethodWake, op, chela.ScopeWrite, m.wake).StartsWork(),
@@ -98,8 +101,12 @@ const recent = 5
 func (o Options) Health(ctx context.Context) (wire.Health, error) {
 	now := time.Now()
 	h := wire.Health{
-		OK: true, Time: wire.At(now), Channels: map[string]wire.ChannelState{}, ChannelOrder: []string{}, ChannelLabels: map[string]string{},
-		DefaultAgent: string(o.Default),
+		OK:            true,
+		Time:          wire.At(now),
+		Channels:      map[string]wire.ChannelState{},
+		ChannelOrder:  []string{},
+		ChannelLabels: map[string]string{},
+		DefaultAgent:  string(o.Default),
 	}
 	if o.Channels != nil {
 		h.Channels = o.Channels()
@@ -176,7 +183,8 @@ func (o Options) Status(ctx context.Context) (wire.Status, error) {
 		s.URL = m.o.URL()
 	}
 	s.Sessions.Paths = []string{m.o.Path}
-	s.Sessions.Defaults = wire.StatusDefaults{Model: model.Model, Provider: model.Provider, ContextWindow: model.ContextWindow}
+	s.Sessions.Defaults = wire.StatusDefaults{Model: model.Model, Provider: model.Provider,
+		ContextWindow: model.ContextWindow}
 	if m.o.Reason != nil {
 		s.Sessions.Defaults.Reason = m.o.Reason()
 	}

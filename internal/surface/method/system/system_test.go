@@ -24,7 +24,8 @@ func TestHealth(t *testing.T) {
 	}
 	h.End(id)
 	got := methodtest.Do[wire.Health](t, h, wire.MethodHealth, nil)
-	if !got.OK || got.DefaultAgent != "main" || got.Sessions.Count != 1 || got.Sessions.Recent[0].Key != "agent:main:work" {
+	if !got.OK || got.DefaultAgent != "main" || got.Sessions.Count != 1 ||
+		got.Sessions.Recent[0].Key != "agent:main:work" {
 		t.Errorf("health %+v", got)
 	}
 	if len(got.Agents) != 1 || !got.Agents[0].Default || got.Agents[0].Sessions.Count != 1 {
@@ -54,10 +55,12 @@ func TestStatus(t *testing.T) {
 	if got.Version != "1.2.3" || got.Memory <= 0 || got.Sessions.Count != 1 || got.Sessions.Defaults.Model != "m1" {
 		t.Errorf("status %+v", got)
 	}
-	if by := got.Sessions.ByAgent; len(by) != 1 || by[0].AgentID != "main" || by[0].Count != 1 || len(by[0].Recent) != 1 || by[0].Recent[0].Key != "agent:main:main" || got.CLI != nil {
+	if by := got.Sessions.ByAgent; len(by) != 1 || by[0].AgentID != "main" || by[0].Count != 1 || len(by[0].Recent) != 1 ||
+		by[0].Recent[0].Key != "agent:main:main" || got.CLI != nil {
 		t.Errorf("sessions by agent %+v, projection %+v", by, got.CLI)
 	}
-	if cli := methodtest.Do[wire.Status](t, h, wire.MethodStatus, wire.StatusGet{CLI: true}).CLI; cli == nil || cli.Agents.Default != "main" || !slices.Equal(cli.Agents.Rows, []wire.CLIAgent{{ID: "main"}}) {
+	if cli := methodtest.Do[wire.Status](t, h, wire.MethodStatus, wire.StatusGet{CLI: true}).CLI; cli == nil ||
+		cli.Agents.Default != "main" || !slices.Equal(cli.Agents.Rows, []wire.CLIAgent{{ID: "main"}}) {
 		t.Errorf("projection %+v", cli)
 	}
 	if len(got.Runs) != 1 || got.Runs[0].RunID != "hello" || got.Runs[0].State != "running" || got.Queued != 1 {
@@ -78,7 +81,8 @@ func TestRecent(t *testing.T) {
 		methodtest.Do[json.RawMessage](t, h, wire.MethodSessionsCreate, wire.SessionsCreate{Key: key})
 		want = append([]string{key}, want...)
 	}
-	status, health := methodtest.Do[wire.Status](t, h, wire.MethodStatus, nil), methodtest.Do[wire.Health](t, h, wire.MethodHealth, nil)
+	status, health := methodtest.Do[wire.Status](t, h, wire.MethodStatus, nil),
+		methodtest.Do[wire.Health](t, h, wire.MethodHealth, nil)
 	var inStatus, inHealth []string
 	for _, s := range status.Sessions.Recent {
 		inStatus = append(inStatus, s.Key)
@@ -86,7 +90,8 @@ func TestRecent(t *testing.T) {
 	for _, s := range health.Sessions.Recent {
 		inHealth = append(inHealth, s.Key)
 	}
-	if !slices.Equal(inStatus, want[:5]) || !slices.Equal(inHealth, want[:5]) || status.Sessions.Count != 7 || health.Sessions.Count != 7 {
+	if !slices.Equal(inStatus, want[:5]) || !slices.Equal(inHealth, want[:5]) || status.Sessions.Count != 7 ||
+		health.Sessions.Count != 7 {
 		t.Errorf("status lists %q of %d, health %q of %d", inStatus, status.Sessions.Count, inHealth, health.Sessions.Count)
 	}
 }
@@ -169,7 +174,8 @@ func TestInfo(t *testing.T) {
 		t.Skip("no properties of this machine")
 	}
 	i := methodtest.Do[wire.SystemInfo](t, h, wire.MethodSystemInfo, nil)
-	if i.PID != os.Getpid() || i.CPUs < 1 || i.MemoryTotal < 1 || i.MemoryFree > i.MemoryTotal || i.UptimeMs < 0 || i.Label == "" || i.Runtime == "" {
+	if i.PID != os.Getpid() || i.CPUs < 1 || i.MemoryTotal < 1 || i.MemoryFree > i.MemoryTotal || i.UptimeMs < 0 ||
+		i.Label == "" || i.Runtime == "" {
 		t.Errorf("this machine is %+v", i)
 	}
 	if i.Load != nil && len(i.Load) != 3 {

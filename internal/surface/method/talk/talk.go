@@ -43,9 +43,11 @@ func Methods(o Options) []rpc.Method {
 		rpc.New(wire.MethodTalkMode, op, chela.ScopeTalk, o.mode),
 		rpc.New(wire.MethodWakeGet, op, chela.ScopeRead, o.words),
 		rpc.New(wire.MethodWakeSet, op, chela.ScopeWrite, o.setWords),
-		rpc.New(wire.MethodWakeRouting, op, chela.ScopeRead, func(context.Context, rpc.Peer, wire.None) (wire.WakeRouting, error) {
-			return wire.WakeRouting{Config: wire.WakeRoutes{Version: 1, Default: wire.WakeTarget{Mode: "current"}, Routes: []wire.None{}}}, nil
-		}),
+		rpc.New(wire.MethodWakeRouting, op, chela.ScopeRead,
+			func(context.Context, rpc.Peer, wire.None) (wire.WakeRouting, error) {
+				return wire.WakeRouting{Config: wire.WakeRoutes{Version: 1, Default: wire.WakeTarget{Mode: "current"},
+					Routes: []wire.None{}}}, nil
+			}),
 	}
 }
 
@@ -54,11 +56,24 @@ func Methods(o Options) []rpc.Method {
 func (o Options) catalog(context.Context, rpc.Peer, wire.None) (wire.TalkCatalog, error) {
 	speaker, _, _ := o.Voice()
 	nobody := wire.TalkProviders{Providers: []wire.TalkProvider{}}
-	out := wire.TalkCatalog{Modes: []string{}, Transports: []string{}, Brains: []string{}, Speech: nobody, Transcription: nobody, Realtime: nobody}
+	out := wire.TalkCatalog{
+		Modes:         []string{},
+		Transports:    []string{},
+		Brains:        []string{},
+		Speech:        nobody,
+		Transcription: nobody,
+		Realtime:      nobody,
+	}
 	out.Speech.Active = speech.Active(speaker)
 	out.Speech.Ready = out.Speech.Active != ""
 	for _, p := range speaker.Providers() {
-		out.Speech.Providers = append(out.Speech.Providers, wire.TalkProvider{ID: p.ID, Label: p.Name, Configured: p.Configured, Models: p.Models, Voices: p.Voices})
+		out.Speech.Providers = append(out.Speech.Providers, wire.TalkProvider{
+			ID:         p.ID,
+			Label:      p.Name,
+			Configured: p.Configured,
+			Models:     p.Models,
+			Voices:     p.Voices,
+		})
 	}
 	return out, nil
 }
@@ -72,7 +87,14 @@ func (o Options) config(ctx context.Context, _ rpc.Peer, in wire.TalkConfigGet) 
 		}
 	}
 	speaker, c, _ := o.Voice()
-	t := wire.Talk{Provider: c.Provider, Locale: c.Locale, Interrupt: c.Interrupt, Silence: c.Silence, Think: c.Think, Fast: c.Fast}
+	t := wire.Talk{
+		Provider:  c.Provider,
+		Locale:    c.Locale,
+		Interrupt: c.Interrupt,
+		Silence:   c.Silence,
+		Think:     c.Think,
+		Fast:      c.Fast,
+	}
 	for id, p := range c.Providers {
 		if t.Providers == nil {
 			t.Providers = map[string]wire.TalkVoice{}
@@ -145,7 +167,14 @@ const usualRate = 175
 // manner returns how the text is said.
 func manner(in wire.TalkSpeak) (speech.Manner, error) {
 	m := speech.Manner{
-		Stability: in.Stability, Similarity: in.Similarity, Style: in.Style, Boost: in.Boost, Seed: in.Seed, Normalize: strings.ToLower(in.Normalize), Language: strings.ToLower(in.Language), Latency: in.Latency,
+		Stability:  in.Stability,
+		Similarity: in.Similarity,
+		Style:      in.Style,
+		Boost:      in.Boost,
+		Seed:       in.Seed,
+		Normalize:  strings.ToLower(in.Normalize),
+		Language:   strings.ToLower(in.Language),
+		Latency:    in.Latency,
 	}
 	switch {
 	case in.Rate != nil:
@@ -154,7 +183,8 @@ func manner(in wire.TalkSpeak) (speech.Manner, error) {
 		m.Speed = *in.Speed
 	}
 	if (in.Rate != nil || in.Speed != nil) && !(m.Speed >= 0.5 && m.Speed <= 2) {
-		return m, rpc.Invalid("at /speed, /rateWpm: the speed %.3g is not between 0.5 and 2 (88 and 350 words in a minute)", m.Speed)
+		return m, rpc.Invalid("at /speed, /rateWpm: the speed %.3g is not between 0.5 and 2 (88 and 350 words in a minute)",
+			m.Speed)
 	}
 	for name, v := range map[string]*float64{"stability": in.Stability, "similarity": in.Similarity, "style": in.Style} {
 		if v != nil && !(*v >= 0 && *v <= 1) {

@@ -66,7 +66,8 @@ func (o Options) list(ctx context.Context, _ rpc.Peer, in wire.TasksList) (wire.
 	out := wire.TasksPage{Tasks: []wire.Task{}}
 	for _, name := range in.Status {
 		if states[name] == nil {
-			return out, rpc.Invalid("at /status: must be equal to one of the allowed values: %s", strings.Join(slices.Sorted(maps.Keys(states)), ", "))
+			return out, rpc.Invalid("at /status: must be equal to one of the allowed values: %s",
+				strings.Join(slices.Sorted(maps.Keys(states)), ", "))
 		}
 		q.States = append(q.States, states[name]...)
 	}
@@ -154,7 +155,8 @@ func (o Options) dismiss(ctx context.Context, _ rpc.Peer, in wire.TaskIDs) (wire
 }
 
 // recovered calls f for each of the ids.
-func recovered(ctx context.Context, in wire.TaskIDs, f func(context.Context, string) (task.Task, error), sends bool) (wire.TasksRecovered, error) {
+func recovered(ctx context.Context, in wire.TaskIDs, f func(context.Context, string) (task.Task, error),
+	sends bool) (wire.TasksRecovered, error) {
 	out := wire.TasksRecovered{Results: []wire.TaskRecovered{}}
 	if n := len(in.IDs); n < 1 || n > maxIDs || slices.Contains(in.IDs, "") {
 		return out, rpc.Invalid("at /taskIds: must have 1 to %d ids", maxIDs)

@@ -65,7 +65,12 @@ func (o Options) calls(ctx context.Context, _ rpc.Peer, in wire.ToolsCallsGet) (
 		in.Limit = defaultCalls
 	}
 	q := session.CallQuery{
-		Run: chela.RunID(in.RunID), Tool: in.Tool, Decision: session.Decision(in.Decision), Result: session.Result(in.Outcome), Before: in.Before, Limit: in.Limit + 1,
+		Run:      chela.RunID(in.RunID),
+		Tool:     in.Tool,
+		Decision: session.Decision(in.Decision),
+		Result:   session.Result(in.Outcome),
+		Before:   in.Before,
+		Limit:    in.Limit + 1,
 	}
 	if in.Since > 0 {
 		q.Since = time.UnixMilli(in.Since)

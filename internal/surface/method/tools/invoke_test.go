@@ -32,7 +32,8 @@ func (asks) Plan(context.Context, tool.Call) (tool.Plan, error) {
 
 func TestInvoke(t *testing.T) {
 	t.Parallel()
-	h := methodtest.New(t, llmtest.NewScript(), named{Name: "read"}, named{Name: "exec", InRuns: true}, fails{named{Name: "boom"}}, asks{named{Name: "danger"}})
+	h := methodtest.New(t, llmtest.NewScript(), named{Name: "read"}, named{Name: "exec", InRuns: true},
+		fails{named{Name: "boom"}}, asks{named{Name: "danger"}})
 	writer := h.Dial(client.Options{Scopes: []string{"operator.write"}})
 	defer writer.Close()
 	type outcome struct{ Text, Code string }
@@ -59,7 +60,8 @@ func TestInvoke(t *testing.T) {
 		if got.Error != nil {
 			o.Code = got.Error.Code
 		}
-		if o != tt.want || got.OK != (tt.want.Code == "") || got.Name != tt.in.Name || got.NeedsApproval != (o.Code == "requires_approval") {
+		if o != tt.want || got.OK != (tt.want.Code == "") || got.Name != tt.in.Name ||
+			got.NeedsApproval != (o.Code == "requires_approval") {
 			t.Errorf("%s: %+v %+v, want %+v", tt.in.Name, got, o, tt.want)
 		}
 	}
@@ -76,17 +78,26 @@ func TestInvoke(t *testing.T) {
 		t.Errorf("%+v\n%s", all, diff)
 	}
 	older := methodtest.Do[wire.ToolsCalls](t, h, wire.MethodToolsCalls, wire.ToolsCallsGet{Before: all.Calls[3].Seq})
-	if len(older.Calls) != 1 || older.More || older.Calls[0].Args != `{"apiKey":"[redacted]"}` || older.Calls[0].SessionKey != "agent:main:main" {
+	if len(older.Calls) != 1 || older.More || older.Calls[0].Args != `{"apiKey":"[redacted]"}` ||
+		older.Calls[0].SessionKey != "agent:main:main" {
 		t.Errorf("older ones: %+v", older)
 	}
 	for in, want := range map[wire.ToolsCallsGet]int{
-		{Tool: "boom"}: 1, {Decision: "refused"}: 2, {Outcome: "ok"}: 1, {SessionKey: "agent:main:x"}: 0, {RunID: "r"}: 0, {Since: 1}: 5,
+		{Tool: "boom"}:               1,
+		{Decision: "refused"}:        2,
+		{Outcome: "ok"}:              1,
+		{SessionKey: "agent:main:x"}: 0,
+		{RunID: "r"}:                 0,
+		{Since: 1}:                   5,
 	} {
 		if got := methodtest.Do[wire.ToolsCalls](t, h, wire.MethodToolsCalls, in); len(got.Calls) != want {
 			t.Errorf("%+v: %d calls, want %d", in, len(got.Calls), want)
 		}
 	}
-	for want, in := range map[string]wire.ToolsCallsGet{"limit must be": {Limit: 501}, "unknown agent": {SessionKey: "agent:nope:x"}} {
+	for want, in := range map[string]wire.ToolsCallsGet{
+		"limit must be": {Limit: 501},
+		"unknown agent": {SessionKey: "agent:nope:x"},
+	} {
 		if err := h.Call(t.Context(), wire.MethodToolsCalls, in, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", in, err, want)
 		}

@@ -28,7 +28,8 @@ type Options struct {
 	// Rules returns the tool policy of a run that who starts in the
 	// session, and its model. The properties of c take precedence over the
 	// session's.
-	Rules func(ctx context.Context, who chela.Principal, key chela.SessionKey, c policy.Conversation) (policy.Pipeline, llm.Ref, error)
+	Rules func(ctx context.Context, who chela.Principal, key chela.SessionKey,
+		c policy.Conversation) (policy.Pipeline, llm.Ref, error)
 	// Type returns a type of subagents of an agent.
 	Type func(id chela.AgentID, name string) (subagent.Type, error)
 	// Invoke executes a tool call made by a client.
@@ -75,8 +76,14 @@ func (o Options) catalog(_ context.Context, _ rpc.Peer, in wire.ToolsGet) (wire.
 		for _, s := range set.Specs() {
 			if s.Effect == g.effect {
 				group.Tools = append(group.Tools, wire.ToolInfo{
-					ID: s.Name, Label: cmp.Or(s.Label, s.Name), Description: humanize.Sentence(s.Description, maxSummary), Source: catalogSource(s),
-					PluginID: s.Plugin, Optional: s.Optional, Risk: g.risk, Profiles: catalog.ProfilesOf(&s),
+					ID:          s.Name,
+					Label:       cmp.Or(s.Label, s.Name),
+					Description: humanize.Sentence(s.Description, maxSummary),
+					Source:      catalogSource(s),
+					PluginID:    s.Plugin,
+					Optional:    s.Optional,
+					Risk:        g.risk,
+					Profiles:    catalog.ProfilesOf(&s),
 				})
 			}
 		}
@@ -104,8 +111,13 @@ func (o Options) effective(ctx context.Context, _ rpc.Peer, in wire.ToolsEffecti
 		for _, s := range set.Specs() {
 			if sourceOf(s) == source.id {
 				group.Tools = append(group.Tools, wire.EffectiveTool{
-					ID: s.Name, Label: cmp.Or(s.Label, s.Name), Description: humanize.Sentence(s.Description, maxSummary), Raw: s.Description, Source: source.id,
-					PluginID: s.Plugin, Risk: risk(s.Effect),
+					ID:          s.Name,
+					Label:       cmp.Or(s.Label, s.Name),
+					Description: humanize.Sentence(s.Description, maxSummary),
+					Raw:         s.Description,
+					Source:      source.id,
+					PluginID:    s.Plugin,
+					Risk:        risk(s.Effect),
 				})
 			}
 		}
@@ -117,7 +129,8 @@ func (o Options) effective(ctx context.Context, _ rpc.Peer, in wire.ToolsEffecti
 }
 
 // sources are where tools come from.
-var sources = [...]struct{ id, label string }{{"core", "Built-in tools"}, {"plugin", "Tools of plug-ins"}, {"mcp", "Tools of MCP servers"}}
+var sources = [...]struct{ id, label string }{{"core", "Built-in tools"}, {"plugin", "Tools of plug-ins"},
+	{"mcp", "Tools of MCP servers"}}
 
 // sourceOf returns the id of where a tool comes from.
 func sourceOf(s tool.Spec) string {

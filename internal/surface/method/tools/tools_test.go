@@ -46,18 +46,22 @@ func TestTools(t *testing.T) {
 	if diff := cmp.Diff(want, groups); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.Contains(all.Profiles, wire.ToolProfile{ID: "coding", Label: "Coding"}) || len(all.Profiles) != len(policy.Profiles()) {
+	if !slices.Contains(all.Profiles, wire.ToolProfile{ID: "coding", Label: "Coding"}) ||
+		len(all.Profiles) != len(policy.Profiles()) {
 		t.Errorf("profiles: %+v", all.Profiles)
 	}
 
-	owner := methodtest.Do[wire.ToolsEffective](t, h, wire.MethodToolsEffective, wire.ToolsEffectiveGet{SessionKey: "main"})
-	if len(owner.Groups) != 1 || len(owner.Groups[0].Tools) != 4 || owner.Groups[0].Tools[3].Label != "Write file" || owner.Groups[0].Tools[3].Description != "Writes." || owner.Groups[0].Tools[3].Raw != "Writes. And more." {
+	owner := methodtest.Do[wire.ToolsEffective](t, h, wire.MethodToolsEffective,
+		wire.ToolsEffectiveGet{SessionKey: "main"})
+	if len(owner.Groups) != 1 || len(owner.Groups[0].Tools) != 4 || owner.Groups[0].Tools[3].Label != "Write file" ||
+		owner.Groups[0].Tools[3].Description != "Writes." || owner.Groups[0].Tools[3].Raw != "Writes. And more." {
 		t.Errorf("for the owner: %+v", owner)
 	}
 	reader := h.Dial(client.Options{Scopes: []string{"operator.read"}})
 	defer reader.Close()
 	var some wire.ToolsEffective
-	if err := reader.Call(t.Context(), wire.MethodToolsEffective, wire.ToolsEffectiveGet{SessionKey: "main"}, &some); err != nil {
+	if err := reader.Call(t.Context(), wire.MethodToolsEffective, wire.ToolsEffectiveGet{SessionKey: "main"},
+		&some); err != nil {
 		t.Fatal(err)
 	}
 	if len(some.Groups) != 1 || len(some.Groups[0].Tools) != 3 {
@@ -82,8 +86,10 @@ func TestTools(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	h := methodtest.New(t, llmtest.NewScript(), named{Name: "read", Description: "Reads.", Groups: []string{"group:fs"}, Sandboxed: tool.Inside},
-		named{Name: "exec", Effect: tool.Acts, Names: []string{"bash"}, Groups: []string{"group:runtime"}}, named{Name: "nodes", OwnerOnly: true})
+	h := methodtest.New(t, llmtest.NewScript(), named{Name: "read", Description: "Reads.", Groups: []string{"group:fs"},
+		Sandboxed: tool.Inside},
+		named{Name: "exec", Effect: tool.Acts, Names: []string{"bash"}, Groups: []string{"group:runtime"}},
+		named{Name: "nodes", OwnerOnly: true})
 	h.ToolRules = policy.Config{
 		Rules:      policy.Rules{Profile: "coding", Deny: []string{"E*"}},
 		ByProvider: map[string]policy.Rules{"openai": {Allow: []string{"raed"}}},
@@ -107,11 +113,14 @@ func TestExplain(t *testing.T) {
 				t.Errorf("%+v", x)
 			}
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" || e.Profile != "coding" || e.Model != "mock/m1" || len(e.Warnings) != 0 {
+		if diff := cmp.Diff(tt.want, got); diff != "" || e.Profile != "coding" ||
+			e.Model != "mock/m1" || len(e.Warnings) != 0 {
 			t.Errorf("%+v: %+v\n%s", tt.in, e, diff)
 		}
 	}
-	if e := methodtest.Do[wire.ToolsExplained](t, h, wire.MethodToolsExplain, wire.ToolsExplainGet{Model: "openai/gpt"}); len(e.Warnings) != 1 || !strings.Contains(e.Warnings[0], "tools.byProvider.openai: no tool is named raed") {
+	if e := methodtest.Do[wire.ToolsExplained](t, h, wire.MethodToolsExplain,
+		wire.ToolsExplainGet{Model: "openai/gpt"}); len(e.Warnings) != 1 ||
+		!strings.Contains(e.Warnings[0], "tools.byProvider.openai: no tool is named raed") {
 		t.Errorf("warnings %q", e.Warnings)
 	}
 	for want, in := range map[string]wire.ToolsExplainGet{

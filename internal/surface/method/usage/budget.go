@@ -25,8 +25,13 @@ func (m methods) budget(ctx context.Context, _ rpc.Peer, in wire.BudgetGet) (wir
 	l, now := m.o.Limits(id), time.Now()
 	at := l.In(now)
 	out := wire.BudgetStatus{
-		AgentID: string(id), Day: at.Format(time.DateOnly), ResetsAt: wire.At(usage.NextDay(at)), TimeZone: usage.ZoneName(at),
-		Budgets: []wire.Budget{}, Task: wireview.Dollars(l.Task), Run: wireview.Dollars(l.Run),
+		AgentID:  string(id),
+		Day:      at.Format(time.DateOnly),
+		ResetsAt: wire.At(usage.NextDay(at)),
+		TimeZone: usage.ZoneName(at),
+		Budgets:  []wire.Budget{},
+		Task:     wireview.Dollars(l.Task),
+		Run:      wireview.Dollars(l.Run),
 	}
 	err := m.o.Store.View(ctx, func(r store.Reader) error {
 		today, err := usage.ReadToday(r, at)

@@ -60,7 +60,8 @@ func (m methods) sessions(ctx context.Context, _ rpc.Peer, in wire.SessionsUsage
 			return err
 		}
 		if in.AgentID != "" {
-			activity = slices.DeleteFunc(activity, func(a usage.Activity) bool { return a.Session.Agent() != chela.AgentID(in.AgentID) })
+			activity = slices.DeleteFunc(activity,
+				func(a usage.Activity) bool { return a.Session.Agent() != chela.AgentID(in.AgentID) })
 		}
 		addActivity(&out.Aggregates, activity)
 		out.Sessions, err = mostExpensive(r, sums, rpc.Limit(in.Limit, defaultSessions, maxSessions))
@@ -73,9 +74,13 @@ func (m methods) sessions(ctx context.Context, _ rpc.Peer, in wire.SessionsUsage
 // aggregate returns the totals in all groupings.
 func aggregate(sums []usage.Sum) wire.UsageGroups {
 	g := wire.UsageGroups{
-		Models:    groups(sums, func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }),
+		Models: groups(sums,
+			func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }),
 		Providers: groups(sums, func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider} }),
-		Agents:    []wire.UsageAgent{}, CostDaily: []wire.UsageDay{}, Latency: []wire.None{}, ModelDays: []wire.UsageModelDay{},
+		Agents:    []wire.UsageAgent{},
+		CostDaily: []wire.UsageDay{},
+		Latency:   []wire.None{},
+		ModelDays: []wire.UsageModelDay{},
 	}
 	g.Sessions = len(bySession(sums))
 	days := map[string][]usage.Sum{}
@@ -88,13 +93,15 @@ func aggregate(sums []usage.Sum) wire.UsageGroups {
 		t := total(days[p.Date])
 		g.CostDaily = append(g.CostDaily, wire.UsageDay{Date: p.Date, UsageSum: t})
 		g.Daily = append(g.Daily, wire.UsageActivity{UsagePoint: p, Messages: t.Calls})
-		for _, m := range groups(days[p.Date], func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }) {
+		for _, m := range groups(days[p.Date],
+			func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }) {
 			g.ModelDays = append(g.ModelDays, wire.UsageModelDay{
 				Date: p.Date, Provider: m.Provider, Model: m.Model, Tokens: m.Totals.Total, Cost: m.Totals.Cost, Count: m.Count,
 			})
 		}
 	}
-	for _, a := range groups(sums, func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: string(x.Session.Agent())} }) {
+	for _, a := range groups(sums,
+		func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: string(x.Session.Agent())} }) {
 		g.Agents = append(g.Agents, wire.UsageAgent{AgentID: a.Provider, Totals: a.Totals})
 	}
 	return g
@@ -114,7 +121,8 @@ func mostExpensive(r store.Reader, sums []usage.Sum, limit int) ([]wire.SessionU
 	out := []wire.SessionUsage{}
 	by := bySession(sums)
 	for _, key := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, wire.SessionUsage{Key: string(key), Scope: "instance", AgentID: string(key.Agent()), Usage: detail(by[key])})
+		out = append(out, wire.SessionUsage{Key: string(key), Scope: "instance", AgentID: string(key.Agent()),
+			Usage: detail(by[key])})
 	}
 	slices.SortStableFunc(out, func(a, b wire.SessionUsage) int { return costlier(a.Usage.UsageSum, b.Usage.UsageSum) })
 	out = out[:min(len(out), limit)]
@@ -131,7 +139,8 @@ func mostExpensive(r store.Reader, sums []usage.Sum, limit int) ([]wire.SessionU
 func detail(sums []usage.Sum) wire.UsageDetail {
 	d := wire.UsageDetail{
 		UsageSum: total(sums), Dates: []string{}, Daily: points(sums),
-		Models: groups(sums, func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }),
+		Models: groups(sums,
+			func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }),
 	}
 	for _, p := range d.Daily {
 		d.Dates = append(d.Dates, p.Date)

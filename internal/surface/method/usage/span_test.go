@@ -8,7 +8,8 @@ import (
 
 // FuzzSpan checks that ranges are short and that their days are consecutive.
 func FuzzSpan(f *testing.F) {
-	for _, s := range [][4]string{{"", "", "", ""}, {"2026-02-28", "2026-03-02", "utc", ""}, {"2026-03-02", "", "specific", "UTC-3:30"}, {"x", "y", "z", "UTC+99"}} {
+	for _, s := range [][4]string{{"", "", "", ""}, {"2026-02-28", "2026-03-02", "utc", ""},
+		{"2026-03-02", "", "specific", "UTC-3:30"}, {"x", "y", "z", "UTC+99"}} {
 		f.Add(s[0], s[1], s[2], s[3], 30)
 	}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -86,8 +86,15 @@ func merge(calls []wire.UsageTimeseriesPoint) []wire.UsageTimeseriesPoint {
 		s := &out[len(out)-1]
 		tokens, spent = tokens+c.Total, spent+c.Cost
 		*s = wire.UsageTimeseriesPoint{
-			Time: c.Time, Input: s.Input + c.Input, Output: s.Output + c.Output, CacheRead: s.CacheRead + c.CacheRead,
-			CacheWrite: s.CacheWrite + c.CacheWrite, Total: s.Total + c.Total, Cost: s.Cost + c.Cost, Tokens: tokens, Spent: spent,
+			Time:       c.Time,
+			Input:      s.Input + c.Input,
+			Output:     s.Output + c.Output,
+			CacheRead:  s.CacheRead + c.CacheRead,
+			CacheWrite: s.CacheWrite + c.CacheWrite,
+			Total:      s.Total + c.Total,
+			Cost:       s.Cost + c.Cost,
+			Tokens:     tokens,
+			Spent:      spent,
 		}
 	}
 	return out

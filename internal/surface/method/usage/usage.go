@@ -84,7 +84,8 @@ func report(sums []usage.Sum, s span, now time.Time) wire.UsageReport {
 		}
 	}
 	out.Totals = total(sums)
-	for _, g := range groups(sums, func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }) {
+	for _, g := range groups(sums,
+		func(x usage.Sum) wire.UsageGroup { return wire.UsageGroup{Provider: x.Provider, Model: x.Model} }) {
 		out.Models = append(out.Models, wire.ModelUsage{Provider: g.Provider, Model: g.Model, UsageSum: g.Totals})
 	}
 	return out

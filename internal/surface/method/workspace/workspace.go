@@ -75,7 +75,14 @@ func (o Options) log(ctx context.Context, _ rpc.Peer, in wire.WorkspaceLog) (wir
 		return out, err
 	}
 	limit := min(cmp.Or(max(in.Limit, 0), defaultLimit), maxLimit)
-	list, err := o.History.Log(ctx, history.LogQuery{Agent: agent, Path: in.Path, All: in.All, Since: since, Before: in.Cursor, Limit: limit + 1})
+	list, err := o.History.Log(ctx, history.LogQuery{
+		Agent:  agent,
+		Path:   in.Path,
+		All:    in.All,
+		Since:  since,
+		Before: in.Cursor,
+		Limit:  limit + 1,
+	})
 	if err != nil {
 		return out, err
 	}
@@ -92,9 +99,26 @@ func (o Options) log(ctx context.Context, _ rpc.Peer, in wire.WorkspaceLog) (wir
 // view returns a change as clients see it.
 func (o Options) view(c journal.Change) wire.Change {
 	v := wire.Change{
-		ID: c.ID, Time: wire.At(c.Time), Kind: string(c.Kind), Action: wire.ChangeChanged, Path: o.History.NameOf(c), Target: c.Target, From: c.From,
-		State: string(c.State), AgentID: string(c.Agent), SessionKey: string(c.Session), RunID: string(c.Run), CallID: c.Call, Tool: c.Tool, By: c.By,
-		Origin: string(c.Origin.Kind), OriginID: c.Origin.ID, Untrusted: c.Doubt, Undoes: c.Undoes, UndoneBy: c.UndoneBy,
+		ID:         c.ID,
+		Time:       wire.At(c.Time),
+		Kind:       string(c.Kind),
+		Action:     wire.ChangeChanged,
+		Path:       o.History.NameOf(c),
+		Target:     c.Target,
+		From:       c.From,
+		State:      string(c.State),
+		AgentID:    string(c.Agent),
+		SessionKey: string(c.Session),
+		RunID:      string(c.Run),
+		CallID:     c.Call,
+
+		Tool:      c.Tool,
+		By:        c.By,
+		Origin:    string(c.Origin.Kind),
+		OriginID:  c.Origin.ID,
+		Untrusted: c.Doubt,
+		Undoes:    c.Undoes,
+		UndoneBy:  c.UndoneBy,
 	}
 	switch {
 	case c.Seen():
@@ -194,7 +218,8 @@ func (o Options) plan(ctx context.Context, _ rpc.Peer, in wire.UndoPlan) (wire.U
 	if err != nil {
 		return wire.UndoPlanned{}, err
 	}
-	out := wire.UndoPlanned{Text: o.Redact(p.Text(o.Zone(), true, "")), Steps: []wire.UndoStep{}, NotDone: p.Not, Possible: p.Possible()}
+	out := wire.UndoPlanned{Text: o.Redact(p.Text(o.Zone(), true, "")), Steps: []wire.UndoStep{}, NotDone: p.Not,
+		Possible: p.Possible()}
 	if out.Possible > 0 {
 		out.Hash = p.Hash
 	}
@@ -203,7 +228,12 @@ func (o Options) plan(ctx context.Context, _ rpc.Peer, in wire.UndoPlan) (wire.U
 	}
 	for _, s := range p.Steps {
 		out.Steps = append(out.Steps, wire.UndoStep{
-			Kind: string(s.Kind), Path: s.Name, Changes: s.IDs(), Refused: s.Refused, Diff: o.Redact(s.Diff.Text), Conflict: o.Redact(s.Conflict.Text),
+			Kind:     string(s.Kind),
+			Path:     s.Name,
+			Changes:  s.IDs(),
+			Refused:  s.Refused,
+			Diff:     o.Redact(s.Diff.Text),
+			Conflict: o.Redact(s.Conflict.Text),
 		})
 	}
 	return out, nil

@@ -44,7 +44,8 @@ func TestClean(t *testing.T) {
 }
 
 func FuzzClean(f *testing.F) {
-	for _, s := range []string{"a", "\x1b[31mx", "\x1b]8;;u\x1b\\t", "\u009b1m", "\r\n\r", "\x1b\x1b\x1b[", "\xc2", "a\u202eb", "\x1bP\x9c"} {
+	for _, s := range []string{"a", "\x1b[31mx", "\x1b]8;;u\x1b\\t", "\u009b1m", "\r\n\r", "\x1b\x1b\x1b[", "\xc2",
+		"a\u202eb", "\x1bP\x9c"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -81,7 +82,8 @@ func TestTruncate(t *testing.T) {
 		want string
 	}{
 		{"short", 5, "short"}, {"longer", 5, "long…"}, {"你好世界", 5, "你好…"}, {"x", 0, ""}, {"xy", 1, "…"},
-		{"whole words are kept", 14, "whole words…"}, {"whole words are kept", 12, "whole words…"}, {"whole words are kept", 11, "whole…"},
+		{"whole words are kept", 14, "whole words…"}, {"whole words are kept", 12, "whole words…"},
+		{"whole words are kept", 11, "whole…"},
 		{"a verylongwordwithoutspaces", 20, "a verylongwordwitho…"}, {"two  gaps", 5, "two…"},
 	} {
 		if got := Truncate(tt.in, tt.n); got != tt.want {
@@ -116,7 +118,8 @@ func TestWrapAtFlags(t *testing.T) {
 	const in = "the chat that was used last, or where --channel and --to say. It is one of --at, --every or --cron."
 	for width := 20; width < 60; width++ {
 		got := Wrap(in, width)
-		if Width(got) > width || slices.ContainsFunc(strings.Split(got, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" }) {
+		if Width(got) > width ||
+			slices.ContainsFunc(strings.Split(got, "\n"), func(l string) bool { return strings.TrimSpace(l) == "" }) {
 			t.Errorf("%d columns: %q", width, got)
 		}
 	}

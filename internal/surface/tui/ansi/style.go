@@ -87,7 +87,8 @@ func keepHyphens(s string, width int) string {
 	var b strings.Builder
 	for word := range strings.SplitAfterSeq(s, " ") {
 		for line := range strings.SplitAfterSeq(word, "\n") {
-			if at := strings.Index(line, "-"); at < 0 || plainWord().MatchString(line) || Width(strings.TrimSpace(line)) > width {
+			if at := strings.Index(line, "-"); at < 0 || plainWord().MatchString(line) ||
+				Width(strings.TrimSpace(line)) > width {
 				b.WriteString(line)
 				continue
 			}
@@ -149,7 +150,8 @@ func Truncate(s string, width int) string {
 	}
 	left := ansi.Strip(ansi.Truncate(s, width-1, ""))
 	rest := ansi.Strip(s)[len(left):]
-	if i := strings.LastIndexByte(left, ' '); i > 0 && !strings.HasPrefix(rest, " ") && Width(left[i:]) <= min(maxWord, width/2) {
+	if i := strings.LastIndexByte(left, ' '); i > 0 && !strings.HasPrefix(rest, " ") &&
+		Width(left[i:]) <= min(maxWord, width/2) {
 		left = left[:i]
 	}
 	return ansi.Truncate(s, Width(strings.TrimRight(left, " "))+1, "…")

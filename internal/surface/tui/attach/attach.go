@@ -88,7 +88,8 @@ func read(name string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, errors.New("not a regular file")
 	case info.Size() > media.MaxImage:
-		return nil, fmt.Errorf("too large: %s, the maximum is %s", humanize.Bytes(info.Size()), humanize.Bytes(media.MaxImage))
+		return nil, fmt.Errorf("too large: %s, the maximum is %s", humanize.Bytes(info.Size()),
+			humanize.Bytes(media.MaxImage))
 	}
 	f, err := os.Open(name)
 	if err != nil {

@@ -22,7 +22,13 @@ func TestLine(t *testing.T) {
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{"a.png": b.Bytes(), "my photo (1).png": b.Bytes(), "notes.txt": []byte("x"), "cut.png": b.Bytes()[:20], "large.png": nil} {
+	for name, data := range map[string][]byte{
+		"a.png":            b.Bytes(),
+		"my photo (1).png": b.Bytes(),
+		"notes.txt":        []byte("x"),
+		"cut.png":          b.Bytes()[:20],
+		"large.png":        nil,
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +45,8 @@ func TestLine(t *testing.T) {
 		{"/image\t" + filepath.Join(dir, "a.png") + " two  words\nand a line", "two  words\nand a line", "a.png", ""},
 		{"/image '" + full + "' it", "it", "my photo (1).png", ""},
 		{`/image "` + full + `"`, "", "my photo (1).png", ""},
-		{"/image " + strings.NewReplacer(" ", `\ `, "(", `\(`, ")", `\)`).Replace(full) + " it", "it", "my photo (1).png", ""},
+		{"/image " + strings.NewReplacer(" ", `\ `, "(", `\(`, ")", `\)`).Replace(full) + " it", "it",
+			"my photo (1).png", ""},
 		{"/image ~/a.png\tit", "it", "a.png", ""},
 		{"/image ~/a.png\nit", "it", "a.png", ""},
 		{`/image ~/a\.png`, "", "", `a\.png: no such file`},
@@ -65,10 +72,12 @@ func TestLine(t *testing.T) {
 		if c.file == "" {
 			continue
 		}
-		if f := files[0]; f.Type != "image" || f.FileName != c.file || f.MIME != "image/png" || !bytes.Equal(f.Content, b.Bytes()) {
+		if f := files[0]; f.Type != "image" || f.FileName != c.file || f.MIME != "image/png" ||
+			!bytes.Equal(f.Content, b.Bytes()) {
 			t.Errorf("%q: %s %s, %d bytes", c.line, f.FileName, f.MIME, len(f.Content))
 		}
-		if got := attach.Preview(text, files); !strings.HasPrefix(got, "[image image/png, "+humanize.Bytes(int64(b.Len()))+"]") || !strings.HasSuffix(got, c.text) {
+		if got := attach.Preview(text, files); !strings.HasPrefix(got, "[image image/png, "+humanize.Bytes(int64(b.Len()))+
+			"]") || !strings.HasSuffix(got, c.text) {
 			t.Errorf("%q is shown as %q", c.line, got)
 		}
 	}
@@ -77,7 +86,8 @@ func TestLine(t *testing.T) {
 func TestText(t *testing.T) {
 	m := wire.Message{Content: wire.Contents{
 		{Type: wire.ContentText, Text: "a"}, {Type: wire.ContentText}, {Type: wire.ContentThinking, Text: "hidden"},
-		{Type: wire.ContentImage, MIME: "image/png", Data: make([]byte, 7)}, {Type: wire.ContentImage, MIME: "image/png", Bytes: 9}, {Type: wire.ContentText, Text: "b"},
+		{Type: wire.ContentImage, MIME: "image/png", Data: make([]byte, 7)},
+		{Type: wire.ContentImage, MIME: "image/png", Bytes: 9}, {Type: wire.ContentText, Text: "b"},
 	}}
 	if got, want := attach.Text(m), "a\n[image image/png, 7 bytes]\n[image image/png, 9 bytes]\nb"; got != want {
 		t.Errorf("got %q, want %q", got, want)

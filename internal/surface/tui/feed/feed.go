@@ -159,7 +159,14 @@ type Feed struct {
 
 // New returns a Feed for the session with the given key.
 func New(session string) *Feed {
-	return &Feed{Session: session, own: map[string]bool{}, ended: map[string]bool{}, tools: map[string]Tool{}, streaming: map[string]bool{}, lastSeq: map[string]int64{}}
+	return &Feed{
+		Session:   session,
+		own:       map[string]bool{},
+		ended:     map[string]bool{},
+		tools:     map[string]Tool{},
+		streaming: map[string]bool{},
+		lastSeq:   map[string]int64{},
+	}
 }
 
 // Own records that this client sent the message that starts the run, so that
@@ -210,7 +217,8 @@ func (f *Feed) Steps(e wire.Event) []Step {
 		})
 	case wire.EventApprovalResolved:
 		return decode(e, func(a wire.ApprovalResolved) []Step {
-			return []Step{{Kind: ApprovalResolved, Run: a.Request.RunID, Text: a.Decision, Approval: wire.Approval{ID: a.ID, Request: a.Request}}}
+			return []Step{{Kind: ApprovalResolved, Run: a.Request.RunID, Text: a.Decision, Approval: wire.Approval{ID: a.ID,
+				Request: a.Request}}}
 		})
 	case wire.EventTask:
 		return decode(e, f.task)

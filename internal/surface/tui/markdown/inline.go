@@ -104,7 +104,8 @@ func (r *renderer) soft(n *ast.Text) string {
 		return " "
 	}
 	before, after := []rune(string(n.Segment.Value(r.src))), []rune(string(next.Segment.Value(r.src)))
-	if len(before) > 0 && len(after) > 0 && ansi.Width(string(before[len(before)-1])) == 2 && ansi.Width(string(after[0])) == 2 {
+	if len(before) > 0 && len(after) > 0 && ansi.Width(string(before[len(before)-1])) == 2 &&
+		ansi.Width(string(after[0])) == 2 {
 		return ""
 	}
 	return " "

@@ -79,9 +79,12 @@ func checkRendered(t *testing.T, src string, width int, styles ansi.Palette) {
 
 func FuzzRender(f *testing.F) {
 	for _, s := range []string{
-		"# a\n\nb", "- a\n  - b\n\n    c", "> > a", "```go\nx\n", "|a|b|\n|-|:-:|\n|1|2|", "[a](b) ![i](u) <http://x>", "\x1b[31ma",
-		"&#27;[31m \\\x1b[0m &#x202e;", "1. a\n2. b", "- [x] a", "你好*世界*", "a  \nb", "<b>\x1b</b>", "[a]: b\n\n[a]", "***", "`\x1b`", "~~a~~",
-		"|你好|b|c|d|e|f|g|h|\n|-|-|-|-|-|-|-|-|\n|1|2|3|4|5|6|7|8|", strings.Repeat("> ", 50) + "a", strings.Repeat("- ", 50) + "a",
+		"# a\n\nb", "- a\n  - b\n\n    c", "> > a", "```go\nx\n", "|a|b|\n|-|:-:|\n|1|2|",
+		"[a](b) ![i](u) <http://x>", "\x1b[31ma",
+		"&#27;[31m \\\x1b[0m &#x202e;", "1. a\n2. b", "- [x] a", "你好*世界*", "a  \nb", "<b>\x1b</b>", "[a]: b\n\n[a]",
+		"***", "`\x1b`", "~~a~~",
+		"|你好|b|c|d|e|f|g|h|\n|-|-|-|-|-|-|-|-|\n|1|2|3|4|5|6|7|8|", strings.Repeat("> ", 50) + "a",
+		strings.Repeat("- ", 50) + "a",
 	} {
 		f.Add(s, 40)
 		f.Add(s, 3)
@@ -102,8 +105,10 @@ func FuzzRender(f *testing.F) {
 func TestRenderEscapes(t *testing.T) {
 	t.Parallel()
 	for _, src := range []string{
-		"a\x1b]0;owned\x07", "&#27;[31mred", "&#x9b;31m", "`\x1b[2J`", "```\x1b[2J\n\x1b[2J\n```", "[x\x1b[31m](http://a\x1b[0m)",
-		"<http://a\u202eb>", "-\n- a\n- \n\n  b", "1.\n2. a", "- ***\n-   \n\n      x", "|\x1b[1m|b|\n|-|-|\n|\u200f|&#8238;|",
+		"a\x1b]0;owned\x07", "&#27;[31mred", "&#x9b;31m", "`\x1b[2J`", "```\x1b[2J\n\x1b[2J\n```",
+		"[x\x1b[31m](http://a\x1b[0m)",
+		"<http://a\u202eb>", "-\n- a\n- \n\n  b", "1.\n2. a", "- ***\n-   \n\n      x",
+		"|\x1b[1m|b|\n|-|-|\n|\u200f|&#8238;|",
 	} {
 		for _, w := range []int{8, 80} {
 			checkRendered(t, src, w, ansi.Colors())

@@ -153,9 +153,11 @@ func (c *Chat) untold(ctx context.Context, seen map[string]bool) (int, error) {
 		return c.untold(ctx, seen)
 	}
 	n := 0
-	for _, t := range slices.SortedFunc(maps.Values(list), func(a, b wire.Task) int { return cmp.Compare(a.EndedAt, b.EndedAt) }) {
+	for _, t := range slices.SortedFunc(maps.Values(list),
+		func(a, b wire.Task) int { return cmp.Compare(a.EndedAt, b.EndedAt) }) {
 		open := t.EndedAt == 0 || t.Delivery == wire.DeliveryQueued || t.Delivery == wire.DeliveryPending
-		if answer := (subagent.Child{ID: chela.RunID(t.ID)}).AnnounceKey(); !open && seen[t.ID] && t.Delivery == wire.DeliveryDelivered && !c.feed.Ended(answer) {
+		if answer := (subagent.Child{ID: chela.RunID(t.ID)}).AnnounceKey(); !open && seen[t.ID] &&
+			t.Delivery == wire.DeliveryDelivered && !c.feed.Ended(answer) {
 			told, err := c.missed(ctx, answer)
 			if err != nil && !errors.Is(err, ErrReported) {
 				return 0, err

@@ -144,7 +144,8 @@ func TestBackground(t *testing.T) {
 		defer close(p.child)
 		close(x.in)
 		x.ends(repl.ErrReported)
-		if _, err := x.written(); !strings.Contains(err, "still running after 10ms: 1 subagent; the session keeps the result\n") {
+		if _, err := x.written(); !strings.Contains(err,
+			"still running after 10ms: 1 subagent; the session keeps the result\n") {
 			t.Errorf("written: %q", err)
 		}
 	})
@@ -195,7 +196,8 @@ func TestBackground(t *testing.T) {
 		close(p.child)
 		close(x.in)
 		x.ends(nil)
-		if out, err := x.written(); !strings.Contains(err, "denied without asking") || !strings.HasSuffix(out, "told w\n") || made(g, "made") {
+		if out, err := x.written(); !strings.Contains(err, "denied without asking") ||
+			!strings.HasSuffix(out, "told w\n") || made(g, "made") {
 			t.Errorf("written: %q\n%q", out, err)
 		}
 	})
@@ -203,10 +205,13 @@ func TestBackground(t *testing.T) {
 
 func TestPlanLines(t *testing.T) {
 	plan := func(id, a, b string) llmtest.Step {
-		return llmtest.Call(id, "plan", `{"steps":[{"id":"read","title":"read it","state":"`+a+`"},{"id":"fix","title":"fix it","state":"`+b+`","after":["read"]}]}`)
+		return llmtest.Call(id, "plan", `{"steps":[{"id":"read","title":"read it","state":"`+a+
+			`"},{"id":"fix","title":"fix it","state":"`+b+`","after":["read"]}]}`)
 	}
-	g, _ := workspace(t, plan("1", "in_progress", "pending"), plan("2", "in_progress", "pending"), plan("3", "completed", "in_progress"),
-		llmtest.Call("4", "plan", `{"steps":[{"title":"x","after":["y"]}]}`), plan("5", "completed", "failed"), llmtest.Say("done"))
+	g, _ := workspace(t, plan("1", "in_progress", "pending"), plan("2", "in_progress", "pending"),
+		plan("3", "completed", "in_progress"),
+		llmtest.Call("4", "plan", `{"steps":[{"title":"x","after":["y"]}]}`),
+		plan("5", "completed", "failed"), llmtest.Say("done"))
 	x := open(t, g, repl.Options{}).run()
 	x.in <- "work"
 	close(x.in)

@@ -51,7 +51,13 @@ func (c *Chat) Once(ctx context.Context, q Question) (Answer, error) {
 	var res wire.AgentResult
 	done := make(chan error, 1)
 	go func() {
-		p := wire.AgentRun{Message: q.Message, IdempotencyKey: run, SessionKey: c.session, Thinking: q.Think, Attachments: q.Files}
+		p := wire.AgentRun{
+			Message:        q.Message,
+			IdempotencyKey: run,
+			SessionKey:     c.session,
+			Thinking:       q.Think,
+			Attachments:    q.Files,
+		}
 		err := c.client.Await(ctx, wire.MethodAgent, p, nil, &res)
 		for errors.Is(err, client.ErrLost) { // safe to repeat: the key makes it idempotent
 			err = c.client.Await(ctx, wire.MethodAgent, p, nil, &res)

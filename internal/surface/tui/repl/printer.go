@@ -114,7 +114,11 @@ func (p *Printer) Step(s feed.Step) {
 
 // marks are the states of steps of a plan.
 var marks = map[string]string{
-	wire.PlanPending: "[ ]", wire.PlanInProgress: "[>]", wire.PlanCompleted: "[x]", wire.PlanFailed: "[!]", wire.PlanCancelled: "[-]",
+	wire.PlanPending:    "[ ]",
+	wire.PlanInProgress: "[>]",
+	wire.PlanCompleted:  "[x]",
+	wire.PlanFailed:     "[!]",
+	wire.PlanCancelled:  "[-]",
 }
 
 // planChanged writes how much of a plan is done and its steps, or those that changed if

@@ -198,7 +198,8 @@ func (c *Chat) answer(ctx context.Context, line string) error {
 	}
 	run := rand.Text()
 	c.feed.Own(run)
-	if _, err := c.client.Chat(ctx, wire.ChatSend{SessionKey: c.session, Message: text, Attachments: files, IdempotencyKey: run}); err != nil {
+	if _, err := c.client.Chat(ctx,
+		wire.ChatSend{SessionKey: c.session, Message: text, Attachments: files, IdempotencyKey: run}); err != nil {
 		return err
 	}
 	return c.await(ctx, run)

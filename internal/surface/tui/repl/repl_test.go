@@ -144,7 +144,8 @@ func made(g *chelatest.Gateway, name string) bool {
 }
 
 func TestRun(t *testing.T) {
-	g, m := workspace(t, llmtest.Say("first"), llmtest.Status(401, "bad key"), llmtest.Say("third"), llmtest.Status(401, "bad key"))
+	g, m := workspace(t, llmtest.Say("first"), llmtest.Status(401, "bad key"), llmtest.Say("third"),
+		llmtest.Status(401, "bad key"))
 	photo := filepath.Join(t.TempDir(), "a.png")
 	if err := os.WriteFile(photo, dot(t), 0o600); err != nil {
 		t.Fatal(err)
@@ -156,7 +157,8 @@ func TestRun(t *testing.T) {
 		}
 		x.ends(nil)
 		out, err := x.written()
-		if out != "first\nthird\n" || strings.Count(err, "✗") != 2 || !strings.Contains(err, "✗ not sent: picture none.png: no such file\n") {
+		if out != "first\nthird\n" || strings.Count(err, "✗") != 2 ||
+			!strings.Contains(err, "✗ not sent: picture none.png: no such file\n") {
 			t.Errorf("written:\n%s\n%s", out, err)
 		}
 		if n := pictures(m.Requests()[0]); n != 1 {
@@ -164,7 +166,10 @@ func TestRun(t *testing.T) {
 		}
 	})
 	t.Run("a failure of the last message is reported at the end", func(t *testing.T) {
-		for name, end := range map[string]func(x *terminal){"end of input": func(x *terminal) { close(x.in) }, "/exit": func(x *terminal) { x.in <- "/exit" }} {
+		for name, end := range map[string]func(x *terminal){
+			"end of input": func(x *terminal) { close(x.in) },
+			"/exit":        func(x *terminal) { x.in <- "/exit" },
+		} {
 			x := open(t, g, repl.Options{}).run()
 			x.in <- "fail"
 			end(x)
@@ -181,11 +186,14 @@ func TestDecide(t *testing.T) {
 		again    bool // asked again for the same action
 		decision string
 	}{
-		{" Y ", true, true, wire.AllowOnce}, {"yes", true, true, wire.AllowOnce}, {"n", false, true, wire.Deny}, {"No", false, true, wire.Deny},
-		{"s", true, false, wire.AllowSession}, {"session", true, false, wire.AllowSession}, {"a", true, false, wire.AllowAlways}, {"always", true, false, wire.AllowAlways},
+		{" Y ", true, true, wire.AllowOnce}, {"yes", true, true, wire.AllowOnce}, {"n", false, true, wire.Deny},
+		{"No", false, true, wire.Deny},
+		{"s", true, false, wire.AllowSession}, {"session", true, false, wire.AllowSession},
+		{"a", true, false, wire.AllowAlways}, {"always", true, false, wire.AllowAlways},
 	} {
 		t.Run(tt.answer, func(t *testing.T) {
-			g, _ := workspace(t, touch("made"), llmtest.Say("finished"), llmtest.Call("c2", "exec", `{"command": "touch made"}`), llmtest.Say("finished again"))
+			g, _ := workspace(t, touch("made"), llmtest.Say("finished"), llmtest.Call("c2", "exec", `{"command": "touch made"}`),
+				llmtest.Say("finished again"))
 			watch := g.Client()
 			x := open(t, g, repl.Options{Interactive: true, Prompt: true}).run()
 			x.in <- "make it"
@@ -206,7 +214,8 @@ func TestDecide(t *testing.T) {
 				close(x.in) // denies
 			}
 			x.sees("finished again")
-			if _, err := x.written(); strings.Count(err, "[y]") != map[bool]int{true: 2, false: 1}[tt.again] || !strings.HasPrefix(err, "› ") {
+			if _, err := x.written(); strings.Count(err, "[y]") != map[bool]int{true: 2, false: 1}[tt.again] ||
+				!strings.HasPrefix(err, "› ") {
 				t.Errorf("asked:\n%s", err)
 			}
 		})
@@ -305,7 +314,8 @@ func TestOtherLines(t *testing.T) {
 }
 
 func TestWithoutPerson(t *testing.T) {
-	g, _ := workspace(t, touch("first"), llmtest.Say("denied"), touch("second"), touch("third"), touch("fourth"), llmtest.Say("all done"), llmtest.Say("all done"))
+	g, _ := workspace(t, touch("first"), llmtest.Say("denied"), touch("second"), touch("third"), touch("fourth"),
+		llmtest.Say("all done"), llmtest.Say("all done"))
 	x := open(t, g, repl.Options{}).run()
 	x.in <- "make it"
 	x.sees("denied without asking: there is no terminal (use --yes to allow): ")
@@ -349,7 +359,8 @@ func TestWithoutPerson(t *testing.T) {
 	t.Run("one after the other", func(t *testing.T) {
 		for _, id := range []string{"one", "two"} {
 			var asked wire.ApprovalAsked
-			if err := other.Call(t.Context(), wire.MethodApprovalAsk, wire.ApprovalAsk{ID: id, Command: "touch " + id, TwoPhase: true}, &asked); err != nil {
+			if err := other.Call(t.Context(), wire.MethodApprovalAsk,
+				wire.ApprovalAsk{ID: id, Command: "touch " + id, TwoPhase: true}, &asked); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -368,7 +379,8 @@ func TestWithoutPerson(t *testing.T) {
 		z.ends(nil)
 		for id, want := range map[string]string{"one": wire.Deny, "two": wire.AllowOnce} {
 			var got wire.ApprovalDecided
-			if err := other.Call(t.Context(), wire.MethodApprovalWait, wire.ApprovalID{ID: id}, &got); err != nil || got.Decision == nil || *got.Decision != want {
+			if err := other.Call(t.Context(), wire.MethodApprovalWait, wire.ApprovalID{ID: id}, &got); err != nil ||
+				got.Decision == nil || *got.Decision != want {
 				t.Errorf("%s: %+v, %v; want %s", id, got, err, want)
 			}
 		}
@@ -407,17 +419,21 @@ func TestOnce(t *testing.T) {
 	steps := []llmtest.Step{touch("made"), llmtest.Say("the answer"), hang}
 	asked := make(chan *llm.Request, len(steps))
 	thinks := `{"providers": {"mock": {"models": [{"id": "m", "contextWindow": 1000000, "input": ["text", "image"], "reasoning": true}]}}}`
-	g := chelatest.Start(t, chelatest.Options{Config: chelatest.Config{"models": json.RawMessage(thinks)}, Model: llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
-		asked <- r
-		return steps[n]
-	})})
+	g := chelatest.Start(t, chelatest.Options{Config: chelatest.Config{"models": json.RawMessage(thinks)},
+		Model: llmtest.ScriptFunc(func(n int, r *llm.Request) llmtest.Step {
+			asked <- r
+			return steps[n]
+		})})
 	x := open(t, g, repl.Options{Yes: true})
 	picture := wire.Attachment{Type: "image", FileName: "a.png", MIME: "image/png", Content: dot(t)}
-	a, err := x.chat.Once(t.Context(), repl.Question{Message: "hi", Files: []wire.Attachment{picture}, Think: "high", Timeout: time.Hour})
-	if err != nil || a.Text != "the answer" || a.Model != "mock/m" || a.Session != session || a.RunID == "" || a.Usage == nil {
+	a, err := x.chat.Once(t.Context(), repl.Question{Message: "hi", Files: []wire.Attachment{picture}, Think: "high",
+		Timeout: time.Hour})
+	if err != nil || a.Text != "the answer" || a.Model != "mock/m" || a.Session != session ||
+		a.RunID == "" || a.Usage == nil {
 		t.Errorf("answer %+v, %v", a, err)
 	}
-	if out, err := x.written(); out != "" || !strings.Contains(err, "· exec touch made\n") || strings.Contains(err, "the answer") {
+	if out, err := x.written(); out != "" || !strings.Contains(err, "· exec touch made\n") ||
+		strings.Contains(err, "the answer") {
 		t.Errorf("written %q, %q", out, err)
 	}
 	if r := <-asked; pictures(r) != 1 || r.Thinking != "high" {
@@ -440,7 +456,8 @@ func TestOnce(t *testing.T) {
 func stopped(t *testing.T, g *chelatest.Gateway, a repl.Answer) {
 	t.Helper()
 	var w wire.AgentWaited
-	err := g.Client().Call(t.Context(), wire.MethodAgentWait, wire.AgentWait{RunID: a.RunID, TimeoutMs: waittest.Limit.Milliseconds()}, &w)
+	err := g.Client().Call(t.Context(), wire.MethodAgentWait,
+		wire.AgentWait{RunID: a.RunID, TimeoutMs: waittest.Limit.Milliseconds()}, &w)
 	if err != nil || w.Status == wire.StatusTimeout {
 		t.Errorf("the run was not stopped: %+v, %v", w, err)
 	}
@@ -494,19 +511,29 @@ func TestPrinter(t *testing.T) {
 		steps    []feed.Step
 		out, err string
 	}{
-		{"a growing message", false, []feed.Step{text("a\x1b[2J"), text("a"), text("ab\n"), text("ab\nc"), ended(feed.End{State: wire.StateFinal, Text: "ab\nc"})}, "ab\nc\n", ""},
+		{"a growing message", false, []feed.Step{text("a\x1b[2J"), text("a"), text("ab\n"), text("ab\nc"),
+			ended(feed.End{State: wire.StateFinal, Text: "ab\nc"})}, "ab\nc\n", ""},
 		{"a message that was restarted", false, []feed.Step{text("a"), text("b")}, "a\nb", "(answer restarted)\n"},
-		{"an answer that was not streamed", false, []feed.Step{ended(feed.End{State: wire.StateFinal, Text: "a", Footer: "12 to\x1b[2Jkens"})}, "a\n", "12 tokens\n"},
-		{"an answer that is complete", false, []feed.Step{text("a\x1b[2Jb"), {Kind: feed.TextEnded}, ended(feed.End{State: wire.StateFinal, Text: "a\x1b[2Jb"})}, "ab\n", ""},
-		{"the same answer again", false, []feed.Step{text("a"), ended(feed.End{State: wire.StateFinal, Text: "a"}), ended(feed.End{State: wire.StateFinal, Text: "a"})}, "a\na\n", ""},
+		{"an answer that was not streamed", false,
+			[]feed.Step{ended(feed.End{State: wire.StateFinal, Text: "a", Footer: "12 to\x1b[2Jkens"})}, "a\n", "12 tokens\n"},
+		{"an answer that is complete", false, []feed.Step{text("a\x1b[2Jb"), {Kind: feed.TextEnded},
+			ended(feed.End{State: wire.StateFinal, Text: "a\x1b[2Jb"})}, "ab\n", ""},
+		{"the same answer again", false, []feed.Step{text("a"), ended(feed.End{State: wire.StateFinal, Text: "a"}),
+			ended(feed.End{State: wire.StateFinal, Text: "a"})}, "a\na\n", ""},
 		{"tools", false, []feed.Step{
-			text("I look"), {Kind: feed.ToolStarted, Tool: tool(false, 0)}, {Kind: feed.ToolEnded, Tool: tool(false, 999*time.Millisecond)},
-			{Kind: feed.ToolEnded, Tool: tool(false, 1040*time.Millisecond)}, {Kind: feed.ToolEnded, Tool: tool(true, 0)}, text("So"),
+			text("I look"), {Kind: feed.ToolStarted, Tool: tool(false, 0)},
+			{Kind: feed.ToolEnded, Tool: tool(false, 999*time.Millisecond)},
+			{Kind: feed.ToolEnded, Tool: tool(false, 1040*time.Millisecond)},
+			{Kind: feed.ToolEnded, Tool: tool(true, 0)}, text("So"),
 		}, "I look\nSo", "· read a\n✓ read a (1s)\n✗ read a: gone really\n"},
-		{"notes", false, []feed.Step{text("a\n"), {Kind: feed.Notice, Text: "no\x1b[2Jte\n"}, {Kind: feed.Notice, Text: "another"}, ended(feed.End{State: wire.StateAborted, Text: "b"})}, "a\n", "note\nanother\nstopped\n"},
-		{"a message that was restarted, quiet", true, []feed.Step{text("a"), text("b"), ended(feed.End{State: wire.StateFinal, Text: "b"})}, "a\nb\n", ""},
+		{"notes", false, []feed.Step{text("a\n"), {Kind: feed.Notice, Text: "no\x1b[2Jte\n"},
+			{Kind: feed.Notice, Text: "another"}, ended(feed.End{State: wire.StateAborted, Text: "b"})}, "a\n",
+			"note\nanother\nstopped\n"},
+		{"a message that was restarted, quiet", true,
+			[]feed.Step{text("a"), text("b"), ended(feed.End{State: wire.StateFinal, Text: "b"})}, "a\nb\n", ""},
 		{"quiet", true, []feed.Step{
-			{Kind: feed.ToolStarted, Tool: tool(false, 0)}, {Kind: feed.Notice, Text: "note"}, ended(feed.End{State: wire.StateError, Text: "b", Error: "no\x1b[2J quota", Footer: "f"}),
+			{Kind: feed.ToolStarted, Tool: tool(false, 0)}, {Kind: feed.Notice, Text: "note"},
+			ended(feed.End{State: wire.StateError, Text: "b", Error: "no\x1b[2J quota", Footer: "f"}),
 		}, "", "✗ no quota\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -47,14 +47,16 @@ func TestFacts(t *testing.T) {
 		}
 	}
 	readers := session.Bounds{}.Narrow("agent:main:main", run.Tools{Allow: []string{tool.Reading}})
-	if got := session.Permitted(set.Names(), readers, run.Overrides{}, catalog.Match); !slices.Equal(got, []string{"greet"}) {
+	if got := session.Permitted(set.Names(), readers, run.Overrides{},
+		catalog.Match); !slices.Equal(got, []string{"greet"}) {
 		t.Errorf("a subagent that only reads has %q", got)
 	}
 	call := set.Titled(llm.ToolCall{Name: "hail", Args: []byte(`{"to": "Ada"}`)})
 	if got := call.Label(); got != "hail to Ada" {
 		t.Errorf("people see %q", got)
 	}
-	off := policy.NewCatalog(tool.NewSet(tool.Off(tools...)...)).Pipeline(policy.Config{Rules: policy.Rules{Allow: []string{"greet"}}}, policy.Config{}, "", alone)
+	off := policy.NewCatalog(tool.NewSet(tool.Off(tools...)...)).Pipeline(
+		policy.Config{Rules: policy.Rules{Allow: []string{"greet"}}}, policy.Config{}, "", alone)
 	if o := off.Apply(nil); len(o.Warnings) > 0 || !slices.Equal(off.Apply([]tool.Spec{{Name: "other"}}).Allowed, nil) {
 		t.Errorf("a list that names a tool which is off: %+v", o)
 	}

@@ -77,7 +77,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // faultLocked removes and returns the first fault for a request.
 func (s *Server) faultLocked(method, path string, body []byte) (Fault, bool) {
 	i := slices.IndexFunc(s.faults, func(f Fault) bool {
-		return (f.Method == "" || f.Method == method) && strings.Contains(path, f.Path) && bytes.Contains(body, []byte(f.Body))
+		return (f.Method == "" || f.Method == method) && strings.Contains(path, f.Path) &&
+			bytes.Contains(body, []byte(f.Body))
 	})
 	if i < 0 {
 		return Fault{}, false
@@ -152,7 +153,12 @@ func (s *Server) routeLocked(r *http.Request, path string, b []byte) (int, any, 
 		}
 		return 200, map[string]any{
 			"url": "ws" + s.base[len("http"):] + "/gate", "shards": 1,
-			"session_start_limit": map[string]any{"total": 1000, "remaining": remaining, "reset_after": 300_000, "max_concurrency": 1},
+			"session_start_limit": map[string]any{
+				"total":           1000,
+				"remaining":       remaining,
+				"reset_after":     300_000,
+				"max_concurrency": 1,
+			},
 		}, nil
 	case route == "GET /users/@me":
 		return 200, s.users[Self], nil
@@ -248,7 +254,8 @@ func (s *Server) menuLocked(b []byte) (int, any, *failure) {
 	}
 	names := []string{}
 	for _, c := range in {
-		if n := utf8.RuneCountInString(c.Description); !commandName.MatchString(c.Name) || n < 1 || n > 100 || slices.Contains(names, c.Name) {
+		if n := utf8.RuneCountInString(c.Description); !commandName.MatchString(c.Name) || n < 1 || n > 100 ||
+			slices.Contains(names, c.Name) {
 			return 0, nil, invalid("command %q", c.Name)
 		}
 		for _, o := range c.Options {
@@ -395,7 +402,8 @@ func (s *Server) threadLocked(c Channel, b []byte) (int, any, *failure) {
 	if bad := strict(b, &in); bad != nil {
 		return 0, nil, bad
 	}
-	if n := utf8.RuneCountInString(in.Name); n < 1 || n > 100 || c.Type == Direct || c.Type == Thread || c.Type == Forum && in.Message == nil {
+	if n := utf8.RuneCountInString(in.Name); n < 1 || n > 100 || c.Type == Direct || c.Type == Thread ||
+		c.Type == Forum && in.Message == nil {
 		return 0, nil, invalid("name or type")
 	}
 	t := Channel{ID: s.idLocked(), Type: Thread, Guild: c.Guild, Parent: c.ID, Name: in.Name}

@@ -164,8 +164,13 @@ func Listen() (*Server, error) {
 
 func start(base string, l net.Listener) *Server {
 	s := &Server{
-		base: base, next: 1_000_000, users: map[string]User{}, members: map[string]map[string]Member{}, channels: map[string]Channel{},
-		typing: map[string]int{}, acks: map[string]int{},
+		base:     base,
+		next:     1_000_000,
+		users:    map[string]User{},
+		members:  map[string]map[string]Member{},
+		channels: map[string]Channel{},
+		typing:   map[string]int{},
+		acks:     map[string]int{},
 	}
 	s.gate.interval = 41250 * time.Millisecond
 	s.gate.changed = make(chan struct{})
@@ -343,8 +348,16 @@ func (s *Server) Write(p Post) Message {
 	defer s.mu.Unlock()
 	c := s.channels[p.Channel]
 	m := &Message{
-		ID: s.idLocked(), Channel: p.Channel, Guild: c.Guild, Type: p.Type, Author: s.users[p.Person], Text: p.Text, Time: time.Now(),
-		Mentions: s.mentionsLocked(p.Text), Attachments: []Attachment{}, Components: []json.RawMessage{},
+		ID:          s.idLocked(),
+		Channel:     p.Channel,
+		Guild:       c.Guild,
+		Type:        p.Type,
+		Author:      s.users[p.Person],
+		Text:        p.Text,
+		Time:        time.Now(),
+		Mentions:    s.mentionsLocked(p.Text),
+		Attachments: []Attachment{},
+		Components:  []json.RawMessage{},
 	}
 	if m.Author.ID == "" {
 		m.Author = User{ID: p.Person, Username: "user" + p.Person}
@@ -387,7 +400,14 @@ func (s *Server) mentionsLocked(text string) []User {
 // attachLocked stores a file.
 func (s *Server) attachLocked(name, kind string, data []byte) Attachment {
 	id := s.idLocked()
-	return Attachment{ID: id, Name: name, Type: kind, Size: len(data), URL: fmt.Sprintf("%s/attachments/%s/%s", s.base, id, name), data: data}
+	return Attachment{
+		ID:   id,
+		Name: name,
+		Type: kind,
+		Size: len(data),
+		URL:  fmt.Sprintf("%s/attachments/%s/%s", s.base, id, name),
+		data: data,
+	}
 }
 
 func (s *Server) messageLocked(id string) *Message {
@@ -429,8 +449,14 @@ func (s *Server) Press(person, message, custom string) (string, map[string]any) 
 	m := s.messageLocked(message)
 	id := s.idLocked()
 	e := map[string]any{
-		"id": id, "type": 3, "token": "itoken-" + id, "channel_id": m.Channel, "message": *m, "application_id": App, "version": 1,
-		"data": map[string]any{"custom_id": custom, "component_type": 2},
+		"id":             id,
+		"type":           3,
+		"token":          "itoken-" + id,
+		"channel_id":     m.Channel,
+		"message":        *m,
+		"application_id": App,
+		"version":        1,
+		"data":           map[string]any{"custom_id": custom, "component_type": 2},
 	}
 	s.personLocked(e, m.Channel, person)
 	s.mu.Unlock()
@@ -446,7 +472,15 @@ func (s *Server) Command(person, channel, name, args string) string {
 	if args != "" {
 		data["options"] = []any{map[string]any{"name": "args", "type": 3, "value": args}}
 	}
-	e := map[string]any{"id": id, "type": 2, "token": "itoken-" + id, "channel_id": channel, "application_id": App, "version": 1, "data": data}
+	e := map[string]any{
+		"id":             id,
+		"type":           2,
+		"token":          "itoken-" + id,
+		"channel_id":     channel,
+		"application_id": App,
+		"version":        1,
+		"data":           data,
+	}
 	s.personLocked(e, channel, person)
 	s.mu.Unlock()
 	s.Dispatch("INTERACTION_CREATE", e)

@@ -77,8 +77,14 @@ type Fault struct {
 // New returns a server with an empty mailbox.
 func New() *Server {
 	s := &Server{
-		user: imapmemserver.NewUser(Address, Password), conns: map[net.Conn]bool{}, breaks: map[uint32]int{}, seen: map[string]bool{},
-		changed: make(chan struct{}), commands: map[string]int{}, boxes: map[string][]stored{}, done: make(chan struct{}),
+		user:     imapmemserver.NewUser(Address, Password),
+		conns:    map[net.Conn]bool{},
+		breaks:   map[uint32]int{},
+		seen:     map[string]bool{},
+		changed:  make(chan struct{}),
+		commands: map[string]int{},
+		boxes:    map[string][]stored{},
+		done:     make(chan struct{}),
 	}
 	s.must(s.user.Create("INBOX", nil))
 	return s
@@ -156,14 +162,22 @@ func (s *Server) serve(t testing.TB, i, m net.Listener) {
 	if !s.NoSent {
 		s.must(s.user.Create(SentBox, nil))
 	}
-	caps := imap.CapSet{imap.CapIMAP4rev1: {}, imap.CapUIDPlus: {}, imap.CapNamespace: {}, imap.CapListExtended: {}, imap.CapSpecialUse: {}}
+	caps := imap.CapSet{
+		imap.CapIMAP4rev1:    {},
+		imap.CapUIDPlus:      {},
+		imap.CapNamespace:    {},
+		imap.CapListExtended: {},
+		imap.CapSpecialUse:   {},
+	}
 	is := imapserver.New(&imapserver.Options{
 		NewSession: func(c *imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
 			return &session{UserSession: imapmemserver.NewUserSession(s.user), s: s, conn: c}, &imapserver.GreetingData{}, nil
 		},
 		Caps: caps, Logger: log.New(io.Discard, "", 0), InsecureAuth: true, TLSConfig: s.TLS,
 	})
-	ms := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &submission{s: s, conn: c}, nil }))
+	ms := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
+		return &submission{s: s, conn: c}, nil
+	}))
 	ms.AllowInsecureAuth, ms.Domain, ms.MaxMessageBytes = true, SMTP, s.Size
 	ms.ErrorLog, ms.TLSConfig = log.New(io.Discard, "", 0), s.TLS
 	s.wg.Go(func() { _ = is.Serve(&counted{i, s}) })
@@ -309,7 +323,8 @@ func (s *Server) Say(from, id, body string) string {
 	}
 	domain := address[strings.LastIndexByte(address, '@')+1:]
 	s.Deliver(fmt.Sprintf("Return-Path: <%s>\nReceived: from mail.%s by %s with ESMTPS id 1; %s\nAuthentication-Results: %s;\n dkim=pass header.d=%s; spf=pass smtp.mailfrom=%s; dmarc=pass (p=none) header.from=%s\nFrom: %s\nTo: Chela <%s>\nMessage-ID: <%s>\nDate: %s\n%s",
-		address, domain, Results, time.Now().Format(time.RFC1123Z), Results, domain, address, domain, from, Address, id, time.Now().Format(time.RFC1123Z), body), time.Time{})
+		address, domain, Results, time.Now().Format(time.RFC1123Z), Results, domain, address, domain, from, Address, id,
+		time.Now().Format(time.RFC1123Z), body), time.Time{})
 	return id
 }
 

@@ -65,7 +65,8 @@ func (x *session) Select(name string, o *imap.SelectOptions) (*imap.SelectData, 
 }
 
 // Search implements imapserver.Session.
-func (x *session) Search(kind imapserver.NumKind, c *imap.SearchCriteria, o *imap.SearchOptions) (*imap.SearchData, error) {
+func (x *session) Search(kind imapserver.NumKind, c *imap.SearchCriteria,
+	o *imap.SearchOptions) (*imap.SearchData, error) {
 	d, err := x.UserSession.Search(kind, c, o)
 	x.note("SEARCH")
 	return d, err
@@ -238,7 +239,8 @@ func (x *submission) Rcpt(to string, _ *smtp.RcptOptions) error {
 }
 
 func refusal(code int) error {
-	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{code / 100, 3, 0}, Message: "Refused for the test\nin two lines"}
+	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{code / 100, 3, 0},
+		Message: "Refused for the test\nin two lines"}
 }
 
 // Data implements smtp.Session.
@@ -333,7 +335,8 @@ func parseMail(raw []byte, to []string) (m Mail, err error) {
 			count[textproto.CanonicalMIMEHeaderKey(string(key))]++
 		}
 	}
-	for _, key := range []string{"From", "To", "Date", "Message-Id", "Mime-Version", "Subject", "Content-Type", "Auto-Submitted"} {
+	for _, key := range []string{"From", "To", "Date", "Message-Id", "Mime-Version", "Subject",
+		"Content-Type", "Auto-Submitted"} {
 		if count[key] != 1 {
 			return m, fmt.Errorf("%d fields %s", count[key], key)
 		}

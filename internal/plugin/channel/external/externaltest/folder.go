@@ -191,7 +191,8 @@ func (r *folderRun) watch(ctx context.Context) {
 			id, answer := r.ids.Add(1), make(chan bool, 1)
 			r.waiting.Store(id, answer)
 			r.write(object{"id": id, "method": "message", "params": object{
-				"id": strings.TrimSuffix(filepath.Base(file), ".txt"), "chat": object{"id": filepath.Base(filepath.Dir(filepath.Dir(file)))}, "text": string(text),
+				"id":   strings.TrimSuffix(filepath.Base(file), ".txt"),
+				"chat": object{"id": filepath.Base(filepath.Dir(filepath.Dir(file)))}, "text": string(text),
 			}})
 			select {
 			case ok := <-answer:

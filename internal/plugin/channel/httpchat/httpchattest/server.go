@@ -163,7 +163,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case json.Unmarshal(body, &o) != nil || o.Chat.ID == "" || o.Chat.Kind == "":
 		s.refuseLocked(w, http.StatusBadRequest, "wrong body")
 		return
-	case r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Idempotency-Key") != o.Key || (o.Op == "send") != (o.Key != ""):
+	case r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Idempotency-Key") != o.Key ||
+		(o.Op == "send") != (o.Key != ""):
 		s.refuseLocked(w, http.StatusBadRequest, "wrong headers")
 		return
 	}

@@ -288,7 +288,8 @@ func (s *Server) welcomeLocked(c *client) []string {
 		return []string{":irc.test 464 * :Password incorrect", "ERROR :Closing Link"}
 	}
 	c.welcomed = true
-	return []string{":irc.test 001 " + c.nick + " :Welcome", ":irc.test 005 " + c.nick + " NICKLEN=30 :are supported", ":irc.test 376 " + c.nick + " :End of /MOTD"}
+	return []string{":irc.test 001 " + c.nick + " :Welcome", ":irc.test 005 " + c.nick + " NICKLEN=30 :are supported",
+		":irc.test 376 " + c.nick + " :End of /MOTD"}
 }
 
 func (s *Server) capLocked(c *client, args []string) []string {
@@ -296,7 +297,8 @@ func (s *Server) capLocked(c *client, args []string) []string {
 	case "LS":
 		c.capping = true
 		half := len(s.Caps) / 2
-		return []string{":irc.test CAP * LS * :" + strings.Join(s.Caps[:half], " "), ":irc.test CAP * LS :" + strings.Join(s.Caps[half:], " ")}
+		return []string{":irc.test CAP * LS * :" + strings.Join(s.Caps[:half], " "), ":irc.test CAP * LS :" +
+			strings.Join(s.Caps[half:], " ")}
 	case "REQ":
 		for name := range strings.FieldsSeq(args[2]) {
 			if !slices.ContainsFunc(s.Caps, func(o string) bool { return o == name || strings.HasPrefix(o, name+"=") }) {
@@ -324,7 +326,8 @@ func (s *Server) saslLocked(c *client, arg string) []string {
 		return []string{":irc.test 904 * :SASL authentication failed"}
 	}
 	c.account = parts[1]
-	return []string{":irc.test 900 * * " + parts[1] + " :You are now logged in", ":irc.test 903 * :SASL authentication successful"}
+	return []string{":irc.test 900 * * " + parts[1] + " :You are now logged in",
+		":irc.test 903 * :SASL authentication successful"}
 }
 
 func (s *Server) joinLocked(c *client, name string) []string {

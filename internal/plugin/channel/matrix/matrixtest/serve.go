@@ -88,7 +88,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		reply(w, 200, map[string]any{"user_id": s.Bot})
 	case route == "GET _matrix/client/v3/profile" && len(parts) == 6:
 		reply(w, 200, map[string]any{"displayname": s.Display})
-	case strings.HasSuffix(route, "_matrix/client/v3/user") && len(parts) == 7 && parts[4] == s.Bot && parts[6] == "m.direct":
+	case strings.HasSuffix(route, "_matrix/client/v3/user") && len(parts) == 7 && parts[4] == s.Bot &&
+		parts[6] == "m.direct":
 		s.accountDataLocked(w, r)
 	case route == "GET _matrix/client/v3/directory" && len(parts) == 6:
 		for _, room := range s.rooms {
@@ -158,7 +159,8 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if in.Type != "m.login.password" || in.Identifier.Type != "m.id.user" || in.Identifier.User != s.Bot || in.Password != s.Password {
+	if in.Type != "m.login.password" || in.Identifier.Type != "m.id.user" || in.Identifier.User != s.Bot ||
+		in.Password != s.Password {
 		refuse(w, http.StatusForbidden, "M_FORBIDDEN", "Invalid username or password")
 		return
 	}
@@ -195,7 +197,8 @@ func (s *Server) createLocked(w http.ResponseWriter, r *http.Request) {
 	if !decode(w, r, &in) {
 		return
 	}
-	if !slices.Contains([]string{"private_chat", "trusted_private_chat", "public_chat"}, in.Preset) || !in.Direct || len(in.Invite) != 1 {
+	if !slices.Contains([]string{"private_chat", "trusted_private_chat", "public_chat"}, in.Preset) ||
+		!in.Direct || len(in.Invite) != 1 {
 		refuse(w, http.StatusBadRequest, "M_BAD_JSON", "not a direct room")
 		return
 	}
@@ -243,7 +246,13 @@ func (s *Server) roomLocked(w http.ResponseWriter, r *http.Request, id string, r
 		}
 		delete(s.invites, id)
 		s.rooms[id].Members = append(s.rooms[id].Members, s.Bot)
-		s.addLocked(Event{Type: "m.room.member", Sender: s.Bot, State: &s.Bot, room: id, Content: map[string]any{"membership": "join"}})
+		s.addLocked(Event{
+			Type:    "m.room.member",
+			Sender:  s.Bot,
+			State:   &s.Bot,
+			room:    id,
+			Content: map[string]any{"membership": "join"},
+		})
 		reply(w, 200, map[string]any{"room_id": id})
 		return
 	}
@@ -282,7 +291,8 @@ func (s *Server) roomLocked(w http.ResponseWriter, r *http.Request, id string, r
 		s.messagesLocked(w, r, id)
 	case route == "GET relations" && len(rest) == 4 && strings.HasPrefix(r.URL.Path, "/_matrix/client/v1/"):
 		s.relationsLocked(w, id, rest[1], rest[2], rest[3])
-	case route == "PUT typing" && len(rest) == 2 && rest[1] == s.Bot, route == "POST receipt" && len(rest) == 3 && rest[1] == "m.read":
+	case route == "PUT typing" && len(rest) == 2 && rest[1] == s.Bot, route == "POST receipt" &&
+		len(rest) == 3 && rest[1] == "m.read":
 		var in map[string]any
 		if decode(w, r, &in) {
 			reply(w, 200, struct{}{})
@@ -339,10 +349,12 @@ func check(kind string, c map[string]any) error {
 	if text == "" || c["msgtype"] == nil {
 		return fmt.Errorf("no body or msgtype: %v", c)
 	}
-	if (c["formatted_body"] == nil) != (c["format"] == nil) || c["format"] != nil && c["format"] != "org.matrix.custom.html" {
+	if (c["formatted_body"] == nil) != (c["format"] == nil) ||
+		c["format"] != nil && c["format"] != "org.matrix.custom.html" {
 		return fmt.Errorf("wrong format: %v", c)
 	}
-	if html, _ := c["formatted_body"].(string); strings.Contains(html, "<script") || strings.Count(html, "<p>") != strings.Count(html, "</p>") {
+	if html, _ := c["formatted_body"].(string); strings.Contains(html, "<script") ||
+		strings.Count(html, "<p>") != strings.Count(html, "</p>") {
 		return fmt.Errorf("bad HTML: %s", html)
 	}
 	if rel["rel_type"] == "m.replace" {
@@ -506,7 +518,11 @@ func (s *Server) newsLocked(since, limit int) map[string]any {
 			continue
 		}
 		slices.Reverse(events)
-		join[id] = map[string]any{"timeline": map[string]any{"events": events, "limited": limited, "prev_batch": token(before)}}
+		join[id] = map[string]any{"timeline": map[string]any{
+			"events":     events,
+			"limited":    limited,
+			"prev_batch": token(before),
+		}}
 	}
 	for id, from := range s.fresh {
 		e := Event{Type: "m.room.member", Sender: from, State: &s.Bot, Content: map[string]any{"membership": "invite"}}

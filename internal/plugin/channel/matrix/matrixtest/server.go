@@ -82,9 +82,22 @@ type Server struct {
 // New returns a homeserver with a bot whose access token is "secret-token".
 func New() *Server {
 	return &Server{
-		Bot: "@bot:example.org", Display: "Chela", Password: "secret-password", token: "secret-token",
-		rooms: map[string]*Room{}, names: map[string]string{}, invites: map[string]string{}, fresh: map[string]string{}, direct: map[string]any{},
-		txns: map[string]string{}, media: map[string][]byte{}, kinds: map[string]string{}, synced: -1, changed: make(chan struct{}), stopped: make(chan struct{}),
+		Bot:      "@bot:example.org",
+		Display:  "Chela",
+		Password: "secret-password",
+		token:    "secret-token",
+		rooms:    map[string]*Room{},
+		names:    map[string]string{},
+		invites:  map[string]string{},
+		fresh:    map[string]string{},
+		direct:   map[string]any{},
+		txns:     map[string]string{},
+		media:    map[string][]byte{},
+		kinds:    map[string]string{},
+		synced:   -1,
+
+		changed: make(chan struct{}),
+		stopped: make(chan struct{}),
 	}
 }
 

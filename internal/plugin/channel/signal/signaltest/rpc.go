@@ -268,7 +268,10 @@ func (s *Server) recipients(p map[string]any) (chat string, results []any, err e
 }
 
 func (p *Person) result(group string) any {
-	r := map[string]any{"recipientAddress": map[string]any{"uuid": p.UUID, "number": p.Number, "username": nil}, "type": "SUCCESS"}
+	r := map[string]any{
+		"recipientAddress": map[string]any{"uuid": p.UUID, "number": p.Number, "username": nil},
+		"type":             "SUCCESS",
+	}
 	if p.Outcome != "" {
 		r["type"] = p.Outcome
 	}
@@ -489,7 +492,16 @@ func (s *Server) contacts() []any {
 	out := []any{map[string]any{"number": s.Account, "uuid": s.UUID, "name": "Note to Self", "profile": nil}}
 	for _, id := range slices.Sorted(maps.Keys(s.people)) {
 		p := s.people[id]
-		c := map[string]any{"number": nil, "uuid": p.UUID, "username": nil, "name": "", "nickName": nil, "isBlocked": false, "unregistered": p.Outcome == "UNREGISTERED_FAILURE", "profile": map[string]any{"givenName": p.Name, "familyName": nil}}
+		c := map[string]any{
+			"number":       nil,
+			"uuid":         p.UUID,
+			"username":     nil,
+			"name":         "",
+			"nickName":     nil,
+			"isBlocked":    false,
+			"unregistered": p.Outcome == "UNREGISTERED_FAILURE",
+			"profile":      map[string]any{"givenName": p.Name, "familyName": nil},
+		}
 		if p.Number != "" {
 			c["number"] = p.Number
 		}
@@ -505,7 +517,13 @@ func (s *Server) list() []any {
 	var out []any
 	for _, id := range slices.Sorted(maps.Keys(s.groups)) {
 		g := s.groups[id]
-		out = append(out, map[string]any{"id": g.ID, "name": g.Name, "isMember": !g.Closed, "isBlocked": false, "members": []any{}})
+		out = append(out, map[string]any{
+			"id":        g.ID,
+			"name":      g.Name,
+			"isMember":  !g.Closed,
+			"isBlocked": false,
+			"members":   []any{},
+		})
 	}
 	return out
 }

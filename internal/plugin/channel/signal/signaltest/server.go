@@ -113,8 +113,14 @@ type item struct {
 // New returns a daemon for the account +491700000000.
 func New() *Server {
 	return &Server{
-		Account: "+491700000000", UUID: "99999999-9999-4999-8999-999999999999", people: map[string]*Person{}, groups: map[string]*Group{}, files: map[string][]byte{},
-		cut: make(chan struct{}), changed: make(chan struct{}), stopped: make(chan struct{}),
+		Account: "+491700000000",
+		UUID:    "99999999-9999-4999-8999-999999999999",
+		people:  map[string]*Person{},
+		groups:  map[string]*Group{},
+		files:   map[string][]byte{},
+		cut:     make(chan struct{}),
+		changed: make(chan struct{}),
+		stopped: make(chan struct{}),
 	}
 }
 
@@ -173,7 +179,17 @@ type Object = map[string]any
 func (s *Server) Envelope(from string, time int64, member string, content any) Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := Object{"source": from, "sourceNumber": nil, "sourceUuid": nil, "sourceName": nil, "sourceDevice": 1, "timestamp": time, "serverReceivedTimestamp": time + 1, "serverDeliveredTimestamp": time + 2, member: content}
+	e := Object{
+		"source":                   from,
+		"sourceNumber":             nil,
+		"sourceUuid":               nil,
+		"sourceName":               nil,
+		"sourceDevice":             1,
+		"timestamp":                time,
+		"serverReceivedTimestamp":  time + 1,
+		"serverDeliveredTimestamp": time + 2,
+		member:                     content,
+	}
 	if p := s.people[from]; p != nil {
 		e["source"], e["sourceUuid"], e["sourceName"] = p.UUID, p.UUID, p.Name
 		if p.Number != "" {

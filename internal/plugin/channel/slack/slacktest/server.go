@@ -120,7 +120,8 @@ func New(t testing.TB) *Server {
 		changed: make(chan struct{}),
 	}
 	for _, c := range []Chat{
-		{ID: "C1", Name: "general", Kind: "channel"}, {ID: "C2", Name: "random", Kind: "channel"}, {ID: "C9", Name: "other", Kind: "channel", Out: true},
+		{ID: "C1", Name: "general", Kind: "channel"}, {ID: "C2", Name: "random", Kind: "channel"},
+		{ID: "C9", Name: "other", Kind: "channel", Out: true},
 		{ID: "G1", Name: "secret", Kind: "group"}, {ID: "G2", Name: "mpdm-ann--bob", Kind: "mpim"},
 		{ID: "D1", Kind: "im", User: "U1"}, {ID: "D2", Kind: "im", User: "U2"},
 	} {
@@ -289,11 +290,30 @@ func failed(code string) object { return object{"ok": false, "error": code} }
 // methods are the methods and their required parameters.
 func methods() map[string]string {
 	return map[string]string{
-		"auth.test": "", "apps.connections.open": "", "chat.postMessage": "channel", "chat.update": "channel ts", "chat.delete": "channel ts",
-		"conversations.open": "users", "conversations.info": "channel", "conversations.history": "channel", "conversations.replies": "channel ts",
-		"conversations.list": "", "users.info": "user", "users.list": "", "reactions.add": "channel timestamp name", "reactions.remove": "channel timestamp name",
-		"reactions.get": "channel timestamp", "pins.add": "channel timestamp", "pins.remove": "channel timestamp", "assistant.threads.setStatus": "channel_id thread_ts status",
-		"files.getUploadURLExternal": "filename length", "files.completeUploadExternal": "files", "files.info": "file",
+		"auth.test":             "",
+		"apps.connections.open": "",
+		"chat.postMessage":      "channel",
+		"chat.update":           "channel ts",
+		"chat.delete":           "channel ts",
+		"conversations.open":    "users",
+		"conversations.info":    "channel",
+		"conversations.history": "channel",
+
+		"conversations.replies": "channel ts",
+		"conversations.list":    "",
+		"users.info":            "user",
+		"users.list":            "",
+		"reactions.add":         "channel timestamp name",
+
+		"reactions.remove": "channel timestamp name",
+		"reactions.get":    "channel timestamp",
+		"pins.add":         "channel timestamp",
+		"pins.remove":      "channel timestamp",
+
+		"assistant.threads.setStatus":  "channel_id thread_ts status",
+		"files.getUploadURLExternal":   "filename length",
+		"files.completeUploadExternal": "files",
+		"files.info":                   "file",
 	}
 }
 
@@ -412,7 +432,14 @@ func (s *Server) chatLocked(method string, p url.Values) object {
 				return failed("invalid_metadata_format")
 			}
 		}
-		m := s.writeLocked(&Message{Channel: p.Get("channel"), Thread: p.Get("thread_ts"), User: BotUser, Text: p.Get("text"), Blocks: blocks, Metadata: meta})
+		m := s.writeLocked(&Message{
+			Channel:  p.Get("channel"),
+			Thread:   p.Get("thread_ts"),
+			User:     BotUser,
+			Text:     p.Get("text"),
+			Blocks:   blocks,
+			Metadata: meta,
+		})
 		return object{"ok": true, "channel": m.Channel, "ts": m.TS}
 	}
 	m := s.findLocked(p.Get("channel"), p.Get("ts"))
@@ -457,13 +484,15 @@ func validBlocks(raw json.RawMessage) bool {
 		seen := map[string]bool{}
 		n := utf8.RuneCountInString(b.Text.Text)
 		switch {
-		case b.Type == "section" && (b.Text.Type != "mrkdwn" || n == 0 || n > 3000), b.Type == "actions" && (len(b.Elements) == 0 || len(b.Elements) > 25),
+		case b.Type == "section" && (b.Text.Type != "mrkdwn" || n == 0 || n > 3000), b.Type == "actions" &&
+			(len(b.Elements) == 0 || len(b.Elements) > 25),
 			b.Type != "section" && b.Type != "actions":
 			return false
 		}
 		for _, e := range b.Elements {
 			n := utf8.RuneCountInString(e.Text.Text)
-			if e.Type != "button" || e.Text.Type != "plain_text" || n == 0 || n > 75 || len(e.Value) > 2000 || e.ID == "" || seen[e.ID] || !slices.Contains([]string{"", "primary", "danger"}, e.Style) {
+			if e.Type != "button" || e.Text.Type != "plain_text" || n == 0 || n > 75 || len(e.Value) > 2000 || e.ID == "" ||
+				seen[e.ID] || !slices.Contains([]string{"", "primary", "danger"}, e.Style) {
 				return false
 			}
 			seen[e.ID] = true
@@ -488,11 +517,19 @@ func page[T any](list []T, p url.Values) ([]T, string) {
 }
 
 func (s *Server) person(id string) object {
-	return object{"id": id, "name": strings.ToLower(s.people[id]), "real_name": s.people[id] + " Real", "profile": object{"display_name": s.people[id]}}
+	return object{"id": id, "name": strings.ToLower(s.people[id]), "real_name": s.people[id] + " Real",
+		"profile": object{"display_name": s.people[id]}}
 }
 
 func (c *Chat) object() object {
-	return object{"id": c.ID, "name": c.Name, "user": c.User, "is_im": c.Kind == "im", "is_mpim": c.Kind == "mpim", "is_private": c.Kind != "channel"}
+	return object{
+		"id":         c.ID,
+		"name":       c.Name,
+		"user":       c.User,
+		"is_im":      c.Kind == "im",
+		"is_mpim":    c.Kind == "mpim",
+		"is_private": c.Kind != "channel",
+	}
 }
 
 func (s *Server) listsLocked(method string, p url.Values) object {
@@ -543,7 +580,8 @@ func (s *Server) listsLocked(method string, p url.Values) object {
 	}
 	var all []object
 	for _, m := range s.messages {
-		if m.Channel == p.Get("channel") && !m.Gone && (m.Thread == thread && m.TS >= p.Get("oldest") || thread != "" && m.TS == thread) {
+		if m.Channel == p.Get("channel") && !m.Gone &&
+			(m.Thread == thread && m.TS >= p.Get("oldest") || thread != "" && m.TS == thread) {
 			all = append(all, s.objectLocked(m, p.Get("include_all_metadata") == "true"))
 		}
 	}

@@ -40,7 +40,8 @@ func (s *Server) link(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no such ticket", http.StatusForbidden)
 		return
 	}
-	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{OnPingReceived: func(context.Context, []byte) bool { return !mute }})
+	ws, err := websocket.Accept(w, r,
+		&websocket.AcceptOptions{OnPingReceived: func(context.Context, []byte) bool { return !mute }})
 	if err != nil {
 		return
 	}

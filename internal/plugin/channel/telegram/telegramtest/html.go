@@ -10,8 +10,23 @@ import (
 
 // tags are the elements that Telegram knows, with their attributes.
 var tags = map[string]string{
-	"b": "", "strong": "", "i": "", "em": "", "u": "", "ins": "", "s": "", "strike": "", "del": "", "tg-spoiler": "", "pre": "",
-	"span": `class="tg-spoiler"`, "a": `href="[^"<>]*"`, "tg-emoji": `emoji-id="[0-9]+"`, "code": `class="language-[^"<>]*"`, "blockquote": `expandable`,
+	"b":          "",
+	"strong":     "",
+	"i":          "",
+	"em":         "",
+	"u":          "",
+	"ins":        "",
+	"s":          "",
+	"strike":     "",
+	"del":        "",
+	"tg-spoiler": "",
+	"pre":        "",
+	"span":       `class="tg-spoiler"`,
+	"a":          `href="[^"<>]*"`,
+	"tg-emoji":   `emoji-id="[0-9]+"`,
+
+	"code":       `class="language-[^"<>]*"`,
+	"blockquote": `expandable`,
 }
 
 // required are the elements that need their attribute.
@@ -42,7 +57,9 @@ func parseHTML(s string) (string, *refused) {
 				return "", badRequest("can't parse entities: Unexpected end tag at byte offset %d", offset)
 			}
 			if last := open[len(open)-1]; last != name {
-				return "", badRequest("can't parse entities: Unmatched end tag at byte offset %d, expected \"</%s>\", found \"</%s>\"", offset, last, name)
+				return "", badRequest(
+					"can't parse entities: Unmatched end tag at byte offset %d, expected \"</%s>\", found \"</%s>\"",
+					offset, last, name)
 			}
 			open = open[:len(open)-1]
 			continue
@@ -52,8 +69,10 @@ func parseHTML(s string) (string, *refused) {
 		if !known {
 			return "", badRequest("can't parse entities: Unsupported start tag \"%s\" at byte offset %d", name, offset)
 		}
-		if ok, _ := regexp.MatchString("^(?:"+pattern+")$", attribute); has && !ok || !has && slices.Contains(required, name) {
-			return "", badRequest("can't parse entities: the attributes %q of <%s> at byte offset %d are not known", attribute, name, offset)
+		if ok, _ := regexp.MatchString("^(?:"+pattern+")$", attribute); has && !ok ||
+			!has && slices.Contains(required, name) {
+			return "", badRequest("can't parse entities: the attributes %q of <%s> at byte offset %d are not known",
+				attribute, name, offset)
 		}
 		open = append(open, name)
 	}

@@ -55,7 +55,8 @@ func (s *Server) getUpdates(ctx context.Context, c Call) (any, *refused) {
 	s.mu.Lock()
 	if s.hook.url != "" {
 		s.mu.Unlock()
-		return nil, &refused{code: http.StatusConflict, text: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}
+		return nil, &refused{code: http.StatusConflict,
+			text: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}
 	}
 	if s.poll != nil {
 		close(s.poll)
@@ -92,7 +93,8 @@ func (s *Server) getUpdates(ctx context.Context, c Call) (any, *refused) {
 		case <-timeout.C:
 			return []json.RawMessage{}, nil
 		case <-own:
-			return nil, &refused{code: http.StatusConflict, text: "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"}
+			return nil, &refused{code: http.StatusConflict,
+				text: "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"}
 		case <-ctx.Done():
 			return nil, &refused{code: http.StatusBadGateway, text: "Bad Gateway"}
 		case <-s.closed:
@@ -162,12 +164,18 @@ func (s *Server) setMyCommandsLocked(c Call) (any, *refused) {
 
 // kinds are the methods that send a file, and the names of their parameters.
 var kinds = map[string]string{
-	"sendPhoto": "photo", "sendDocument": "document", "sendVoice": "voice", "sendAudio": "audio", "sendVideo": "video", "sendAnimation": "animation",
+	"sendPhoto":     "photo",
+	"sendDocument":  "document",
+	"sendVoice":     "voice",
+	"sendAudio":     "audio",
+	"sendVideo":     "video",
+	"sendAnimation": "animation",
 }
 
 // doInChatLocked does what concerns a chat.
 func (s *Server) doInChatLocked(c Call) (any, *refused) {
-	known := []string{"sendMessage", "sendPoll", "sendChatAction", "editMessageText", "editMessageCaption", "deleteMessage", "setMessageReaction", "pinChatMessage", "unpinChatMessage", "createForumTopic"}
+	known := []string{"sendMessage", "sendPoll", "sendChatAction", "editMessageText", "editMessageCaption",
+		"deleteMessage", "setMessageReaction", "pinChatMessage", "unpinChatMessage", "createForumTopic"}
 	if kinds[c.Method] == "" && !slices.Contains(known, c.Method) {
 		return nil, &refused{code: http.StatusNotFound, text: "Not Found: method not found"}
 	}
@@ -180,7 +188,8 @@ func (s *Server) doInChatLocked(c Call) (any, *refused) {
 		return nil, badRequest("chat not found")
 	}
 	thread, has := c.number("message_thread_id")
-	if has && c.Method != "sendChatAction" && chat.topics[thread] == "" || has && c.Method == "sendChatAction" && thread != 1 && chat.topics[thread] == "" {
+	if has && c.Method != "sendChatAction" && chat.topics[thread] == "" ||
+		has && c.Method == "sendChatAction" && thread != 1 && chat.topics[thread] == "" {
 		return nil, badRequest("message thread not found")
 	}
 	switch c.Method {
@@ -365,7 +374,14 @@ func keyboard(c Call) ([][]Object, *refused) {
 func (s *Server) changeLocked(c Call, id int64, chat *chatState) (any, *refused) {
 	n, ok := c.number("message_id")
 	m := chat.messages[n]
-	verb := map[string]string{"editMessageText": "edit", "editMessageCaption": "edit", "deleteMessage": "delete", "setMessageReaction": "react", "pinChatMessage": "pin", "unpinChatMessage": "unpin"}[c.Method]
+	verb := map[string]string{
+		"editMessageText":    "edit",
+		"editMessageCaption": "edit",
+		"deleteMessage":      "delete",
+		"setMessageReaction": "react",
+		"pinChatMessage":     "pin",
+		"unpinChatMessage":   "unpin",
+	}[c.Method]
 	if !ok || m == nil {
 		return nil, badRequest("message to %s not found", verb)
 	}

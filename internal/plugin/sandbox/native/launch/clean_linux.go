@@ -36,7 +36,8 @@ func (l *launcher) remember(mounts []Mount) error {
 			continue // nobody sees it
 		}
 		below := func(to string) bool { return to != m.To && inside(to, m.To) }
-		f := folder{Mount: m, alone: !slices.ContainsFunc(mounts, func(o Mount) bool { return below(o.To) }) && !slices.ContainsFunc(l.writable, below)}
+		f := folder{Mount: m, alone: !slices.ContainsFunc(mounts, func(o Mount) bool { return below(o.To) }) &&
+			!slices.ContainsFunc(l.writable, below)}
 		var err error
 		if f.entries, err = entries(m.To, nil); err != nil {
 			return fmt.Errorf("%s: %w", m.To, err)
@@ -100,7 +101,8 @@ func timesOf(entries map[string]string) map[string]times {
 	out := map[string]times{}
 	for name, text := range entries {
 		var st unix.Statx_t
-		if text != mounted && unix.Statx(unix.AT_FDCWD, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_ATIME|unix.STATX_MTIME, &st) == nil {
+		if text != mounted &&
+			unix.Statx(unix.AT_FDCWD, name, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_ATIME|unix.STATX_MTIME, &st) == nil {
 			out[name] = times{st.Atime, st.Mtime}
 		}
 	}
@@ -115,8 +117,10 @@ func (f *folder) restoreTimes() error {
 		if now == had {
 			continue
 		}
-		to := []unix.Timespec{unix.NsecToTimespec(had.read.Sec*1e9 + int64(had.read.Nsec)), unix.NsecToTimespec(had.changed.Sec*1e9 + int64(had.changed.Nsec))}
-		if err := unix.UtimesNanoAt(unix.AT_FDCWD, name, to, unix.AT_SYMLINK_NOFOLLOW); err != nil && now.changed != had.changed {
+		to := []unix.Timespec{unix.NsecToTimespec(had.read.Sec*1e9 + int64(had.read.Nsec)),
+			unix.NsecToTimespec(had.changed.Sec*1e9 + int64(had.changed.Nsec))}
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, name, to, unix.AT_SYMLINK_NOFOLLOW); err != nil &&
+			now.changed != had.changed {
 			return err
 		}
 	}

@@ -66,7 +66,11 @@ func (c *confinement) enter() (asked int, err error) {
 // limitProcess sets the limits of commands on this process, and keeps them from
 // looking into it.
 func limitProcess() error {
-	for res, limit := range map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_NPROC: maxProcesses, unix.RLIMIT_FSIZE: maxFileSize} {
+	for res, limit := range map[int]uint64{
+		unix.RLIMIT_CORE:  0,
+		unix.RLIMIT_NPROC: maxProcesses,
+		unix.RLIMIT_FSIZE: maxFileSize,
+	} {
 		var old unix.Rlimit
 		if err := unix.Getrlimit(res, &old); err != nil {
 			return fmt.Errorf("limit %d: %w", res, err)

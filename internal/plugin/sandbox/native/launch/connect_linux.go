@@ -100,7 +100,8 @@ func connect(asked int, q *question) error {
 	address := make([]byte, length)
 	local := []unix.Iovec{{Base: &address[0]}}
 	local[0].SetLen(length)
-	if n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(q.Args[1]), Len: length}}, 0); err != nil || n != length {
+	if n, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(q.Args[1]), Len: length}}, 0); err !=
+		nil || n != length {
 		return unix.EFAULT
 	}
 	// Until here, the id may have become that of another process.
@@ -132,7 +133,8 @@ func connect(asked int, q *question) error {
 
 // connectTo connects a socket to an address as the command wrote it.
 func connectTo(socket int, address []byte) error {
-	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(socket), uintptr(unsafe.Pointer(&address[0])), uintptr(len(address))); errno != 0 {
+	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(socket), uintptr(unsafe.Pointer(&address[0])),
+		uintptr(len(address))); errno != 0 {
 		return errno
 	}
 	return nil

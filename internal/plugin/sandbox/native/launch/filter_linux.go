@@ -39,15 +39,20 @@ const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID 
 // a way into the kernel.
 func denied() []uint32 {
 	return append(deniedHere(),
-		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
-		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN,
+		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD,
+		unix.SYS_PROCESS_MADVISE,
+		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT,
+		unix.SYS_OPEN_TREE, unix.SYS_FSOPEN,
 		unix.SYS_FSMOUNT, unix.SYS_FSCONFIG, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR, unix.SYS_SETNS, unix.SYS_UNSHARE,
 		unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD,
 		unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
-		unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_REBOOT,
-		unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_VHANGUP, unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL,
-		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME)
+		unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE,
+		unix.SYS_DELETE_MODULE, unix.SYS_REBOOT,
+		unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_ACCT, unix.SYS_SYSLOG, unix.SYS_VHANGUP,
+		unix.SYS_LOOKUP_DCOOKIE, unix.SYS_NFSSERVCTL,
+		unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX, unix.SYS_SETHOSTNAME,
+		unix.SYS_SETDOMAINNAME)
 }
 
 // filter returns the filter for system calls. Without local the command has no
@@ -79,7 +84,8 @@ func enterFilter(program []unix.SockFilter, asks bool) (int, error) {
 	if asks {
 		// A signal, such as those of Go's runtime, should not end what is asked. Kernels
 		// before 5.19 cannot say so.
-		flags = []uintptr{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER}
+		flags = []uintptr{unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+			unix.SECCOMP_FILTER_FLAG_NEW_LISTENER}
 	}
 	var fd uintptr
 	var errno unix.Errno
@@ -128,7 +134,8 @@ func assemble(local, asks bool) ([]bpf.RawInstruction, error) {
 	if local {
 		families = append(families, unix.AF_UNIX)
 	}
-	p = append(p, onArg(unix.SYS_SOCKET, offArg2, equals(unix.IPPROTO_MPTCP), errno(unix.EPROTONOSUPPORT))...) // Landlock does not see it
+	// Landlock does not see it
+	p = append(p, onArg(unix.SYS_SOCKET, offArg2, equals(unix.IPPROTO_MPTCP), errno(unix.EPROTONOSUPPORT))...)
 	p = append(p, netlink()...)
 	p = append(p, onlyFamilies(unix.SYS_SOCKET, families...)...)
 	p = append(p, onlyFamilies(unix.SYS_SOCKETPAIR, unix.AF_UNIX)...)
@@ -151,7 +158,8 @@ func assemble(local, asks bool) ([]bpf.RawInstruction, error) {
 type mode struct{ nr, arg uint32 }
 
 func modes() []mode {
-	return append(modesHere(), mode{unix.SYS_FCHMOD, offArg1}, mode{unix.SYS_FCHMODAT, offArg2}, mode{unix.SYS_FCHMODAT2, offArg2},
+	return append(modesHere(), mode{unix.SYS_FCHMOD, offArg1}, mode{unix.SYS_FCHMODAT, offArg2},
+		mode{unix.SYS_FCHMODAT2, offArg2},
 		mode{unix.SYS_MKNODAT, offArg2}, mode{unix.SYS_MKDIRAT, offArg2}, mode{unix.SYS_OPENAT, offArg3})
 }
 

@@ -10,5 +10,6 @@ func deniedHere() []uint32 { return nil }
 
 // modesHere are the modes in system calls that only this architecture has.
 func modesHere() []mode {
-	return []mode{{unix.SYS_CHMOD, offArg1}, {unix.SYS_MKNOD, offArg1}, {unix.SYS_MKDIR, offArg1}, {unix.SYS_CREAT, offArg1}, {unix.SYS_OPEN, offArg2}}
+	return []mode{{unix.SYS_CHMOD, offArg1}, {unix.SYS_MKNOD, offArg1}, {unix.SYS_MKDIR, offArg1},
+		{unix.SYS_CREAT, offArg1}, {unix.SYS_OPEN, offArg2}}
 }

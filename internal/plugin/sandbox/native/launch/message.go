@@ -107,9 +107,10 @@ type Command struct {
 	Dir      string   `json:"dir"`
 	Env      []string `json:"env"`
 	Terminal *Size    `json:"terminal,omitempty"` // its terminal, which the launcher opens; it has no standard files then
-	Cover    []Mount  `json:"cover,omitempty"`    // to make above the layers, and private files that appeared after the cage was built
-	Serve    []Port   `json:"serve,omitempty"`    // as in Request
-	Grace    int64    `json:"grace"`              // nanoseconds between TERM and KILL for what is left
+	// to make above the layers, and private files that appeared after the cage was built
+	Cover []Mount `json:"cover,omitempty"`
+	Serve []Port  `json:"serve,omitempty"` // as in Request
+	Grace int64   `json:"grace"`           // nanoseconds between TERM and KILL for what is left
 }
 
 // Size is the size of a terminal in characters.

@@ -73,7 +73,8 @@ func (l *launcher) mounts(all []Mount) error {
 // newRoot makes an empty file system in memory the root directory. The host's
 // root directory is below it.
 func newRoot() error {
-	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil { // short of memory, the kernel ends a caged program first
+	// short of memory, the kernel ends a caged program first
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
 		return err
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -115,12 +116,14 @@ func leaveRoot() error {
 	if err := os.Remove(oldRoot); err != nil {
 		return err
 	}
-	return unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
+	return unix.MountSetattr(unix.AT_FDCWD, "/", 0,
+		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 }
 
 // memory returns a new file system in memory.
 func memory(size int64, mode string) (int, error) {
-	return newFS("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, "size", strconv.FormatInt(size, 10), "mode", mode, "nr_inodes", "200000")
+	return newFS("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, "size", strconv.FormatInt(size, 10), "mode",
+		mode, "nr_inodes", "200000")
 }
 
 // newFS returns a new file system with options, which are pairs of name and
@@ -196,7 +199,8 @@ func (l *launcher) mount(m Mount) error {
 // mountTemp mounts an empty folder in memory, or one for terminals.
 func mountTemp(m Mount) error {
 	if m.Kind == DevPTS {
-		fd, err := newFS("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "ptmxmode", "0666", "mode", "0620", "max", "256")
+		fd, err := newFS("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, "ptmxmode", "0666",
+			"mode", "0620", "max", "256")
 		return attach(fd, err, m.To)
 	}
 	mode := "1777"
@@ -224,7 +228,8 @@ func (l *launcher) bindMount(m Mount) error {
 	if !m.Write {
 		attr |= unix.MOUNT_ATTR_RDONLY
 	}
-	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
+	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err !=
+		nil {
 		return errors.Join(fmt.Errorf("mount attributes: %w", err), unix.Close(tree))
 	}
 	return attach(tree, nil, m.To)
@@ -421,7 +426,8 @@ func (l *launcher) merged(m Layer, stage, slot string) (int, error) {
 		return l.tree(m.From, m.Merged)
 	}
 	lower, upper := path.Join(stage, "lower"), path.Join(stage, "upper")
-	for _, side := range [...]Mount{{From: m.From, To: lower, Tree: m.Tree}, {From: m.Upper, To: upper, Tree: m.UpperTree, Write: true}} {
+	for _, side := range [...]Mount{{From: m.From, To: lower, Tree: m.Tree},
+		{From: m.Upper, To: upper, Tree: m.UpperTree, Write: true}} {
 		if err := l.bindMount(side); err != nil {
 			return -1, err
 		}

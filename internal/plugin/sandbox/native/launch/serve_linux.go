@@ -118,7 +118,8 @@ func listening(line string, six bool) (p Port, both, ok bool) {
 	if err != nil || hexErr != nil || n == 0 {
 		return p, false, false
 	}
-	for i := 0; i+4 <= len(ip); i += 4 { // words in the order of this processor, which is little-endian where there are cages
+	// words in the order of this processor, which is little-endian where there are cages
+	for i := 0; i+4 <= len(ip); i += 4 {
 		slices.Reverse(ip[i : i+4])
 	}
 	at := net.IP(ip)

@@ -26,7 +26,8 @@ func openTerminal(size Size) (ours, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := unix.IoctlSetWinsize(pts, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(size.Rows), Col: uint16(size.Cols)}); err != nil {
+	if err := unix.IoctlSetWinsize(pts, unix.TIOCSWINSZ,
+		&unix.Winsize{Row: uint16(size.Rows), Col: uint16(size.Cols)}); err != nil {
 		return nil, nil, fmt.Errorf("size: %w", err)
 	}
 	return os.NewFile(uintptr(ptmx), "terminal"), os.NewFile(uintptr(pts), name), nil

@@ -86,7 +86,8 @@ func Open(ctx context.Context, root *os.Root, name, temp string) (_ *Database, e
 	d.conn.SetInterrupt(ctx.Done())
 	d.conn.Limit(lib.LimitLength, maxValue)
 	// The log becomes a part of the database.
-	for _, sql := range []string{"PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON", "PRAGMA journal_mode = DELETE", "PRAGMA query_only = ON"} {
+	for _, sql := range []string{"PRAGMA trusted_schema = OFF", "PRAGMA cell_size_check = ON",
+		"PRAGMA journal_mode = DELETE", "PRAGMA query_only = ON"} {
 		if err := d.each(sql, nil, func(*lib.Stmt) bool { return true }); err != nil {
 			return nil, err
 		}
@@ -131,7 +132,8 @@ func (d *Database) Version() (int64, error) {
 func (d *Database) Columns(table string) ([]string, error) {
 	var names []string
 	err := d.each(`SELECT i.name FROM sqlite_schema m, pragma_table_xinfo(m.name) i
-WHERE m.type = 'table' AND m.name = ? AND m.sql NOT LIKE 'CREATE VIRTUAL%' AND i.hidden = 0 ORDER BY i.cid`, []any{table},
+WHERE m.type = 'table' AND m.name = ? AND m.sql NOT LIKE 'CREATE VIRTUAL%' AND i.hidden = 0 ORDER BY i.cid`,
+		[]any{table},
 		func(s *lib.Stmt) bool { names = append(names, s.ColumnText(0)); return len(names) < maxCols })
 	return names, err
 }
@@ -163,7 +165,8 @@ func (d *Database) Rows(table string, where map[string]any, order ...string) ite
 }
 
 // selection returns the statement that selects rows.
-func selection(table string, columns []string, where map[string]any, order []string) (sql string, args []any, err error) {
+func selection(table string, columns []string, where map[string]any,
+	order []string) (sql string, args []any, err error) {
 	if len(columns) == 0 {
 		return "", nil, fmt.Errorf("%s: %w", table, ErrNoTable)
 	}
@@ -262,7 +265,8 @@ func copied(ctx context.Context, root *os.Root, name, to string) error {
 			return err
 		}
 		for _, suffix := range []string{log, journal, ""} {
-			if err := copyFile(ctx, root, name+suffix, to+suffix); err != nil && (suffix == "" || !errors.Is(err, fs.ErrNotExist)) {
+			if err := copyFile(ctx, root, name+suffix, to+suffix); err != nil &&
+				(suffix == "" || !errors.Is(err, fs.ErrNotExist)) {
 				return err
 			}
 		}

@@ -60,7 +60,8 @@ func TestRows(t *testing.T) {
 		}
 		got = append(got, r)
 	}
-	want := []map[string]any{{"i": int64(1), "t": nil, "r": nil, "b": nil}, {"i": int64(2), "t": "two", "r": 0.5, "b": []byte{0, 255}}}
+	want := []map[string]any{{"i": int64(1), "t": nil, "r": nil, "b": nil},
+		{"i": int64(2), "t": "two", "r": 0.5, "b": []byte{0, 255}}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v", got)
 	}
@@ -121,7 +122,11 @@ func contents(t *testing.T, dir string) map[string]string {
 
 func TestDamaged(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"empty": "", "no database": "no database, no database, no database", "a header only": "SQLite format 3\x00"} {
+	for name, text := range map[string]string{
+		"empty":         "",
+		"no database":   "no database, no database, no database",
+		"a header only": "SQLite format 3\x00",
+	} {
 		dir, temp := t.TempDir(), t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "x.db"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -38,7 +38,8 @@ func TestRows(t *testing.T) {
 	for _, mode := range []string{"DELETE", "WAL"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			statements := []string{"PRAGMA journal_mode = " + mode, "CREATE TABLE t (n INTEGER PRIMARY KEY, a INTEGER, b TEXT)", "PRAGMA user_version = 42"}
+			statements := []string{"PRAGMA journal_mode = " + mode, "CREATE TABLE t (n INTEGER PRIMARY KEY, a INTEGER, b TEXT)",
+				"PRAGMA user_version = 42"}
 			want := make(map[int64][]any)
 			for i, n := range numbers {
 				for k, size := range []int{0, 1, 100, 4050, 4061, 4062, 5000, 70_000} {
@@ -79,7 +80,8 @@ func TestTables(t *testing.T) {
 	const rows = "WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < 3000) SELECT n, 'a row of %[1]s' FROM i"
 	var statements []string
 	for _, table := range []string{"a", "b"} {
-		statements = append(statements, "CREATE TABLE "+table+" (n INTEGER PRIMARY KEY, x TEXT)", fmt.Sprintf("INSERT INTO %[1]s "+rows, table))
+		statements = append(statements, "CREATE TABLE "+table+" (n INTEGER PRIMARY KEY, x TEXT)",
+			fmt.Sprintf("INSERT INTO %[1]s "+rows, table))
 	}
 	path := write(t, statements...)
 	// count returns the number of rows by table and text.
@@ -188,7 +190,8 @@ func TestLog(t *testing.T) {
 }
 
 func FuzzRows(f *testing.F) {
-	path := write(f, "PRAGMA page_size = 512", "PRAGMA journal_mode = WAL", "CREATE TABLE t (n INTEGER PRIMARY KEY, a INTEGER, b TEXT)",
+	path := write(f, "PRAGMA page_size = 512", "PRAGMA journal_mode = WAL",
+		"CREATE TABLE t (n INTEGER PRIMARY KEY, a INTEGER, b TEXT)",
 		"INSERT INTO t VALUES (1, 2, 'x')", "INSERT INTO t VALUES (2, -7, hex(zeroblob(500)))")
 	db, err := os.ReadFile(path)
 	if err != nil {

@@ -112,7 +112,8 @@ func (a *agent) Initialize(_ context.Context, r sdk.InitializeRequest) (sdk.Init
 	return sdk.InitializeResponse{
 		ProtocolVersion: v, AgentInfo: &sdk.Implementation{Name: "acptest", Version: "1"},
 		AgentCapabilities: sdk.AgentCapabilities{LoadSession: a.has("load")},
-		AuthMethods:       []sdk.AuthMethod{{Agent: &sdk.AuthMethodAgent{Id: "browser", Name: "Sign in", Description: sdk.Ptr("run acptest login")}}},
+		AuthMethods: []sdk.AuthMethod{
+			{Agent: &sdk.AuthMethodAgent{Id: "browser", Name: "Sign in", Description: sdk.Ptr("run acptest login")}}},
 	}, nil
 }
 
@@ -186,7 +187,8 @@ func (a *agent) ResumeSession(context.Context, sdk.ResumeSessionRequest) (r sdk.
 }
 
 // SetSessionConfigOption implements sdk.Agent. It is not offered.
-func (a *agent) SetSessionConfigOption(context.Context, sdk.SetSessionConfigOptionRequest) (r sdk.SetSessionConfigOptionResponse, err error) {
+func (a *agent) SetSessionConfigOption(context.Context,
+	sdk.SetSessionConfigOptionRequest) (r sdk.SetSessionConfigOptionResponse, err error) {
 	a.log("violation", "session/set_config_option is not offered")
 	return r, sdk.NewMethodNotFound("session/set_config_option")
 }
@@ -243,22 +245,27 @@ func (a *agent) Prompt(ctx context.Context, r sdk.PromptRequest) (sdk.PromptResp
 }
 
 // do does what a word of a prompt says.
-func (a *agent) do(ctx context.Context, id sdk.SessionId, word, call string, cancelled <-chan struct{}) (sdk.StopReason, error) {
+func (a *agent) do(ctx context.Context, id sdk.SessionId, word, call string,
+	cancelled <-chan struct{}) (sdk.StopReason, error) {
 	callID := sdk.ToolCallId(call)
 	switch word {
 	case "tool":
-		a.update(ctx, id, sdk.StartToolCall(callID, "List the folder", sdk.WithStartKind(sdk.ToolKindExecute), sdk.WithStartStatus(sdk.ToolCallStatusPending)))
+		a.update(ctx, id, sdk.StartToolCall(callID, "List the folder", sdk.WithStartKind(sdk.ToolKindExecute),
+			sdk.WithStartStatus(sdk.ToolCallStatusPending)))
 		a.update(ctx, id, sdk.UpdateToolCall(callID, sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
-		a.update(ctx, id, sdk.UpdateToolCall(callID, sdk.WithUpdateStatus(sdk.ToolCallStatusCompleted), sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock("a.txt b.txt"))})))
+		a.update(ctx, id, sdk.UpdateToolCall(callID, sdk.WithUpdateStatus(sdk.ToolCallStatusCompleted),
+			sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock("a.txt b.txt"))})))
 		a.say(ctx, id, "There are two files. ")
 	case "ask", "askunannounced":
 		if word == "ask" {
 			a.update(ctx, id, sdk.StartToolCall(callID, "Delete a.txt", sdk.WithStartKind(sdk.ToolKindDelete)))
 		}
 		res, err := a.conn.RequestPermission(ctx, sdk.RequestPermissionRequest{
-			SessionId: id, ToolCall: sdk.ToolCallUpdate{ToolCallId: callID, Title: sdk.Ptr("Delete a.txt"), Kind: sdk.Ptr(sdk.ToolKindDelete), RawInput: map[string]any{"path": "a.txt"}},
+			SessionId: id, ToolCall: sdk.ToolCallUpdate{ToolCallId: callID, Title: sdk.Ptr("Delete a.txt"),
+				Kind: sdk.Ptr(sdk.ToolKindDelete), RawInput: map[string]any{"path": "a.txt"}},
 			Options: []sdk.PermissionOption{
-				{Kind: sdk.PermissionOptionKindAllowAlways, Name: "Always", OptionId: "always"}, {Kind: sdk.PermissionOptionKindAllowOnce, Name: "Yes", OptionId: "yes"},
+				{Kind: sdk.PermissionOptionKindAllowAlways, Name: "Always", OptionId: "always"},
+				{Kind: sdk.PermissionOptionKindAllowOnce, Name: "Yes", OptionId: "yes"},
 				{Kind: sdk.PermissionOptionKindRejectOnce, Name: "No", OptionId: "no"},
 			},
 		})
@@ -298,7 +305,8 @@ func (a *agent) do(ctx context.Context, id sdk.SessionId, word, call string, can
 		fmt.Println("welcome to the agent")
 		fmt.Println(`{"level":"info","id":1,"msg":"log"}`)
 		fmt.Println(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":1}}`)
-		fmt.Println(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + string(id) + `","update":{"sessionUpdate":"of_the_future","x":1}}}`)
+		fmt.Println(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + string(id) +
+			`","update":{"sessionUpdate":"of_the_future","x":1}}}`)
 		a.say(ctx, id, "Clean. ")
 	case "wait":
 		for _, err := os.Stat(filepath.Join(a.dir, Go)); err != nil; _, err = os.Stat(filepath.Join(a.dir, Go)) {

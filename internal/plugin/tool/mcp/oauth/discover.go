@@ -36,8 +36,10 @@ type Server struct {
 	Scopes    []string `json:"scopes_supported,omitempty"`
 	PKCE      []string `json:"code_challenge_methods_supported,omitempty"`
 	Methods   []string `json:"token_endpoint_auth_methods_supported,omitempty"`
-	Documents bool     `json:"client_id_metadata_document_supported,omitempty"`          // the id of a client can be the address of its description
-	Names     bool     `json:"authorization_response_iss_parameter_supported,omitempty"` // redirects say which server sends them
+	// the id of a client can be the address of its description
+	Documents bool `json:"client_id_metadata_document_supported,omitempty"`
+	// redirects say which server sends them
+	Names bool `json:"authorization_response_iss_parameter_supported,omitempty"`
 }
 
 // Found is where one logs in for an MCP server.
@@ -158,7 +160,8 @@ func describe(ctx context.Context, client *http.Client, address, said string) (d
 // same origin, and the path of the resource is the path of the address or above it.
 func covers(resource string, u *url.URL) bool {
 	r, err := url.Parse(resource)
-	if err != nil || origin(resource) == "" || origin(resource) != origin(u.String()) || r.User != nil || r.Fragment != "" {
+	if err != nil || origin(resource) == "" || origin(resource) != origin(u.String()) ||
+		r.User != nil || r.Fragment != "" {
 		return false
 	}
 	above, path := strings.TrimRight(r.Path, "/"), strings.TrimRight(u.Path, "/")
@@ -175,7 +178,8 @@ func authorizationServer(ctx context.Context, client *http.Client, issuer string
 		return s, err
 	}
 	base, path := origin(issuer), strings.TrimRight(u.EscapedPath(), "/")
-	at := []string{base + "/.well-known/oauth-authorization-server" + path, base + "/.well-known/openid-configuration" + path}
+	at := []string{base + "/.well-known/oauth-authorization-server" + path,
+		base + "/.well-known/openid-configuration" + path}
 	if path != "" {
 		at = append(at, base+path+"/.well-known/openid-configuration")
 	}
@@ -196,7 +200,8 @@ func authorizationServer(ctx context.Context, client *http.Client, issuer string
 // check returns why a server cannot be used that was asked for by the name issuer.
 func (s Server) check(issuer, from string) error {
 	if strings.TrimSuffix(s.Issuer, "/") != strings.TrimSuffix(issuer, "/") {
-		return fmt.Errorf("the description at %s is of another authorization server: it says %q, want %s", from, clean(s.Issuer), issuer)
+		return fmt.Errorf("the description at %s is of another authorization server: it says %q, want %s", from,
+			clean(s.Issuer), issuer)
 	}
 	if !slices.Contains(s.PKCE, "S256") {
 		return fmt.Errorf("the authorization server %s does not support PKCE with S256, which protects logins", issuer)
@@ -222,7 +227,8 @@ func (s Server) check(issuer, from string) error {
 func CheckURL(what, address string) error {
 	u, err := url.Parse(address)
 	switch {
-	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Fragment != "":
+	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" ||
+		u.User != nil || u.Fragment != "":
 		return fmt.Errorf("%s, %q, is not an address like https://HOST/PATH", what, clean(address))
 	case u.Scheme == "http" && !Loopback(u.Hostname()):
 		return fmt.Errorf("%s, %s, is not encrypted: logins go over https only, or to this machine", what, clean(address))

@@ -57,8 +57,14 @@ func Register(ctx context.Context, client *http.Client, s Server, redirect strin
 		}
 	}
 	b, err := json.Marshal(map[string]any{
-		"client_name": "Chela", "redirect_uris": []string{redirect}, "grant_types": []string{"authorization_code", "refresh_token"},
-		"response_types": []string{"code"}, "token_endpoint_auth_method": method, "application_type": "native", "scope": strings.Join(scopes, " "),
+		"client_name":                "Chela",
+		"redirect_uris":              []string{redirect},
+		"grant_types":                []string{"authorization_code", "refresh_token"},
+		"response_types":             []string{"code"},
+		"token_endpoint_auth_method": method,
+		"application_type":           "native",
+
+		"scope": strings.Join(scopes, " "),
 	})
 	if err != nil {
 		return Client{}, err
@@ -103,7 +109,16 @@ type Pending struct {
 
 // Begin begins a login. The person agrees at the address.
 func Begin(f Found, c Client, scopes []string, redirect string, until time.Time) (Pending, string, error) {
-	p := Pending{Server: f.Server, Resource: f.Resource, Client: c, Scopes: scopes, Redirect: redirect, State: rand.Text(), Verifier: rand.Text() + rand.Text(), Until: until}
+	p := Pending{
+		Server:   f.Server,
+		Resource: f.Resource,
+		Client:   c,
+		Scopes:   scopes,
+		Redirect: redirect,
+		State:    rand.Text(),
+		Verifier: rand.Text() + rand.Text(),
+		Until:    until,
+	}
 	u, err := url.Parse(f.Server.Authorize)
 	if err != nil {
 		return Pending{}, "", err
@@ -111,8 +126,14 @@ func Begin(f Found, c Client, scopes []string, redirect string, until time.Time)
 	sum := sha256.Sum256([]byte(p.Verifier))
 	q := u.Query()
 	for name, value := range map[string]string{
-		"response_type": "code", "client_id": c.ID, "redirect_uri": redirect, "state": p.State, "resource": p.Resource,
-		"code_challenge": base64.RawURLEncoding.EncodeToString(sum[:]), "code_challenge_method": "S256", "scope": strings.Join(scopes, " "),
+		"response_type":         "code",
+		"client_id":             c.ID,
+		"redirect_uri":          redirect,
+		"state":                 p.State,
+		"resource":              p.Resource,
+		"code_challenge":        base64.RawURLEncoding.EncodeToString(sum[:]),
+		"code_challenge_method": "S256",
+		"scope":                 strings.Join(scopes, " "),
 	} {
 		if value != "" {
 			q.Set(name, value)
@@ -137,7 +158,8 @@ func (p Pending) Code(answer string) (string, error) {
 		case answer == "" || strings.ContainsAny(answer, " \t\n"):
 			return "", errors.New("want the address that the browser shows after you agreed, or the code in it")
 		case p.Server.Names:
-			return "", errors.New("want the whole address that the browser shows after you agreed, not the code alone: it says which server sent it")
+			return "", errors.New(
+				"want the whole address that the browser shows after you agreed, not the code alone: it says which server sent it")
 		}
 		return answer, nil
 	}
@@ -148,7 +170,8 @@ func (p Pending) Code(answer string) (string, error) {
 	case len(state) != 1 || !secret.New(state[0]).Equal(secret.New(p.State)):
 		return "", errors.New("the address belongs to another login (its state differs); begin again")
 	case q.Has("iss") && q.Get("iss") != p.Server.Issuer, p.Server.Names && !q.Has("iss"):
-		return "", fmt.Errorf("the address was sent by another server: it says %q, want %s; begin again", clean(q.Get("iss")), p.Server.Issuer)
+		return "", fmt.Errorf("the address was sent by another server: it says %q, want %s; begin again", clean(q.Get("iss")),
+			p.Server.Issuer)
 	case q.Has("error"):
 		return "", &Refused{Issuer: p.Server.Issuer, Code: clean(q.Get("error")), Text: clean(q.Get("error_description"))}
 	case len(q["code"]) != 1 || q.Get("code") == "":
@@ -182,13 +205,18 @@ func (r *Refused) Error() string {
 
 // Final reports whether a renewal cannot succeed later either.
 func (r *Refused) Final() bool {
-	return slices.Contains([]string{"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type", "invalid_target"}, r.Code)
+	return slices.Contains([]string{"invalid_grant", "invalid_client", "unauthorized_client", "unsupported_grant_type",
+		"invalid_target"}, r.Code)
 }
 
 // Exchange gets the token of a login with the code.
 func Exchange(ctx context.Context, client *http.Client, p Pending, code string) (Token, error) {
 	t, err := ask(ctx, client, p.Server, p.Client, url.Values{
-		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {p.Redirect}, "code_verifier": {p.Verifier}, "resource": {p.Resource},
+		"grant_type":    {"authorization_code"},
+		"code":          {code},
+		"redirect_uri":  {p.Redirect},
+		"code_verifier": {p.Verifier},
+		"resource":      {p.Resource},
 	})
 	if err == nil && t.Scopes == nil {
 		t.Scopes = p.Scopes
@@ -198,7 +226,8 @@ func Exchange(ctx context.Context, client *http.Client, p Pending, code string) 
 
 // Renew gets a new token. Refresh is the old one if the server gives no other.
 func Renew(ctx context.Context, client *http.Client, s Server, c Client, resource, refresh string) (Token, error) {
-	t, err := ask(ctx, client, s, c, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "resource": {resource}})
+	t, err := ask(ctx, client, s, c,
+		url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}, "resource": {resource}})
 	if err == nil {
 		t.Refresh = cmp.Or(t.Refresh, refresh)
 	}

@@ -57,7 +57,16 @@ var objectHead = sync.OnceValue(func() *regexp.Regexp {
 
 // open finds the objects of a file.
 func open(ctx context.Context, data []byte) (*file, error) {
-	f := &file{ctx: ctx, data: data, ends: positions(data, "endstream"), locations: map[int]location{}, cache: map[int]object{}, left: maxTotal, glyphs: glyphNames(), accents: accents()}
+	f := &file{
+		ctx:       ctx,
+		data:      data,
+		ends:      positions(data, "endstream"),
+		locations: map[int]location{},
+		cache:     map[int]object{},
+		left:      maxTotal,
+		glyphs:    glyphNames(),
+		accents:   accents(),
+	}
 	for _, m := range objectHead().FindAllSubmatchIndex(data, maxObjects) {
 		n, err := strconv.Atoi(string(data[m[2]:m[3]]))
 		if err == nil {

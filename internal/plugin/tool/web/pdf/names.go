@@ -6,7 +6,8 @@ import "strings"
 func glyphNames() map[string]string {
 	const table = `exclam ! quotedbl " numbersign # dollar $ percent % ampersand & quotesingle ' parenleft ( parenright ) asterisk *
 plus + comma , hyphen - minus − period . slash / zero 0 one 1 two 2 three 3 four 4 five 5 six 6 seven 7 eight 8 nine 9 colon : semicolon ;
-less < equal = greater > question ? at @ bracketleft [ backslash \ bracketright ] asciicircum ^ underscore _ grave ` + "`" + ` braceleft {
+less < equal = greater > question ? at @ bracketleft [ backslash \ bracketright ] asciicircum ^ underscore _ grave ` +
+		"`" + ` braceleft {
 bar | braceright } asciitilde ~ quoteleft ‘ quoteright ’ quotedblleft “ quotedblright ” quotesinglbase ‚ quotedblbase „ endash – emdash —
 ellipsis … bullet • dagger † daggerdbl ‡ guillemotleft « guillemotright » guilsinglleft ‹ guilsinglright › fi fi fl fl ff ff ffi ffi ffl ffl
 section § paragraph ¶ copyright © registered ® trademark ™ degree ° plusminus ± multiply × divide ÷ mu µ sterling £ cent ¢ yen ¥ Euro €
@@ -27,8 +28,20 @@ partialdiff ∂ lessequal ≤ greaterequal ≥ notequal ≠ approxequal ≈ arro
 // combining characters.
 func accents() map[string]string {
 	return map[string]string{
-		"grave": "\u0300", "acute": "\u0301", "circumflex": "\u0302", "tilde": "\u0303", "macron": "\u0304", "breve": "\u0306", "dotaccent": "\u0307",
-		"dieresis": "\u0308", "ring": "\u030a", "hungarumlaut": "\u030b", "caron": "\u030c", "cedilla": "\u0327", "ogonek": "\u0328",
+		"grave":        "\u0300",
+		"acute":        "\u0301",
+		"circumflex":   "\u0302",
+		"tilde":        "\u0303",
+		"macron":       "\u0304",
+		"breve":        "\u0306",
+		"dotaccent":    "\u0307",
+		"dieresis":     "\u0308",
+		"ring":         "\u030a",
+		"hungarumlaut": "\u030b",
+		"caron":        "\u030c",
+
+		"cedilla": "\u0327",
+		"ogonek":  "\u0328",
 	}
 }
 

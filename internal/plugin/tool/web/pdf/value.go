@@ -153,7 +153,8 @@ func (p *parser) word(refs bool) any {
 	after.skip()
 	generation := after.token()
 	after.skip()
-	if len(generation) > 0 && len(generation) <= 5 && bytes.Trim(generation, "0123456789") == nil && string(after.token()) == "R" {
+	if len(generation) > 0 && len(generation) <= 5 && bytes.Trim(generation, "0123456789") == nil &&
+		string(after.token()) == "R" {
 		p.at = after.at
 		return ref(n)
 	}

@@ -36,16 +36,17 @@ type Service struct {
 
 // Behaviour is what a test can change.
 type Behaviour struct {
-	Life      time.Duration                                 // of access tokens; 0: it is not said
-	NoRefresh bool                                          // no refresh tokens
-	Methods   []string                                      // of clients; nil: none
-	Secret    string                                        // of the client "manual", which is registered
-	Scopes    []string                                      // that exist; nil: read, write, offline_access
-	Wants     []string                                      // rights without which the MCP server answers 403
-	Resource  func(map[string]any)                          // changes the description of the MCP server
-	Meta      func(map[string]any)                          // changes the description of the authorization server
-	Token     func(http.ResponseWriter, url.Values) bool    // answers instead of the endpoint, after it did its work
-	Intercept func(http.ResponseWriter, *http.Request) bool // answers a request to the authorization server; false: it does not
+	Life      time.Duration                              // of access tokens; 0: it is not said
+	NoRefresh bool                                       // no refresh tokens
+	Methods   []string                                   // of clients; nil: none
+	Secret    string                                     // of the client "manual", which is registered
+	Scopes    []string                                   // that exist; nil: read, write, offline_access
+	Wants     []string                                   // rights without which the MCP server answers 403
+	Resource  func(map[string]any)                       // changes the description of the MCP server
+	Meta      func(map[string]any)                       // changes the description of the authorization server
+	Token     func(http.ResponseWriter, url.Values) bool // answers instead of the endpoint, after it did its work
+	// answers a request to the authorization server; false: it does not
+	Intercept func(http.ResponseWriter, *http.Request) bool
 }
 
 // Counts are what was asked for.
@@ -158,7 +159,12 @@ func (s *Service) mcp(w http.ResponseWriter, r *http.Request, handler http.Handl
 	switch {
 	case r.URL.Path == description:
 		defer s.mu.Unlock()
-		m := map[string]any{"resource": s.URL(), "authorization_servers": []string{s.Issuer()}, "scopes_supported": []string{"read"}, "bearer_methods_supported": []string{"header"}}
+		m := map[string]any{
+			"resource":                 s.URL(),
+			"authorization_servers":    []string{s.Issuer()},
+			"scopes_supported":         []string{"read"},
+			"bearer_methods_supported": []string{"header"},
+		}
 		if s.b.Resource != nil {
 			s.b.Resource(m)
 		}
@@ -212,9 +218,18 @@ func (s *Service) auth(w http.ResponseWriter, r *http.Request) {
 			methods = []string{"none"}
 		}
 		m := map[string]any{
-			"issuer": s.Issuer(), "authorization_endpoint": s.Issuer() + "/authorize?tenant=1", "token_endpoint": s.Issuer() + "/token", "registration_endpoint": s.Issuer() + "/register",
-			"revocation_endpoint": s.Issuer() + "/revoke", "response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"},
-			"token_endpoint_auth_methods_supported": methods, "scopes_supported": s.scopes(), "authorization_response_iss_parameter_supported": true,
+			"issuer":                   s.Issuer(),
+			"authorization_endpoint":   s.Issuer() + "/authorize?tenant=1",
+			"token_endpoint":           s.Issuer() + "/token",
+			"registration_endpoint":    s.Issuer() + "/register",
+			"revocation_endpoint":      s.Issuer() + "/revoke",
+			"response_types_supported": []string{"code"},
+
+			"code_challenge_methods_supported":      []string{"S256"},
+			"token_endpoint_auth_methods_supported": methods,
+			"scopes_supported":                      s.scopes(),
+
+			"authorization_response_iss_parameter_supported": true,
 		}
 		if s.b.Meta != nil {
 			s.b.Meta(m)
@@ -256,12 +271,17 @@ func (s *Service) register(w http.ResponseWriter, r *http.Request) {
 	if allowed == nil {
 		allowed = []string{"none"}
 	}
-	if len(in.Redirects) != 1 || !slices.Contains(allowed, in.Method) || !slices.Contains(in.Grants, "refresh_token") || !slices.Equal(in.Responses, []string{"code"}) || in.Name == "" {
+	if len(in.Redirects) != 1 || !slices.Contains(allowed, in.Method) || !slices.Contains(in.Grants, "refresh_token") ||
+		!slices.Equal(in.Responses, []string{"code"}) || in.Name == "" {
 		s.refuse(w, "invalid_client_metadata", "a field is wrong")
 		return
 	}
 	c := &registered{method: in.Method, redirects: in.Redirects}
-	out := map[string]any{"client_id": "client-" + rand.Text(), "redirect_uris": in.Redirects, "token_endpoint_auth_method": in.Method}
+	out := map[string]any{
+		"client_id":                  "client-" + rand.Text(),
+		"redirect_uris":              in.Redirects,
+		"token_endpoint_auth_method": in.Method,
+	}
 	if in.Method != "none" {
 		c.secret = "secret/+" + rand.Text()
 		out["client_secret"], out["client_secret_expires_at"] = c.secret, 0
@@ -290,9 +310,16 @@ func (s *Service) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := url.Values{"iss": {s.Issuer()}, "state": {q.Get("state")}}
-	g := &grant{client: q.Get("client_id"), redirect: q.Get("redirect_uri"), challenge: q.Get("code_challenge"), resource: q.Get("resource"), scopes: strings.Fields(q.Get("scope"))}
+	g := &grant{
+		client:    q.Get("client_id"),
+		redirect:  q.Get("redirect_uri"),
+		challenge: q.Get("code_challenge"),
+		resource:  q.Get("resource"),
+		scopes:    strings.Fields(q.Get("scope")),
+	}
 	switch {
-	case q.Get("response_type") != "code" || q.Get("state") == "" || q.Get("code_challenge_method") != "S256" || len(g.challenge) != 43:
+	case q.Get("response_type") != "code" || q.Get("state") == "" || q.Get("code_challenge_method") != "S256" ||
+		len(g.challenge) != 43:
 		out.Set("error", "invalid_request")
 	case g.resource != s.URL():
 		out.Set("error", "invalid_target")
@@ -322,7 +349,8 @@ func (s *Service) client(r *http.Request) string {
 			method = "none"
 		}
 	}
-	if c := s.clients[id]; c != nil && c.method == method && c.secret == secret && (!basic || !r.PostForm.Has("client_id")) {
+	if c := s.clients[id]; c != nil && c.method == method && c.secret == secret &&
+		(!basic || !r.PostForm.Has("client_id")) {
 		return id
 	}
 	return ""
@@ -362,7 +390,8 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 		if g != nil && g.used {
 			g.revoked = true // OAuth 2.1: a code that comes twice was stolen
 		}
-		if g == nil || g.used || g.client != client || g.redirect != f.Get("redirect_uri") || g.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) || g.resource != f.Get("resource") {
+		if g == nil || g.used || g.client != client || g.redirect != f.Get("redirect_uri") ||
+			g.challenge != base64.RawURLEncoding.EncodeToString(sum[:]) || g.resource != f.Get("resource") {
 			s.refuse(w, "invalid_grant", "the code is not valid")
 			return
 		}
