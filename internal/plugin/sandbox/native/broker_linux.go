@@ -233,7 +233,10 @@ func (b *Broker) Start(ctx context.Context, p sandbox.Plan, out io.Writer) (sand
 		return nil, cmp.Or(ctx.Err(), err)
 	}
 	pr.finish = func() {
-		if pr.shared {
+		pr.mu.Lock()
+		shared := pr.shared
+		pr.mu.Unlock()
+		if shared {
 			r.uses = maxUses
 		}
 		b.finish(r, w)
