@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -183,8 +184,11 @@ func (c *conn) send(m message) error {
 		_ = d.SetWriteDeadline(time.Now().Add(writeTime)) // where it is supported
 	}
 	if _, err := c.to.Write(append(raw, 0)); err != nil {
-		c.close(fmt.Errorf("the browser does not take commands: %w", err))
-		return c.err
+		err = fmt.Errorf("the browser does not take commands: %w", err)
+		if !errors.Is(err, syscall.EPIPE) { // else it has ended: its end, which follows, says why
+			c.close(err)
+		}
+		return err
 	}
 	return nil
 }

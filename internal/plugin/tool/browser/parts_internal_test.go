@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -73,6 +75,24 @@ func TestConn(t *testing.T) {
 		}
 		if err := c.call(context.Background(), "", "X.y", nil, nil); !errors.Is(err, end) {
 			t.Error(err)
+		}
+	})
+	t.Run("the end of the browser is the reason, not what was sent to it after that", func(t *testing.T) {
+		in, out, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c := newConn(out)
+		if err := c.call(t.Context(), "", "X.y", nil, nil); err == nil {
+			t.Error("the command was taken")
+		}
+		end := errors.New("it was killed")
+		c.close(end)
+		if err := c.call(t.Context(), "", "X.y", nil, nil); runtime.GOOS != "windows" && !errors.Is(err, end) {
+			t.Errorf("%v, want %v", err, end)
 		}
 	})
 	t.Run("a message is bounded", func(t *testing.T) {
