@@ -308,13 +308,17 @@ func TestTalk(t *testing.T) {
 	t.Run("a command's exit code and empty output are reported", func(t *testing.T) {
 		k := newTalk(t)
 		k.exec = func(c string) (string, bool) {
-			if c == "false" {
+			switch c {
+			case "false":
 				return "oh no\n\n[exit code 3]", true
+			case "curl -s x":
+				return "[exit code 7]", true
 			}
 			return "[succeeded, no output]", true
 		}
 		has(t, k.say("run false"), "exit code 3", "oh no")
 		has(t, k.say("run true"), "`true` succeeded without output")
+		has(t, k.say("run `curl -s x`"), "`curl -s x` failed (exit code 7) without output.")
 	})
 	t.Run("notes about a command are shown, without what only a model can use", func(t *testing.T) {
 		k := newTalk(t)

@@ -56,7 +56,11 @@ func (t *turn) show(r result) string {
 	about, text := subject(r), r.text
 	switch w, ok := shownTexts[r.call.Name]; {
 	case r.commandError() != "":
-		return t.localize(endedText, about, t.tell(r.commandError()), t.fence(withoutNotes(text))) + t.notes(text)
+		out := withoutNotes(text)
+		if strings.TrimSpace(out) == "" {
+			return t.localize(mutelyText, about, t.tell(r.commandError())) + t.notes(text)
+		}
+		return t.localize(endedText, about, t.tell(r.commandError()), t.fence(out)) + t.notes(text)
 	case strings.HasPrefix(text, "No match"), strings.HasPrefix(text, "Nothing matches"):
 		return t.localize(nothingText, about)
 	case r.call.Name == "read" && numbered().MatchString(text):
@@ -198,6 +202,7 @@ var (
 	failedText  = localized{"%s failed: %s", "%s 没有成功：%s"}
 	nothingText = localized{"Nothing was found for %s.", "没有找到 %s。"}
 	endedText   = localized{"%s failed (%s):\n%s", "%s 没有正常结束（%s）：\n%s"}
+	mutelyText  = localized{"%s failed (%s) without output.", "%s 没有正常结束（%s），没有输出。"}
 	shownTexts  = map[string]localized{
 		"read": {"%s:\n%s", "%s 的内容：\n%s"}, "ls": {"In %s:\n%s", "%s 里有：\n%s"}, "exec": {"%s printed:\n%s", "%s 的输出：\n%s"},
 		"find": {"Found for %s:\n%s", "找到 %s：\n%s"}, "grep": {"Found for %s:\n%s", "找到 %s：\n%s"},
