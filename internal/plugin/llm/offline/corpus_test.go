@@ -106,6 +106,8 @@ var corpus = []struct {
 	{"src 文件夹里有什么", []string{`ls {"path":"src"}`}},
 	{"这里有什么文件", []string{`ls {"path":"."}`}},
 	{"列出文件", []string{`ls {"path":"."}`}},
+	{"列出这里的文件", []string{`ls {"path":"."}`}},
+	{"显示一下这儿的所有文件", []string{`ls {"path":"."}`}},
 	{"工作区里都有哪些文件？", []string{`ls {"path":"."}`}},
 	{"查看docs目录", []string{`ls {"path":"docs"}`}},
 	// search
