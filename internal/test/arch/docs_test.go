@@ -127,7 +127,7 @@ func pages(t *testing.T) []string {
 	if err != nil || len(found) == 0 {
 		t.Fatalf("no pages: %v", err)
 	}
-	out := []string{"README.md"}
+	out := []string{"README.md", "README.zh-CN.md"}
 	for _, f := range found {
 		out = append(out, "docs/"+filepath.Base(f))
 	}
