@@ -151,6 +151,11 @@ func same(a, b Image) bool {
 	return maps.EqualFunc(a, b, func(x, y []byte) bool { return string(x) == string(y) })
 }
 
+// replays is how often a scenario is played in search of a broken promise. Another goroutine's
+// commit, which syncs this one as well, may come between the answer that makes a promise and its
+// report. A commit that need not be synced breaks none, however often it is played.
+const replays = 20
+
 // Sweep checks that no cut breaks a promise of the scenario, and that each of its
 // synced commits is needed for that.
 func Sweep(t *testing.T, run Scenario) {
@@ -170,13 +175,16 @@ func Sweep(t *testing.T, run Scenario) {
 		weak := n
 		n++
 		t.Run(fmt.Sprintf("needs the %s (synced %d)", c, weak), func(t *testing.T) {
-			s := play(t, run, func(n int, _ string) bool { return n == weak })
-			if s.synced <= weak {
-				t.Fatalf("%d synced commits: the scenario is not deterministic", s.synced)
+			for range replays {
+				s := play(t, run, func(n int, _ string) bool { return n == weak })
+				if s.synced <= weak {
+					t.Fatalf("%d synced commits: the scenario is not deterministic", s.synced)
+				}
+				if len(s.Broken(t)) > 0 {
+					return
+				}
 			}
-			if len(s.Broken(t)) == 0 {
-				t.Error("no promise is broken if this commit is ordered: it need not be synced, or a promise is missing")
-			}
+			t.Error("no promise is broken if this commit is ordered: it need not be synced, or a promise is missing")
 		})
 	}
 }
