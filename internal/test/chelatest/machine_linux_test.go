@@ -28,10 +28,14 @@ import (
 
 const (
 	attackSecret = "CANARY-7f3a" // in all private files
-	attackStays  = "7391"        // in the arguments of all processes that are left behind
+	corpusStays  = "7391"        // in the arguments of all processes that commands of the corpus leave behind
 	// attackNext is what a command that changes its session is followed by.
 	attackNext = "cd / ; ls ; git --version ; echo next"
 )
+
+// attackStays replaces corpusStays, so that two runs on one machine do not find each other's
+// processes.
+var attackStays = corpusStays + strconv.Itoa(os.Getpid())
 
 // machine is a machine that hostile commands are run on.
 type machine struct {
@@ -314,7 +318,8 @@ var variable = regexp.MustCompile(
 
 // command returns the command with the paths of this machine.
 func (g *machine) command(l trial) string {
-	return variable.ReplaceAllStringFunc(l.command, func(s string) string { return g.vars[strings.Trim(s, "${}")] })
+	text := strings.ReplaceAll(l.command, corpusStays, attackStays)
+	return variable.ReplaceAllStringFunc(text, func(s string) string { return g.vars[strings.Trim(s, "${}")] })
 }
 
 // hostile returns the hostile commands. Every one does something that its sandbox
