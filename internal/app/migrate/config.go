@@ -281,8 +281,8 @@ func culpritOf(v map[string]any, refused func(map[string]any) error) []string {
 	return nil
 }
 
-// mergeConfig adds the values that are missing here. A value that an Apply that did not end has
-// set counts as not set yet, so that Undo later puts back what was there before it.
+// mergeConfig adds the values that are missing here. After an Apply that was interrupted, it sets
+// the values of that Apply again, so that Undo restores what was there before the first attempt.
 func (p *plan) mergeConfig(ctx context.Context, theirs map[string]any) error {
 	text, err := os.ReadFile(p.start.Config)
 	if errors.Is(err, fs.ErrNotExist) {
